@@ -212,6 +212,43 @@ def test_the_engine_is_imported_when_it_is_needed():
     assert not {"numba", "pandas", "pyspark", "cerflow.engine", "cerflow.automata"} & set(loaded)
 
 
+QUERIES_WITHOUT_PANDAS = [
+    "SELECT * WHERE SELL AS x ; BUY AS y FILTER x.price > y.price AND x.name = 'A' WITHIN 10 SECONDS",
+    "SELECT x WHERE SELL AS x ; BUY+ AS y ; SELL AS z FILTER y.volume > 3 AND z.name LIKE 'A%' "
+    "PARTITION BY [name] WITHIN 6 EVENTS",
+    "SELECT COUNT(*) WHERE SELL ; BUY WITHIN 3 EVENTS",
+    "SELECT x.price + 1 AS p, x.name AS n WHERE SELL AS x ; BUY AS y WITHIN 3 EVENTS",
+    "SELECT MAX * WHERE EVENT AS x ; BUY AS y FILTER x.volume + y.volume > 12 WITHIN 3 EVENTS",
+]
+
+
+def test_events_in_arrow_are_matched_without_importing_pandas():
+    """Many of Arrow's functions import it where it is installed, which takes longer than a first match."""
+    code = f"""
+import sys
+import numpy as np
+import pyarrow as pa
+import cerflow
+from cerflow.values.arrow_columns import array_of_numbers, array_of_texts
+rng = np.random.default_rng(1)
+types, names = (array_of_texts(rng.choice(["BUY", "SELL", *more], 300)) for more in ([], ["A"]))
+prices = array_of_numbers(rng.random(300), rng.random(300) < 0.1)
+volumes = array_of_numbers(rng.integers(0, 9, 300), rng.random(300) < 0.1)
+times = array_of_numbers(np.arange(300) * 10**6).cast(pa.timestamp("us"))
+columns = dict(type=types, name=names, price=prices, volume=volumes, time=times)
+for events in (pa.table(columns), pa.table({{**columns, "type": types.dictionary_encode()}})):
+    for text in {QUERIES_WITHOUT_PANDAS!r}:
+        query = cerflow.parse(text)
+        matches = query.match(events, time="time")
+        assert matches.count() and matches.to_pylist() and matches.to_arrow().num_rows
+        if "COUNT" not in text:
+            assert matches.to_arrow(events="dictionary").num_rows == matches.to_arrow(flat=True).num_rows
+        assert len(query.recognizer(events.schema, time="time").push(events).to_pylist()) == matches.rows()
+assert "pandas" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_matching_needs_neither_the_papers_nor_the_semantics():
     code = "import sys, cerflow.engine.recognize.finite_stream; print(*sys.modules, sep='\\n')"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()

@@ -12,6 +12,7 @@ from cerflow import limits
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.matches.row_limit import Bound
 from cerflow.engine.results.report import CountForm
+from cerflow.values.arrow_columns import array_of_numbers
 
 __all__ = ["Pushing", "SliceRunner"]
 
@@ -74,6 +75,6 @@ class SliceRunner:
     def _numbered(self, rows: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
         if self._next is None:
             return rows
-        numbers = pa.array(np.arange(self._next, self._next + rows.num_rows))
+        numbers = array_of_numbers(np.arange(self._next, self._next + rows.num_rows))
         self._next += rows.num_rows
         return rows.append_column(self._position, numbers)

@@ -27,6 +27,7 @@ from cerflow.schema import Schema
 from cerflow.slices.division import Division, divided
 from cerflow.slices.slice import Slice
 from cerflow.values.array_types import Ints
+from cerflow.values.arrow_columns import array_of_numbers
 
 __all__ = ["InSlices", "parts_in_slices"]
 
@@ -125,7 +126,7 @@ class _Measured:
             # An event without a measure gets that of the event before.
             known = measure != NULL
             last = np.maximum.accumulate(np.where(known, np.arange(self._count), 0))
-            self._column = self._column.take(pa.array(last))
+            self._column = self._column.take(array_of_numbers(last))
             self._measure = np.maximum.accumulate(measure)
             self.grows = bool((self._measure[known] == measure[known]).all())
 
@@ -133,7 +134,7 @@ class _Measured:
         return BatchRows(one_batch(column), self._schema, np.arange(column.num_rows), finest_unit(self._schema))
 
     def _at(self, places: Ints) -> BatchRows:
-        return self._rows(self._column.take(pa.array(places)))
+        return self._rows(self._column.take(array_of_numbers(places)))
 
     def cut(self, length: int) -> list[Slice[int]]:
         """Slices of so many events."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cerflow.errors import QueryError, Span
 from cerflow.values.array_types import Mask
+from cerflow.values.arrow_columns import array_of_texts, truths_of
 
 __all__ = [
     "MANY",
@@ -44,8 +44,8 @@ def part_of_text(text: str, first: int, length: int | None = None) -> str | None
 
 def found_in(texts: Sequence[str], expression: str) -> Mask:
     """In which texts a regular expression is found somewhere."""
-    found = pc.match_substring_regex(pa.array(texts, pa.large_string()), expression)
-    return np.asarray(found.to_numpy(zero_copy_only=False), bool)
+    found = pc.match_substring_regex(array_of_texts(texts), expression)
+    return truths_of(found)
 
 
 def check_regexp(pattern: str, span: Span | None = None) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from cerflow import limits
 from cerflow.engine.kernels.base.encode import encode
 from cerflow.values.array_types import Ints
+from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, numbers_of
 
 __all__ = ["encoded", "read_only"]
 
@@ -38,10 +39,7 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 def _encoded(column: pa.Array) -> tuple[Ints, pa.Array]:
     if pa.types.is_dictionary(column.type):
-        codes = column.indices.cast(pa.int64())
-        if codes.null_count:
-            codes = codes.fill_null(0)
-        return codes.to_numpy(zero_copy_only=False), column.dictionary
+        return numbers_of(column.indices.cast(pa.int64())), column.dictionary
     if not pa.types.is_string(column.type) or len(column) == 0:
         return _encoded(column.dictionary_encode())
     bits, starts, texts = column.buffers()
@@ -63,8 +61,8 @@ def _encoded(column: pa.Array) -> tuple[Ints, pa.Array]:
         first = np.zeros(slots // 2 + 1, np.int64)
         count = int(encode(*read, table, first, codes_of))
         if count > limits.ENCODED_TEXTS:
-            return codes_of, column.take(pa.array(first[:count]))
+            return codes_of, column.take(array_of_numbers(first[:count]))
         if count >= 0:
             # Taking from a slice costs in proportion to the whole array behind it.
-            return codes_of, pa.array([column[row].as_py() for row in first[:count].tolist()], pa.string())
+            return codes_of, array_of_texts([column[row].as_py() for row in first[:count].tolist()])
         slots *= _LARGER

@@ -55,6 +55,7 @@ from cerflow.language.condition import (
 from cerflow.language.node import Node, fold
 from cerflow.schema import Kind, Schema
 from cerflow.values.array_types import Ints, Mask
+from cerflow.values.arrow_columns import array_of_numbers
 from cerflow.values.decimals import written_text
 from cerflow.values.operators import Operator
 from cerflow.values.text_patterns import like_expression, part_of_text
@@ -137,7 +138,7 @@ class BatchRows:
         return known.chosen(indices) if known is not None else self._take(column, indices)
 
     def _take(self, column: str, indices: Ints) -> Vector:
-        return column_vector(self.batch.column(column).take(pa.array(indices)), self.unit)
+        return column_vector(self.batch.column(column).take(array_of_numbers(indices)), self.unit)
 
     def _read(self, column: str) -> Vector:
         return column_vector(self.batch.column(column), self.unit)

@@ -12,6 +12,7 @@ from cerflow.conditions.time_values import zone_called
 from cerflow.engine.evaluate.vectors import Vector
 from cerflow.schema import Kind
 from cerflow.values.array_types import Mask
+from cerflow.values.arrow_columns import array_of_numbers, numbers_of
 
 __all__ = ["coalesced", "date_parts", "either", "on_texts"]
 
@@ -66,7 +67,7 @@ def on_texts(function: Callable[..., str | None], operands: Sequence[Vector]) ->
 def date_parts(operand: Vector, part: str, zone: str | None) -> Vector:
     """A part of moments in microseconds since 1970, see `cerflow.conditions.register_values.DatePart`."""
     distinct, codes = np.unique(np.where(operand.missing(), 0, operand.data), return_inverse=True)
-    moments = pa.array(distinct.astype(np.int64)).cast(pa.timestamp("us", "UTC"))
+    moments = array_of_numbers(distinct.astype(np.int64)).cast(pa.timestamp("us", "UTC"))
     if zone is not None:
         offset = zone_called(zone).utcoffset(None)
         if offset is None:
@@ -74,5 +75,5 @@ def date_parts(operand: Vector, part: str, zone: str | None) -> Vector:
         else:
             moments = pc.add(moments, pa.scalar(offset, pa.duration("us")))
     found = pc.day_of_week(moments, count_from_zero=False) if part == "weekday" else getattr(pc, part)(moments)
-    values = found.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    values = numbers_of(found.cast(pa.int64()))
     return Vector(Kind.INTEGER, values[codes.reshape(operand.data.shape)], operand.missing())

@@ -21,7 +21,7 @@ from cerflow.engine.layout import NULL
 from cerflow.errors import InputError
 from cerflow.schema import Kind, kind_of
 from cerflow.values.array_types import Floats, Ints, Mask
-from cerflow.values.arrow_columns import plain_array, plain_type
+from cerflow.values.arrow_columns import numbers_of, plain_array, plain_type, truths_of
 from cerflow.values.decimals import decimal_text
 from cerflow.values.operators import Operator
 from cerflow.values.text_patterns import found_in
@@ -139,7 +139,7 @@ def column_vector(column: pa.Array, unit: str) -> Vector:
     Columns of types that conditions cannot read only have nulls. Raises `InputError` for integers beyond 64 bits.
     """
     kind = kind_of(column.type)
-    nulls = None if column.null_count == 0 else np.asarray(column.is_null())
+    nulls = None if column.null_count == 0 else truths_of(column.is_null())
     if kind is Kind.STRING:
         codes, texts = encoded(column)
         return Vector(kind, codes, nulls, texts.to_pylist())
@@ -150,8 +150,7 @@ def column_vector(column: pa.Array, unit: str) -> Vector:
     if pa.types.is_null(column.type):
         return Vector(Kind.FLOAT, np.full(len(column), np.nan))
     if kind is Kind.FLOAT:
-        floats = column.cast(pa.float64())
-        return Vector(kind, floats.to_numpy(zero_copy_only=False).astype(np.float64, copy=False))
+        return Vector(kind, numbers_of(column.cast(pa.float64()), np.nan))
     try:
         if kind is Kind.TIMESTAMP:
             zone = getattr(column.type, "tz", None)
@@ -165,12 +164,11 @@ def column_vector(column: pa.Array, unit: str) -> Vector:
             column = column.cast(pa.int64())
     except pa.ArrowInvalid as error:
         raise InputError(f"a value does not fit 64 bits: {error}") from error
-    data = column.fill_null(0).to_numpy(zero_copy_only=False) if nulls is not None else column.to_numpy()
-    return Vector(kind, data, nulls)
+    return Vector(kind, numbers_of(column), nulls)
 
 
 def _durations(column: pa.Array, nulls: Mask | None) -> Vector:
-    ticks = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    ticks = numbers_of(column.cast(pa.int64()))
     size = MICROSECONDS[column.type.unit]
     return Vector(Kind.DURATION, ticks * size.numerator // size.denominator, nulls)
 

@@ -21,6 +21,7 @@ from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.formula import CountWindow
 from cerflow.schema import Kind
 from cerflow.values.array_types import IntRows, Ints, Mask, Smalls
+from cerflow.values.arrow_columns import numbers_of
 
 __all__ = ["EventReader", "whole_numbers"]
 
@@ -189,5 +190,4 @@ class EventReader:
 
 def whole_numbers(column: pa.Array) -> Ints:
     """The numbers in a column of integers without null."""
-    numbers: Ints = column.cast(pa.int64()).to_numpy(zero_copy_only=False)
-    return numbers
+    return numbers_of(column.cast(pa.int64()))

@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cerflow import limits
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
@@ -18,7 +17,14 @@ from cerflow.engine.scan.checks import batch_check
 from cerflow.errors import BadRecordError, InputError
 from cerflow.schema import Kind, Schema, kind_of
 from cerflow.values.array_types import Floats, Ints, Mask
-from cerflow.values.arrow_columns import hides_nulls, plain_array, with_plain_columns
+from cerflow.values.arrow_columns import (
+    array_of_numbers,
+    hides_nulls,
+    numbers_of,
+    plain_array,
+    truths_of,
+    with_plain_columns,
+)
 
 __all__ = ["DECREASES", "BadRecordPolicy", "RecordChecker"]
 
@@ -148,7 +154,7 @@ class RecordChecker:
             return None
         types = rows.column(self.schema.type)
         found: list[tuple[Mask, str | Callable[[int], str]]] = []
-        useless = np.asarray(types.is_null()) if types.null_count else np.zeros(len(types), bool)
+        useless = truths_of(types.is_null()) if types.null_count else np.zeros(len(types), bool)
         found.append((useless, f"no event type in '{self.schema.type}'"))
         for mask, told in self._unheld(rows):
             found.append((mask, told))
@@ -184,7 +190,7 @@ class RecordChecker:
         values = _numbers(column)
         if self._in_order(column, values):
             return []
-        unknown = np.asarray(column.is_null()) if column.null_count else np.zeros(len(column), bool)
+        unknown = truths_of(column.is_null()) if column.null_count else np.zeros(len(column), bool)
         if values.dtype.kind == "f":
             unknown = unknown | np.isnan(values)
         if not self.in_order:
@@ -229,7 +235,7 @@ class RecordChecker:
             raise BadRecordError(self._begin + int(numbers[0]), reasons[int(numbers[0])] or "")
         if callable(self.policy):
             why = [reasons[int(k)] or "" for k in numbers]
-            self.policy(_with_reasons(rows.take(pa.array(numbers)), (self._begin + numbers).tolist(), why))
+            self.policy(_with_reasons(rows.take(array_of_numbers(numbers)), (self._begin + numbers).tolist(), why))
         self._at_once += len(numbers)
         self.rows = np.flatnonzero(~bad)
         return rows.filter(pa.array(~bad))
@@ -291,11 +297,8 @@ def _with_reasons(rows: pa.RecordBatch, numbers: list[int], reasons: list[str]) 
 def _numbers(column: pa.Array) -> Ints | Floats:
     """Times as numbers, with any number for null."""
     if kind_of(column.type) is Kind.FLOAT:
-        floats: Floats = column.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)
-        return floats
+        return numbers_of(column.cast(pa.float64()), np.nan)
     if pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("ms"))
     # A value that does not fit is refused anyway.
-    whole = column.cast(pa.int64(), safe=False)
-    known: Ints = (pc.fill_null(whole, 0) if whole.null_count else whole).to_numpy(zero_copy_only=False)
-    return known
+    return numbers_of(column.cast(pa.int64(), safe=False))

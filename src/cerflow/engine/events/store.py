@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from cerflow import limits
 from cerflow.values.array_types import Ints
-from cerflow.values.arrow_columns import rows_as_columns
+from cerflow.values.arrow_columns import array_of_numbers, rows_as_columns
 
 __all__ = ["EventStore", "StoredEvents", "WholeTable", "one_batch"]
 
@@ -79,7 +79,7 @@ class StoredEvents:
         table = pa.concat_tables([self._at(positions[~late]), table]).unify_dictionaries().combine_chunks()
         back = np.empty(len(positions), np.int64)
         back[np.argsort(late, kind="stable")] = np.arange(len(positions))
-        return table.take(pa.array(back))
+        return table.take(array_of_numbers(back))
 
     def in_one_piece(self, positions: Ints) -> tuple[pa.RecordBatch, Ints] | None:
         """The piece with all of these positions and their rows in it, if there is one; they must not be empty."""
@@ -92,7 +92,7 @@ class StoredEvents:
         whole = self.in_one_piece(positions)
         if whole is not None:
             piece, rows_of_all = whole
-            return pa.Table.from_batches([piece.take(pa.array(rows_of_all))], self.schema)
+            return pa.Table.from_batches([piece.take(array_of_numbers(rows_of_all))], self.schema)
         piece = np.searchsorted(self._starts, positions, side="right") - 1
         found = np.unique(piece)
         order = np.argsort(piece, kind="stable")
@@ -100,11 +100,11 @@ class StoredEvents:
         rows = []
         for k, begin, end in zip(found.tolist(), [0, *ends], ends):
             wanted = _rows_at(self._positions[k], positions[order[begin:end]])
-            rows.append(self._pieces[k].take(pa.array(wanted)))
+            rows.append(self._pieces[k].take(array_of_numbers(wanted)))
         table = pa.Table.from_batches(rows, self.schema)
         back = np.empty(len(positions), np.int64)
         back[order] = np.arange(len(positions))
-        return table.combine_chunks().take(pa.array(back))
+        return table.combine_chunks().take(array_of_numbers(back))
 
     def column(self, name: str, positions: Ints) -> pa.Array:
         """A column at these positions, null where the position is negative."""
@@ -112,7 +112,7 @@ class StoredEvents:
         values = self.at(positions[known]).column(name).combine_chunks()
         values = values.chunk(0) if isinstance(values, pa.ChunkedArray) else values
         index = np.cumsum(known) - 1
-        return values.take(pa.array(index, mask=~known))
+        return values.take(array_of_numbers(index, ~known))
 
 
 def _rows_at(positions: _Positions, wanted: Ints) -> Ints:
@@ -191,7 +191,7 @@ class EventStore:
             chosen = np.concatenate([begin + some for begin, (_, _, some) in zip(begins, recent)])
             self._count -= len(chosen)
             positions = np.concatenate([first + some for first, _, some in recent])
-            self.add(positions, rows if len(chosen) == rows.num_rows else rows.take(pa.array(chosen)))
+            self.add(positions, rows if len(chosen) == rows.num_rows else rows.take(array_of_numbers(chosen)))
         if latest.positions:
             self._count -= len(latest.positions)
             positions = np.array(latest.positions, np.int64)

@@ -20,6 +20,7 @@ from cerflow.engine.kernels.base.encode import choose_rows, combine
 from cerflow.language.condition import Condition
 from cerflow.schema import Schema
 from cerflow.values.array_types import Ints
+from cerflow.values.arrow_columns import array_of_texts
 
 __all__ = ["TextColumn", "TextTests", "rows_of_classes"]
 
@@ -75,7 +76,7 @@ class TextColumn:
         return known
 
     def _judge(self, texts: Sequence[str | None], known: dict[str | None, int]) -> None:
-        batch = pa.RecordBatch.from_arrays([pa.array(texts, pa.string())], names=[self.name])
+        batch = pa.RecordBatch.from_arrays([array_of_texts(texts)], names=[self.name])
         rows = BatchRows(batch, self.schema, np.zeros(len(texts), np.int64), self.unit)
         held = [(t, np.broadcast_to(rows.truth(test).true, (len(texts),))) for t, test in self.tests.items()]
         for k, text in enumerate(texts):

@@ -12,6 +12,7 @@ from cerflow.engine.events.records import RecordChecker
 from cerflow.errors import InputError, nearest
 from cerflow.schema import Schema
 from cerflow.values.array_types import Ints, Mask
+from cerflow.values.arrow_columns import numbers_of
 
 __all__ = ["extent", "sort_by_time", "usable_in_order"]
 
@@ -42,7 +43,7 @@ def usable_in_order(table: pa.Table, checker: RecordChecker, sequence: str | Non
     order = _order(usable, checker.schema.time, sequence)
     if order is None:
         return usable, checker.rows
-    numbers: Ints = order.to_numpy(zero_copy_only=False).astype(np.int64)
+    numbers: Ints = numbers_of(order).astype(np.int64)
     return usable.take(order), numbers if checker.rows is None else checker.rows[numbers]
 
 
@@ -78,7 +79,7 @@ def _whole_and_known(column: pa.ChunkedArray) -> bool:
 
 
 def _numbers_ordered(column: pa.ChunkedArray) -> bool:
-    pieces = [chunk.cast(pa.int64(), safe=False).to_numpy() for chunk in column.chunks if len(chunk)]
+    pieces = [numbers_of(chunk.cast(pa.int64(), safe=False)) for chunk in column.chunks if len(chunk)]
     within = all(bool((piece[1:] >= piece[:-1]).all()) for piece in pieces)
     return within and all(bool(b[0] >= a[-1]) for a, b in pairwise(pieces))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +23,7 @@ from cerflow.engine.results.report import Report
 from cerflow.engine.results.taking import spelt, taken, taken_or_null
 from cerflow.language.select import ProjectionKind
 from cerflow.values.array_types import Ints, Mask, Smalls
-from cerflow.values.arrow_columns import one_array
+from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, numbers_of, one_array, truths_of
 
 __all__ = ["Detected", "Listing", "join_dictionaries"]
 
@@ -38,7 +39,7 @@ class StoredRows:
     @cached_property
     def _one_piece(self) -> tuple[pa.RecordBatch, pa.Array] | None:
         found = self._kept.in_one_piece(self._positions) if len(self._positions) else None
-        return None if found is None else (found[0], pa.array(found[1]))
+        return None if found is None else (found[0], array_of_numbers(found[1]))
 
     @cached_property
     def _table(self) -> pa.Table:
@@ -86,7 +87,7 @@ class Detected:
             return of_events
         among = Moments.among(self._positions)
         which = np.where(among, len(of_events) + Moments.numbers(self._positions), np.arange(len(of_events)))
-        return pa.concat_arrays([of_events, of_moments.cast(of_events.type)]).take(pa.array(which))
+        return pa.concat_arrays([of_events, of_moments.cast(of_events.type)]).take(array_of_numbers(which))
 
     def leading(self) -> list[pa.Array]:
         """The leading columns of a result with a row for each detecting event."""
@@ -212,10 +213,10 @@ class Listing:
         if pa.types.is_dictionary(schema.field("events").type.value_type):
             if self._renumbered is not None:
                 numbers = self._renumbered[numbers]
-            values = pa.DictionaryArray.from_arrays(pa.array(numbers), self.events, safe=False)
+            values = pa.DictionaryArray.from_arrays(array_of_numbers(numbers), self.events, safe=False)
         else:
             values = taken(self.events, numbers)
-        return pa.ListArray.from_arrays(pa.array(self._shown.offsets), values)
+        return pa.ListArray.from_arrays(array_of_numbers(self._shown.offsets), values)
 
     # -- the flat form ---------------------------------------------------------------------------------------------
 
@@ -223,12 +224,12 @@ class Listing:
         offsets, numbers = self._of_label(column.label)
         values = self._field(column)
         if column.several:
-            return pa.ListArray.from_arrays(pa.array(offsets), taken(values, numbers))
+            return pa.ListArray.from_arrays(array_of_numbers(offsets), taken(values, numbers))
         sizes = np.diff(offsets)
         assert sizes.max(initial=0) <= 1, f"'{column.label}' has several events in a match"
         at = np.zeros(len(self), np.int32)
         at[sizes == 1] = numbers
-        return values.take(pa.array(at, mask=sizes == 0))
+        return values.take(array_of_numbers(at, sizes == 0))
 
     def _field(self, column: FlatColumn) -> pa.Array:
         """The values of a field for every event."""
@@ -262,7 +263,7 @@ class Listing:
         found = np.array([label in s for s in self._labels], bool)[numbers]
         open_ = np.array([TYPE_LABEL in s for s in self._labels], bool)[numbers]
         if open_.any():
-            found |= open_ & pc.equal(self._types, label).to_numpy(zero_copy_only=False)
+            found |= open_ & truths_of(pc.is_in(self._types, value_set=array_of_texts([label])))
         return found
 
     # -- lists of events -------------------------------------------------------------------------------------------
@@ -299,7 +300,7 @@ def join_dictionaries(listings: Sequence[Listing]) -> None:
     """Make the matches of several listings refer to one array of events, without repetitions."""
     keys = [listing.keys for listing in listings]
     _, first, which = np.unique(np.concatenate(keys), return_index=True, return_inverse=True)
-    events = pa.concat_arrays([listing.events for listing in listings]).take(pa.array(first))
+    events = pa.concat_arrays([listing.events for listing in listings]).take(array_of_numbers(first))
     ends = np.cumsum([len(k) for k in keys])
     for listing, numbers in zip(listings, np.split(which.astype(np.int32), ends[:-1])):
         listing.renumber(numbers, events)
@@ -308,7 +309,7 @@ def join_dictionaries(listings: Sequence[Listing]) -> None:
 def _places(report: Report, positions: Ints, rows: StoredRows) -> pa.Array:
     if not report.numbered:
         return pa.nulls(len(positions), pa.int64())
-    return pa.array(positions) if report.position is None else rows.column(report.position).cast(pa.int64())
+    return array_of_numbers(positions) if report.position is None else rows.column(report.position).cast(pa.int64())
 
 
 def _times(report: Report, positions: Ints, rows: StoredRows) -> pa.Array:
@@ -331,8 +332,10 @@ def _labels(numbers: Ints, label_sets: Sequence[frozenset[str]], types: pa.Array
     if len(open_):
         encoded = types.dictionary_encode()
         names = encoded.dictionary.to_pylist()
-        pairs = numbers[open_] * len(names) + encoded.indices.to_numpy()[open_]
+        pairs = numbers[open_] * len(names) + numbers_of(encoded.indices)[open_]
         distinct, which = np.unique(pairs, return_inverse=True)
         index[open_] = len(texts) + which
         texts += [sorted({*texts[p // len(names)], names[p % len(names)]}) for p in distinct.tolist()]
-    return taken(pa.array(texts, pa.list_(pa.string())), index.astype(np.int32))
+    ends = np.cumsum([0, *map(len, texts)], dtype=np.int32)
+    lists = pa.ListArray.from_arrays(array_of_numbers(ends), array_of_texts([*chain(*texts)]))
+    return taken(lists, index.astype(np.int32))

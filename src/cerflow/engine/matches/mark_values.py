@@ -17,6 +17,7 @@ from cerflow.engine.results.report import Report
 from cerflow.errors import QueryError, nearest
 from cerflow.schema import Kind
 from cerflow.values.array_types import Floats, Mask
+from cerflow.values.arrow_columns import truths_of
 from cerflow.values.units import MICROSECONDS
 
 __all__ = ["MarkValues", "check_attribute", "check_label"]
@@ -79,7 +80,7 @@ class MarkValues:
         having = np.array([label in s for s in self._part.label_sets], bool)[self._labels]
         wild = np.array([TYPE_LABEL in s for s in self._part.label_sets], bool)[self._labels]
         if wild.any():
-            having |= wild & np.asarray(pc.equal(self._column(self._report.events.type), label))
+            having |= wild & truths_of(pc.equal(self._column(self._report.events.type), label))
         return having
 
     def values(self, label: str, attribute: str) -> pa.Array:
@@ -96,7 +97,7 @@ class MarkValues:
         size = MICROSECONDS[values.type.unit]
         known = values.cast(pa.int64())
         if size < 1:
-            lacking = ~values.is_valid().to_numpy(zero_copy_only=False)
+            lacking = ~truths_of(values.is_valid())
             return pa.array(known.fill_null(0).to_numpy() // size.denominator, mask=lacking)
         held = pc.less_equal(pc.abs(known), MOST // size.numerator)
         return pc.multiply(pc.if_else(held, known, pa.scalar(None, pa.int64())), size.numerator)

@@ -27,7 +27,7 @@ from cerflow.engine.results.report import COUNT_TYPE, CountForm, EventForm, Repo
 from cerflow.errors import TooManyMatchesError, UnsupportedQueryError, at_least_one, expect
 from cerflow.language.select import ProjectionKind
 from cerflow.values.array_types import Ints
-from cerflow.values.arrow_columns import python_rows
+from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, python_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -246,7 +246,7 @@ class Matches:
                     'counts="text" (--counts text) gives it as text'
                 )
             leading = Detected(self._report, detected[start : start + max_rows], part.kept, part.moments).leading()
-            amounts = pa.array(some, COUNT_TYPE) if counts == "decimal" else pa.array(map(digits, some), pa.string())
+            amounts = _decimals(some) if counts == "decimal" else array_of_texts([*map(digits, some)])
             arrays = [*leading, *[amounts for _ in self._report.counts]]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema).select(columns)
 
@@ -412,6 +412,12 @@ class Matches:
 
     def __repr__(self) -> str:
         return f"<Matches with columns {', '.join(self.schema.names)}>"
+
+
+def _decimals(numbers: Sequence[int]) -> pa.Array:
+    if max(numbers, default=0) < 2**63:
+        return array_of_numbers(np.array(numbers, np.int64)).cast(COUNT_TYPE)
+    return pa.array(numbers, COUNT_TYPE)
 
 
 def _number(given: object) -> int:

@@ -24,6 +24,7 @@ from cerflow.engine.results.report import Report
 from cerflow.errors import QueryError
 from cerflow.language.select import ProjectionKind
 from cerflow.schema import Kind
+from cerflow.values.arrow_columns import truths_of
 
 __all__ = ["First", "NumberRange", "Order", "Picker", "Sample", "picked"]
 
@@ -280,7 +281,7 @@ class First:
             return PLUS, _ones(np.append(False, marks.having(label))), 0
         values = marks.values(label, attribute)
         if function == "count":
-            return PLUS, _ones(values.is_valid().to_numpy(zero_copy_only=False)), 0
+            return PLUS, _ones(truths_of(values.is_valid())), 0
         if function == "sum":
             return PLUS, Values.of(marks.numbers(label, attribute)), float("nan")
         return (LEAST if function == "min" else GREATEST), ranked(values)[0], float("nan")

@@ -12,6 +12,7 @@ from cerflow.engine.results.report import POSITION
 from cerflow.language.select import Select
 from cerflow.schema import Schema
 from cerflow.values.array_types import Ints
+from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, truths_of
 
 __all__ = ["InputStreams"]
 
@@ -25,7 +26,7 @@ class InputStreams:
 
     def __init__(self, select: Select, schema: Schema, position: str | None) -> None:
         self._column = schema.stream if select.streams else None
-        self._names = pa.array(select.streams, pa.string())
+        self._names = array_of_texts(select.streams)
         self.schema = schema if self._column is not None else replace(schema, stream=None)
         self.position = position
         if self._column is not None and position is None:
@@ -37,7 +38,7 @@ class InputStreams:
         if self._column is None:
             return rows, None
         mask = pc.is_in(rows.column(self._column).cast(pa.string()), value_set=self._names)
-        index = np.flatnonzero(np.asarray(mask))
+        index = np.flatnonzero(truths_of(mask))
         if self.position == POSITION:
-            rows = rows.append_column(POSITION, pa.array(np.arange(first, first + rows.num_rows)))
-        return rows.take(pa.array(index)), index
+            rows = rows.append_column(POSITION, array_of_numbers(np.arange(first, first + rows.num_rows)))
+        return rows.take(array_of_numbers(index)), index

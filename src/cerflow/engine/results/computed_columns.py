@@ -38,6 +38,7 @@ from cerflow.predicates.predicate import Predicate, PredicateKind
 from cerflow.rewriting.times import as_microseconds, zone_of
 from cerflow.schema import Kind, Schema
 from cerflow.values.array_types import Ints
+from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, numbers_of
 from cerflow.values.operators import Operator
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class LabelAttributes:
         self.numbered = report.position
         self._position: dict[str, Ints] = {}
         self._flat: dict[str, tuple[str, str] | Aggregate | SetTest | PredicateCall] = {}
-        self._columns: dict[str, pa.Array] = {_NUMBER: pa.array(numbers)} if report.numbers_matches else {}
+        self._columns: dict[str, pa.Array] = {_NUMBER: array_of_numbers(numbers)} if report.numbers_matches else {}
 
     def compute(self, expression: Expression, target: pa.DataType) -> pa.Array:
         """The value of an expression for each match; null where a label has no event.
@@ -247,7 +248,7 @@ class LabelAttributes:
         if self.numbered is not None:
             return self.column(label, self.numbered).cast(pa.int64())
         positions = self.positions(label)
-        return pa.array(positions, mask=positions < 0)
+        return array_of_numbers(positions, positions < 0)
 
     def _rows(self, flat: Node) -> BatchRows:
         """Rows to evaluate an expression of flat names on."""
@@ -292,7 +293,7 @@ class _LabelEvents:
         batch = pa.RecordBatch.from_arrays([_whole(column) for column in rows.columns], schema=rows.schema)
         numbers = self.positions
         if self.numbered is not None:
-            numbers = batch.column(self.numbered).cast(pa.int64()).to_numpy(zero_copy_only=False)
+            numbers = numbers_of(batch.column(self.numbered).cast(pa.int64()))
         return BatchRows(batch, self.schema, self.positions, finest_unit(self.schema), numbers)
 
     def positions_of(self, events: Ints) -> Ints:
@@ -310,6 +311,6 @@ def _array(vector: Vector, target: pa.DataType, count: int) -> pa.Array:
     data = np.broadcast_to(vector.data, (count,))
     mask = np.broadcast_to(vector.missing(), (count,))
     if vector.kind is Kind.STRING:
-        texts = pa.array(list(vector.dictionary), pa.string())
-        return texts.take(pa.array(data, mask=mask)) if len(texts) else pa.nulls(count, pa.string())
-    return pa.array(data, mask=mask).cast(target)
+        texts = array_of_texts(vector.dictionary)
+        return texts.take(array_of_numbers(data, mask)) if len(texts) else pa.nulls(count, pa.string())
+    return array_of_numbers(data, mask).cast(target)

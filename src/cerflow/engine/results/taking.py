@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from cerflow import limits
 from cerflow.values.array_types import Smalls
+from cerflow.values.arrow_columns import array_of_numbers, numbers_of
 
 __all__ = ["spelt", "taken", "taken_or_null"]
 
@@ -28,7 +29,7 @@ def taken(values: pa.Array, at: Smalls) -> pa.Array:
             found = _texts(values, at)
             if found is not None:
                 return found
-    return pc.take(values, pa.array(at), boundscheck=False)
+    return pc.take(values, array_of_numbers(at), boundscheck=False)
 
 
 def _texts(values: pa.Array, at: Smalls) -> pa.Array | None:
@@ -78,11 +79,11 @@ def _offsets(values: pa.Array) -> Smalls:
 def taken_or_null(values: pa.Array, at: Smalls) -> pa.Array:
     """The values at some places, null where the place is negative."""
     missing = at < 0
-    return values.take(pa.array(at, mask=missing)) if missing.any() else taken(values, at)
+    return values.take(array_of_numbers(at, missing)) if missing.any() else taken(values, at)
 
 
 def spelt(values: pa.Array) -> pa.Array:
     """Texts as such, where they may be in a dictionary."""
     if not pa.types.is_dictionary(values.type) or values.null_count or values.dictionary.null_count:
         return values.cast(pa.string())
-    return taken(values.dictionary.cast(pa.string()), values.indices.cast(pa.int32()).to_numpy())
+    return taken(values.dictionary.cast(pa.string()), numbers_of(values.indices.cast(pa.int32())))

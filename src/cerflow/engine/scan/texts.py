@@ -17,6 +17,7 @@ from cerflow.engine.events.text_tests import TextColumn
 from cerflow.engine.layout import NULL
 from cerflow.engine.scan import layout
 from cerflow.values.array_types import Bytes, Ints
+from cerflow.values.arrow_columns import array_of_numbers
 
 __all__ = ["TextEntries"]
 
@@ -121,7 +122,7 @@ class TextEntries:
         column = batch.column(int(self._words[layout.T_CHILD]))
         rows = self._places[known:count, 1]
         if len(rows) > limits.ENCODED_TEXTS:
-            self._texts += column.take(pa.array(rows)).to_pylist()
+            self._texts += column.take(array_of_numbers(rows)).to_pylist()
         else:
             self._texts += [column[row].as_py() for row in rows.tolist()]
         self._judge(known)
