@@ -48,7 +48,7 @@ def queries(draw):
         formula = f"({formula}) WITHIN {draw(st.integers(2, 6))} EVENTS"
     elif draw(st.integers(0, 3)) == 0:
         formula = f"START({formula})"
-    keys = draw(st.sampled_from(["", " PARTITION BY k", " PARTITION BY n", " PARTITION BY k, s"]))
+    keys = draw(st.sampled_from(["", " PARTITION BY k", " PARTITION BY n", " PARTITION BY k, s", " PARTITION BY w, k"]))
     consume = draw(st.sampled_from(["", "", " CONSUME BY ANY", " CONSUME BY PARTITION"]))
     what = draw(st.sampled_from(["*", "*", "MAX *", "NEXT *", "NONE"]))
     return f"SELECT {what} WHERE ({formula}){keys}{consume}"
@@ -111,8 +111,9 @@ SCHEMA = pa.schema({"type": pa.string(), "k": pa.string(), "v": pa.int64(), "w":
         ("A : B ; C", None),
         ("A : B? : C", None),
         ("A : B :+", None),
-        ("A : B PARTITION BY v", None),
-        ("A : B PARTITION BY k, v", None),
+        ("A : B PARTITION BY v", (2, 0)),
+        ("(A AS x : B AS y) FILTER x.v < y.v PARTITION BY k, v, w", (2, 1)),
+        ("A : B PARTITION BY [k, type]", None),
         ("START(A : B)", None),
         ("(A AS x : B AS y) WITHIN 5 [v]", None),
     ],
@@ -122,12 +123,15 @@ def test_patterns_that_have_no_gaps(formula, expected):
     assert expected == (None if found is None else (found.length, len(found.links)))
 
 
-@pytest.mark.parametrize("keys", ["", " PARTITION BY k"])
+@pytest.mark.parametrize("keys", ["", " PARTITION BY k", " PARTITION BY n", " PARTITION BY n, k", " PARTITION BY f"])
 def test_few_events_are_looked_at(keys):
     """Of 3,000 events those of the matches, and two at either end, of each key."""
     query = cerflow.parse(f"SELECT * WHERE (EVENT AS x : EVENT AS y : EVENT AS z) FILTER x.v < y.v AND y.v > z.v{keys}")
     peaks = {300, 1200, 1206, 2400}
-    rows = [{"type": "A", "k": "xyz"[i % 3], "v": 0 if i not in peaks else 1} for i in range(3000)]
+    rows = [
+        {"type": "A", "k": "xyz"[i % 3], "n": i % 3, "f": i % 3 / 2, "v": 0 if i not in peaks else 1}
+        for i in range(3000)
+    ]
     table = pa.Table.from_pylist(rows)
     recognizer = query.recognizer(table.schema)
     found = recognizer.push(table)

@@ -43,6 +43,8 @@ class BatchCheck:
             at=none,
             noted=np.zeros((0, layout.NOTE_WORDS), np.int32),
             groups=wide,
+            members=wide,
+            slots=none,
             places=none,
             links=wide,
             ways=np.zeros(0, np.uint8),

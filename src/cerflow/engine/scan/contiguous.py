@@ -28,8 +28,8 @@ class Contiguity:
     """How matches without gaps lie in a stream.
 
     They have ``length`` events. For each move of the tables ``places`` has the bit of the place that its event has.
-    ``links`` are rows of `ScanArrays.links`: comparisons with the event directly before. ``text`` is the number of the
-    column of text that is the key, -1 without keys.
+    ``links`` are rows of `ScanArrays.links`: comparisons with the event directly before. ``key`` is the number of the
+    column of text that is the key, or `NO_KEYS` or `HASHED_KEYS`.
 
     ``steps`` has for each place of a match the ways (see `cerflow.engine.scan.ways`) of which one must be open to its
     event, and ``labels`` the numbers of the label sets; both are None unless all rows of such events are matches.
@@ -38,7 +38,7 @@ class Contiguity:
     length: int
     places: Sequence[int]
     links: Sequence[Sequence[int]]
-    text: int
+    key: int
     steps: Sequence[int] | None
     labels: Sequence[int] | None
 
@@ -63,18 +63,19 @@ def contiguity(tables: TransducerTables, outputs: Sequence[Sequence[int]], ways:
     keys = [row for row in outputs if row[layout.O_TO] == layout.TO_KEYS]
     if levels is None or (keys and not tables.counted):
         return None
-    text = -1
-    if keys:
-        if len(keys) > 1 or keys[0][layout.O_FORM] != layout.AS_TEXT:
-            return None
-        text = keys[0][layout.O_COLUMN]
+    # Keys that are found in one of several columns are left to the engine, as those without any value.
+    if len({row[layout.O_PLACE] for row in keys}) < len(keys) or any(row[layout.O_COLUMN] < 0 for row in keys):
+        return None
+    key = layout.HASHED_KEYS if keys else layout.NO_KEYS
+    if len(keys) == 1 and keys[0][layout.O_FORM] == layout.AS_TEXT:
+        key = keys[0][layout.O_COLUMN]
     rows = tables.moves.rows
     places = [1 << levels[move.transition.source] for move in rows]
     length = max(places).bit_length()
     if any(move.final != (place == 1 << length - 1) for move, place in zip(rows, places)):
         return None
     whole = None if keys or ways is None or not ways.apart else _whole(tables, places, length, ways)
-    return Contiguity(length, places, _links(tables, places, outputs), text, *(whole or (None, None)))
+    return Contiguity(length, places, _links(tables, places, outputs), key, *(whole or (None, None)))
 
 
 def _whole(

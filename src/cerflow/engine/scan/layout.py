@@ -45,8 +45,9 @@ __all__ = ["ScanArrays"]
     WRITTEN,  # the first of them that is not written yet
     MARKS,  # whether the ways of rows are asked for before anything else: no, yes, or they decide
     OPEN,  # whether anything else has to be asked of the rows of a stretch
-) = range(16)
-CONTROLS = 16
+    GROUPS,  # keys in `members` so far
+) = range(17)
+CONTROLS = 17
 #: In MARKS.
 NOT_MARKED, MARKED, DECIDED = range(3)
 
@@ -121,6 +122,8 @@ NOTE_WORDS = 5
 # Columns of ScanArrays.groups, by entry of the key: the last of its noted rows, the places that it may have, how many
 # there are (counted up to one less than a match has), how many are left out since the last one that is not
 G_LAST, G_BITS, G_SEEN, G_LEFT_OUT = range(4)
+# Keys of patterns without gaps that are not one column of text: there are none, or a hash table gives them numbers
+NO_KEYS, HASHED_KEYS = -1, -2
 # Columns of ScanArrays.links, comparisons with the event before: operator and kind as in atoms, column of `columns` for
 # the event and for the one before, the places in a match that it is necessary for, as bits
 L_OPERATOR, L_KIND, L_NOW, L_BEFORE, L_MASK = range(5)
@@ -162,6 +165,8 @@ class ScanArrays(NamedTuple):
     at: Ints  # (STRETCH,) and where the answers so far have led
     noted: SmallRows  # (rows of a batch, NOTE_WORDS), nothing unless the scan narrows
     groups: IntRows  # (entries of the key, 4)
+    members: IntRows  # (keys, words): the keys of groups, the first one is under construction
+    slots: Ints  # hash table of members, 0: free
     places: Ints  # by signature: which places in a match an event may have, as bits
     links: IntRows  # (comparisons, LINK_WORDS)
     ways: Bytes  # by row: the ways that are open to it

@@ -85,6 +85,8 @@ class BatchScan:
             at=np.zeros(layout.STRETCH, np.int64),
             noted=np.zeros((0, layout.NOTE_WORDS), np.int32),
             groups=np.zeros((0, 4), np.int64),
+            members=np.zeros((1, sum(row[layout.O_TO] == layout.TO_KEYS for row in program.outputs)), np.int64),
+            slots=np.zeros(1, np.int64),
             places=np.zeros(0, np.int64),
             links=_rows([] if self._contiguity is None else self._contiguity.links, layout.LINK_WORDS),
             ways=np.zeros(layout.STRETCH, np.uint8),
@@ -200,11 +202,13 @@ class BatchScan:
         if len(signatures):
             added = [contiguity.bits(self._tables.allowed(signature)) for signature in signatures]
             self._hold(places=np.append(self._arrays.places[:known], np.array(added, np.int64)))
-        key, noted = contiguity.text, int(self._arrays.control[layout.NOTED])
+        key, noted = contiguity.key, int(self._arrays.control[layout.NOTED])
         for _ in range(_TRIES):
+            if key == layout.HASHED_KEYS:
+                self._begin_groups(1 + noted)
             if narrow(self._shared.address, contiguity.length, key, batch.num_rows) == layout.SCANNED:
                 return
-            entries = int(self._arrays.texts[key, layout.T_ROOM])
+            entries = int(self._arrays.texts[key, layout.T_ROOM]) if key >= 0 else 0
             if entries > 2 * max(noted, _ENTRIES):
                 break
             if entries > len(self._arrays.groups):
@@ -213,6 +217,17 @@ class BatchScan:
                 self._go_on(layout.NO_ROOM, batch)
         # There are so many keys that few events could be left out.
         self._arrays.noted[:noted, layout.B_LEFT_OUT] = 0
+
+    def _begin_groups(self, most: int) -> None:
+        """Forget all keys that have numbers, with room for so many."""
+        arrays = self._arrays
+        if most > len(arrays.members):
+            room = 1 << most.bit_length()
+            members = np.zeros((room, arrays.members.shape[1]), np.int64)
+            groups = np.zeros((room, 4), np.int64)
+            self._hold(members=members, groups=groups, slots=np.zeros(2 * room, np.int64))
+        arrays.control[layout.GROUPS] = 0
+        self._arrays.slots.fill(0)
 
     def _go_on(self, reason: int, batch: pa.RecordBatch) -> None:
         """Do what a kernel stopped for."""

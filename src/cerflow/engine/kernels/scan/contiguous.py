@@ -9,12 +9,13 @@ import numpy as np
 from cerflow.engine.kernels.base.jit import inlined, kernel, part
 from cerflow.engine.kernels.base.shared_arrays import address_of, as_float, pointer_to, scan_at
 from cerflow.engine.kernels.scan.marks import mark
-from cerflow.engine.kernels.scan.scan import collected, satisfies, write_event
-from cerflow.engine.kernels.scan.texts import entry_of
+from cerflow.engine.kernels.scan.scan import collected, formed, is_missing, satisfies, write_event
+from cerflow.engine.kernels.scan.texts import MIX, SHIFT, entry_of
 from cerflow.engine.kernels.scan.values import load_byte, locate, store_byte, word_of
 from cerflow.engine.kernels.step.guards import words_compare
 from cerflow.engine.layout import FLOAT, NULL
 from cerflow.engine.scan.layout import (
+    AS_TEXT,
     B_BEFORE,
     B_KEY,
     B_LEFT_OUT,
@@ -29,13 +30,18 @@ from cerflow.engine.scan.layout import (
     G_LAST,
     G_LEFT_OUT,
     G_SEEN,
+    GROUPS,
+    HASHED_KEYS,
     L_BEFORE,
     L_KIND,
     L_MASK,
     L_NOW,
     L_OPERATOR,
+    NO_KEYS,
     NO_ROOM,
     NOTED,
+    O_COLUMN,
+    O_FORM,
     ROW,
     SCANNED,
     TEXT,
@@ -49,11 +55,12 @@ __all__ = ["find_rows", "narrow", "write_noted"]
 def narrow(address, length, key, count):
     """Say in `B_LEFT_OUT` which of the noted rows of a batch of ``count`` rows may be part of a match.
 
-    A match has ``length`` events. ``key`` is the number of the text that is the key, or -1. The first and the last
-    events of the batch, also of each key, may belong to matches that begin before it or go on behind it.
+    A match has ``length`` events. ``key`` is the number of the text that is the key, or `NO_KEYS` or `HASHED_KEYS`. The
+    first and the last events of the batch, also of each key, may belong to matches that begin before it or go on behind
+    it.
     """
     s = scan_at(address)
-    return _by_key(s, length, key) if key >= 0 else _in_a_row(s, length, count)
+    return _in_a_row(s, length, count) if key == NO_KEYS else _by_key(s, length, key)
 
 
 @part
@@ -82,9 +89,12 @@ def _by_key(s, length, key):
         s.groups[g, G_LAST], s.groups[g, G_BITS], s.groups[g, G_SEEN], s.groups[g, G_LEFT_OUT] = -1, 0, 0, 0
     for k in range(noted):
         row = s.noted[k, B_ROW]
-        g = entry_of(s.texts, key, row)
-        if g < 0 or g >= s.groups.shape[0]:
+        if key == HASHED_KEYS:
+            g = _group_of(s, row)
+        else:
+            g = entry_of(s.texts, key, row)
             s.control[TEXT] = key
+        if g < 0 or g >= s.groups.shape[0]:
             return NO_ROOM
         s.noted[k, B_KEY] = g
         s.noted[k, B_LEFT_OUT] = -1
@@ -109,6 +119,44 @@ def _by_key(s, length, key):
             s.noted[k, B_LEFT_OUT] = s.groups[g, G_LEFT_OUT]
             s.groups[g, G_LEFT_OUT] = 0
     return SCANNED
+
+
+@part
+def _group_of(s, row):
+    """The number of a row's key, 0 if it has none; -1 if there is no room for a text."""
+    h = np.uint64(0)
+    words = s.members.shape[1]
+    for k in range(words):
+        form, column = s.outputs[k, O_FORM], s.outputs[k, O_COLUMN]
+        if form == AS_TEXT:
+            word = entry_of(s.texts, column, row)
+            if word < 0:
+                s.control[TEXT] = column
+                return np.int64(-1)
+            if word == 0:
+                return np.int64(0)
+        else:
+            word = formed(word_of(s.columns, column, row, s.control[FIRST]), form, 0)
+            if is_missing(word, form):
+                return np.int64(0)
+        s.members[0, k] = word
+        h = (h ^ (h >> SHIFT) ^ np.uint64(word)) * MIX
+    mask = s.slots.shape[0] - 1
+    slot = np.int64(h >> SHIFT) & mask
+    # Half of the table is free.
+    while s.slots[slot] != 0:
+        g = s.slots[slot]
+        same = True
+        for k in range(words):
+            same &= s.members[g, k] == s.members[0, k]
+        if same:
+            return g
+        slot = (slot + 1) & mask
+    g = s.control[GROUPS] + 1
+    s.control[GROUPS] = s.slots[slot] = g
+    for k in range(words):
+        s.members[g, k] = s.members[0, k]
+    return g
 
 
 @inlined

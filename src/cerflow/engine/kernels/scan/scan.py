@@ -100,7 +100,7 @@ from cerflow.engine.scan.layout import (
     X_TEXT,
 )
 
-__all__ = ["collected", "satisfies", "scan", "slot_of", "write_event"]
+__all__ = ["collected", "formed", "is_missing", "satisfies", "scan", "slot_of", "write_event"]
 
 
 @kernel
@@ -295,7 +295,7 @@ def write_event(s, row, signature, left_out, address):
                 word = word_of(s.columns, column, row, control[FIRST])
             elif form != AS_NULL:
                 word = call(control[PROGRAMS], (address, s.outputs[o, O_CODE], s.outputs[o, O_CODE_END], row))
-            word = _formed(word, form, s.outputs[o, O_SIZE])
+            word = formed(word, form, s.outputs[o, O_SIZE])
         if to == TO_COLUMNS:
             events.columns[n, place] = word
         elif to == TO_MEASURE:
@@ -304,7 +304,7 @@ def write_event(s, row, signature, left_out, address):
         elif to == TO_BOUND:
             events.bound[n] = NO_BOUND if word == NULL else word
         else:
-            if not _is_missing(word, form):
+            if not is_missing(word, form):
                 events.keys[n, place] = word
                 begun = place + 1
             elif o + 1 == keyed or s.outputs[o + 1, O_PLACE] != place:
@@ -318,12 +318,13 @@ def write_event(s, row, signature, left_out, address):
 
 
 @inlined
-def _is_missing(word, form):
+def is_missing(word, form):
+    """Whether a value of a key is null."""
     return word == NAN if form == AS_FLOAT else word == NULL
 
 
 @part
-def _formed(word, form, size):
+def formed(word, form, size):
     """A value in the form that kernels read."""
     if form in (AS_INT, AS_NULL):
         return word
