@@ -85,12 +85,49 @@ def test_a_run_can_be_stopped(session, monkeypatch):
     assert "time" in ended.stopped
 
 
-def test_programs_run_but_are_not_taken_apart(session):
-    session.text = "DEFINE p AS SELECT * WHERE A ; B;\nSELECT * FROM p WHERE p"
+PROGRAM = (
+    "DEFINE p AS SELECT x.v AS low WHERE A AS x ; B;\nSELECT * FROM p WHERE (p AS a ; p AS b) FILTER b.low > a.low"
+)
+
+
+def test_programs_are_taken_apart_statement_by_statement(session):
+    session.text = PROGRAM
     assert session.problems() == []
-    assert StoppableRun(session.query(), session.loaded(), most=10, seconds=60)().count == 3
-    with pytest.raises(UnsupportedQueryError, match="DEFINE"):
-        session.transducer()
+    assert session.definitions() == ["p"]
+    matches = StoppableRun(session.query(), session.loaded(), most=10, seconds=60)()
+    trace = session.trace(0, 100)
+    assert [step.event.type for step in trace] == ["p", "p", "p"]
+    assert {(step.event.position, pairs) for step in trace for pairs in step.matches} == {
+        (row["detected_at"], frozenset((label, e["position"]) for e in row["events"] for label in e["labels"]))
+        for row in matches.rows
+    }
+    assert "b.low > a.low" in str(session.why_not([0, 1], 100))
+    assert session.read_events().column("low").to_pylist() == [3, 3, 5]
+    session.statement = "p"
+    assert len(session.trace(0, 100)) == 5
+    assert session.why_not([("x", 0), ("B", 1)], 100).detected_at == 1
+    # The choice does not outlive the definition.
+    session.text = "DEFINE q AS SELECT * WHERE A ; B;\nSELECT * FROM q WHERE q"
+    assert [step.event.type for step in session.trace(0, 100)] == ["q", "q", "q"]
+
+
+def test_named_files_are_streams(session, tmp_path):
+    (tmp_path / "other.csv").write_text("kind,t,v\nB,6,7\nA,0,1\n")
+    session.load(tmp_path / "events.csv", name="one")
+    session.load(tmp_path / "other.csv", name="two", type="kind")
+    assert session.events.title == "one=events.csv, two=other.csv"
+    assert session.events.table.column("stream").to_pylist() == ["two", *["one"] * 5, "two"]
+    session.text = "SELECT * FROM two WHERE A ; B"
+    trace = session.trace(0, 100)
+    assert [step.unread is None for step in trace] == [True, *[False] * 5, True]
+    assert [step.detected for step in trace][-1] == 1
+    session.text = "SELECT * FROM one, two WHERE one>A ; two>B"
+    assert StoppableRun(session.query(), session.loaded(), most=10, seconds=60)().count == 2
+    assert session.why_not([0, 6], 100)
+    assert not session.why_not([1, 6], 100)
+    # A file without name takes the place of all.
+    session.load(tmp_path / "events.csv")
+    assert session.events.inputs == {}
 
 
 def test_steps_and_answers_count_positions_of_the_sample(session):
@@ -160,7 +197,7 @@ def test_what_happened_is_drawn():
 @pytest.mark.slow
 def test_exported_queries_run(session, tmp_path):
     session.text += "\nWITHIN 10 EVENTS"
-    found = exported(session.text, "ceql", str(session.events.path), session.events.roles)
+    found = exported(session.text, "ceql", session.events)
     done = subprocess.run([sys.executable, "-c", found["Python"]], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[0] == "3"
     (tmp_path / "query.ceql").write_text(found["Query file"])
@@ -170,7 +207,21 @@ def test_exported_queries_run(session, tmp_path):
     compile(found["PySpark"], "exported", "exec")
 
 
+@pytest.mark.slow
+def test_exported_queries_read_named_files(session, tmp_path):
+    session.load(tmp_path / "events.csv", name="one")
+    session.load(tmp_path / "events.csv", name="two")
+    found = exported("SELECT * FROM one, two WHERE one>A ; two>C", "ceql", session.events)
+    done = subprocess.run([sys.executable, "-c", found["Python"]], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[0] == "2"
+    (tmp_path / "query.ceql").write_text(found["Query file"])
+    command = f"{sys.executable} -m {found['Command']}"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert len(done.stdout.splitlines()) == 2
+    compile(found["PySpark"], "exported", "exec")
+
+
 def test_exported_texts_with_quotes_are_texts():
     text = 'SELECT *\nWHERE A FILTER A.s = \'"""\''
-    code = exported(text, "ceql", None, {})["Python"]
+    code = exported(text, "ceql", None)["Python"]
     assert repr(text) in code

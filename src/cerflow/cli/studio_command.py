@@ -17,7 +17,14 @@ __all__ = ["studio"]
 
 def studio(
     input_: Annotated[
-        Path | None, typer.Option("--input", "-i", metavar="FILE", help="File with events.", show_default=False)
+        list[str] | None,
+        typer.Option(
+            "--input",
+            "-i",
+            metavar="[NAME=]FILE",
+            help="File with events; several with names are streams for FROM.",
+            show_default=False,
+        ),
     ] = None,
     query: Annotated[
         Path | None, typer.Option("--query", metavar="FILE", help="File with a query.", show_default=False)
@@ -42,6 +49,7 @@ def studio(
     if find_spec("nicegui") is None:
         usage("the studio needs NiceGUI: pip install 'cerflow[studio]'", "studio")
     from cerflow.cli.commands.request import query_source
+    from cerflow.files.sources import named_path
     from cerflow.studio.page import StudioPage
     from cerflow.studio.server import serve
     from cerflow.studio.session import StudioSession
@@ -52,9 +60,13 @@ def studio(
         if query is not None:
             session.text = query_source(str(query), None)
             session.language = language or ("sremo" if query.suffix.lower() == ".sremo" else "ceql")
-        if input_ is not None:
-            for remark in session.load(input_, type=type_column, time=time_column, time_unit=time_unit).remarks:
-                note(remark)
+        named = [named_path(text) for text in input_ or []]
+        if len(named) > 1 and any(name is None for name, _ in named):
+            usage("several inputs need names: --input NAME=FILE", "studio")
+        for name, path in named:
+            session.load(Path(path), name=name, type=type_column, time=time_column, time_unit=time_unit)
+        for remark in session.events.remarks if session.events is not None else ():
+            note(remark)
 
         def page() -> None:
             StudioPage(session)

@@ -21,6 +21,7 @@ __all__ = [
     "SUFFIXES",
     "InputFormat",
     "Source",
+    "named_path",
     "parse_source",
     "partition_values",
     "refuse_double",
@@ -81,6 +82,15 @@ class Source:
         return self.format in (InputFormat.CSV, InputFormat.JSON)
 
 
+def named_path(text: str) -> tuple[str | None, str]:
+    """The name and the path of ``PATH`` or ``name=PATH``."""
+    named = _NAMED.fullmatch(text)
+    # A path may have a sign of equality itself, as partitioned directories do.
+    if named and not Path(text).exists():
+        return named[1], named[2]
+    return None, text
+
+
 def parse_source(text: str, input_format: InputFormat | None = None, encoding: str = "utf-8") -> Source:
     """The source that ``PATH`` or ``name=PATH`` names.
 
@@ -88,11 +98,7 @@ def parse_source(text: str, input_format: InputFormat | None = None, encoding: s
     if the format or the encoding is unknown.
     """
     encoding = encoding_named(encoding)
-    path, name = text, None
-    named = _NAMED.fullmatch(text)
-    # A path may have a sign of equality itself, as partitioned directories do.
-    if named and not Path(text).exists():
-        name, path = named.groups()
+    name, path = named_path(text)
     if path == STANDARD_INPUT:
         if input_format is None:
             raise InputError("the format of standard input must be given with --input-format")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -36,10 +36,13 @@ from cerflow.programs.checks import check_statements, reading_input
 from cerflow.programs.explanation import explain_program, program_diagram
 from cerflow.programs.merged_streams import ProgramPlan, Statement, statements_for
 from cerflow.programs.recognizer import ProgramRecognizer, merged_events
+from cerflow.programs.studied import studied
 from cerflow.query import NO_TEXT, Language, Query, Runner, as_query_text, parse
 from cerflow.reference import reference_program
 from cerflow.schema import Schema
 from cerflow.stream_inputs import EventRoles, schema_of
+from cerflow.studying.tracing import Trace
+from cerflow.studying.why_not import WhyNot, why_not
 from cerflow.values.event_tables import to_table, unknown_types
 
 __all__ = ["Program", "parse_program", "query_as_text", "read_query", "without_definitions"]
@@ -244,6 +247,31 @@ class Program:
         """Give the warnings about the unit of ``times`` (see `Query.warnings`) as Python warnings."""
         for query in (*self.definitions.values(), self.query):
             query.warn_of_times(schema, times)
+
+    def trace(
+        self, events: Any, of: str | None = None, *, sequence: str | None = None, **roles: Unpack[EventRoles]
+    ) -> Trace:
+        """The steps of the last query, or of the definition ``of``, over a short stream; see `Query.trace`.
+
+        The matches of the definitions that it reads are events among the others; positions count all that it reads.
+        """
+        query, sample = studied(self.definitions, self.query, events, of, sequence=sequence, **roles)
+        with Located(self.text):
+            return Trace(query.tree, sample)
+
+    def why_not(
+        self,
+        events: Any,
+        chosen: Iterable[int | tuple[str, int]],
+        of: str | None = None,
+        *,
+        sequence: str | None = None,
+        **roles: Unpack[EventRoles],
+    ) -> WhyNot:
+        """Why some events are no match of the last query, or of the definition ``of``; see `trace`, `Query.why_not`."""
+        query, sample = studied(self.definitions, self.query, events, of, sequence=sequence, **roles)
+        with Located(self.text):
+            return why_not(query.tree, sample, chosen)
 
     def explain(self, format: ExplainFormat = "text", schema: Schema | None = None) -> str:
         """Which statement reads which, and each of them as `Query.explain` explains it."""

@@ -63,7 +63,7 @@ class AskingPanel:
 
     def _list(self) -> None:
         try:
-            table = self._session.loaded().table.slice(int(self._from.value or 0), limits.LISTED_EVENTS)
+            table = self._session.read_events().slice(int(self._from.value or 0), limits.LISTED_EVENTS)
         except CerflowError as error:
             ui.notify(str(error), type="warning")
             return

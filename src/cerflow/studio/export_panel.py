@@ -22,12 +22,7 @@ class ExportPanel:
     def refresh(self) -> None:
         """Show the present query."""
         events = self._session.events
-        texts = exported(
-            self._session.text,
-            self._session.language,
-            None if events is None else str(events.path),
-            {} if events is None else events.roles,
-        )
+        texts = exported(self._session.text, self._session.language, events)
         self._shown.clear()
         with self._shown:
             for name, text in texts.items():

@@ -3,58 +3,91 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable
 
 from cerflow.programs.program import read_query
 from cerflow.query import Language, Query
+from cerflow.studio.sampling import LoadedEvents
 
 __all__ = ["exported"]
 
-Roles = Mapping[str, str]
+_NO_FILE = "events.parquet"
 
 
-def exported(text: str, language: Language, path: str | None, roles: Roles) -> dict[str, str]:
-    """The texts of a query for other places, by their names; ``roles`` are arguments of `Query.match`."""
-    path = path or "events.parquet"
+def exported(text: str, language: Language, events: LoadedEvents | None) -> dict[str, str]:
+    """The texts of a query for other places, by their names, for the files that are loaded."""
     suffix = "sremo" if language == "sremo" else "ceql"
-    given = "".join(f", {name}={value!r}" for name, value in roles.items())
-    columns = "".join(f", {name}={value!r}" for name, value in roles.items() if name != "time_unit")
     reading = "parse" if _is_query(text, language) else "parse_program"
     named = ', language="sremo"' if language == "sremo" else ""
     parsed = f"query = cerflow.{reading}({_literal(text)}{named})"
-    column = {"type": "--type-column", "time": "--time-column", "time_unit": "--time-unit"}
-    options = [part for name, value in roles.items() for part in (column[name], value)]
-    command = shlex.join(["cerflow", "run", f"query.{suffix}", "--input", path, *options])
-    python = "\n".join(
-        [
-            "import cerflow",
-            "",
-            parsed,
-            f"events = cerflow.read_events({path!r}{columns})",
-            f"matches = query.match(events{given})",
-            "print(matches.count())",
-            "print(matches.to_arrow())",
-        ]
-    )
-    spark = "\n".join(
-        [
-            "import cerflow",
-            "from cerflow.spark import match",
-            "from pyspark.sql import SparkSession",
-            "",
-            "spark = SparkSession.builder.getOrCreate()",
-            parsed,
-            f"events = spark.read.{_reader(path)}",
-            f"matches = match(query, events{given})",
-            "matches.show()",
-        ]
-    )
+    options = ["--input", _NO_FILE] if events is None else _options(events)
+    python = [
+        "import cerflow",
+        "",
+        parsed,
+        *_reading(events, "cerflow", _read_locally),
+        f"matches = query.match({_given(events)})",
+        "print(matches.count())",
+        "print(matches.to_arrow())",
+    ]
+    spark = [
+        "import cerflow",
+        f"from cerflow.spark import match{', streams' if events is not None and events.inputs else ''}",
+        "from pyspark.sql import SparkSession",
+        "",
+        "spark = SparkSession.builder.getOrCreate()",
+        parsed,
+        *_reading(events, "spark", _read_by_spark),
+        f"matches = match(query, {_given(events)})",
+        "matches.show()",
+    ]
     return {
         "Query file": text.rstrip() + "\n",
-        "Python": python + "\n",
-        "PySpark": spark + "\n",
-        "Command": command + "\n",
+        "Python": "\n".join(python) + "\n",
+        "PySpark": "\n".join(spark) + "\n",
+        "Command": shlex.join(["cerflow", "run", f"query.{suffix}", *options]) + "\n",
     }
+
+
+def _options(events: LoadedEvents) -> list[str]:
+    """The options of ``cerflow run`` that name the files, and the columns with a role."""
+    option = {"type": "--type-column", "time": "--time-column", "time_unit": "--time-unit"}
+    named = events.inputs or {"": events}
+    found = [
+        part for name, one in named.items() for part in ("--input", f"{name}={one.path}" if name else str(one.path))
+    ]
+    for name, one in named.items():
+        for role, value in one.roles.items():
+            found += [option[role], f"{name}={value}" if name else value]
+    return found
+
+
+def _reading(events: LoadedEvents | None, place: str, read: Callable[[LoadedEvents | None], str]) -> list[str]:
+    """The lines that read the files."""
+    if events is None or not events.inputs:
+        return [f"events = {read(events)}"]
+    lines = [
+        f"    {name!r}: cerflow.Input({read(one)}{''.join(f', {r}={v!r}' for r, v in one.roles.items())}),"
+        for name, one in events.inputs.items()
+    ]
+    return [f"joined = {'' if place == 'spark' else 'cerflow.'}streams({{", *lines, "})"]
+
+
+def _given(events: LoadedEvents | None) -> str:
+    """The arguments that say what is read, and what its columns mean."""
+    if events is not None and events.inputs:
+        return "joined.events, **joined.roles"
+    return "events" + ("" if events is None else "".join(f", {r}={v!r}" for r, v in events.roles.items()))
+
+
+def _read_locally(events: LoadedEvents | None) -> str:
+    roles = {} if events is None else {r: v for r, v in events.roles.items() if r in ("type", "time")}
+    path = _NO_FILE if events is None else str(events.path)
+    return f"cerflow.read_events({path!r}{''.join(f', {r}={v!r}' for r, v in roles.items())})"
+
+
+def _read_by_spark(events: LoadedEvents | None) -> str:
+    return f"spark.read.{_reader(_NO_FILE if events is None else str(events.path))}"
 
 
 def _is_query(text: str, language: Language) -> bool:

@@ -32,6 +32,10 @@ _TABS = {
 }
 
 
+#: The query behind the definitions, among their names; no name has a space.
+_LAST = "the last query"
+
+
 class StudioPage:
     """One page over a session; the session outlives it, so a page that is loaded again shows the same."""
 
@@ -47,7 +51,14 @@ class StudioPage:
                     holder = ui.element("div").classes("w-full h-full")
                 below = ui.column().classes("w-full gap-0")
                 with ui.column().classes("w-full flex-1 gap-1 p-3 overflow-auto border-t border-gray-500/30"):
-                    ui.label("Automaton").classes("text-xs uppercase tracking-wide opacity-60")
+                    with ui.row().classes("w-full items-center gap-3"):
+                        ui.label("Automaton").classes("text-xs uppercase tracking-wide opacity-60")
+                        self._statement = (
+                            ui.select([_LAST], value=_LAST, on_change=self._looked_at)
+                            .props('dense options-dense aria-label="Statement" hide-bottom-space')
+                            .mark("statement")
+                            .tooltip("The statement that is drawn, stepped through, asked and compared")
+                        )
                     self._picture = ui.column().classes("w-full")
                     self._picture_problem = ui.label().classes("text-sm opacity-70")
             with splitter.after, ui.column().classes("w-full h-full gap-0 no-wrap"):
@@ -101,7 +112,8 @@ class StudioPage:
             self._file.text = "no events yet"
         else:
             time = f", time {events.time}" if events.time else ", no time column"
-            self._file.text = f"{events.path.name}: {events.table.num_rows:,} events, type {events.type}{time}"
+            self._file.text = f"{events.title}: {events.table.num_rows:,} events, type {events.type}{time}"
+        self._offer_statements()
         try:
             picture = automaton_svg(self._session.transducer())
             self._picture.clear()
@@ -114,6 +126,20 @@ class StudioPage:
             self._picture_problem.text = "The query has an error." if wrong else str(error)
         self._export.refresh()
         self._stepping.forget()
+
+    def _offer_statements(self) -> None:
+        names = self._session.definitions()
+        if self._session.statement not in names:
+            self._session.statement = None
+        self._statement.set_options([*names, _LAST], value=self._session.statement or _LAST)
+        self._statement.set_visibility(bool(names))
+
+    def _looked_at(self) -> None:
+        """Look at another statement of the text."""
+        chosen = None if self._statement.value == _LAST else self._statement.value
+        if chosen != self._session.statement:
+            self._session.statement = chosen
+            self._settled()
 
     def _run(self) -> None:
         self._tab_row.value = "matches"
@@ -155,6 +181,9 @@ class StudioPage:
             ui.label("CSV, JSON lines, Parquet or ORC; .gz is unpacked. The file stays on this machine.").classes(
                 "text-sm opacity-70"
             )
+            name = ui.input("Name of its stream", placeholder="for FROM; a named file joins those with names").classes(
+                "w-full"
+            )
             path = ui.input("Path", value="" if events is None else str(events.path)).classes("w-full").mark("path")
             names = [] if events is None else list(events.columns)
             kind = ui.select(names, label="Type column", value=events.type if events else None, clearable=True)
@@ -167,14 +196,14 @@ class StudioPage:
             )
             for box in (kind, time, unit):
                 box.classes("w-full")
-            ui.upload(label="or choose a file", auto_upload=True, on_upload=partial(self._uploaded, dialog)).classes(
-                "w-full"
-            )
+            ui.upload(
+                label="or choose a file", auto_upload=True, on_upload=partial(self._uploaded, dialog, name)
+            ).classes("w-full")
 
             async def take() -> None:
                 same = events is not None and path.value == str(events.path)
                 columns = {"type": kind.value, "time": time.value or "", "time_unit": unit.value} if same else {}
-                await self._load(Path(path.value).expanduser(), dialog, columns)
+                await self._load(Path(path.value).expanduser(), dialog, {**columns, "name": name.value or None})
 
             with ui.row().classes("w-full justify-end"):
                 ui.button("Cancel", on_click=dialog.close).props("flat no-caps")
@@ -182,11 +211,11 @@ class StudioPage:
             path.on("keydown.enter", take)
         dialog.open()
 
-    async def _uploaded(self, dialog: ui.dialog, e: nicegui_events.UploadEventArguments) -> None:
+    async def _uploaded(self, dialog: ui.dialog, name: ui.input, e: nicegui_events.UploadEventArguments) -> None:
         folder = Path(tempfile.mkdtemp(prefix="cerflow-studio-"))
         path = folder / Path(e.file.name).name
         await e.file.save(path)
-        await self._load(path, dialog, {})
+        await self._load(path, dialog, {"name": name.value or None})
 
     async def _load(self, path: Path, dialog: ui.dialog, columns: dict[str, Any]) -> None:
         try:

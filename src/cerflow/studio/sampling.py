@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -21,10 +22,10 @@ from cerflow.engine.events.time_order import sort_by_time
 from cerflow.errors import InputError
 from cerflow.files.events import read_events
 from cerflow.schema import Schema
-from cerflow.stream_inputs import schema_of
+from cerflow.stream_inputs import Input, schema_of, streams
 from cerflow.values.units import TimeUnit
 
-__all__ = ["LoadedEvents", "load_events"]
+__all__ = ["LoadedEvents", "load_events", "together"]
 
 _TYPE_NAMES = ("type", "event_type", "eventtype", "event", "kind", "name")
 _TIME_NAMES = ("time", "timestamp", "ts", "t", "at", "datetime", "event_time", "stock_time")
@@ -32,7 +33,10 @@ _TIME_NAMES = ("time", "timestamp", "ts", "t", "at", "datetime", "event_time", "
 
 @dataclass(frozen=True)
 class LoadedEvents:
-    """Events of a file in the order of their times; ``remarks`` say what is not there, such as the rest of the file."""
+    """Events of a file in the order of their times; ``remarks`` say what is not there, such as the rest of the file.
+
+    The events of several files have the names of their ``inputs`` in the column ``stream``.
+    """
 
     path: Path
     table: pa.Table
@@ -41,12 +45,19 @@ class LoadedEvents:
     time: str | None
     time_unit: TimeUnit | None
     remarks: tuple[str, ...] = ()
+    stream: str | None = None
+    inputs: Mapping[str, LoadedEvents] = field(default_factory=dict)
 
     @property
     def roles(self) -> dict[str, Any]:
         """The columns with a role, as `Query.match` takes them."""
-        given = {"type": self.type, "time": self.time, "time_unit": self.time_unit}
+        given = {"type": self.type, "time": self.time, "time_unit": self.time_unit, "stream": self.stream}
         return {name: value for name, value in given.items() if value is not None}
+
+    @property
+    def title(self) -> str:
+        """The names of the files, and of the inputs if there are several."""
+        return ", ".join(f"{name}={one.path.name}" for name, one in self.inputs.items()) or self.path.name
 
     @cached_property
     def schema(self) -> Schema:
@@ -88,6 +99,25 @@ def load_events(
         time_unit = None
     table = sort_by_time(table, timed, None).combine_chunks()
     return LoadedEvents(path, table, tuple(names), chosen, timed, time_unit, tuple(remarks))
+
+
+def together(inputs: Mapping[str, LoadedEvents]) -> LoadedEvents:
+    """The events of several files as one stream, for queries ``FROM a, b``; raises as `cerflow.streams`."""
+    every = {n: Input(e.table, type=e.type, time=e.time, time_unit=e.time_unit) for n, e in inputs.items()}
+    joined = streams(every)
+    roles = joined.roles
+    table = sort_by_time(joined.events, roles.get("time"), None).combine_chunks()
+    return LoadedEvents(
+        next(iter(inputs.values())).path,
+        table,
+        tuple(table.column_names),
+        roles["type"],
+        roles.get("time"),
+        roles.get("time_unit"),
+        tuple(f"{name}: {remark}" for name, one in inputs.items() for remark in one.remarks),
+        roles["stream"],
+        dict(inputs),
+    )
 
 
 def _guess(names: list[str], likely: tuple[str, ...]) -> str | None:

@@ -9,6 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from cerflow import limits
 from cerflow.automata.model.transducer import Transducer
 from cerflow.engine.recognize.planning import compile_select
@@ -17,11 +19,12 @@ from cerflow.errors import CerflowError, QueryError, QuerySyntaxError, QueryWarn
 from cerflow.language.formula import EventType
 from cerflow.language.node import walk
 from cerflow.programs.program import Program, read_query
+from cerflow.programs.studied import studied
 from cerflow.query import Language, Query
 from cerflow.schema import Schema
 from cerflow.studio.colouring import KEYWORDS, labels_in
-from cerflow.studio.sampling import LoadedEvents, load_events
-from cerflow.studying.samples import StudiedEvents, read_sample
+from cerflow.studio.sampling import LoadedEvents, load_events, together
+from cerflow.studying.samples import StudiedEvents
 from cerflow.studying.tracing import Trace
 from cerflow.studying.why_not import WhyNot, why_not
 from cerflow.values.units import TimeUnit
@@ -77,16 +80,31 @@ class StudioSession:
     def __init__(self, text: str = FIRST_TEXT, language: Language = "ceql") -> None:
         self.text = text
         self.language: Language = language
+        #: The definition that is looked at closely; None: the query behind the definitions.
+        self.statement: str | None = None
         self.events: LoadedEvents | None = None
+        self._studied: tuple[object, Query, StudiedEvents] | None = None
         #: The page with the matches in their stream that was drawn last.
         self.matches_page = ""
 
     def load(
-        self, path: Path, *, type: str | None = None, time: str | None = None, time_unit: TimeUnit | None = None
+        self,
+        path: Path,
+        *,
+        name: str | None = None,
+        type: str | None = None,
+        time: str | None = None,
+        time_unit: TimeUnit | None = None,
     ) -> LoadedEvents:
-        """Load a sample of a file, see `load_events`; raises `InputError` if it cannot be read."""
-        self.events = load_events(path, type=type, time=time, time_unit=time_unit)
-        return self.events
+        """Load a sample of a file, see `load_events`; raises `InputError` if it cannot be read.
+
+        A file with a ``name`` joins those that have names already, as a stream that queries read by FROM.
+        """
+        loaded = load_events(path, type=type, time=time, time_unit=time_unit)
+        if name is not None:
+            loaded = together({**(self.events.inputs if self.events else {}), name: loaded})
+        self.events = loaded
+        return loaded
 
     @property
     def schema(self) -> Schema | None:
@@ -97,11 +115,19 @@ class StudioSession:
         """The query of the text; raises what `cerflow.parse` raises."""
         return read_query(self.text, self.language)
 
+    def definitions(self) -> list[str]:
+        """The names of the definitions of the text, if it can be read."""
+        try:
+            query = self.query()
+        except CerflowError:
+            return []
+        return [*query.definitions] if isinstance(query, Program) else []
+
     def single_query(self) -> Query:
-        """The query of a text without definitions."""
+        """The query of the text, or of a text with definitions the chosen one."""
         query = self.query()
         if isinstance(query, Program):
-            raise UnsupportedQueryError("queries with definitions (DEFINE) are run, but not taken apart here")
+            return query.definitions.get(self.statement or "", query.query)
         return query
 
     # -- while the text is written ---------------------------------------------------------------------------------
@@ -162,36 +188,54 @@ class StudioSession:
             raise UnsupportedQueryError("there are no events yet: open a file first")
         return self.events
 
-    def stretch(self, first: int, size: int) -> StudiedEvents:
-        """A stretch of the sample, whose events are looked at one by one."""
-        events = self.loaded()
-        return read_sample(self.single_query(), events.table.slice(first, size), first=first, **events.roles)
+    def read_events(self) -> pa.Table:
+        """The events that the chosen query reads: those of the sample, or of it and of the definitions."""
+        return self._read()[1].table
+
+    def _read(self) -> tuple[Query, StudiedEvents]:
+        """The chosen query and what it reads. What definitions give is kept until the text or the sample changes."""
+        events, query = self.loaded(), self.query()
+        if not isinstance(query, Program):
+            query.check(events.schema)
+            return query, StudiedEvents(events.table, events.schema)
+        of = self.statement if self.statement in query.definitions else None
+        known = (self.text, id(events), of)
+        if self._studied is None or self._studied[0] != known:
+            found = studied(query.definitions, query.query, events.table, of, **events.roles)
+            self._studied = (known, *found)
+        return self._studied[1], self._studied[2]
+
+    def _stretch(self, first: int, size: int) -> tuple[Query, StudiedEvents]:
+        """The chosen query and a stretch of what it reads, to be looked at one by one."""
+        query, whole = self._read()
+        rows = whole.table.slice(first, size)
+        if not len(rows):
+            raise UnsupportedQueryError(f"the query reads {len(whole.table):,} events, and none there")
+        return query, StudiedEvents(rows, whole.schema, first)
 
     def trace(self, first: int, size: int) -> Trace:
-        """The steps of the query over a stretch of the sample."""
-        query = self.single_query()
-        query.check(self.schema)
-        return Trace(query.tree, self.stretch(first, size))
+        """The steps of the chosen query over a stretch of what it reads."""
+        query, sample = self._stretch(first, size)
+        return Trace(query.tree, sample)
 
     def why_not(self, chosen: list[int | tuple[str, int]], around: int) -> WhyNot:
-        """Why some events of the sample are no match, seen in a stretch around them."""
-        query = self.single_query()
-        query.check(self.schema)
+        """Why some events are no match of the chosen query, seen in a stretch around them."""
         positions = [one if isinstance(one, int) else one[1] for one in chosen]
         first = max(0, min(positions, default=0) - around // 2)
-        return why_not(query.tree, self.stretch(first, around), chosen)
+        query, sample = self._stretch(first, around)
+        return why_not(query.tree, sample, chosen)
 
     def draw_matches(self, events: int, most: int) -> None:
         """Make the page of the first matches in the first events of the sample; raises as `Query.match`."""
         loaded = self.loaded()
         matches = self.query().match(loaded.table.slice(0, events), on_bad_record="skip", **loaded.roles)
-        self.matches_page = matches.to_html(title=loaded.path.name, limit=most)
+        self.matches_page = matches.to_html(title=loaded.title, limit=most)
 
     def compared(self, other: str) -> tuple[Verdict, Verdict, Verdict]:
         """Whether two queries are equivalent, the first is contained in the second, and the other way round."""
         first, second = self.single_query(), read_query(other, self.language)
         if isinstance(second, Program):
-            raise UnsupportedQueryError("queries with definitions (DEFINE) are not compared")
+            raise UnsupportedQueryError("the other query has definitions (DEFINE): write it without them")
         steps = limits.DECISION_STEPS // 20
         return (
             equivalent(first, second, schema=self.schema, steps=steps),

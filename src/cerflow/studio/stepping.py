@@ -10,7 +10,6 @@ from nicegui import ui
 from cerflow import limits
 from cerflow.errors import CerflowError
 from cerflow.studio.drawing_panel import automaton_svg
-from cerflow.studio.sampling import LoadedEvents
 from cerflow.studio.session import StudioSession
 from cerflow.studying.steps import LivingConfiguration, PassedDeadline, TracedEvent
 from cerflow.studying.tracing import Trace
@@ -27,8 +26,8 @@ class SteppingPanel:
         self._trace: Trace | None = None
         # Of the deadlines that the present event shows and the event itself, the one that is shown.
         self._shown_step = 0
-        # The text and the sample of the trace.
-        self._traced: tuple[str, LoadedEvents | None] = ("", None)
+        # The text, the sample and the query that are traced.
+        self._traced: tuple[object, ...] = ()
         with ui.row().classes("items-center gap-2 w-full"):
             ui.button(icon="first_page", on_click=lambda: self._to(self._first())).props("flat dense round").tooltip(
                 "First event of the stretch"
@@ -52,10 +51,13 @@ class SteppingPanel:
 
     def forget(self) -> None:
         """Drop the steps, unless they are those of the present query and sample."""
-        if self._trace is not None and self._traced != (self._session.text, self._session.events):
+        if self._trace is not None and self._traced != self._now():
             self._trace = None
             self._shown.clear()
             self._note.text = "The query has changed. Begin anew."
+
+    def _now(self) -> tuple[object, ...]:
+        return (self._session.text, self._session.events, self._session.statement)
 
     def _first(self) -> int:
         return 0 if self._trace is None else self._trace.sample.first
@@ -65,7 +67,7 @@ class SteppingPanel:
         await self._to(self._first())
 
     async def _make(self, first: int) -> None:
-        self._traced = (self._session.text, self._session.events)
+        self._traced = self._now()
         try:
             self._trace = await asyncio.to_thread(self._session.trace, first, limits.STUDIED_EVENTS)
         except (CerflowError, ValueError) as error:
@@ -89,15 +91,17 @@ class SteppingPanel:
 
     async def _to(self, position: int, number: int | None = None) -> None:
         """Show a step of a position: the event (None), or a deadline before it by number."""
+        position = max(0, position)
         sample = None if self._trace is None else self._trace.sample
         if sample is None or not sample.first <= position < sample.first + len(sample.events):
             # So far back that windows of most queries have room.
-            first = max(0, min(position - limits.STUDIED_EVENTS // 4, self._session.loaded().table.num_rows - 1))
+            first = max(0, position - limits.STUDIED_EVENTS // 4)
             first = first if position >= limits.STUDIED_EVENTS // 2 else 0
             await self._make(first)
         if self._trace is None:
             return
-        place = min(max(0, position - self._first()), len(self._trace) - 1)
+        place = min(position - self._first(), len(self._trace) - 1)
+        number = number if place == position - self._first() else None
         try:
             step = await asyncio.to_thread(self._trace.__getitem__, place)
         except CerflowError as error:
