@@ -15,6 +15,7 @@ import cerflow
 from cerflow import QuerySet, Recognizer
 from cerflow.engine.state.snapshot import RECOGNIZER, decoded, read_snapshot, write_snapshot
 from cerflow.errors import SnapshotError
+from cerflow.schema import Schema
 
 TEXT = "SELECT * WHERE (A AS x ; B+ AS y ; C AS z) FILTER x.s != y.s AND y.v < z.v PARTITION BY k WITHIN 60 SECONDS"
 SCHEMA = pa.schema(
@@ -138,7 +139,16 @@ def test_another_version(snapshot):
         Recognizer.restore(query, changed(snapshot, labels=[["A"]]))
     with pytest.raises(SnapshotError, match="numbers states or labels"):
         Recognizer.restore(query, changed(snapshot, automaton="another"))
+    with pytest.raises(SnapshotError, match="numbers states or labels"):
+        Recognizer.restore(query, changed(snapshot, remembering="another"))
     assert Recognizer.restore(query, changed(snapshot)).events == 60
+
+
+def test_automata_that_differ_in_conditions_on_registers_are_told_apart():
+    texts = [f"SELECT * WHERE (A AS x ; B AS y) FILTER x.v {sign} y.v WITHIN 9 EVENTS" for sign in ("<", "<=", "<")]
+    plans = [cerflow.parse(text).plan(Schema(SCHEMA, "type", "t"), None, True) for text in texts]
+    assert plans[0].numbering == plans[1].numbering
+    assert plans[0].remembering == plans[2].remembering != plans[1].remembering
 
 
 def test_what_was_written_once_can_be_read(rest):

@@ -273,6 +273,7 @@ class Machine:
             "labels": [sorted(labels) for labels in self.tables.label_sets],
             "slots": [sorted(map(list, places.items())) for places in self.tables.slots.at],
             "automaton": plan.numbering,
+            "remembering": plan.remembering,
         }
 
     def came(self, description: Mapping[str, Any]) -> int:
@@ -299,8 +300,8 @@ class Machine:
         Raises `SnapshotError` if the snapshot is of another plan, or if the kernels could not rely on it.
         """
         own = self.identity()
-        # The first snapshots of this version do not name the automaton.
-        header = {"automaton": own["automaton"], **contents.description}
+        # The first snapshots of this version do not name the automaton, and later ones not what it remembers.
+        header = {**{name: own[name] for name in ("automaton", "remembering")}, **contents.description}
         if {name: header.get(name) for name in own} != own:
             raise SnapshotError("the snapshot numbers states or labels in another way than this cerflow does")
         texts = header.get("strings")

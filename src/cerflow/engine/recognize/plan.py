@@ -12,7 +12,7 @@ from cerflow import limits
 from cerflow.analysis.checks import check_query
 from cerflow.analysis.types import check_types
 from cerflow.automata.model.clock import has_ticks
-from cerflow.automata.model.transducer import Transducer
+from cerflow.automata.model.transducer import Transducer, Write
 from cerflow.engine.events.signatures import Evaluation, columns_of_test, columns_read
 from cerflow.engine.recognize.columns_needed import holding
 from cerflow.engine.recognize.input_streams import InputStreams
@@ -148,8 +148,18 @@ class Plan:
             for t in made.transitions
         ]
         registers = [(register.keeps, register.fields) for register in made.registers]
-        whole = (made.states, sorted(made.initial), sorted(made.final), sorted(moves), registers)
-        return hashlib.blake2b(repr(whole).encode(), digest_size=8).hexdigest()
+        return _hash((made.states, sorted(made.initial), sorted(made.final), sorted(moves), registers))
+
+    @cached_property
+    def remembering(self) -> str:
+        """A hash of what transitions write to registers, and of their conditions on these."""
+        made = self._tables.transducer
+        moves = [
+            (t.source, t.target, show(t.test), sorted(map(show, t.atoms)), [_written(write) for write in t.writes])
+            for t in made.transitions
+        ]
+        windows = [None if register.window is None else show(register.window) for register in made.registers]
+        return _hash((sorted(moves), windows, [register.covering for register in made.registers]))
 
     def _make(self) -> TransducerTables:
         strategy, pick = strategy_of(self.select, self.transducer)
@@ -183,6 +193,15 @@ class Plan:
     def fits(self, schema: Schema, position: str | None, positions: bool) -> bool:
         """Whether this is the plan for such events."""
         return self.schema == schema and self.position == position and self.positions == positions
+
+
+def _written(write: Write) -> tuple[int, bool, list[str], list[str]]:
+    return write.register, write.fresh, [show(value) for value in write.row], sorted(map(show, write.where))
+
+
+def _hash(value: object) -> str:
+    """A hash of what can be written down."""
+    return hashlib.blake2b(repr(value).encode(), digest_size=8).hexdigest()
 
 
 class Plans:
