@@ -6,8 +6,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow import QuerySet
+from cerflow import QuerySet, limits
 from cerflow.errors import BadRecordError, InputError, QueryError, QuerySyntaxError, SnapshotError
+from support.pictures import read_svg
 from support.runners import bag, examples, one_batch
 
 ROWS = [
@@ -188,3 +189,14 @@ def test_random_choices_of_queries(data):
     table = pa.Table.from_pylist([row | {"at": k} for k, row in enumerate(rows)], TABLE.schema)
     texts = {name: TEXTS[name] for name in names}
     assert {name: bag(m) for name, m in QuerySet(texts).match(table).items()} == expected(texts, table)
+
+
+def test_sets_draw_themselves(monkeypatch):
+    queries = QuerySet({"one <b>": "SELECT * FROM a WHERE A", "two": "SELECT * FROM a, b WHERE A ; B"})
+    drawn = read_svg(queries.to_svg())
+    assert {"a", "b", "one <b>", "two"} <= {text.strip() for text in drawn.itertext()}
+    html = queries._repr_html_()
+    assert "<h4>one &lt;b&gt;</h4>" in html
+    assert html.count("<h4>") == 2
+    monkeypatch.setattr(limits, "DRAWN_QUERIES", 1)
+    assert queries._repr_html_().endswith("<p>and 1 more queries</p>")

@@ -301,3 +301,5 @@ STUDIO_PUSHED_ROWS = 20_000
 STUDIED_EVENTS = 2_000
 #: Events of the sample that the studio lists at once.
 LISTED_EVENTS = 200
+#: Queries of a set that a notebook shows.
+DRAWN_QUERIES = 10

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from html import escape
+from itertools import islice
 from typing import Any, Unpack
 
 import pyarrow as pa
 
+from cerflow import limits
+from cerflow.drawing.diagram import Arrow, Diagram, Vertex
+from cerflow.drawing.svg import Theme
+from cerflow.drawing.targets import picture
 from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.events.time_order import extent, usable_in_order
@@ -61,6 +67,23 @@ class QuerySet(Mapping[str, Query]):
 
     def __repr__(self) -> str:
         return f"<QuerySet {', '.join(self)}>"
+
+    def _repr_html_(self) -> str:
+        shown = [f"<h4>{escape(name)}</h4>\n{self[name]._repr_html_()}" for name in islice(self, limits.DRAWN_QUERIES)]
+        more = len(self) - len(shown)
+        return "\n".join([*shown, *([f"<p>and {more} more queries</p>"] if more else [])])
+
+    def to_svg(self, *, theme: Theme = "auto") -> str:
+        """A picture of the streams and the queries that read them; for ``theme`` and errors see `Query.to_svg`."""
+        reads = {name: dict.fromkeys(query.tree.streams) or {"the input": None} for name, query in self.items()}
+        inputs = sorted({stream for streams in reads.values() for stream in streams})
+        vertices = [*map(Vertex, inputs), *(Vertex(name, ends=True, box=True) for name in self)]
+        arrows = [
+            Arrow(inputs.index(stream), len(inputs) + k)
+            for k, streams in enumerate(reads.values())
+            for stream in streams
+        ]
+        return picture(Diagram("queries", "n", vertices, arrows), "svg", title="queries", theme=theme)
 
     def match(
         self,

@@ -10,6 +10,7 @@ from rich.console import Console
 import cerflow
 from cerflow import limits
 from cerflow.cli.output.progress import Progress
+from cerflow.engine.recognize.finite_stream import FiniteStream
 from support.pictures import read_svg
 
 pytest.importorskip("IPython")
@@ -85,9 +86,34 @@ def test_programs_expressions_and_counts(shell):
     assert "<table>" in counted._repr_html_()
 
 
+def test_several_inputs_are_streams(shell, tmp_path):
+    text = "SELECT * FROM one, two WHERE one>A ; two>B"
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, ROWS)))
+    expected = len(cell(shell, "one=rows two=table --time-column t", text).matches)
+    joined = cerflow.streams({"one": cerflow.Input(ROWS), "two": cerflow.Input(ROWS)}, time="t")
+    assert expected == cerflow.parse(text).match(joined.events, **joined.roles).count() == 15
+    path = tmp_path / "rows.jsonl"
+    assert len(cell(shell, f"-i one={path} -i two={path} --time-column t", text).matches) == expected
+    # Files without names are one stream.
+    assert len(cell(shell, f"-i {path} -i {path}").matches) == 10
+
+
+def test_events_are_recognised_once(shell, monkeypatch):
+    passes = []
+    whole = FiniteStream.__iter__
+    monkeypatch.setattr(FiniteStream, "__iter__", lambda self: passes.append(1) or whole(self))
+    found = cell(shell, "rows")
+    found._repr_html_()
+    assert found.matches.count() == len(found.matches.to_pylist()) == 5
+    assert len(passes) == 1
+
+
 @pytest.mark.parametrize(
     ("line", "text", "message"),
     [
+        ("rows table", QUERY, "several variables need the names of their streams: NAME=VARIABLE"),
+        ("one=rows table", QUERY, "each of several streams needs a name of its own: NAME=VARIABLE"),
+        ("one=rows one=table", QUERY, "each of several streams needs a name of its own"),
         ("rows", "", "cell body is empty"),
         ("rows", "  ", "there is no query"),
         ("", QUERY, "name the events, either a variable or files"),

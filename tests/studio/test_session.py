@@ -157,6 +157,17 @@ def test_columns_are_guessed(tmp_path):
     assert StudioSession().load(tmp_path / "e.jsonl.gz", time="").time is None
 
 
+def test_the_first_query_has_types_of_the_file(tmp_path):
+    (tmp_path / "e.csv").write_text("type,t\nmy type,1\nSELL,2\nSELL,3\n")
+    session = StudioSession()
+    session.load(tmp_path / "e.csv")
+    assert session.text == 'SELECT *\nWHERE SELL AS x ; "my type" AS y\nWITHIN 10 EVENTS'
+    assert session.problems() == session.doubts() == []
+    session.text = "SELECT * WHERE A"
+    session.load(tmp_path / "e.csv")
+    assert session.text == "SELECT * WHERE A"
+
+
 def test_rows_that_cannot_be_used_are_told(tmp_path):
     (tmp_path / "e.csv").write_text("type,t\nA,1\n,2\n")
     (remark,) = StudioSession().load(tmp_path / "e.csv").remarks

@@ -18,10 +18,10 @@ class Found:
 
     def __init__(self, query: Query | Program, matches: Matches, limit: int, *, pictures: bool = True) -> None:
         self.query = query
-        self.matches = matches
-        # The matches are recognised here, while progress is shown, and not when the notebook asks for HTML.
-        self._table = matches.first_as_html(limit)
-        self._rows = matches.rows()
+        # The events are recognised here and once, while progress is shown; what follows reads what was found.
+        self.matches = matches.held()
+        self._table = self.matches.first_as_html(limit)
+        self._rows = self.matches.rows()
         self._page = self._drawn(limit) if pictures else None
 
     def _drawn(self, limit: int) -> str | None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 from argparse import Namespace
-from typing import Any, get_args
+from collections.abc import Sequence
+from typing import Any, cast, get_args
 
+import pyarrow as pa
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic_arguments import MagicArgumentParser
@@ -14,10 +16,11 @@ from IPython.core.magic_arguments import MagicArgumentParser
 from cerflow.cli.output.progress import PhaseTimer, Progress, compile_kernels, progress
 from cerflow.errors import CerflowError, nearest
 from cerflow.files.events import read_events
-from cerflow.files.sources import InputFormat
+from cerflow.files.sources import InputFormat, named_path
 from cerflow.notebooks.found import Found
 from cerflow.programs.program import Program, read_query
 from cerflow.query import Language, Query
+from cerflow.stream_inputs import Input, Roles, Streams, streams
 from cerflow.values.event_tables import to_table
 from cerflow.values.units import TimeUnit
 
@@ -44,8 +47,18 @@ def _arguments() -> MagicArgumentParser:
         add_help=False,
     )
     add = parser.add_argument
-    add("table", nargs="?", help="variable with the events: an Arrow table, DataFrame, or list of dicts")
-    add("-i", "--input", action="append", metavar="PATH", help="file or directory of events, instead of a variable")
+    add(
+        "table",
+        nargs="*",
+        help="variable with the events: an Arrow table, DataFrame, or list of dicts; NAME=VARIABLE … for FROM NAME",
+    )
+    add(
+        "-i",
+        "--input",
+        action="append",
+        metavar="[NAME=]PATH",
+        help="file or directory of events, instead of a variable; several for one stream, or with names for FROM",
+    )
     add("--input-format", choices=[*InputFormat], help="format of the input, if its name does not tell")
     add("--type-column", default="type", metavar="COLUMN", help="column with the type of each event (default: type)")
     add("--time-column", metavar="COLUMN", help="column with the time of each event")
@@ -71,7 +84,7 @@ def _run(shell: InteractiveShell, line: str, cell: str | None) -> Found | None:
     options = _arguments().parse_args(words)
     if not cell.strip():
         raise UsageError("%%cerflow: there is no query in the cell, nor behind the options of %cerflow")
-    if (options.table is None) == (options.input is None):
+    if bool(options.table) == bool(options.input):
         raise UsageError("%%cerflow: name the events, either a variable or files with --input PATH")
     if options.limit < 1:
         raise UsageError(f"%%cerflow: --limit must be at least 1, not {options.limit}")
@@ -91,23 +104,37 @@ def _run(shell: InteractiveShell, line: str, cell: str | None) -> Found | None:
 def _match(shell: InteractiveShell, options: Namespace, text: str, show: Progress) -> Found:
     query: Query | Program = read_query(text, language=options.language)
     compile_kernels(PhaseTimer())
-    if options.input is None:
-        events = to_table(_variable(shell, options.table))
-    else:
-        show("reading")
-        events = read_events(
-            options.input, format=options.input_format, type=options.type_column, time=options.time_column
-        )
-    matches = query.match(
-        events,
-        type=options.type_column,
-        time=options.time_column,
-        time_unit=options.time_unit,
-        sequence=options.sequence_column,
-        threads=options.threads,
-    )
-    show.bar("recognising", len(events), matches.reached, " events")
+    events = _events(shell, options, show)
+    matches = query.match(events.events, **events.roles, threads=options.threads)
+    show.bar("recognising", len(events.events), matches.reached, " events")
     return Found(query, matches, options.limit, pictures=not options.no_picture)
+
+
+def _events(shell: InteractiveShell, options: Namespace, show: Progress) -> Streams[pa.Table]:
+    """The events of variables or files, with the columns that have a role."""
+    roles = {
+        "type": options.type_column,
+        "time": options.time_column,
+        "time_unit": options.time_unit,
+        "sequence": options.sequence_column,
+    }
+    if options.input:
+        show("reading")
+
+    def read(paths: Sequence[str]) -> pa.Table:
+        return read_events(paths, format=options.input_format, type=options.type_column, time=options.time_column)
+
+    given = [named_path(text) for text in options.input or options.table]
+    if all(name is None for name, _ in given):
+        if options.table and len(given) > 1:
+            raise UsageError("%%cerflow: several variables need the names of their streams: NAME=VARIABLE")
+        table = read(options.input) if options.input else to_table(_variable(shell, options.table[0]))
+        return Streams(table, cast(Roles, {role: name for role, name in roles.items() if name is not None}))
+    if len({name for name, _ in given} - {None}) < len(given):
+        what = "PATH" if options.input else "VARIABLE"
+        raise UsageError(f"%%cerflow: each of several streams needs a name of its own: NAME={what}")
+    tables = {str(name): read([at]) if options.input else _variable(shell, at) for name, at in given}
+    return streams({name: Input(table) for name, table in tables.items()}, **roles)
 
 
 def _variable(shell: InteractiveShell, name: str) -> Any:

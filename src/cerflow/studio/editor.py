@@ -23,7 +23,8 @@ const source = context => {
   const known = window.cerflowWords || {words: [], attributes: []};
   const dotted = word && word.from > 0 && context.state.sliceDoc(word.from - 1, word.from) === '.';
   if (!dotted && !context.explicit && (!word || word.from === word.to)) return null;
-  return {from: word ? word.from : context.pos, options: dotted ? known.attributes : known.words};
+  const options = (dotted ? known.attributes : known.words).filter(one => !word || one.label !== word.text);
+  return {from: word ? word.from : context.pos, options};
 };
 getElement(%d).editor.dispatch({effects: CM.StateEffect.appendConfig.of(
   [CM.EditorState.languageData.of(() => [{autocomplete: source}]),

@@ -9,6 +9,7 @@ from typing import Any
 
 from nicegui import ui
 
+from cerflow.engine.recognize.warmup import ensure_compiled, kernels_are_compiled
 from cerflow.errors import CerflowError
 from cerflow.studio.session import Outcome, StoppableRun, StudioSession
 from cerflow.studying.wording import shown_value
@@ -66,8 +67,11 @@ class RunningPanel:
         this = self._current
         self._stop.enable()
         self._spinner.set_visibility(True)
-        self._summary.text = "Running …"
         try:
+            if not kernels_are_compiled():
+                self._summary.text = "Compiling the engine, once for this machine: about a minute …"
+                await asyncio.to_thread(ensure_compiled)
+            self._summary.text = "Running …"
             outcome = await asyncio.to_thread(this)
         except (CerflowError, ValueError) as error:
             self._summary.text = str(error)

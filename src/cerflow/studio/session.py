@@ -18,6 +18,7 @@ from cerflow.equivalence import Verdict, contained, equivalent
 from cerflow.errors import CerflowError, QueryError, QuerySyntaxError, QueryWarning, UnsupportedQueryError, nearest
 from cerflow.language.formula import EventType
 from cerflow.language.node import walk
+from cerflow.language.printer import show
 from cerflow.programs.program import Program, read_query
 from cerflow.programs.studied import studied
 from cerflow.query import Language, Query
@@ -101,9 +102,14 @@ class StudioSession:
         A file with a ``name`` joins those that have names already, as a stream that queries read by FROM.
         """
         loaded = load_events(path, type=type, time=time, time_unit=time_unit)
+        fresh = self.events is None and self.text == FIRST_TEXT
         if name is not None:
             loaded = together({**(self.events.inputs if self.events else {}), name: loaded})
         self.events = loaded
+        if fresh and loaded.types:
+            # A first query that can be run.
+            first, second = (show(EventType(kind)) for kind in (loaded.types * 2)[:2])
+            self.text = FIRST_TEXT.replace("A AS", f"{first} AS").replace("B AS", f"{second} AS")
         return loaded
 
     @property

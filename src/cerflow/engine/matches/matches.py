@@ -86,6 +86,10 @@ class Matches:
         parts = Announced(self._parts, self._limit, bool(self._report.counts), tell)
         return self._like(parts, self._picker)
 
+    def held(self) -> Matches:
+        """The same matches, recognised now and kept in their shared form (for other parts of cerflow)."""
+        return self._like(list(self._parts), self._picker)
+
     def reached(self) -> int:
         """The number of events read so far, if known (for other parts of cerflow)."""
         return getattr(self._found, "reached", 0)
