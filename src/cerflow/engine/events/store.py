@@ -267,6 +267,9 @@ class WholeTable(EventStore):
     def keep(self, first: int, rows: pa.RecordBatch, chosen: Ints) -> None:
         """Do nothing: the events are kept already."""
 
+    def forget(self, needed: Ints) -> None:
+        """Do nothing: the table exists anyway."""
+
 
 def one_batch(table: pa.Table) -> pa.RecordBatch:
     """A table as one record batch."""

@@ -48,7 +48,10 @@ class _Passed:
     times: pa.Array
     order: Ints
 
-    def __getitem__(self, some: Ints) -> _Passed:
+    def chosen(self, some: Ints) -> _Passed:
+        """Some of them, in this order."""
+        if len(some) == len(self.rows) and (some[1:] > some[:-1]).all():
+            return self
         times = self.times.take(pa.array(some))
         return _Passed(self.rows[some], self.keys[some], self.members[some], times, self.order[some])
 
@@ -128,8 +131,8 @@ class Deadlines:
         rows = np.concatenate([_NOTHING, *(some for _, some, _ in found)])
         members = np.concatenate([_NOTHING, *(opened.positions for opened, _, _ in found)])
         keys = np.concatenate([np.zeros((0, width), np.int64), *(some for _, _, some in found)])
-        whole = _Passed(rows, keys, members, at, order)[np.lexsort((members, order, *keys.T, rows))]
-        return whole[np.flatnonzero(whole.begins() | (np.diff(whole.order, prepend=0) != 0))]
+        whole = _Passed(rows, keys, members, at, order).chosen(_sorted(rows, *keys.T, order, members))
+        return whole.chosen(np.flatnonzero(whole.begins() | (np.diff(whole.order, prepend=0) != 0)))
 
     def _keys(self, positions: Ints) -> IntRows:
         """The partition keys of some stored events."""
@@ -208,7 +211,7 @@ class Deadlines:
         rows = np.unique(passed.order, return_inverse=True)[1] - len(passed.order)
         passed = replace(passed, rows=rows)
         sorted_ = np.lexsort((*passed.keys.T, passed.rows))
-        passed = passed[sorted_]
+        passed = passed.chosen(sorted_)
         own = np.zeros(len(sorted_), bool)
         places = pa.nulls(len(sorted_), pa.int64())
         return self._woven(events, at_rows, passed, at[sorted_], own, places, passed.times)
@@ -347,6 +350,18 @@ class Deadlines:
             self.forget_words()
 
         return undo
+
+
+def _sorted(rows: Ints, *less: Ints) -> Ints:
+    """The order by rows, then by the others, of which each counts less than those before."""
+    if (rows[1:] < rows[:-1]).any():
+        return np.lexsort((*less[::-1], rows))
+    # Deadlines come in the order of time, so there is little to sort.
+    tied = rows[1:] == rows[:-1]
+    some = np.flatnonzero(np.append(tied, False) | np.append(False, tied))
+    found = np.arange(len(rows))
+    found[some] = some[np.lexsort((*(key[some] for key in less[::-1]), rows[some]))]
+    return found
 
 
 def ascending(*positions: Ints) -> Ints:

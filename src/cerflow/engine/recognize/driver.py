@@ -17,7 +17,7 @@ import pyarrow as pa
 from cerflow import limits
 from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import RecordChecker
-from cerflow.engine.events.store import EventStore
+from cerflow.engine.events.store import EventStore, WholeTable
 from cerflow.engine.layout import EventArrays
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.machine import Machine
@@ -33,9 +33,10 @@ from cerflow.values.event_tables import as_rows
 __all__ = ["Driver", "columns_kept"]
 
 
-def columns_kept(plans: Mapping[str, Plan], schema: Schema) -> list[str]:
-    """The columns of the events that queries keep in common, see `Plan.shares_events`."""
-    wanted = {name for plan in plans.values() if plan.shares_events for name in plan.columns}
+def columns_kept(plans: Mapping[str, Plan], schema: Schema, *, whole: bool = False) -> list[str]:
+    """The columns of the events that queries keep in common; see `Driver` for a ``whole`` table."""
+    kept = [plan for plan in plans.values() if plan.shares_events or (whole and plan.counts_all)]
+    wanted = {name for plan in kept for name in plan.columns}
     return [name for name in schema.attributes if name in wanted]
 
 
@@ -43,7 +44,7 @@ class Driver:
     """Takes a stream through the machines of some plans, all made for the schema of the checker.
 
     ``store`` keeps the events of all queries that share them (`Plan.shares_events`); by default it is a new one. Other
-    queries number and keep their events themselves.
+    queries keep their events themselves, unless all are kept in a ``store`` with a whole table and numbered alike.
     """
 
     def __init__(self, plans: Mapping[str, Plan], checker: RecordChecker, store: EventStore | None = None) -> None:
@@ -53,8 +54,11 @@ class Driver:
             store = EventStore(pa.schema([columns.field(name) for name in columns_kept(plans, checker.schema)]))
         self.store = store
         common = {name: Machine(plan, store) for name, plan in plans.items() if plan.shares_events}
+        whole = isinstance(store, WholeTable)
         self._apart = {
-            name: Machine(plan, EventStore(plan.stored)) for name, plan in plans.items() if not plan.shares_events
+            name: Machine(plan, store if whole and plan.counts_all else EventStore(plan.stored))
+            for name, plan in plans.items()
+            if not plan.shares_events
         }
         #: The machines by the names of their queries, in the order of snapshots.
         self.machines = {**common, **self._apart}

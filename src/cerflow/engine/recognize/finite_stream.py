@@ -43,8 +43,8 @@ class FiniteStream:
         self._clocked = clocked
         #: The number of events that the latest iteration has processed.
         self.reached = 0
-        self._store = WholeTable(table.select(columns_kept(plans, schema)))
-        # Queries that do not share events keep their own.
+        self._store = WholeTable(table.select(columns_kept(plans, schema, whole=True)))
+        # Queries that do not share events keep their own, or report the times of some.
         read = {
             name for plan in plans.values() for name in (*plan.reads, *(() if plan.shares_events else plan.columns))
         }

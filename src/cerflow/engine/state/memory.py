@@ -135,7 +135,7 @@ class Memory:
         return self._tables.global_window
 
     def _collect_nodes(self, bound: int, *, grow: bool = False) -> None:
-        """Copy the living nodes to a new arena, which is larger if they fill more than half of the old one."""
+        """Copy the living nodes to a new arena, which is larger if they fill more than a quarter of the old one."""
         state = self.state
         configs = int(state.counters[layout.N_CONFIGS])
         top = int(state.counters[layout.N_NODES])
@@ -156,9 +156,11 @@ class Memory:
         count, mark_count = collect(*nodes, state.marks, marks, roots, bounds, forward, used, stack)
         # Nodes stay in their order.
         new[:count, layout.NODE_WORDS :] = state.nodes[np.flatnonzero(forward >= 0), layout.NODE_WORDS :]
-        if grow or 2 * count > len(new):
-            new = _grown(new[:count], 2 * len(new))
-            marks = _grown(marks[:mark_count], len(new))
+        if grow or 4 * count > len(new):
+            size = 2 * len(new)
+            while size < 4 * count:
+                size *= 2
+            new, marks = _grown(new[:count], size), _grown(marks[:mark_count], size)
         state.config[living, layout.C_ROOT] = roots
         state.counters[layout.N_NODES] = count
         state.counters[layout.N_MARKS] = mark_count

@@ -1,6 +1,8 @@
 """The pool of configurations: one entry per distinct (partition, set of states with registers).
 
-The configurations of a partition and a group (a state, or all sets of several members) are a list, latest first.
+The configurations of a partition and a group (a state, or all sets of several members) are a list, latest first. One
+that is alone in its list need not be in the hash table, which may be far away in memory; but those that strategies
+choose among are in it.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from cerflow.engine.layout import (
     C_PARTITION,
     C_PREVIOUS,
     C_ROOT,
+    EVERYTHING,
     K_HELD,
     L_HASH,
     L_LAST,
@@ -35,6 +38,7 @@ from cerflow.engine.layout import (
     O_GROUPED,
     O_MANY,
     O_STATES,
+    O_STRATEGY,
     R_LIVE,
     R_MOVED,
     SCAN,
@@ -54,6 +58,10 @@ __all__ = [
     "unlink",
     "unlink_rest",
 ]
+
+
+#: In C_CHAIN of a configuration that is not in the hash table.
+_APART = -2
 
 
 # -- hashes -----------------------------------------------------------------------------------------------------------
@@ -96,14 +104,20 @@ def enter_table(c, state):
 # -- finding ----------------------------------------------------------------------------------------------------------
 
 
+@inlined
+def _candidate(p, group, h, state):
+    """The first configuration that may have a hash, or none; its chain leads to the others."""
+    c = np.int64(state.heads[p, group])
+    if c >= 0 and state.config[c, C_NEXT] >= 0:
+        c = np.int64(state.table[h & (state.table.shape[0] - 1)])
+    return c
+
+
 @part
 def find_one(p, q, registers, h, cls, state, tables):
     """The live configuration with exactly this member and this class, or -1."""
     config = state.config
-    if state.heads[p, q] < 0:
-        # The list of the partition is at hand, the hash table may be far away.
-        return np.int64(-1)
-    c = np.int64(state.table[h & (state.table.shape[0] - 1)])
+    c = _candidate(p, q, h, state)
     while c >= 0:
         if state.config_long[c, L_HASH] == h and (
             config[c, C_DEAD] == 0
@@ -126,7 +140,7 @@ def find_one(p, q, registers, h, cls, state, tables):
 def find_several(p, states, values, count, h, cls, state, tables):
     """The live configuration with exactly these members and this class, or -1."""
     config = state.config
-    c = np.int64(state.table[h & (state.table.shape[0] - 1)])
+    c = _candidate(p, tables.options[O_STATES], h, state)
     while c >= 0:
         if state.config_long[c, L_HASH] == h and (
             config[c, C_DEAD] == 0
@@ -160,7 +174,7 @@ def _same_members(base, states, values, count, state, tables):
 @part
 def add_one(p, q, registers, h, cls, root, last, state, tables):
     """A new configuration of one member; there must be room."""
-    c = _add(p, q, 1, h, cls, root, last, state)
+    c = _add(p, q, 1, h, cls, root, last, state, tables)
     for s in range(tables.slots[q]):
         state.values[c, s] = registers[s]
     if tables.indexes[q, X_KIND] != SCAN:
@@ -175,7 +189,7 @@ def add_one(p, q, registers, h, cls, root, last, state, tables):
 @part
 def add_several(p, states, values, count, h, cls, root, last, state, tables):
     """A new configuration of several members; there must be room."""
-    c = _add(p, tables.options[O_STATES], count, h, cls, root, last, state)
+    c = _add(p, tables.options[O_STATES], count, h, cls, root, last, state, tables)
     base = state.counters[N_MEMBERS]
     state.counters[N_MEMBERS] += count
     state.config[c, C_MEMBER] = base
@@ -188,7 +202,7 @@ def add_several(p, states, values, count, h, cls, root, last, state, tables):
 
 
 @part
-def _add(p, group, count, h, cls, root, last, state):
+def _add(p, group, count, h, cls, root, last, state, tables):
     counters = state.counters
     config = state.config
     if counters[N_FREE] > 0:
@@ -207,6 +221,8 @@ def _add(p, group, count, h, cls, root, last, state):
     config[c, C_PREVIOUS] = -1
     if after >= 0:
         config[after, C_PREVIOUS] = c
+        if config[after, C_CHAIN] == _APART and config[after, C_DEAD] == 0:
+            enter_table(np.int64(after), state)
     state.heads[p, group] = c
     config[c, C_COUNT] = count
     config[c, C_DEAD] = 0
@@ -215,7 +231,10 @@ def _add(p, group, count, h, cls, root, last, state):
         state.classes[cls, K_HELD] += 1
     state.config_long[c, L_LAST] = last
     state.config_long[c, L_HASH] = h
-    enter_table(c, state)
+    if after < 0 and tables.options[O_STRATEGY] == EVERYTHING:
+        config[c, C_CHAIN] = _APART
+    else:
+        enter_table(c, state)
     return c
 
 
@@ -241,14 +260,15 @@ def unlink_rest(c, state, tables):
         config[before, C_NEXT] = after
     if after >= 0:
         config[after, C_PREVIOUS] = before
-    h = state.config_long[c, L_HASH] & (state.table.shape[0] - 1)
-    q = state.table[h]
-    if q == c:
-        state.table[h] = config[c, C_CHAIN]
-    else:
-        while config[q, C_CHAIN] != c:
-            q = config[q, C_CHAIN]
-        config[q, C_CHAIN] = config[c, C_CHAIN]
+    if config[c, C_CHAIN] != _APART:
+        h = state.config_long[c, L_HASH] & (state.table.shape[0] - 1)
+        q = state.table[h]
+        if q == c:
+            state.table[h] = config[c, C_CHAIN]
+        else:
+            while config[q, C_CHAIN] != c:
+                q = config[q, C_CHAIN]
+            config[q, C_CHAIN] = config[c, C_CHAIN]
     if group < tables.options[O_STATES] and tables.indexes[group, X_KIND] != SCAN:
         state.sizes[group] -= 1
     counters = state.counters
