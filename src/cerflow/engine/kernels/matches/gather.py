@@ -1,7 +1,7 @@
 """Texts, and lists of texts, at some places of an array; numbers are left to Arrow, which takes them as fast.
 
-An element is a text, or the texts of a list together. A row of words describes it: the numbers of its bytes and of its
-texts, 32 bits each, then the bytes, then two by two where its texts end.
+An element is a text, or the texts of a list together. A row of ``elements`` (int64) describes it: the numbers of its
+bytes and of its texts, 32 bits each, then the bytes, then two by two where its texts end.
 """
 
 from __future__ import annotations

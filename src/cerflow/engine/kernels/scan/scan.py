@@ -210,7 +210,10 @@ def _led_to(s, row, node, address):
 
 @part
 def collected(s, reason, row, end):
-    """Where a class is unknown, enter the texts of all further rows, so that all new ones are judged together."""
+    """The ``reason`` to stop; where a class is unknown, first enter the texts of all further rows.
+
+    So all new ones are judged together.
+    """
     t = s.control[TEXT]
     if reason == NO_CLASS and s.texts[t, T_LAYOUT] >= TEXT32:
         for k in range(row, end):
@@ -319,13 +322,13 @@ def write_event(s, row, signature, left_out, address):
 
 @inlined
 def is_missing(word, form):
-    """Whether a value of a key is null."""
+    """Whether a ``word`` in the ``form`` of its column is null."""
     return word == NAN if form == AS_FLOAT else word == NULL
 
 
 @part
 def formed(word, form, size):
-    """A value in the form that kernels read."""
+    """The ``word`` of a value in the ``form`` that kernels read; ``size`` is that of the window."""
     if form in (AS_INT, AS_NULL):
         return word
     if form == AS_BOUND:
