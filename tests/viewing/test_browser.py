@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 from itertools import pairwise
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
@@ -324,4 +325,43 @@ def test_the_axis_has_round_times_at_every_zoom(chrome, tmp_path, length, step, 
     if step is not None:
         assert {b - a for a, b in pairwise(places)} == {step}
         assert {(place + 5.5 * HOUR) % step for place in places} == {0}
+    else:
+        assert {(place + 5.5 * HOUR) % (24 * HOUR) for place in places} == {0}
+    page.context.close()
+
+
+def test_months_begin_at_midnight_of_the_time_zone(chrome, tmp_path):
+    berlin = ZoneInfo("Europe/Berlin")
+    times = pa.array([datetime(2023, 1, 1), datetime(2024, 1, 1)], pa.timestamp("ms", "Europe/Berlin"))
+    events = pa.table({"type": ["A", "A"], "t": times})
+    cerflow.parse("SELECT * WHERE A").match(events, time="t").to_html(tmp_path / "page.html")
+    page = opened(chrome, tmp_path / "page.html")
+    begin = times[0].value
+    found = page.evaluate("cerflow.ticks()")
+    page.context.close()
+    assert len(found) >= 4
+    for place, text in found:
+        at = datetime.fromtimestamp((begin + place) / 1000, berlin)
+        assert (at.day, at.hour, at.minute, f"{at:%Y-%m}") == (1, 0, 0, text)
+
+
+def test_many_matches_are_drawn_by_their_densities(chrome, tmp_path):
+    events = stream(90_000)
+    path = tmp_path / "page.html"
+    cerflow.parse("SELECT * WHERE (A AS first : B AS second)").match(events, time="t").to_html(path)
+    page = opened(chrome, path)
+    assert "lines of one in 75" in page.evaluate("cerflow.timing.drawn")
+    # The labels of a strip are those of its lane, in their colours, and what is filtered out is not counted.
+    pixel = """([lane, x]) => {
+        const base = document.getElementById("base"), ratio = window.devicePixelRatio;
+        const [r, g, b] = base.getContext("2d").getImageData(x * ratio, cerflow.laneY(lane) * ratio, 1, 1).data;
+        return [r, g, b];
+    }"""
+    lanes = page.evaluate("cerflow.head.lanes[0].texts")
+    assert page.evaluate(pixel, [lanes.index("A"), 400]) == [0x2F, 0x7E, 0xD8]
+    assert page.evaluate(pixel, [lanes.index("B"), 400]) == [0xE8, 0x83, 0x3A]
+    page.get_by_role("button", name="first", exact=True).click()
+    settled(page)
+    assert page.evaluate(pixel, [lanes.index("A"), 400]) != [0x2F, 0x7E, 0xD8]
+    assert page.evaluate(pixel, [lanes.index("B"), 400]) == [0xE8, 0x83, 0x3A]
     page.context.close()

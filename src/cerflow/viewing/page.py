@@ -29,7 +29,7 @@ __all__ = ["BATCH", "ViewedStream", "first_matches", "page_of"]
 #: Matches that are looked at together when they are counted.
 BATCH = 8192
 
-_SCRIPTS = ("values.js", "picture.js", "table.js", "controls.js")
+_SCRIPTS = ("values.js", "picture.js", "axis.js", "table.js", "controls.js")
 _OTHERS = "(others)"
 _NULL = "(null)"
 

@@ -54,7 +54,11 @@ function scroll(by) {
 
 // ---- Drawing ----
 let style = {}, wanted = 0, baseWanted = true, bars = null;
-const strip = document.createElement("canvas");
+const sheets = new Map(), pool = new Map();
+function scratch(name, kind, length) { // zeros, in the same memory each time
+  if (!(pool.get(name)?.length >= length)) pool.set(name, new kind(length));
+  return pool.get(name).fill(0, 0, length);
+}
 const timing = { frames: 0, last: 0, drawn: "" };
 function redraw(all = true) {
   baseWanted ||= all;
@@ -92,22 +96,15 @@ function begin(canvas) {
   return pen;
 }
 const rgb = (colour) => { // a colour as numbers, for pixels
-  const pen = strip.getContext("2d", { willReadFrequently: true });
+  const pen = Object.assign(document.createElement("canvas"), { width: 1, height: 1 }).getContext("2d");
   pen.fillStyle = colour;
-  const hex = /^#(..)(..)(..)/.exec(pen.fillStyle);
-  return hex ? hex.slice(1).map((part) => parseInt(part, 16)) : [128, 128, 128];
+  pen.fillRect(0, 0, 1, 1);
+  return [...pen.getImageData(0, 0, 1, 1).data.slice(0, 3)];
 };
 function readStyle() {
   const computed = getComputedStyle(document.documentElement);
   for (const name of ["back", "panel", "text", "soft", "line", "event", "link", "choice", "accent", "band"]) style[name] = computed.getPropertyValue(`--${name}`).trim();
-  style.pixels = { event: rgb(style.event), labels: colours.map(() => null) };
-  strip.width = 1;
-  colours.forEach((colour, k) => {
-    const pen = strip.getContext("2d", { willReadFrequently: true });
-    pen.fillStyle = colour;
-    pen.fillRect(0, 0, 1, 1);
-    style.pixels.labels[k] = [...pen.getImageData(0, 0, 1, 1).data.slice(0, 3)];
-  });
+  style.pixels = { event: rgb(style.event), labels: colours.map(rgb) };
 }
 
 function drawBase() {
@@ -121,7 +118,8 @@ function drawBase() {
   for (let k = from; k < to; k++) {
     if (k % 2) { pen.fillStyle = style.band; pen.fillRect(0, laneY(k) - h / 2, width, h); }
   }
-  drawTicks(pen, true);
+  const round = ticks();
+  drawTicks(pen, true, round);
   const events = drawEvents(pen, from, to);
   const seen = drawMatches(pen, from, to);
   pen.fillStyle = style.panel;
@@ -136,7 +134,7 @@ function drawBase() {
     pen.fillRect(width - 5, TOP + state.top * share, 4, (height - TOP) * share);
   }
   drawOverview(pen);
-  drawTicks(pen, false);
+  drawTicks(pen, false, round);
   const links = seen.step > 1 ? `; lines of one in ${grouped.format(seen.step)}, zoom in for all` : "";
   timing.drawn = `${plural(events, "event", "events")}, ${plural(seen.count, "match", "matches")} in view${links}`;
   pen.font = "11px system-ui, sans-serif";
@@ -183,7 +181,7 @@ function drawEvents(pen, from, to) {
   }
   // Many events: each pixel of a lane is as dark as events are dense there.
   const w = Math.floor(width - GUTTER), rows = to - from, scale = w / (state.x1 - state.x0), left = state.x0;
-  const counts = new Uint32Array(w * rows);
+  const counts = scratch("events", Uint32Array, w * rows);
   const known = counted();
   if ((state.x1 - left) / (most - least) > (4 * w) / known.bins) {
     // Counts of short stretches do, if there are several to a pixel.
@@ -200,23 +198,26 @@ function drawEvents(pen, from, to) {
     }
   }
   let greatest = 1;
-  for (const n of counts) if (n > greatest) greatest = n;
-  paint(pen, w, from, to, tall, (k) => counts[k] && 50 + 150 * (Math.log(counts[k]) / Math.log(greatest + 1)), () => style.pixels.event);
+  for (let k = 0; k < w * rows; k++) if (counts[k] > greatest) greatest = counts[k];
+  paint(pen, "events", w, from, to, tall, (k) => counts[k] && 50 + 150 * (Math.log(counts[k]) / Math.log(greatest + 1)), () => style.pixels.event);
   return high - low;
 }
-function paint(pen, w, from, to, tall, alpha, colour) { // a picture with a row of pixels for each lane
+function paint(pen, name, w, from, to, tall, alpha, colour) { // a picture with a row of pixels for each lane
   const rows = to - from;
   if (rows <= 0 || w <= 0) return;
-  const image = new ImageData(w, rows), data = image.data;
+  let sheet = sheets.get(name);
+  if (sheet?.image.width !== w || sheet.image.height !== rows) {
+    const canvas = Object.assign(document.createElement("canvas"), { width: w, height: rows });
+    sheets.set(name, (sheet = { canvas, image: new ImageData(w, rows) }));
+  }
+  const data = sheet.image.data.fill(0);
   for (let k = 0; k < w * rows; k++) {
     const a = alpha(k);
     if (a) { const c = colour(k); data[4 * k] = c[0]; data[4 * k + 1] = c[1]; data[4 * k + 2] = c[2]; data[4 * k + 3] = a; }
   }
-  strip.width = w;
-  strip.height = rows;
-  strip.getContext("2d").putImageData(image, 0, 0);
+  sheet.canvas.getContext("2d").putImageData(sheet.image, 0, 0);
   pen.imageSmoothingEnabled = false;
-  for (let k = from; k < to; k++) pen.drawImage(strip, 0, k - from, w, 1, GUTTER, laneY(k) - tall / 2, w, tall);
+  for (let k = from; k < to; k++) pen.drawImage(sheet.canvas, 0, k - from, w, 1, GUTTER, laneY(k) - tall / 2, w, tall);
 }
 
 const room = new Uint32Array(size), seenMarks = new Uint32Array(marks.events.length);
@@ -239,6 +240,14 @@ function marksOf(found, most) { // the different marks of matches; none if there
   }
   return different;
 }
+let used = null;
+const order = Uint32Array.from(marks.events.keys()).sort((a, b) => marks.events[a] - marks.events[b]);
+function uses() { // the marks in the order of their events, and how many of the matches that pass the filters have each
+  if (used?.shown === shown) return used;
+  const times = new Uint32Array(marks.events.length);
+  for (const m of shown) for (let k = offsets[m]; k < offsets[m + 1]; k++) times[members[k]]++;
+  return (used = { shown, order, times });
+}
 function link(pen, m) {
   const codes = lane().values;
   let x = 0, y = 0;
@@ -252,7 +261,9 @@ function link(pen, m) {
   }
 }
 function drawMatches(pen, from, to) {
-  const found = inView(), step = Math.ceil(found.length / 1200), codes = lane().values;
+  const found = inView(), codes = lane().values;
+  // Where they are very many, single lines say little, and the densities below say it.
+  const step = Math.ceil(found.length / (found.length > 20000 ? 400 : 1200));
   pen.strokeStyle = style.link;
   pen.lineWidth = found.length > 300 ? 0.7 : 1.3;
   pen.globalAlpha = found.length > 300 ? 0.28 : 0.6;
@@ -268,15 +279,16 @@ function drawMatches(pen, from, to) {
   // Many: in each pixel of a lane the label that occurs most often.
   const w = Math.floor((width - GUTTER) / 2), rows = to - from, kinds = labels.length;
   const scale = w / (state.x1 - state.x0), left = state.x0;
-  const counts = new Uint32Array(w * rows * kinds), most = new Uint32Array(w * rows), which = new Uint16Array(w * rows);
-  for (const m of found) {
-    for (let k = offsets[m]; k < offsets[m + 1]; k++) {
-      const mark = members[k], event = marks.events[mark], label = first(mark);
-      const row = codes[event] - from, column = Math.floor((xs[event] - left) * scale);
-      if (row < 0 || row >= rows || column < 0 || column >= w || !state.on[label]) continue;
-      const cell = row * w + column, n = ++counts[cell * kinds + label];
-      if (n > most[cell]) { most[cell] = n; which[cell] = label; }
-    }
+  const counts = scratch("labels", Uint32Array, w * rows * kinds), most = scratch("most", Uint32Array, w * rows), which = scratch("which", Uint16Array, w * rows);
+  const { order, times } = uses();
+  for (let k = 0; k < order.length; k++) {
+    const mark = order[k], event = marks.events[mark], x = xs[event], label = firsts[mark];
+    if (!times[mark] || x < left) continue;
+    if (x > state.x1) break;
+    const row = codes[event] - from, column = Math.floor((x - left) * scale);
+    if (row < 0 || row >= rows || column >= w || !state.on[label]) continue;
+    const cell = row * w + column, n = (counts[cell * kinds + label] += times[mark]);
+    if (n > most[cell]) { most[cell] = n; which[cell] = label; }
   }
   pen.save();
   pen.beginPath();
@@ -286,7 +298,7 @@ function drawMatches(pen, from, to) {
   pen.scale(2, 1);
   pen.translate(-GUTTER, 0);
   const tall = Math.min(10, state.laneHeight * 0.34);
-  paint(pen, w, from, to, tall, (k) => most[k] && Math.min(255, 150 + 30 * Math.log2(most[k])), (k) => style.pixels.labels[which[k]]);
+  paint(pen, "labels", w, from, to, tall, (k) => most[k] && Math.min(255, 150 + 30 * Math.log2(most[k])), (k) => style.pixels.labels[which[k]]);
   pen.restore();
   return { count: found.length, step };
 }
@@ -333,73 +345,6 @@ function drawOverview(pen) {
   pen.strokeRect(a + 0.5, 4.5, Math.max(1, b - a - 1), OVERVIEW - 9);
 }
 
-// ---- The axis: places of round times or numbers ----
-const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 1209600]; // seconds
-function ticks() {
-  const room = Math.max(2, (width - GUTTER) / 110), wish = (state.x1 - state.x0) / room;
-  const isTime = state.byTime && axis.kind === "time";
-  const per = isTime ? Number(NUMBER[axis.unit]) : 1;
-  let step = wish / per;
-  if (isTime && step > 1209600) return calendar(step);
-  const power = 10 ** Math.floor(Math.log10(step));
-  step = isTime && step > 0.5 ? STEPS.find((s) => s >= step) : [1, 2, 5, 10].map((s) => s * power).find((s) => s >= step * 0.999);
-  step = isTime ? Math.max(step * per, 1) : state.byTime ? step : Math.max(step, 1);
-  // Round places count from 1970 (in the time zone) or from 0, distances on the axis from the base.
-  let shift = 0;
-  if (isTime) {
-    const middle = Number(axis.base) / per + (state.x0 + state.x1) / 2 / per;
-    const start = axis.base + BigInt(Math.round(offset(axis.zone, middle * 1000) * 60 * per));
-    const round = BigInt(Math.round(step));
-    shift = Number(((start % round) + round) % round);
-  } else if (state.byTime) shift = Number(axis.base % BigInt(Math.max(1, Math.round(step))));
-  const found = [];
-  for (let k = Math.ceil((state.x0 + shift) / step), i = 0; i < 60; k++, i++) {
-    const x = k * step - shift;
-    if (x > state.x1) break;
-    found.push([x, isTime ? tickText(x, step / per) : plain(+(x + (state.byTime ? Number(axis.base) : 0)).toPrecision(12))]);
-  }
-  return found;
-}
-function calendar(step) { // months or years
-  const per = Number(NUMBER[axis.unit]), months = [1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200, 6000, 12000].find((n) => n * 2629746 >= step) ?? 60000;
-  const start = new Date((Number(axis.base) / per + state.x0 / per) * 1000);
-  const found = [];
-  for (let n = Math.ceil((start.getUTCFullYear() * 12 + start.getUTCMonth()) / months) * months, i = 0; i < 60; n += months, i++) {
-    const date = new Date(0);
-    date.setUTCFullYear(Math.floor(n / 12), n % 12, 1);
-    const x = (date / 1000) * per - Number(axis.base);
-    if (isNaN(x) || x > state.x1) break;
-    found.push([x, date.toISOString().slice(0, months < 12 ? 7 : 4)]);
-  }
-  return found;
-}
-function tickText(x, seconds) {
-  const digits = seconds >= 1 ? 0 : Math.min(9, Math.ceil(-Math.log10(seconds) - 1e-9));
-  const text = timeText(Math.round(x), axis), [day, clock = ""] = text.split(" ");
-  if (seconds >= 86400) return day;
-  if (seconds >= 60) return clock.slice(0, 5) === "00:00" ? day : clock.slice(0, 5);
-  if (!digits) return clock.slice(0, 8);
-  const [whole, rest = ""] = clock.split(".");
-  return `${whole.slice(3)}.${rest.padEnd(digits, "0").slice(0, digits)}`;
-}
-function drawTicks(pen, lines) {
-  pen.font = "11px system-ui, sans-serif";
-  pen.textAlign = "center";
-  pen.strokeStyle = style.line;
-  pen.fillStyle = style.soft;
-  pen.lineWidth = 1;
-  for (const [x, text] of ticks()) {
-    const p = Math.round(px(x)) + 0.5;
-    if (lines) { pen.beginPath(); pen.moveTo(p, TOP); pen.lineTo(p, height); pen.stroke(); }
-    else if (p > GUTTER + 20) pen.fillText(text, Math.min(p, width - 30), OVERVIEW + AXIS / 2);
-  }
-  if (lines || !xs.length) return;
-  pen.textAlign = "left";
-  const isTime = state.byTime && axis.kind === "time";
-  const zone = isTime ? axis.zone ?? "" : state.byTime ? `time${axis.unit ? ` (${axis.unit})` : ""}` : "position";
-  pen.fillText(clipped(pen, isTime ? `${timeText(Math.max(0, state.x0), axis, 0).slice(0, 10)} ${zone}` : zone, GUTTER - 10), 8, OVERVIEW + AXIS / 2);
-}
-
 function drawOver() {
   const pen = begin(over);
   pen.beginPath();
@@ -419,8 +364,10 @@ function drawOver() {
 // ---- Matches under the pointer ----
 function matchAt(x, y) {
   const codes = lane().values;
+  const from = at(x - 9), to = at(x + 9);
   let best = -1, nearest = 9 * 9;
-  for (const m of inView()) {
+  for (const m of shown) {
+    if (!(ends[m] >= from && begins[m] <= to)) continue;
     for (let k = offsets[m]; k < offsets[m + 1]; k++) {
       const event = marks.events[members[k]], dx = px(xs[event]) - x;
       if (dx * dx >= nearest || !state.on[first(members[k])]) continue;

@@ -28,7 +28,7 @@ const own = head.matches.columns.map(column);
 const labels = [...new Set(head.marks.sets.flat())];
 const sets = head.marks.sets.map((names) => names.map((name) => labels.indexOf(name)));
 // A mark is drawn in the colour of the first label of its event.
-const first = (mark) => sets[marks.labels[mark]][0];
+const firsts = Uint16Array.from(marks.labels, (set) => sets[set][0]), first = (mark) => firsts[mark];
 const PALETTE = ["#2f7ed8", "#e8833a", "#2ca089", "#c2479d", "#8c6bd6", "#b59b12", "#d6453d", "#4fa3c7", "#7a9a2e", "#a1745a"];
 const colours = labels.map((_, k) => PALETTE[k] ?? `hsl(${(k * 137.5) % 360} 55% 52%)`);
 
