@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
+import numpy as np
 import pyarrow as pa
 
 from cerflow.engine.kernel_cache import compile_once, is_complete, kernels_folder
@@ -17,6 +18,7 @@ from cerflow.engine.kernels.step.units import prepare_all
 from cerflow.engine.recognize.recognizer import Recognizer
 from cerflow.language.parser import parse_query
 from cerflow.schema import Schema
+from cerflow.values.arrow_columns import array_of_numbers, array_of_texts
 
 __all__ = ["ensure_compiled", "kernels_are_compiled", "load_kernels", "warm_up"]
 
@@ -100,7 +102,8 @@ def _help() -> Iterator[None]:
 
 
 def _use(queries: tuple[str, ...] = _QUERIES) -> None:
-    events = pa.table({"type": ["A", "B"] * _EVENTS, "v": range(2 * _EVENTS)})
+    types, values = array_of_texts(["A", "B"] * _EVENTS), array_of_numbers(np.arange(2 * _EVENTS))
+    events = pa.table({"type": types, "v": values})
     for text in queries:
         recognizer = Recognizer(parse_query(text), Schema(events.schema))
         matches = recognizer.push(events)
