@@ -2,6 +2,7 @@
 
 import datetime
 import math
+import random
 from collections import Counter, defaultdict
 from decimal import Decimal
 from itertools import pairwise
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 import cerflow
 from cerflow.analysis.scopes import labels_of
+from cerflow.engine.matches import picking
 from support.conformance import drawn, limit, table_of
 from support.generators.queries import streams
 from support.runners import engine_refuses, examples, frozen
@@ -253,3 +255,38 @@ def test_sums_of_durations_beyond_64_bits_are_null():
     (found,) = matches.aggregate({"all": ("a", "d", "sum"), "mean": ("a", "d", "avg")}).to_pylist()
     assert found["all"] is None
     assert found["mean"] == datetime.timedelta(microseconds=2**62)
+
+
+ORDERS = ["start", "events", ("x", "f", "sum"), ("x", "f", "min"), ("y", "i", "max"), ("x", None, "count")]
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_the_kernel_searches_as_python_does(monkeypatch, seed):
+    """Python searches where numbers need more than 64 bits."""
+    in_words = picking._Search.matches_in_words
+    searched = []
+
+    def compared(search, branches):
+        found = list(in_words(search, list(branches)))
+        assert found == list(search.matches(list(branches)))
+        searched.append(len(found))
+        return iter(found)
+
+    monkeypatch.setattr(picking._Search, "matches_in_words", compared)
+    monkeypatch.setattr(picking, "_BRANCHES", 1)
+    rng = random.Random(seed)
+    size = rng.randint(6, 60)
+    floats = [rng.choice([None, 1, 2, 3, -5, 7.5, float("nan")]) for _ in range(size)]
+    whole = [rng.choice([None, 1, 2, -3]) for _ in range(size)]
+    columns = {"type": [*rng.choices("AAB", k=size - 2), "A", "B"], "f": floats, "i": whole}
+    events = pa.table({**columns, "f": pa.array(floats, pa.float64())})
+    for text in (
+        "SELECT * WHERE A AS x ; B AS y WITHIN 30 EVENTS",
+        "SELECT * WHERE A+ AS x ; B AS y WITHIN 7 EVENTS",
+        "SELECT * WHERE B AS y OR (A AS x ; B+ AS y) WITHIN 8 EVENTS",
+    ):
+        matches = cerflow.parse(text).match(events)
+        for by in ORDERS:
+            assert matches.first(rng.choice([1, 3, 1000]), by=by, descending=rng.random() < 0.5)
+            matches.first(rng.choice([1, 3, 1000]), by=by, descending=rng.random() < 0.5).to_arrow()
+    assert sum(searched)

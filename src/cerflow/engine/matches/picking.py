@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from cerflow.engine import layout
 from cerflow.engine.kernels.matches.fold import GREATEST, LEAST, PLUS
+from cerflow.engine.kernels.matches.search import B_DETECTION, B_PATH, FULL, NO_MORE, P_MARK, P_NEXT, search
 from cerflow.engine.kernels.matches.unrank import unrank
 from cerflow.engine.matches.counting import LongNumbers, MatchCounter, detecting, refuse_if_cut
 from cerflow.engine.matches.folding import Lowest, Values, ranked
@@ -315,7 +316,12 @@ class _PartFirst:
             branches, total = search.branches(first, last)
             if self._limit is not None:
                 refuse_if_cut([total], self._limit)
-            yield from islice(search.matches(branches), min(self._first.size, sys.maxsize))
+            found = search.matches if search.beyond_words(branches, total) else search.matches_in_words
+            yield from islice(found(branches), min(self._first.size, sys.maxsize))
+
+
+#: Branches and paths that there is room for at first.
+_BRANCHES = 1 << 10
 
 
 class _Search:
@@ -343,6 +349,37 @@ class _Search:
         best = value if node < 0 else self._lowest.least_with(value, node)
         missing = best != best
         return missing, 0 if missing else best, rank, node, value, marks, d, amounts
+
+    def beyond_words(self, branches: list[_Branch], total: int) -> bool:
+        """Whether values or numbers of the matches may need more than 64 bits."""
+        long = total >= 2**63 or any(isinstance(branch[-1], LongNumbers) for branch in branches)
+        return long or self._lowest.least.dtype == object
+
+    def matches_in_words(self, branches: list[_Branch]) -> Iterator[Pick]:
+        """The same where neither values nor numbers need more than 64 bits."""
+        lowest, part, many = self._lowest, self._part, len(branches)
+        size = 2 * many + _BRANCHES
+        rows, ranks, values = np.empty((size, 3), np.int32), np.empty(size, np.int64), np.empty((size, 2))
+        paths, heap = np.empty((size, 2), np.int32), np.empty(size, np.int32)
+        # A sorted list is a heap.
+        for k, (missing, best, rank, node, value, _, d, _) in enumerate(sorted(branches, key=lambda b: b[:3])):
+            rows[k], ranks[k], heap[k] = (node, d, -1), rank, k
+            values[k] = (np.nan if missing else best), value
+        cursor = np.array([many, many, 0])
+        fixed = part.nodes, self._small, part.detections, branches[0][-1]
+        fold = lowest.operation, lowest.weight, lowest.least, lowest.without
+        while (found := search(*fixed, *fold, rows, ranks, values, paths, heap, cursor)) != NO_MORE:
+            if found == FULL:
+                rows, ranks, values, paths, heap = (
+                    np.concatenate([array, np.empty_like(array)]) for array in (rows, ranks, values, paths, heap)
+                )
+                continue
+            marks, path = [], int(rows[found, B_PATH])
+            while path >= 0:
+                marks.append(int(paths[path, P_MARK]))
+                path = int(paths[path, P_NEXT])
+            d = int(rows[found, B_DETECTION])
+            yield d, _with_last(part, d, marks)
 
     def matches(self, branches: list[_Branch]) -> Iterator[Pick]:
         """The matches of some branches, the best first; equal ones in the order of their numbers."""
