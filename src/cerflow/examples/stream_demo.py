@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,9 @@ from cerflow.cli.spark.session import spark_session
 from cerflow.cli.spark.streaming import follow
 from cerflow.examples import query_text, stocks
 from cerflow.query import parse
+
+if TYPE_CHECKING:
+    from cerflow.spark.streaming.running import RunningStream
 
 __all__ = ["main", "run_stream_demo"]
 
@@ -47,7 +51,6 @@ def run_stream_demo(directory: Path, events: int = 200_000, seed: int = 7) -> in
     with spark_session(None, []) as spark:
         from cerflow.spark import stream
 
-        coming = threading.Thread(target=_send, args=[ticks, folders["input"], seed], daemon=True)
         source = spark.createDataFrame(ticks.slice(0, 1)).schema
         running = stream(
             query,
@@ -59,6 +62,7 @@ def run_stream_demo(directory: Path, events: int = 200_000, seed: int = 7) -> in
             delay="1 minute",
             buckets=8,
         )
+        coming = threading.Thread(target=_send, args=[ticks, folders["input"], seed, running], daemon=True)
         coming.start()
         follow(running, until=lambda: not coming.is_alive())
         # What the end breaks off need not be told.
@@ -72,8 +76,8 @@ def run_stream_demo(directory: Path, events: int = 200_000, seed: int = 7) -> in
     return found
 
 
-def _send(ticks: pa.Table, folder: Path, seed: int) -> None:
-    """Write the ticks as files, one a second."""
+def _send(ticks: pa.Table, folder: Path, seed: int, running: RunningStream) -> None:
+    """Write the ticks as files, one a second once the first has been read, which takes Spark longest."""
     places = np.arange(ticks.num_rows) + np.random.default_rng(seed).integers(0, _DISORDER, ticks.num_rows)
     coming = ticks.take(pa.array(np.argsort(places, kind="stable")))
     size = -(-ticks.num_rows // _FILES)
@@ -81,6 +85,8 @@ def _send(ticks: pa.Table, folder: Path, seed: int) -> None:
         unfinished = folder / f".{number}.parquet"
         pq.write_table(coming.slice(number * size, size), unfinished)
         unfinished.rename(folder / f"{number}.parquet")
+        while running.status is None and running.query.isActive:
+            time.sleep(0.1)
         time.sleep(1)
 
 
