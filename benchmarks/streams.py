@@ -52,7 +52,7 @@ def load(description: Mapping[str, Any]) -> Events:
     if description["kind"] == "stocks":
         table = next(iter(_kept(_key(description))))
         return Events(description, table.num_rows, "stock_time")
-    clock = "timestamp" if description["kind"] in _EXAMPLES else None
+    clock = "timestamp" if description["kind"] in _EXAMPLES else "t" if description.get("every") else None
     return Events(description, int(description["events"]), clock)
 
 
@@ -120,13 +120,15 @@ def _synthetic(
     weights: str | None = None,
     keys: int = 0,
     values: int = 0,
+    every: int = 0,
     last: str | None = None,
     seed: int = 1,
     layout: str = "text",
 ) -> Iterator[pa.Table]:
     """Events of random types, and if asked for a ``key`` and a value ``v``, all independent of each other.
 
-    ``types`` and ``weights`` are separated by commas; ``last`` forces the type of the last event.
+    ``types`` and ``weights`` are separated by commas; ``last`` forces the type of the last event. With ``every`` there
+    is an event every so many microseconds, at time ``t``.
     """
     names = types.split(",")
     shares = np.array([float(w) for w in weights.split(",")] if weights else [1.0] * len(names))
@@ -142,4 +144,6 @@ def _synthetic(
             columns["key"] = random.integers(0, keys, rows)
         if values:
             columns["v"] = random.integers(0, values, rows).astype(np.float64)
+        if every:
+            columns["t"] = pa.array(np.arange(start, start + rows) * every, pa.timestamp("us"))
         yield pa.table(columns)

@@ -17,7 +17,7 @@ _RARE = "1,1,1,997"
 
 def cases(scale: Scale) -> list[Case]:
     """The cases of the suite."""
-    return [*_events(scale), *_windows(scale), *_keys(scale), *_values(scale), *_steps(scale)]
+    return [*_events(scale), *_windows(scale), *_keys(scale), *_waiting(scale), *_values(scale), *_steps(scale)]
 
 
 def _events(scale: Scale) -> list[Case]:
@@ -49,6 +49,17 @@ def _keys(scale: Scale) -> list[Case]:
         found.append(_case("keys", text, stream, ("keys", keys), ("type", "key")))
         whole = f"{_SEQUENCE} FILTER a.key = b.key AND b.key = c.key WITHIN 1000 EVENTS"
         found.append(_case("keys as conditions", whole, stream, ("keys", keys), ("type", "key")))
+    return found
+
+
+def _waiting(scale: Scale) -> list[Case]:
+    """Carts without a checkout for half an hour, in two hours of events of ever more users."""
+    every = 2 * 3600 * 10**6 // scale.events
+    text = "SELECT c.key AS user WHERE (cart AS c NOT FOLLOWED BY checkout FOR 30 MINUTES) PARTITION BY [key]"
+    found = []
+    for keys in _powers(1, scale.events):
+        stream = _stream(scale.events, types="cart,checkout,view", weights="20,15,65", keys=keys, every=every)
+        found.append(_case("keys that wait", text, stream, ("keys", keys), ("type", "key", "t")))
     return found
 
 
