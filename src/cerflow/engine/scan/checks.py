@@ -49,6 +49,8 @@ class BatchCheck:
             links=wide,
             ways=np.zeros(0, np.uint8),
             led=none,
+            effects=wide,
+            hops=wide,
             hits=np.zeros(0, np.uint8),
             steps=none,
             decided=wide,

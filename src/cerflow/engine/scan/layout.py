@@ -46,8 +46,10 @@ __all__ = ["ScanArrays"]
     MARKS,  # whether the ways of rows are asked for before anything else: no, yes, or they decide
     OPEN,  # whether anything else has to be asked of the rows of a stretch
     GROUPS,  # keys in `members` so far
-) = range(17)
-CONTROLS = 17
+    FOLLOWS,  # whether events are left out that do nothing to the states that may be occupied
+    OCCUPIED,  # these, as bits; all of them are at the beginning of a batch
+) = range(19)
+CONTROLS = 19
 #: In MARKS.
 NOT_MARKED, MARKED, DECIDED = range(3)
 
@@ -129,6 +131,9 @@ NO_KEYS, HASHED_KEYS = -1, -2
 L_OPERATOR, L_KIND, L_NOW, L_BEFORE, L_MASK = range(5)
 LINK_WORDS = 5
 
+# Columns of ScanArrays.effects, by signature: the states where such an event does anything, those that it empties, its
+# hops; and of ScanArrays.hops: from a state, to a state
+E_MATTERS, E_LEAVES, E_HOP, E_HOP_END = range(4)
 # Columns of ScanArrays.decided: a test that texts do not decide, the ways that it leaves open where it holds, where not
 D_TEST, D_HELD, D_FAILED = range(3)
 
@@ -171,6 +176,8 @@ class ScanArrays(NamedTuple):
     links: IntRows  # (comparisons, LINK_WORDS)
     ways: Bytes  # by row: the ways that are open to it
     led: Ints  # by the ways that are open, where these lead (`DECIDED`); or UNKNOWN
+    effects: IntRows  # (signatures, 4)
+    hops: IntRows  # (hops, 2)
     hits: Bytes  # by row: whether a match of consecutive rows begins there
     steps: Ints  # by place in such a match: the ways of which one must be open
     decided: IntRows  # (tests, 3)

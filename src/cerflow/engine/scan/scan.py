@@ -21,6 +21,7 @@ from cerflow.engine.scan import layout
 from cerflow.engine.scan.columns import ExportedBatch
 from cerflow.engine.scan.contiguous import Contiguity
 from cerflow.engine.scan.decisions import Decisions
+from cerflow.engine.scan.effects import effects_of, empties_states
 from cerflow.engine.scan.layout import ScanArrays
 from cerflow.engine.scan.programs import ScanProgram
 from cerflow.engine.scan.texts import TextEntries
@@ -53,6 +54,7 @@ class BatchScan:
         self._tested = [columns_of_tests.get(name) for name in program.texts]
         self._decisions = self._begin_deciding()
         control = np.zeros(layout.CONTROLS, np.int64)
+        control[layout.FOLLOWS] = self._contiguity is None and empties_states(tables)
         control[layout.KEYED] = sum(row[layout.O_TO] == layout.TO_KEYS for row in program.outputs)
         if len(program.code):
             control[layout.PROGRAMS] = by_address(*COMPUTE).address
@@ -90,6 +92,8 @@ class BatchScan:
             places=np.zeros(0, np.int64),
             links=_rows([] if self._contiguity is None else self._contiguity.links, layout.LINK_WORDS),
             ways=np.zeros(layout.STRETCH, np.uint8),
+            effects=np.zeros((0, 4), np.int64),
+            hops=np.zeros((0, 2), np.int64),
             led=np.full(1 << layout.WAYS, layout.UNKNOWN, np.int64),
             hits=np.zeros(0, np.uint8),
             steps=np.array((self._contiguity and self._contiguity.steps) or (), np.int64),
@@ -102,6 +106,8 @@ class BatchScan:
         self._show()
         #: The list of signatures whose places are known.
         self._placed_of = tables.relevant
+        #: The same for those whose effects are known.
+        self._effects_of = tables.relevant
         #: The schema of the last batch.
         self._schema: pa.Schema | None = None
 
@@ -142,6 +148,8 @@ class BatchScan:
         narrows = narrows and not alone
         marks = layout.NOT_MARKED if alone else self._marks
         control[layout.NARROWS : layout.MARKS + 1] = (narrows, 0, 0, marks)
+        control[layout.OCCUPIED] = -1
+        self._know_effects()
         if narrows and count > len(self._arrays.noted):
             self._hold(noted=np.zeros((len(self._events.signature), layout.NOTE_WORDS), np.int32))
         exported = ExportedBatch(batch)
@@ -175,8 +183,18 @@ class BatchScan:
                 return
             if reason == layout.NO_OUTCOME:
                 self._decisions.answer(int(control[layout.NODE]), int(control[layout.OUTCOME]))
+                self._know_effects()
             else:
                 self._go_on(reason, batch)
+
+    def _know_effects(self) -> None:
+        """Let kernels know the effects of new signatures."""
+        if self._arrays.control[layout.FOLLOWS] == 0:
+            return
+        if self._effects_of is not self._tables.relevant or len(self._arrays.effects) < len(self._tables.relevant):
+            self._effects_of = self._tables.relevant
+            effects, hops = effects_of(self._tables)
+            self._hold(effects=effects, hops=hops)
 
     def _consecutive(
         self, contiguity: Contiguity, exported: ExportedBatch, batch: pa.RecordBatch, first: int

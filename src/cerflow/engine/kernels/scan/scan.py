@@ -44,8 +44,13 @@ from cerflow.engine.scan.layout import (
     COMPARE_INT,
     COUNT,
     DECIDED,
+    E_HOP,
+    E_HOP_END,
+    E_LEAVES,
+    E_MATTERS,
     FIRST,
     FIXES,
+    FOLLOWS,
     H_NEXT,
     H_NODE,
     H_OUTCOME,
@@ -76,6 +81,7 @@ from cerflow.engine.scan.layout import (
     O_PLACE,
     O_SIZE,
     O_TO,
+    OCCUPIED,
     OPEN,
     OUTCOME,
     PROGRAMS,
@@ -139,8 +145,12 @@ def scan(address, batch, end):
                     noted = control[NOTED]
                     s.noted[noted, B_ROW], s.noted[noted, B_SIGNATURE] = row, SIGNATURE - to
                     control[NOTED] = noted + 1
-                else:
+                elif control[FOLLOWS] == 0:
                     reason = write_event(s, row, SIGNATURE - to, 0, address)
+                elif s.effects[SIGNATURE - to, E_MATTERS] & control[OCCUPIED] != 0:
+                    reason = write_event(s, row, SIGNATURE - to, 0, address)
+                    if reason == SCANNED:
+                        control[OCCUPIED] = _occupied(s, SIGNATURE - to, control[OCCUPIED])
             if reason != SCANNED:
                 control[ROW] = row
                 return reason
@@ -186,6 +196,16 @@ def _marked(s, begin, count):
         # Where most rows are chosen, it does not pay.
         s.control[MARKS] = NOT_MARKED
     return kept
+
+
+@inlined
+def _occupied(s, signature, before):
+    """The states that may be occupied behind an event."""
+    found = before & ~s.effects[signature, E_LEAVES]
+    for k in range(s.effects[signature, E_HOP], s.effects[signature, E_HOP_END]):
+        if before & s.hops[k, 0] != 0:
+            found |= s.hops[k, 1]
+    return found
 
 
 @part
