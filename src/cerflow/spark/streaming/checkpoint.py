@@ -69,10 +69,11 @@ class Checkpoint:
 
     @property
     def clock(self) -> DataFrame:
-        """The times in the folder ``clock`` as a stream."""
+        """The times in the folder ``clock`` as a stream, which removes them when they are no more needed."""
         folder = self._own("clock")
         self._files.mkdirs(self._path(folder))
-        return self._spark.readStream.schema("instant bigint").option("multiLine", True).json(folder)
+        reader = self._spark.readStream.schema("instant bigint").option("multiLine", True)
+        return reader.option("cleanSource", "delete").json(folder)
 
     def tick(self, instant: int) -> None:
         """Let the stream know that it is complete up to an instant (microseconds), at the delay after it."""
