@@ -13,9 +13,11 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 
+from cerflow import limits
 from cerflow.engine.kernel_cache import compile_once, is_complete, kernels_folder
 from cerflow.engine.kernels.step.units import prepare_all
 from cerflow.engine.recognize.recognizer import Recognizer
+from cerflow.engine.results.taking import taken
 from cerflow.language.parser import parse_query
 from cerflow.schema import Schema
 from cerflow.values.arrow_columns import array_of_numbers, array_of_texts
@@ -63,6 +65,7 @@ def warm_up() -> None:
     if not kernels_are_compiled():
         compile_once(_compile)
     _use()
+    _take_texts()
     prepare_all()
 
 
@@ -77,6 +80,7 @@ def _compile() -> None:
     with _help():
         _use(_QUERIES[:1])
     _use(_QUERIES[1:])
+    _take_texts()
     prepare_all()
 
 
@@ -110,3 +114,8 @@ def _use(queries: tuple[str, ...] = _QUERIES) -> None:
         matches.to_arrow()
         matches.count()
         recognizer.snapshot()
+
+
+def _take_texts() -> None:
+    """Take so many texts as results with many matches do."""
+    taken(array_of_texts(["A"]), np.zeros(limits.GATHERED_ROWS, np.int32))
