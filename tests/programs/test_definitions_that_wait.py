@@ -69,13 +69,14 @@ def events(draw: random.Random) -> pa.Table:
 def test_as_defined(seed: int) -> None:
     draw = random.Random(seed)
     some = program(draw)
+    roles = ROLES if draw.random() < 0.7 else ROLES | {"forget": "2 milliseconds"}
     for _ in range(3):
         table = events(draw)
         now = table["t"][-1].as_py()
         until = now + draw.randint(0, 8)
-        expected = bag(some.match(table, runner="semantics", until=until, **ROLES).to_pylist())
-        assert bag(some.match(table, until=until, **ROLES).to_pylist()) == expected
-        recognizer = some.recognizer(table.schema, **ROLES)
+        expected = bag(some.match(table, runner="semantics", until=until, **roles).to_pylist())
+        assert bag(some.match(table, until=until, **roles).to_pylist()) == expected
+        recognizer = some.recognizer(table.schema, **roles)
         found = []
         at = 0
         while at < len(table):
@@ -83,16 +84,18 @@ def test_as_defined(seed: int) -> None:
             found += recognizer.push(table.slice(at, size)).to_pylist()
             at = min(at + size, len(table))
             if draw.random() < 0.3:
-                recognizer = some.restore(recognizer.snapshot(), table.schema, **ROLES)
+                recognizer = some.restore(recognizer.snapshot(), table.schema, **roles)
         for time in sorted({draw.randint(now, until), until}):
             found += recognizer.advance(time).to_pylist()
         assert bag(found) == expected
-        shown_by_a_clock(some, table, until, draw)
+        shown_by_a_clock(some, table, until, draw, roles)
 
 
-def shown_by_a_clock(some: cerflow.Program, table: pa.Table, until: int, draw: random.Random) -> None:
+def shown_by_a_clock(
+    some: cerflow.Program, table: pa.Table, until: int, draw: random.Random, roles: dict[str, Any]
+) -> None:
     """A recogniser whose clock runs finds the same as one that is told every time."""
-    told = some.recognizer(table.schema, **ROLES)
+    told = some.recognizer(table.schema, **roles)
     expected = []
     now = 0
     for k, row in enumerate(table.to_pylist()):
@@ -102,7 +105,7 @@ def shown_by_a_clock(some: cerflow.Program, table: pa.Table, until: int, draw: r
         expected += told.push(table.slice(k, 1)).to_pylist()
     for time in range(now + 1, until + 1):
         expected += told.advance(time).to_pylist()
-    running = some.recognizer(table.schema, **ROLES)
+    running = some.recognizer(table.schema, **roles)
     running.run_clock()
     at = draw.randint(0, len(table))
     found = running.push(table.slice(0, at)).to_pylist()

@@ -29,12 +29,12 @@ from support.runners import (
 )
 
 
-def in_random_batches(query, table, until, draw):
+def in_random_batches(query, table, until, draw, **roles):
     """Pushes of random sizes, single events as mappings, snapshots, and clocks.
 
     These show no more than the events before them and ``until``.
     """
-    recognizer = query.recognizer(table.schema, time="t")
+    recognizer = query.recognizer(table.schema, time="t", **roles)
     found = []
     at = 0
     while at < table.num_rows:
@@ -258,14 +258,25 @@ def test_strategies_in_a_formula_choose_at_each_deadline(strategy, formula):
     assert {row["start"] for row in matches.to_pylist()} >= {0}
 
 
-def assert_as_defined(own, query, count=3):
+def assert_as_defined(own, query, count=3, **roles):
     """Batch and random pushes find what the definitions say, in streams of the generator."""
     for _ in range(count):
         table = own.events()
         until = table["t"][-1].as_py() + own.random.randint(0, 8)
-        expected = bag(query.match(table, time="t", runner="semantics", until=until).to_pylist())
-        assert bag(query.match(table, time="t", until=until).to_pylist()) == expected
-        assert bag(in_random_batches(query, table, until, own.random)) == expected
+        expected = bag(query.match(table, time="t", runner="semantics", until=until, **roles).to_pylist())
+        assert bag(query.match(table, time="t", until=until, **roles).to_pylist()) == expected
+        assert bag(in_random_batches(query, table, until, own.random, **roles)) == expected
+
+
+@pytest.mark.parametrize("seed", range(round(120 * EXAMPLES)))
+def test_keys_that_begin_anew_after_a_pause(seed):
+    """The deadlines of a session go on to pass, whatever comes in the next one."""
+    own = DeadlineQueries(seed)
+    consume = own.random.choice(["CONSUME BY PARTITION", "CONSUME BY ANY"])
+    query = cerflow.parse(own.query().replace("CONSUME BY PARTITION", consume))
+    roles = {"forget": f"{own.random.choice([1, 1, 2, 4])} MILLISECONDS"}
+    if not engine_refuses(query, own.events(), time="t"):
+        assert_as_defined(own, query, 4, **roles)
 
 
 @pytest.mark.parametrize("seed", range(round(100 * EXAMPLES)))

@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
+from cerflow import limits
+from cerflow.engine.state.snapshot import Contents
 from cerflow.errors import InputError, SnapshotError
 from cerflow.schema import Schema
 from cerflow.slices.division import divided
@@ -61,6 +63,56 @@ def test_all_runners_agree(name, strategy, kind, forget, steps):
     for runner in ENGINE_RUNNERS.values():
         assert bag(runner(query, table, **roles)) == expected
     assert bag(cerflow.QuerySet({"q": query}).match(table, **roles)["q"].to_pylist()) == expected
+
+
+CART = cerflow.parse("SELECT * WHERE cart AS c NOT FOLLOWED BY checkout FOR 30 MILLISECONDS PARTITION BY k")
+
+
+def carts(*events):
+    return pa.table({"type": [a for a, _, _ in events], "t": [t for _, t, _ in events], "k": [k for _, _, k in events]})
+
+
+def test_a_deadline_outlasts_its_session():
+    table = carts(("cart", 0, "p"), ("checkout", 20, "p"), ("cart", 22, "p"), ("checkout", 24, "p"), ("cart", 30, "q"))
+    for runner in ("engine", "semantics"):
+        assert CART.match(table, time="t", runner=runner).count() == 0
+        # The checkout is an event of the next session.
+        (match,) = CART.match(table, time="t", forget="10 milliseconds", runner=runner)
+        assert (match["start"], match["detected_at"], match["k"]) == (0, 4, "p")
+
+
+@pytest.mark.parametrize("step", [1, 7, 1000])
+def test_keys_with_deadlines_are_forgotten(step, monkeypatch):
+    """Neither keys nor sessions nor partial matches stay of keys that never come again."""
+    monkeypatch.setattr(limits, "STRING_SLACK", 0)
+    query = cerflow.parse("SELECT * WHERE (cart ; view) NOT FOLLOWED BY checkout FOR 30 MILLISECONDS PARTITION BY k")
+    events = [(a, 2 * n, f"user {n}") for n in range(3000) for a in (("cart", "view") if n % 3 else ("cart",))]
+    table = carts(*events)
+    recognizer = query.recognizer(table.schema, time="t", forget="10 milliseconds")
+    found = 0
+    for begin in range(0, len(table), step):
+        found += recognizer.push(table.slice(begin, step)).count()
+        if begin % 700 == 0 and step > 1:
+            recognizer = cerflow.Recognizer.restore(query, recognizer.snapshot())
+    assert found == query.match(table, time="t", forget="10 milliseconds", runner="engine").count() == 1990
+    assert recognizer.live["partitions"] < 1500
+    assert len(recognizer._machine.sessions._open) < 2500
+
+
+def test_damaged_sessions_are_refused():
+    table = carts(("cart", 0, "p"), ("view", 1, "q"))
+    recognizer = CART.recognizer(table.schema, time="t", forget="10 milliseconds")
+    recognizer.push(table)
+    machine = recognizer._machine
+    contents = machine.contents(recognizer._driver.checker.counts, machine.store.kept())
+    good = contents.arrays["sessions"]
+    machine.restorer(contents, contents.positions)
+    for bad in (None, good[:, 1:], good.astype(float), good + 1000):
+        arrays = {**contents.arrays, "sessions": bad}
+        with pytest.raises(SnapshotError, match=r"session|key"):
+            machine.restorer(
+                Contents(contents.description, arrays, contents.events, contents.positions), contents.positions
+            )
 
 
 def test_a_pause_is_longer_than_what_is_given():

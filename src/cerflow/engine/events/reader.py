@@ -130,14 +130,14 @@ class EventReader:
 
     # -- keys, columns, windows ----------------------------------------------------------------------------------
 
-    def key_words(self, rows: BatchRows) -> tuple[IntRows, Mask | None]:
-        """The partition key of each event as 64-bit words, and which events have one."""
-        n = rows.count
-        words = np.zeros((n, max(1, len(self.keys))), np.int64)
-        if not self.keys:
+    def key_words(self, rows: BatchRows, keys: Sequence[tuple[str, ...]] | None = None) -> tuple[IntRows, Mask | None]:
+        """The partition key of each event, or another one, as 64-bit words, and which events have one."""
+        n, keys = rows.count, self.keys if keys is None else keys
+        words = np.zeros((n, max(1, len(keys))), np.int64)
+        if not keys:
             return words, None
         known = np.ones(n, bool)
-        for k, names in enumerate(self.keys):
+        for k, names in enumerate(keys):
             value = np.zeros(n, np.int64)
             missing = np.ones(n, bool)
             vectors = [rows.attribute(name) for name in names]

@@ -294,9 +294,9 @@ class Deadlines:
             bound=np.append(events.bound, np.full(fill, NO_BOUND))[order],
             keys=np.concatenate([events.keys, passed.keys, passed.keys[paused], events.keys[reached]])[order],
             columns=np.concatenate([events.columns, columns, columns[paused], copied])[order],
-            moment=np.append(events.moment, none)[order],
+            moment=np.concatenate([events.moment, passed.order, passed.order[paused], events.moment[reached]])[order],
             left_out=np.append(events.left_out, none)[order],
-            idle=np.append(events.idle, none)[order],
+            idle=np.append(events.idle, np.full(fill, NO_BOUND))[order],
             ranks=events.ranks,
         )
         return woven, order, moments

@@ -35,7 +35,7 @@ __all__ = ["Driver", "columns_kept"]
 
 def columns_kept(plans: Mapping[str, Plan], schema: Schema, *, whole: bool = False) -> list[str]:
     """The columns of the events that queries keep in common; see `Driver` for a ``whole`` table."""
-    kept = [plan for plan in plans.values() if plan.shares_events or (whole and plan.counts_all)]
+    kept = [plan for plan in plans.values() if plan.shares_events or (whole and plan.keeps_input)]
     wanted = {name for plan in kept for name in plan.columns}
     return [name for name in schema.attributes if name in wanted]
 
@@ -56,7 +56,7 @@ class Driver:
         common = {name: Machine(plan, store) for name, plan in plans.items() if plan.shares_events}
         whole = isinstance(store, WholeTable)
         self._apart = {
-            name: Machine(plan, store if whole and plan.counts_all else EventStore(plan.stored))
+            name: Machine(plan, store if whole and plan.keeps_input else EventStore(plan.stored))
             for name, plan in plans.items()
             if not plan.shares_events
         }

@@ -19,6 +19,7 @@ from cerflow.engine.matches.moments import Moments
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.deadlines import Deadlines, ascending
 from cerflow.engine.recognize.plan import Plan
+from cerflow.engine.recognize.sessions import Sessions
 from cerflow.engine.recognize.single_events import SingleEvents
 from cerflow.engine.state.memory import Memory
 from cerflow.engine.state.snapshot import Contents
@@ -57,10 +58,12 @@ class Machine:
             # They change while events are read.
             self.tables.arrays = self.tables.arrays._replace(options=self.tables.arrays.options.copy())
         program = None if isinstance(plan.scan, str) else plan.scan
-        self.reader = EventReader(self.tables, plan.select.partition, plan.streams.position, plan.evaluation, program)
+        self.reader = EventReader(self.tables, plan.keys, plan.streams.position, plan.evaluation, program)
         self.memory = Memory(self.tables)
         #: The ticks and pauses that are read beside events; None if deadlines do not matter.
         self.deadlines = Deadlines(self.reader, store) if self.tables.ticking else None
+        #: The sessions of keys; None if there are none, or the kernel tells them apart.
+        self.sessions = Sessions(self.reader, plan.select.partition, plan.schema) if plan.by_session else None
         #: The number of events of the query's streams so far, if these are not all streams.
         self._admitted = 0
         #: The number of matches handed out so far, if they are numbered.
@@ -80,6 +83,8 @@ class Machine:
         self._admitted += rows.num_rows
         if not rows.num_rows and self.deadlines is None:
             return []
+        if self.sessions is not None:
+            rows = self.sessions.added(rows, first)
         events, chosen = self.reader.read(rows, first)
         consecutive = self.reader.consecutive
         if not len(chosen) and consecutive is None and self.deadlines is None:
@@ -226,7 +231,10 @@ class Machine:
     def _tidy(self) -> None:
         """Forget strings if there are many; no prepared event may be left, as those name strings by number."""
         if self.tables.strings.wants_cleaning:
+            texts = self.tables.strings.texts
             forget_strings(self.tables, self.memory)
+            if self.sessions is not None:
+                self.sessions.renumber(texts)
             if self.deadlines is not None:
                 self.deadlines.forget_words()
 
@@ -249,6 +257,8 @@ class Machine:
         self.memory.begin_anew()
         if self.deadlines is not None:
             self.deadlines = Deadlines(self.reader, self.store)
+        if self.sessions is not None:
+            self.sessions = Sessions(self.reader, self.plan.select.partition, self.plan.schema)
         self._admitted = self._reported = 0
         self.last_bound = layout.NO_BOUND
         self._greatest = None
@@ -291,7 +301,8 @@ class Machine:
             "reported": self._reported,
             "visited": int(self.memory.state.counters[layout.N_VISITED]),
         }
-        arrays = {**self.memory.image()._asdict(), **({} if self.deadlines is None else self.deadlines.arrays())}
+        beside = [part.arrays() for part in (self.deadlines, self.sessions) if part is not None]
+        arrays = {**self.memory.image()._asdict(), **{name: array for part in beside for name, array in part.items()}}
         return Contents(description, arrays, events.rows, events.positions)
 
     def restorer(self, contents: Contents, positions: Ints) -> Callable[[], None]:
@@ -312,17 +323,19 @@ class Machine:
         reported = check_number({"reported": 0, **header}, "reported", least=0)
         image = image_in(contents.arrays, self.memory.state)
         check_image(image, self.tables, positions, count, len(texts))
-        deadlines = None
+        beside: list[Callable[[], None]] = []
         if self.deadlines is not None:
-            deadlines = self.deadlines.restorer(contents.arrays, contents.events, contents.positions)
+            beside.append(self.deadlines.restorer(contents.arrays, contents.events, contents.positions))
+        if self.sessions is not None:
+            beside.append(self.sessions.restorer(contents.arrays, len(texts), count))
 
         def restore() -> None:
             self.tables.strings.replace(texts)
             self.memory.take_over(image)
             self.memory.state.counters[layout.N_VISITED] = visited
             self._admitted, self.last_bound, self._reported = count, bound, reported
-            if deadlines is not None:
-                deadlines()
+            for each in beside:
+                each()
 
         return restore
 
@@ -348,14 +361,14 @@ class Machine:
             before.keep()
         self._before = before if not processed and self.may_fail(strict=strict) else None
         strings = self.tables.strings.checkpoint()
-        deadlines = None if self.deadlines is None else self.deadlines.checkpoint()
+        beside = [part.checkpoint() for part in (self.deadlines, self.sessions) if part is not None]
 
         def undo() -> None:
             self._admitted, self.last_bound, self._reported = counts
             memory.state, self._greatest = before.state, None
             strings()
-            if deadlines is not None:
-                deadlines()
+            for each in beside:
+                each()
 
         return undo
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from cerflow import limits
 from cerflow.analysis.checks import check_query
 from cerflow.analysis.types import check_types
-from cerflow.automata.model.clock import has_ticks
+from cerflow.automata.model.clock import deadlines_of, has_ticks
 from cerflow.automata.model.transducer import Transducer, Write
 from cerflow.engine.events.signatures import Evaluation, columns_of_test, columns_read
 from cerflow.engine.recognize.columns_needed import holding
@@ -24,10 +24,11 @@ from cerflow.engine.recognize.planning import (
     limit_of,
     strategy_of,
 )
+from cerflow.engine.recognize.sessions import SESSION, with_sessions
 from cerflow.engine.results.report import Report
 from cerflow.engine.scan.programs import scan_program
 from cerflow.engine.tables.transducer_tables import TransducerTables
-from cerflow.errors import InputError, UnsupportedQueryError, expect
+from cerflow.errors import InputError, expect
 from cerflow.language.condition import Condition, PredicateCall
 from cerflow.language.formula import DurationWindow
 from cerflow.language.node import walk
@@ -85,25 +86,24 @@ class Plan:
         # A position column of the caller is always reported; one that only FROM needs is reported on request.
         numbered = positions or position is not None
         self.report = Report(select, inner, positions=numbered, position=self.streams.position)
-        self.columns = self.report.stored
-        self.stored = pa.schema([inner.columns.field(name) for name in self.columns])
         self.limit = limit_of(select)
         #: The query as it is evaluated, see `fitted`; ``transducer`` is made from it.
         self.evaluated = fitted(select, inner, times=not precomputed)
         self.transducer = compile_select(self.evaluated) if transducer is None else transducer
-        if schema.forget is not None and has_ticks(self.transducer):
-            raise UnsupportedQueryError(
-                "keys that begin anew after a pause are not evaluated beside NOT FOLLOWED BY",
-                span=select.formula.span,
-                hint="Leave out forget= (--key-timeout): what waits for a deadline is forgotten with it.",
-            )
+        #: Whether each session of a key is a partition of its own, as deadlines may outlast it.
+        self.by_session = schema.forget is not None and has_ticks(self.transducer)
+        self.keys = (*select.partition, (SESSION,)) if self.by_session else select.partition
+        #: The schema of the events as they are read.
+        self.read = with_sessions(inner, deadlines_of(self.transducer)) if self.by_session else inner
+        self.columns = [*self.report.stored, *([SESSION] if self.by_session else [])]
+        self.stored = pa.schema([self.read.columns.field(name) for name in self.columns])
         self._tables = self._make()
         self.evaluation = Evaluation.of(self._tables)
         #: The program by which batches are scanned, or what it could not read.
         self.scan = (
             "conditions that are evaluated already"
             if precomputed
-            else scan_program(self._tables, select.partition, self.streams.position, self.evaluation)
+            else scan_program(self._tables, self.keys, self.streams.position, self.evaluation)
         )
         #: The columns that recognition reads, in the order of the input; never none, or the rows could not be counted.
         self.reads = [name for name in schema.attributes if name in self._read() | {schema.type}]
@@ -165,8 +165,8 @@ class Plan:
         strategy, pick = strategy_of(self.select, self.transducer)
         return TransducerTables(
             self.transducer,
-            self.streams.schema,
-            keys=self.select.partition,
+            self.read,
+            keys=self.keys,
             consume=_CONSUME[self.select.consume],
             position=self.streams.position,
             strategy=strategy,
@@ -180,6 +180,11 @@ class Plan:
     def counts_all(self) -> bool:
         """Whether every event of the input is one of the query, numbered as it comes."""
         return self.streams.position is None
+
+    @property
+    def keeps_input(self) -> bool:
+        """Whether the events that the query keeps are events of the input as they are, with their numbers there."""
+        return self.counts_all and not self.by_session
 
     @property
     def shares_events(self) -> bool:
