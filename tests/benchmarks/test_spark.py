@@ -13,7 +13,7 @@ from benchmarks.measure import Row
 from benchmarks.report import Report
 from benchmarks.spark.bars import judge_jobs
 from benchmarks.spark.measure import measure_jobs
-from benchmarks.spark.questions import ORDINARY, PASS, QUESTIONS, SCAN, SOURCE
+from benchmarks.spark.questions import ORDINARY, PASS, QUESTIONS, SCAN, SOURCE, TAKE
 from benchmarks.spark.ticks import NARROW, WIDE, written_ticks
 
 import cerflow
@@ -54,18 +54,19 @@ def row(case, way, cores, seconds, tags=("selective",), columns=5):
 
 def test_bars_are_judged_by_the_worst_figure():
     rows = [
-        row("5 columns", PASS, 1, 8.0, ["floor"]),
-        row("5 columns", PASS, 2, 4.0, ["floor"]),
-        row("12 columns", PASS, 2, 40.0, ["floor"], 12),
+        row("5 columns", TAKE, 1, 8.0, ["floor"]),
+        row("5 columns", TAKE, 2, 4.0, ["floor"]),
+        row("12 columns", TAKE, 2, 40.0, ["floor"], 12),
         row("a", ORDINARY, 1, 4.0),
         row("a", ORDINARY, 2, 2.0),
         row("b", ORDINARY, 2, 5.0),
-        row("c", ORDINARY, 2, 90.0, ["same"]),
+        row("c", ORDINARY, 2, 5.0, ["same", "unselective"]),
         row("a", SOURCE, 1, 0.75),
         row("a", SOURCE, 2, 0.5),
     ]
     measured = [(verdict.measured, verdict.met) for verdict in judge_jobs(rows)]
     assert measured == [
+        (pytest.approx(0.8), False),
         (pytest.approx(0.8), False),
         (pytest.approx(8.0), True),
         (2.0, True),
@@ -80,7 +81,7 @@ def test_reports_of_jobs_can_be_read_again(tmp_path):
     assert json.loads((tmp_path / "results.json").read_text())["missing"] == {SOURCE: "it is not here"}
     again = Report.read([tmp_path])
     assert again.rows == rows
-    assert "| a | cerflow.spark.match | 1 | – | 2.5e-05 | 4 s | 8 s | – | – | – | 2 |" in again.markdown()
+    assert "| a | cerflow.spark.match | 1 | – | 2.5e-05 | 4 s | 8 s | – | – | – | 2 | – |" in again.markdown()
 
 
 #: In a process of its own: below this one there may be a session.
@@ -117,10 +118,11 @@ def test_jobs_are_measured_and_their_rows_compared(tmp_path):
     assert [(r.case, r.engine, r.status) for r in rows] == [
         ("5 columns", SCAN, "ok"),
         ("5 columns", PASS, "ok"),
+        ("5 columns", TAKE, "ok"),
         ("selective, by key", ORDINARY, "ok"),
     ]
     events = pq.read_table(ticks)
     expected = cerflow.parse(questions[1].query).match(events, time="time").count()
-    assert [r.matches for r in rows] == ["100000", "100000", str(expected)]
+    assert [r.matches for r in rows] == ["100000", "100000", "0", str(expected)]
     assert all(len(r.seconds) == 1 and r.details["first"] > 0 for r in rows)
     assert all(r.peak_mb > 50 for r in rows[1:])
