@@ -228,6 +228,8 @@ SPARK_OVERLAP = 0.5
 SPARK_BOUNDARY = 0.25
 #: Events of the longest slice, as a share of all; beyond, one task could as well read all of them.
 SPARK_LONGEST = 0.75
+#: Events of one key, as a share of all; beyond, `explain` says that its task has most of the work.
+SPARK_SKEW = 0.25
 #: Values of the ordering column that tell where to cut.
 SPARK_SAMPLE = 1 << 16
 #: Parts counted for each slice where a window has to be measured on the events themselves.

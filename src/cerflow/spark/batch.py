@@ -19,7 +19,8 @@ from cerflow.spark.frames.narrowing import narrowed
 from cerflow.spark.frames.plan import JobPlan, make_plan
 from cerflow.spark.frames.schemas import arrow_schema, refuse_untransferable
 from cerflow.spark.placing.ordering import Selected, recognized, selected
-from cerflow.spark.placing.placement import place
+from cerflow.spark.placing.placement import PlacementKind, place
+from cerflow.spark.placing.survey import greatest_share, is_small
 from cerflow.spark.streaming.matching import LatePolicy, match_stream
 from cerflow.stream_inputs import EventRoles
 from cerflow.values.units import TimeUnit
@@ -129,10 +130,15 @@ def explain(
     """A text that says how `match` would evaluate a query on a DataFrame; `Query.explain` tells the rest of a query.
 
     It says which events and columns are sent to the tasks, and how they are divided: one task, by key or slices of
-    time, with the reason. Takes and raises what `match` does, and runs the jobs by which `match` decides.
+    time, with the reason; and by key, whether one key has most of the work. Takes and raises what `match` does, and
+    runs the jobs by which `match` decides, and one that counts keys.
     """
     whole, plan, rows = _prepared(query, df, on_bad_record, **arguments)
-    return explained(whole, plan, df.schema, place(rows.frame, plan, rows.events))
+    placement = place(rows.frame, plan, rows.events)
+    share = None
+    if placement.kind is PlacementKind.BY_KEY and not is_small(rows.frame):
+        share = greatest_share(rows.frame, rows.events.keys(plan))
+    return explained(whole, plan, df.schema, placement, share)
 
 
 def _prepared(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql.types import StructType
 
+from cerflow import limits
 from cerflow.conditions.connectives import TRUE
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
 from cerflow.explaining.text import relevant_lines, section, table
@@ -16,13 +17,15 @@ from cerflow.spark.placing.placement import Clustered, Placement, PlacementKind
 __all__ = ["explained"]
 
 
-def explained(plan: JobPlan, sent: JobPlan, types: StructType, placement: Placement) -> str:
+def explained(
+    plan: JobPlan, sent: JobPlan, types: StructType, placement: Placement, greatest_share: float | None
+) -> str:
     """Two paragraphs about a plan, what it became for the columns that are ``sent``, and where the events go.
 
-    ``types`` is the schema of the input.
+    ``types`` is the schema of the input; ``greatest_share`` that of the events of one key, if it was counted.
     """
     paragraphs = [section("Sent to the tasks", table(_sent(plan, sent, types, placement)))]
-    paragraphs.append(section("Divided", table(_divided(plan, placement))))
+    paragraphs.append(section("Divided", table(_divided(plan, placement, greatest_share))))
     return "\n".join(paragraphs).rstrip()
 
 
@@ -43,9 +46,18 @@ def _sent(plan: JobPlan, sent: JobPlan, types: StructType, placement: Placement)
     return rows
 
 
-def _divided(plan: JobPlan, placement: Placement) -> list[tuple[str, str]]:
+def _divided(plan: JobPlan, placement: Placement, greatest_share: float | None) -> list[tuple[str, str]]:
     rows = [("how", str(placement.kind)), ("why", placement.reason)]
     if isinstance(placement.how, Clustered):
         rows.append(("put in order", "by the tasks, as they read" if placement.how.in_order else "by Spark"))
+    if greatest_share is not None and greatest_share > limits.SPARK_SKEW:
+        way_out = "a window of time for the whole query" if plan.division.window is None else "input in order of time"
+        rows.append(
+            (
+                "skew",
+                f"one key has {greatest_share:.0%} of these events, so all tasks together are at most "
+                f"{1 / greatest_share:.1f} times as fast as one; {way_out} lets slices of time share the work",
+            )
+        )
     rows.append(("positions", "numbered" if plan.positions else "not asked for"))
     return rows

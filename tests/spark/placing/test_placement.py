@@ -293,6 +293,21 @@ def test_explain_says_what_is_done_and_why(spark, tmp_path, one_file_each):
     assert "overlap by the window" in said(query, frame.repartition(2))
 
 
+@pytest.mark.parametrize(
+    ("window", "way_out"), [("", "a window of time for the whole query"), ("WITHIN 6 MILLISECONDS", "input in order")]
+)
+def test_a_key_with_most_of_the_events_is_told(spark, window, way_out):
+    table = stream()
+    mixed = table.take(pa.array(np.random.default_rng(1).permutation(table.num_rows)))
+    most = mixed.set_column(2, "k", pa.array([0 if n % 5 else n for n in range(mixed.num_rows)]))
+    query = f"{PAIR} PARTITION BY k {window}"
+    said = " ".join(explain(query, spark.createDataFrame(most).repartition(4), time="t").split())
+    assert "one key has 80% of these events, so all tasks together are at most 1.2 times as fast as one" in said
+    assert f"; {way_out}" in said
+    even = spark.createDataFrame(mixed.set_column(2, "k", mixed["q"])).repartition(4)
+    assert "skew" not in explain(query, even, time="t")
+
+
 def test_small_input_is_not_worth_a_job(spark, monkeypatch):
     monkeypatch.setattr(limits, "SPARK_SMALL_BYTES", 1 << 22)
     monkeypatch.setattr(placement, "survey_partitions", lambda *_: pytest.fail("a job was run"))

@@ -6,6 +6,7 @@ A survey reads only the ordering column, in the JVM, and works with Spark Connec
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from cerflow import limits
 from cerflow.engine.evaluate.measures import bounds, floats_of, measures
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.layout import NULL
@@ -30,6 +32,8 @@ __all__ = [
     "PartitionSurvey",
     "bounds_of",
     "estimate",
+    "greatest_share",
+    "is_small",
     "sample",
     "survey_partitions",
     "survey_parts",
@@ -68,6 +72,12 @@ def estimate(frame: DataFrame) -> Estimate:
     moved = "Exchange" in physical or "Bucketed: true" in physical
     stays = bool(leaves) and not moved and all(_FILES.search(line) for line in leaves)
     return Estimate(size, stays, tuple(_PRUNED.findall(physical)))
+
+
+def is_small(frame: DataFrame) -> bool:
+    """Whether Spark knows that a DataFrame is too small for jobs that find out more."""
+    size = estimate(frame).size
+    return size is not None and size < limits.SPARK_SMALL_BYTES
 
 
 def _explained(frame: DataFrame) -> str:
@@ -163,6 +173,14 @@ def bounds_of(window: AttributeWindow, events: EventColumns) -> Bounds:
         return bounds(window, _rows(array, window, events), schema)
 
     return bound
+
+
+def greatest_share(frame: DataFrame, keys: Sequence[Column]) -> float:
+    """The events of the most frequent key, as a share of all that have one; 0 without events. Runs one job."""
+    known = frame.select(*(key.alias(f"key{number}") for number, key in enumerate(keys))).dropna()
+    counts = known.groupBy(*known.columns).count()
+    (row,) = counts.agg(F.max("count").alias("most"), F.sum("count").alias("all")).collect()
+    return row["most"] / row["all"] if row["all"] else 0.0
 
 
 def sample(frame: DataFrame, events: EventColumns, axis: Axis, step: int) -> Ints:
