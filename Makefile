@@ -12,7 +12,7 @@ EXAMPLES ?= 10
 SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-fast test-deep test-lowest coverage demo demo-stream docs bench lint types format java clean
+.PHONY: help test test-fast test-deep test-lowest coverage demo demo-stream docs bench bench-docs lint types format java clean
 
 help:
 	@echo "make test         run the tests"
@@ -24,6 +24,7 @@ help:
 	@echo "make demo-stream  the same in a stream of files, in disorder, as they come"
 	@echo "make docs         make the manual a site, in site/"
 	@echo "make bench        measure cerflow and other engines: an hour, or minutes with BENCH_ARGS=--quick"
+	@echo "make bench-docs   measure in a quarter of an hour, and write docs/benchmarks.md (on a quiet machine)"
 	@echo "make lint         check style and formatting (make format repairs them)"
 	@echo "make types        check the types"
 	@echo "make clean        remove the virtual environments, caches and the demo's output"
@@ -55,6 +56,13 @@ demo-stream: java $(INSTALLED)
 bench: $(INSTALLED)
 	@$(PY) -m pip install --quiet --editable '.[bench]'
 	@$(PY) -m benchmarks $(BENCH_ARGS)
+
+bench-docs: java $(INSTALLED)
+	@$(PY) -m pip install --quiet --editable '.[bench]'
+	@$(PY) -m benchmarks core dataframes large start --limit 10 --out bench-output/full
+	@$(PY) -m benchmarks srt cel scale --quick --out bench-output/quick
+	@$(PY) -m benchmarks.spark --events 4000000 --cores 2 --runs 2 --out bench-output/spark
+	@$(PY) -m benchmarks.publish bench-output/full bench-output/quick bench-output/spark
 
 docs: $(INSTALLED)
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet

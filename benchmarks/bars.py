@@ -54,24 +54,32 @@ def _bars(interpreter_mb: float) -> list[Bar]:
         bars += [
             *_against_core(engine, ""),
             *_against_core(engine, ", processor time"),
+            Bar(f"dataframes: {engine} against Polars, counted, processor time", 1, "times", _against_polars(engine)),
             Bar(f"srt, 500 and 5000 ms, few matches, counted: {engine}", 20, "M events/s", _speeds(engine, "count")),
             Bar(f"srt, 500 and 5000 ms, few matches, written: {engine}", 20, "M events/s", _speeds(engine, "write")),
         ]
     return [
         *bars,
+        Bar("core, nothing matches: cerflow, encoded, as a multiple of the floor", 6, "times", _floor, at_least=False),
+        Bar("large: two threads against one", 1.7, "times", _threads),
+        Bar("large: matches with structs against NumPy's gathering", 2, "times", _structs, at_least=False),
         Bar("matches written to Arrow", 30, "M matches/s", _enumeration),
         Bar("memory above the interpreter", 300, "MB", lambda rows: _memory(rows, interpreter_mb), at_least=False),
         Bar("all kernels compiled, nothing cached", 12, "s", _seconds("cold"), at_least=False),
         Bar("first match after imports, kernels cached", 0.3, "s", _seconds("cached"), at_least=False),
-        Bar("cerflow run --runner local on the ticks, warm", 3, "s", _seconds("shell"), at_least=False),
-        Bar("push of one event, median", 1e-5, "s", _seconds("push", "median"), at_least=False),
+        Bar("imports", 0.35, "s", _seconds("imports"), at_least=False),
+        Bar("cerflow run --runner local on the ticks, warm", 1.2, "s", _seconds("shell"), at_least=False),
+        Bar("push of one event, median", 3e-6, "s", _seconds("push", "median"), at_least=False),
+        Bar("push of 100 events, beyond the events", 6e-5, "s", _seconds("batch", " 100 "), at_least=False),
+        Bar("push of 1000 events, beyond the events", 1e-4, "s", _seconds("batch", " 1000 "), at_least=False),
     ]
 
 
 def _against_core(engine: str, how: str) -> list[Bar]:
+    asked = 100 if "encoded" in engine else 70
     return [
-        Bar(f"core, nothing matches: {engine} against CORE{how}", 50, "times", _ratios(engine, "nothing", how)),
-        Bar(f"core, all matches written: {engine} against CORE{how}", 20, "times", _ratios(engine, "matches", how)),
+        Bar(f"core, nothing matches: {engine} against CORE{how}", asked, "times", _ratios(engine, "nothing", how)),
+        Bar(f"core, all matches written: {engine} against CORE{how}", 40, "times", _ratios(engine, "matches", how)),
     ]
 
 
@@ -88,6 +96,46 @@ def _ratios(engine: str, tag: str, how: str) -> Callable[[Sequence[Row]], Iterab
                 yield theirs / ours, row.case
 
     return figures
+
+
+def _against_polars(engine: str) -> Callable[[Sequence[Row]], Iterable[tuple[float, str]]]:
+    def figures(rows: Sequence[Row]) -> Iterable[tuple[float, str]]:
+        peers = {row.case: row.least_processor for row in rows if row.engine == "Polars" and row.suite == "dataframes"}
+        for row in rows:
+            theirs, ours = peers.get(row.case), row.least_processor
+            if row.suite == "dataframes" and row.engine == engine and ours and theirs:
+                yield theirs / ours, row.case
+
+    return figures
+
+
+def _floor(rows: Sequence[Row]) -> Iterable[tuple[float, str]]:
+    for row in rows:
+        if (
+            row.suite == "core"
+            and "nothing" in row.tags
+            and row.engine == "cerflow, encoded"
+            and row.best
+            and row.floor
+        ):
+            yield row.best / row.floor, row.case
+
+
+def _threads(rows: Sequence[Row]) -> Iterable[tuple[float, str]]:
+    one = {row.case: row.best for row in rows if row.suite == "large" and row.mode == "count"}
+    for row in rows:
+        alone = one.get(row.case)
+        if row.mode == "threads" and row.best and alone:
+            yield alone / row.best, row.case
+
+
+def _structs(rows: Sequence[Row]) -> Iterable[tuple[float, str]]:
+    """What writing takes longer than counting."""
+    counted = {row.case: row.best for row in rows if row.suite == "large" and row.mode == "count"}
+    for row in rows:
+        base = counted.get(row.case)
+        if row.mode == "structs" and row.best and base and row.details.get("gather"):
+            yield (row.best - base) / row.details["gather"], row.case
 
 
 def _speeds(engine: str, mode: str) -> Callable[[Sequence[Row]], Iterable[tuple[float, str]]]:

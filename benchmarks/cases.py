@@ -8,9 +8,10 @@ from typing import Any, Literal, NamedTuple
 
 __all__ = ["Case", "Language", "Mode", "Peer", "Point", "Scale", "Stream"]
 
-#: Matches are counted on the shared graph, or all written to Arrow batches with the attributes of their events; or
-#: nobody asks for them, only at which events there are any (SELECT NONE).
-Mode = Literal["count", "write", "detect"]
+#: Matches are counted on the shared graph, by one thread or two, or all written to Arrow batches, with numbers of
+#: events beside a dictionary of these or with events as structs; or nobody asks for them, only at which events there
+#: are any (SELECT NONE).
+Mode = Literal["count", "threads", "write", "structs", "detect"]
 Language = Literal["ceql", "sremo"]
 
 

@@ -182,7 +182,7 @@ def _ask(row: Row, case: Case, engine: Engine, mode: Mode, limit: float) -> None
     row.seconds.append(answer["seconds"])
     if "processor" in answer:
         row.processor.append(answer["processor"])
-    row.details = {name: answer[name] for name in ("compile", "course", "live", "bytes") if name in answer}
+    row.details = {name: answer[name] for name in ("compile", "course", "live", "bytes", "gather") if name in answer}
 
 
 def _floor(rows: dict[tuple[int, str, str], Row], number: int, case: Case, engine: Engine) -> None:

@@ -12,11 +12,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["compiling", "first_match", "kernels", "main", "push"]
+__all__ = ["batches", "compiling", "first_match", "kernels", "main", "push"]
 
 #: Single events that are pushed, and the most seconds for it.
 _PUSHED = 20_000
 _PUSHING = 5.0
+#: Events of a batch that is large.
+_LARGE = 1 << 16
 
 
 def kernels() -> dict[str, Any]:
@@ -89,6 +91,23 @@ def push(query: str, stream: str) -> dict[str, Any]:
     }
 
 
+def batches(query: str, stream: str, size: str) -> dict[str, Any]:
+    """Seconds of pushing a batch of some events and counting its matches, less what they cost in large batches."""
+    import cerflow
+    from benchmarks.streams import load
+
+    table = next(load({**json.loads(stream), "layout": "encoded"}).chunks())
+    seconds = {}
+    for rows in (_LARGE, int(size), _LARGE, int(size)):
+        recognizer = cerflow.parse(query).recognizer(table.schema, time="stock_time")
+        parts = table.to_batches(max_chunksize=rows)
+        begin = time.perf_counter()
+        for part in parts:
+            recognizer.push(part).count()
+        seconds[rows] = (time.perf_counter() - begin) / table.num_rows
+    return {"beyond": (seconds[int(size)] - seconds[_LARGE]) * int(size)}
+
+
 def main() -> None:
     """Run the probe that the command line names."""
     probes: dict[str, Callable[..., dict[str, Any]]] = {
@@ -96,6 +115,7 @@ def main() -> None:
         "first-match": first_match,
         "compiling": compiling,
         "push": push,
+        "batches": batches,
     }
     print(json.dumps(probes[sys.argv[1]](*sys.argv[2:])))
 

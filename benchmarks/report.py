@@ -64,7 +64,7 @@ class Report:
 
     def markdown(self, charts: Sequence[Path] = ()) -> str:
         """The report as Markdown, with links to charts."""
-        parts = ["# Benchmarks\n", self._preface(), "## Bars\n", self._bars()]
+        parts = ["# Benchmarks\n", self._preface(), "## Bars\n", self._bars(), *_losses(self.rows)]
         for suite in dict.fromkeys(row.suite for row in self.rows):
             rows = [row for row in self.rows if row.suite == suite]
             parts.append(f"## Suite {suite}\n")
@@ -137,6 +137,21 @@ def _rates(rows: Sequence[Row], everything: Sequence[Row]) -> str:
             )
         )
     return _RATES_NOTE + table(_RATES, shown)
+
+
+def _losses(rows: Sequence[Row]) -> list[str]:
+    """The cases at which another engine is faster, by processor time where both tell it."""
+    found = []
+    for row in rows:
+        for peer in _peers(row, rows):
+            pairs = [(row.least_processor, peer.least_processor), (row.best, peer.best)]
+            ours, theirs = next(((a, b) for a, b in pairs if a and b), (None, None))
+            if ours and theirs and theirs < ours:
+                found.append((theirs / ours, (row.suite, row.case, row.engine, row.mode, peer.engine)))
+    if not found:
+        return []
+    shown = [(*names, f"{ratio:.2f}") for ratio, names in sorted(found)]
+    return ["## Where cerflow is slower\n", table(("suite", "case", "", "mode", "than", "times as fast"), shown)]
 
 
 def _peers(row: Row, everything: Sequence[Row]) -> list[Row]:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.abc import MetaPathFinder
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -58,6 +58,8 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
 def _recognise(events: Events, text: str, language: str, mode: str) -> dict[str, Any]:
     begin = time.perf_counter()
     query = cerflow.parse(text, language=language)
+    if mode == "threads":
+        return _by_threads(query, events)
     if mode == "detect":
         query = cerflow.Query(replace(query.tree, projection=Projection(ProjectionKind.NONE)))
     recognizer = query.recognizer(events.schema, time=events.time)
@@ -65,15 +67,18 @@ def _recognise(events: Events, text: str, language: str, mode: str) -> dict[str,
     found, pushed, seconds, processor = 0, 0, 0.0, 0.0
     #: After each chunk: events and seconds so far, and resident memory.
     course: list[tuple[int, float, float]] = []
+    gathered = 0.0
     for chunk in events.chunks():
         used, begin = time.process_time(), time.perf_counter()
         matches = recognizer.push(chunk)
-        if mode != "count":
-            found += sum(batch.num_rows for batch in matches.to_batches(events="dictionary"))
-        else:
+        if mode == "count":
             found += matches.count()
+        else:
+            form: Literal["structs", "dictionary"] = "structs" if mode == "structs" else "dictionary"
+            found += sum(batch.num_rows for batch in matches.to_batches(events=form))
         seconds += time.perf_counter() - begin
         processor += time.process_time() - used
+        gathered += _gathering(matches) if mode == "structs" else 0.0
         pushed += chunk.num_rows
         course.append((pushed, seconds, _resident()))
     return {
@@ -85,7 +90,32 @@ def _recognise(events: Events, text: str, language: str, mode: str) -> dict[str,
         "compile": compiled,
         "course": _thinned(course),
         "live": recognizer.live,
+        "gather": gathered,
     }
+
+
+def _by_threads(query: cerflow.Query, events: Events) -> dict[str, Any]:
+    """Two threads on the whole stream."""
+    (table,) = events.chunks()
+    used, begin = time.process_time(), time.perf_counter()
+    found = query.match(table, time=events.time, threads=2).count()
+    seconds, processor = time.perf_counter() - begin, time.process_time() - used
+    return {"events": table.num_rows, "matches": str(found), "seconds": seconds, "processor": processor}
+
+
+def _gathering(matches: cerflow.Matches) -> float:
+    """Seconds in which NumPy takes the columns of all events of all matches; of texts the numbers in dictionaries."""
+    seconds = 0.0
+    for batch in matches.to_batches(events="dictionary"):
+        events = batch.column("events").values
+        rows = events.indices.to_numpy()
+        columns = [c.indices if pa.types.is_dictionary(c.type) else c for c in events.dictionary.flatten()]
+        arrays = [c.to_numpy() for c in columns if pa.types.is_primitive(c.type)]
+        begin = time.perf_counter()
+        for array in arrays:
+            array.take(rows)
+        seconds += time.perf_counter() - begin
+    return seconds
 
 
 def _thinned(course: list[tuple[int, float, float]]) -> list[tuple[int, float, float]]:

@@ -44,7 +44,7 @@ def _cold(runs: int) -> Iterator[Row]:
 
 def _cached(runs: int) -> Iterator[Row]:
     """From the end of the imports to the first match, and the imports themselves."""
-    start, imports = _row("first match after imports, kernels cached", "cached"), _row("imports")
+    start, imports = _row("first match after imports, kernels cached", "cached"), _row("imports", "imports")
     start.query = _DEMO
     _probe("first-match", _DEMO)
     for _ in range(runs):
@@ -102,6 +102,12 @@ def _push(stocks: Stream, runs: int) -> Iterator[Row]:
         row.query = query
         row.seconds = [answer[what] for answer in answers]
         row.note = answers[0]["how"]
+        yield row
+    for size in (100, 1000):
+        row = _row(f"push of {size} events, beyond the events", "batch")
+        row.query = query
+        row.seconds = [_probe("batches", query, json.dumps(stocks.description), str(size))["beyond"] for _ in answers]
+        row.note = "the events cost what they do in batches of 65,536"
         yield row
 
 

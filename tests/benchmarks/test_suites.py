@@ -80,6 +80,16 @@ def test_modes_and_layouts_agree():
     assert numbers != {"0"}
 
 
+def test_forms_and_threads_agree():
+    case = next(case for case in SUITES["large"](SMALL) if "structs" in case.modes)
+    query = case.query.replace("WITHIN 10000", "WITHIN 60000")
+    stream = {**TICKS.description, "layout": "encoded"}
+    found = {mode: answer({"stream": stream, "query": query, "mode": mode}) for mode in case.modes}
+    assert len({reply["matches"] for reply in found.values()}) == 1
+    assert found["count"]["matches"] != "0"
+    assert found["structs"]["gather"] > 0
+
+
 def test_detections_are_counted_apart():
     """As many as there are events that detect a match, in either layout."""
     query = PATTERNS["kleene"]["kleene3"].cel(20_000)
@@ -219,6 +229,7 @@ def test_probes_measure_something():
     description = json.dumps({"kind": "stocks", "events": 50})
     assert len(probes.compiling(description, *queries)["seconds"]) == 2
     assert 0 < probes.push(queries[0], description)["median"] < 10
+    assert probes.batches(queries[0], description, "10")["beyond"] < 10
     assert probes.first_match("SELECT * WHERE A AS a ; B AS b WITHIN 2 EVENTS")["found"] == 1
 
 

@@ -1,0 +1,36 @@
+"""The suite *large*: stock queries on the ticks twenty times over - threads, and all matches in two forms.
+
+Two threads are compared with one; matches whose events are structs with NumPy gathering the same columns.
+"""
+
+from __future__ import annotations
+
+from benchmarks.cases import Case, Mode, Scale, Stream
+from benchmarks.suites import core
+from benchmarks.suites.srt import PATTERNS
+
+__all__ = ["cases"]
+
+_TIMES = 20
+_COLUMNS = ("type", "name", "stock_time")
+#: Of suite core: the queries by their names there, and whether all matches are written.
+_CORE = {
+    "seq3, nothing matches": False,
+    "seq24, nothing matches": False,
+    "partition, consume none": False,
+    "seq3, consume none": True,
+}
+
+
+def cases(scale: Scale) -> list[Case]:
+    """The cases of the suite, on dictionaries."""
+    stream = Stream("stocks", {**scale.stocks.arguments, "times": 2 if scale.quick else _TIMES})
+    queries = {case.name: case.query for case in core.cases(scale) if case.name in _CORE}
+    found = [_case(name, query, stream, writes=_CORE[name]) for name, query in queries.items()]
+    lengths = ("seq3",) if scale.quick else ("seq3", "seq12")
+    return [*found, *(_case(f"{name}, 500 ms", PATTERNS["seq"][name].cel(500), stream) for name in lengths)]
+
+
+def _case(name: str, query: str, stream: Stream, *, writes: bool = False) -> Case:
+    modes: tuple[Mode, ...] = ("count", "threads", *(("write", "structs") if writes else ()))
+    return Case("large", name, query, stream, _COLUMNS, modes, layouts=("encoded",))
