@@ -129,6 +129,32 @@ def test_the_stream_is_stepped_through(page):
     api.expect(page.locator("g.cs-detected")).to_have_count(1)
 
 
+def test_deadlines_that_pass_are_steps(page):
+    write(page, "SELECT * WHERE A AS x NOT FOLLOWED BY C FOR 1 MILLISECONDS")
+    page.get_by_role("tab", name="Step").click()
+    page.get_by_role("button", name="Begin", exact=True).click()
+    api.expect(page.get_by_text("Event 0", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Next match").click()
+    api.expect(page.get_by_text("Event 1", exact=True)).to_be_visible()
+    page.keyboard.press("Alt+ArrowLeft")
+    api.expect(page.get_by_text("1: the deadline of x@0 passes")).to_be_visible()
+    api.expect(page.get_by_text("as event 1 shows")).to_be_visible()
+    page.keyboard.press("Alt+ArrowLeft")
+    api.expect(page.get_by_text("Event 0", exact=True)).to_be_visible()
+
+
+def test_statements_of_programs_are_stepped_through(page):
+    write(page, "DEFINE p AS SELECT x.v AS low WHERE A AS x : B;\nSELECT * FROM p WHERE p AS a : p AS b")
+    page.get_by_role("tab", name="Step").click()
+    page.get_by_role("button", name="Begin", exact=True).click()
+    api.expect(page.get_by_text("low 0").first).to_be_visible()
+    page.get_by_label("Statement").click()
+    page.get_by_role("option", name="p", exact=True).click()
+    api.expect(page.get_by_text("The query has changed. Begin anew.")).to_be_visible()
+    page.get_by_role("button", name="Begin", exact=True).click()
+    api.expect(page.get_by_text("type 'A'").first).to_be_visible()
+
+
 def test_it_says_why_events_are_no_match(page):
     page.get_by_role("tab", name="Why not?").click()
     page.get_by_label("Events", exact=True).fill("x@3, y@4")

@@ -9,7 +9,7 @@ from typing import Any
 
 from nicegui import ui
 
-from cerflow.engine.recognize.warmup import ensure_compiled, kernels_are_compiled
+from cerflow.engine.recognize.warmup import kernels_are_compiled
 from cerflow.errors import CerflowError
 from cerflow.studio.session import Outcome, StoppableRun, StudioSession
 from cerflow.studying.wording import shown_value
@@ -68,10 +68,8 @@ class RunningPanel:
         self._stop.enable()
         self._spinner.set_visibility(True)
         try:
-            if not kernels_are_compiled():
-                self._summary.text = "Compiling the engine, once for this machine: about a minute …"
-                await asyncio.to_thread(ensure_compiled)
-            self._summary.text = "Running …"
+            first = " The first runs on a machine compile parts of the engine, which may take minutes."
+            self._summary.text = "Running …" + ("" if kernels_are_compiled() else first)
             outcome = await asyncio.to_thread(this)
         except (CerflowError, ValueError) as error:
             self._summary.text = str(error)
