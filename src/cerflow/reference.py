@@ -17,6 +17,7 @@ from cerflow.engine.results.report import CountForm, EventForm, Report
 from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.language.select import Select
 from cerflow.rewriting.numbers import with_floats
+from cerflow.rewriting.times import with_zones
 from cerflow.schema import Kind, Schema, kind_of
 from cerflow.semantics.deadlines import Time
 from cerflow.semantics.programs import Entry, clocked, defined, read_by
@@ -139,7 +140,7 @@ def reference_matches(
     """
     report = Report(select, schema, positions=positions, position=None)
     rows, stream = _read(table, schema)
-    matches = evaluate(with_floats(select, schema), stream, forget=schema.forget, until=_raw(until), clocked=clocked)
+    matches = evaluate(_fitting(select, schema), stream, forget=schema.forget, until=_raw(until), clocked=clocked)
     writer = _Writer(select, report, rows, positions)
     if report.counts:
         return _Listed(report, writer.table([writer.counted(m) for m in matches]))
@@ -185,7 +186,7 @@ def reference_program(
         entries = defined(
             number,
             statement.name,
-            with_floats(statement.tree, statement.schema),
+            _fitting(statement.tree, statement.schema),
             statement.inputs,
             entries,
             statement.result_columns,
@@ -205,6 +206,11 @@ def reference_program(
     return reference_matches(
         last.tree, merged, last.schema, positions=positions, until=until, clocked=clocked(read, len(rows))
     )
+
+
+def _fitting(select: Select, schema: Schema) -> Select:
+    """The query with all that follows from the types of columns: integers that become floats, time zones."""
+    return with_zones(with_floats(select, schema), schema)
 
 
 def _raw(time: Any) -> Time | None:

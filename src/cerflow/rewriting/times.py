@@ -30,12 +30,12 @@ from cerflow.language.condition import (
     Literal,
     Negative,
 )
-from cerflow.language.node import Node, fold, walk, with_children
+from cerflow.language.node import Node, fold, transform, walk, with_children
 from cerflow.rewriting.numbers import with_floats
 from cerflow.schema import Kind, Schema
 from cerflow.values.events import as_value, microseconds_since_epoch
 
-__all__ = ["as_microseconds", "with_times_as_numbers", "zone_of"]
+__all__ = ["as_microseconds", "with_times_as_numbers", "with_zones", "zone_of"]
 
 N = TypeVar("N", bound=Node)
 
@@ -125,6 +125,19 @@ def zone_of(expression: Expression, schema: Schema) -> str | None:
     read += [schema.time for n in walk(expression) if isinstance(n, Function) and n.name == "time" and schema.time]
     types = (schema.columns.field(schema.column(name)).type for name in read)
     return next((t.tz for t in types if pa.types.is_timestamp(t)), None)
+
+
+def with_zones(tree: N, schema: Schema) -> N:
+    """The same query in which each part of a date names its time zone as a second argument, if it has one."""
+
+    def named(current: Node) -> Node:
+        if isinstance(current, Function) and current.name in DATE_PARTS:
+            zone = zone_of(current, schema)
+            if zone is not None:
+                return Function(current.name, (*current.arguments, Literal(zone)), span=current.span)
+        return current
+
+    return cast(N, transform(tree, named))
 
 
 def _arithmetic(current: Arithmetic, below: Sequence[_Rewritten], sort: Sort, schema: Schema) -> _Rewritten:

@@ -10,6 +10,7 @@ from decimal import Decimal
 from functools import lru_cache, reduce
 from itertools import pairwise
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -64,6 +65,9 @@ def applied(current: Node, arguments: Sequence[Any]) -> Value:
             return truth
         case Function("coalesce" | "substr" | "||"):
             return _of_several(current.name, arguments)
+        case Function(_, (_, _)):
+            moment, zone = arguments
+            return _function(current.name, None if moment is None else moment.astimezone(_zone(zone)))
         case Function():
             return _function(current.name, arguments[0])
         case Comparison():
@@ -243,6 +247,15 @@ def _function(name: str, argument: Any) -> Value:
         case "length":
             return len(argument)
     raise TypeError(f"there is no function '{name}'")
+
+
+def _zone(name: str) -> datetime.tzinfo:
+    """The time zone of a region, or of an offset as in ``+01:00``."""
+    if name[0] not in "+-":
+        return ZoneInfo(name)
+    zone = datetime.datetime.fromisoformat(f"2000-01-01T00:00{name}").tzinfo
+    assert zone is not None
+    return zone
 
 
 def _rounded(name: str, value: float) -> float:

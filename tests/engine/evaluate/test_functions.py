@@ -54,7 +54,8 @@ EVENTS = pa.table(
 )
 def test_computed_columns(value, expected):
     query = cerflow.parse(f"SELECT {value} AS c WHERE A AS x ; B AS y")
-    assert [match["c"] for match in query.match(EVENTS)] == expected
+    for runner in ("engine", "semantics"):
+        assert [match["c"] for match in query.match(EVENTS, runner=runner)] == expected
 
 
 @pytest.mark.parametrize(
