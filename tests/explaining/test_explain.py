@@ -336,3 +336,21 @@ def test_durations_are_shown_as_durations(times):
     automaton = query.explain(schema=schema).partition("Automaton")[2]
     assert "< 1 MINUTE 30 SECONDS" in automaton
     assert "90000" not in automaton
+
+
+@pytest.mark.parametrize(
+    ("formula", "said"),
+    [
+        ("A : B", ["rule out all 2 ways to matter", "found and counted on whole columns"]),
+        (
+            "(A AS x : B AS y) FILTER x.price < y.price",
+            ["in no row of 2 consecutive events", "conditions between events"],
+        ),
+        ("A : B PARTITION BY name", ["every event counts", "in no row of 2 consecutive events", "rest: keys"]),
+        ("A ; B", ["rule out all 2 ways", "none by their neighbours: matches have gaps"]),
+    ],
+)
+def test_which_events_are_left_out_first(formula, said):
+    told = facts(f"SELECT * WHERE {formula}", SCHEMA)["evaluation"]["scan"]["left_out"]
+    for words in said:
+        assert words in "; ".join(told)

@@ -33,7 +33,8 @@ from cerflow.engine.events.signatures import Evaluation, columns_read
 from cerflow.engine.recognize.columns_needed import columns_needed, needs_positions, separable_by_key
 from cerflow.engine.recognize.planning import detects_only, fitted, limit_of, made_ready, transducer_of
 from cerflow.engine.results.report import Report, kept_labels
-from cerflow.engine.scan.programs import scan_program
+from cerflow.engine.scan.effects import empties_states
+from cerflow.engine.scan.programs import ScanProgram, scan_program
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.errors import UnsupportedQueryError
 from cerflow.explaining.text import as_text
@@ -315,8 +316,33 @@ def _evaluation(select: Select, transducer: Transducer, tables: TransducerTables
     )
     facts["columns"] = _columns(select, tables)
     program = scan_program(tables, select.partition, None, evaluation)
-    facts["scan"] = {"scanned": not isinstance(program, str), "lacks": program if isinstance(program, str) else None}
+    facts["scan"] = {
+        "scanned": not isinstance(program, str),
+        "lacks": program if isinstance(program, str) else None,
+        "left_out": [] if isinstance(program, str) else _left_out(program, tables),
+    }
     return facts
+
+
+def _left_out(program: ScanProgram, tables: TransducerTables) -> list[str]:
+    """Which events a scan leaves out before configurations see any, and why not others."""
+    ways, found = program.ways, program.contiguity
+    if ways is not None and ways.narrows:
+        lines = [f"those whose texts rule out all {len(ways.ways)} ways to matter, on whole columns"]
+    else:
+        lines = ["none by texts alone: " + ("every event counts" if ways is None else "some condition reads no text")]
+    if isinstance(found, str):
+        lines.append(f"none by their neighbours: {found}")
+    elif found.undecided is None:
+        lines.append("nearly all: matches are consecutive events, found and counted on whole columns")
+    else:
+        lines.append(
+            f"those in no row of {found.length} consecutive events that may match; the automaton decides of the rest: "
+            f"{found.undecided}"
+        )
+    if isinstance(found, str) and empties_states(tables):
+        lines.append("those that do nothing to the states where partial matches may wait")
+    return lines
 
 
 def _columns(select: Select, tables: TransducerTables) -> _Facts:

@@ -237,6 +237,7 @@ def _evaluation(evaluation: _Facts) -> list[str]:
         lines += table(
             [
                 ("batches are read by", way),
+                *(("left out before" if k == 0 else "", line) for k, line in enumerate(scan["left_out"])),
                 ("columns read", _list(columns["recognition"])),
                 ("kept for results", _list(columns["results"])),
                 ("not read", _list(columns["unused"])),

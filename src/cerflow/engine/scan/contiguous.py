@@ -32,7 +32,8 @@ class Contiguity:
     column of text that is the key, or `NO_KEYS` or `HASHED_KEYS`.
 
     ``steps`` has for each place of a match the ways (see `cerflow.engine.scan.ways`) of which one must be open to its
-    event, and ``labels`` the numbers of the label sets; both are None unless all rows of such events are matches.
+    event, and ``labels`` the numbers of the label sets, if all rows of such events are matches. Otherwise both are
+    None, and ``undecided`` says why.
     """
 
     length: int
@@ -41,6 +42,7 @@ class Contiguity:
     key: int
     steps: Sequence[int] | None
     labels: Sequence[int] | None
+    undecided: str | None
 
     def bits(self, moves: Iterable[int]) -> int:
         """The places that some of these moves give to an event."""
@@ -50,22 +52,25 @@ class Contiguity:
         return bits
 
 
-def contiguity(tables: TransducerTables, outputs: Sequence[Sequence[int]], ways: Ways | None) -> Contiguity | None:
-    """How the matches of some tables lie, if they have no gaps; ``outputs`` are the rows of `ScanArrays.outputs`.
+def contiguity(tables: TransducerTables, outputs: Sequence[Sequence[int]], ways: Ways | None) -> Contiguity | str:
+    """How the matches of some tables lie, if they have no gaps; or else why events cannot be left out by that.
 
-    ``ways`` are those in which events are relevant.
+    ``outputs`` are the rows of `ScanArrays.outputs`, ``ways`` those in which events are relevant.
     """
     arrays = tables.arrays
-    chosen = arrays.options[engine_layout.O_STRATEGY] != engine_layout.EVERYTHING
-    if tables.grouped or chosen or len(arrays.checked) or tables.ticking or tables.asks:
-        return None
+    if tables.grouped or arrays.options[engine_layout.O_STRATEGY] != engine_layout.EVERYTHING:
+        return "runs are compared with each other"
+    if len(arrays.checked):
+        return "a window measures an attribute, which must not decrease"
+    if tables.ticking or tables.asks:
+        return "deadlines and predicates"
     levels = _levels(tables)
     keys = [row for row in outputs if row[layout.O_TO] == layout.TO_KEYS]
     if levels is None or (keys and not tables.counted):
-        return None
+        return "matches have gaps, or not all as many events"
     # Keys that are found in one of several columns are left to the engine, as those without any value.
     if len({row[layout.O_PLACE] for row in keys}) < len(keys) or any(row[layout.O_COLUMN] < 0 for row in keys):
-        return None
+        return "a key that one of several columns has"
     key = layout.HASHED_KEYS if keys else layout.NO_KEYS
     if len(keys) == 1 and keys[0][layout.O_FORM] == layout.AS_TEXT:
         key = keys[0][layout.O_COLUMN]
@@ -73,28 +78,38 @@ def contiguity(tables: TransducerTables, outputs: Sequence[Sequence[int]], ways:
     places = [1 << levels[move.transition.source] for move in rows]
     length = max(places).bit_length()
     if any(move.final != (place == 1 << length - 1) for move, place in zip(rows, places)):
-        return None
-    whole = None if keys or ways is None or not ways.apart else _whole(tables, places, length, ways)
-    return Contiguity(length, places, _links(tables, places, outputs), key, *(whole or (None, None)))
+        return "not all matches have as many events"
+    links = _links(tables, places, outputs)
+    if keys:
+        return Contiguity(length, places, links, key, None, None, "keys")
+    whole = _whole(tables, places, length, ways)
+    if isinstance(whole, str):
+        return Contiguity(length, places, links, key, None, None, whole)
+    return Contiguity(length, places, links, key, *whole, None)
 
 
 def _whole(
-    tables: TransducerTables, places: Sequence[int], length: int, ways: Ways
-) -> tuple[list[int], list[int]] | None:
-    """The ways and the label set of each place, if these alone decide: one state for each, and no conditions beside."""
+    tables: TransducerTables, places: Sequence[int], length: int, ways: Ways | None
+) -> tuple[list[int], list[int]] | str:
+    """The ways and the label set of each place, if these alone decide; or else what else has to be looked at."""
     arrays = tables.arrays
     transitions = arrays.transitions
-    options = arrays.options
-    consumed, picked = options[engine_layout.O_CONSUME], tables.pick != engine_layout.EVERYTHING
-    atoms = (transitions[:, engine_layout.T_ATOM] != transitions[:, engine_layout.T_ATOM_END]).any()
-    if consumed or picked or atoms or tables.transducer.window is not None:
-        return None
+    if ways is None or not ways.apart:
+        return f"more than {layout.WAYS} different conditions"
+    if arrays.options[engine_layout.O_CONSUME]:
+        return "consumption"
+    if tables.pick != engine_layout.EVERYTHING:
+        return "a strategy"
+    if (transitions[:, engine_layout.T_ATOM] != transitions[:, engine_layout.T_ATOM_END]).any():
+        return "conditions between events"
+    if tables.transducer.window is not None:
+        return "a window"
     steps: list[int] = []
     labels: list[int] = []
     for k in range(length):
         own = np.flatnonzero(np.array(places) == 1 << k)
         if len(np.unique(transitions[own][:, [engine_layout.T_SOURCE, engine_layout.T_LABEL]], axis=0)) != 1:
-            return None
+            return "events whose labels depend on their types"
         steps.append(ways.needing(tables.moves.needs[number] for number in own.tolist()))
         labels.append(0 if tables.detecting else int(transitions[own[0], engine_layout.T_LABEL]))
     return steps, labels

@@ -101,7 +101,7 @@ class ScanProgram:
     tests: Mapping[int, Sequence[int]]
     outputs: Sequence[Sequence[int]]
     ways: Ways | None
-    contiguity: Contiguity | None
+    contiguity: Contiguity | str
     code: Sequence[Sequence[int]]
     constants: Sequence[int]
 

@@ -44,7 +44,7 @@ class BatchScan:
     def __init__(self, tables: TransducerTables, program: ScanProgram) -> None:
         self._tables = tables
         self._program = program
-        self._contiguity = program.contiguity
+        self._contiguity = None if isinstance(program.contiguity, str) else program.contiguity
         self._marks = layout.NOT_MARKED
         if program.ways is not None and program.ways.narrows:
             self._marks = layout.DECIDED if program.ways.decides else layout.MARKED
