@@ -308,6 +308,17 @@ def test_a_key_with_most_of_the_events_is_told(spark, window, way_out):
     assert "skew" not in explain(query, even, time="t")
 
 
+@pytest.mark.parametrize("key", ["", "PARTITION BY k"])
+def test_files_that_spark_puts_together_are_told(spark, tmp_path, key):
+    table, begin = stream(), 0
+    # Spark reads larger files first.
+    for number, size in enumerate((60, 120, 80, 140, 90, 110)):
+        pq.write_table(table.slice(begin, size), tmp_path / f"part-{number}.parquet")
+        begin += size
+    said = explain(f"{PAIR} {key} WITHIN 6 MILLISECONDS", spark.read.parquet(str(tmp_path)), time="t")
+    assert "spark.sql.files.openCostInBytes=128m" in " ".join(said.split())
+
+
 def test_small_input_is_not_worth_a_job(spark, monkeypatch):
     monkeypatch.setattr(limits, "SPARK_SMALL_BYTES", 1 << 22)
     monkeypatch.setattr(placement, "survey_partitions", lambda *_: pytest.fail("a job was run"))

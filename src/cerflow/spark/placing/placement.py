@@ -108,11 +108,12 @@ class _Placing:
         clustered = self._clustered(found) if guess.stays else None
         if clustered is not None:
             return clustered
+        packed = self._packed(found) if guess.stays else ""
         if plan.by_key:
-            return self._otherwise("the input does not lie in the order of time")
+            return self._otherwise(f"the input does not lie in the order of time{packed}")
         if schema.time is None:
             return self._otherwise("the window is long compared with the partitions of the input")
-        return self._cut(found)
+        return self._cut(found, packed)
 
     def _otherwise(self, why: str) -> Placement:
         plan = self._plan
@@ -158,8 +159,14 @@ class _Placing:
             PlacementKind.SLICES, reason, Clustered(partitions, tuple(between), in_order, 1 << limits.SPARK_PIECE_BITS)
         )
 
-    def _cut(self, found: PartitionSurvey) -> Placement:
-        """Slices to which all events are shuffled."""
+    def _packed(self, found: PartitionSurvey) -> str:
+        """What to do if partitions are out of order because Spark put several files into one."""
+        if len(self._frame.inputFiles()) <= len(set(found.pieces.part.tolist())):
+            return ""
+        return "; Spark put several files into a partition, and spark.sql.files.openCostInBytes=128m keeps them apart"
+
+    def _cut(self, found: PartitionSurvey, packed: str) -> Placement:
+        """Slices to which all events are shuffled; ``packed`` says how that might be spared."""
         total = found.pieces.total
         shuffled = int(self._frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or limits.SPARK_SLICES)
         # A power of two, so that parts that are counted begin where slices do.
@@ -180,7 +187,7 @@ class _Placing:
                 width = "that time" if self._plan.division.late else "the window"
                 reason = (
                     f"{self._plan.division.reason}; {len(slices)} slices, which overlap by {width}, "
-                    f"{overlap:.0%} of the events"
+                    f"{overlap:.0%} of the events{packed}"
                 )
                 return Placement(PlacementKind.SLICES, reason, Cut(tuple(slices), pieces))
             most //= 2
