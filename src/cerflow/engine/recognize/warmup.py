@@ -16,7 +16,9 @@ import pyarrow as pa
 from cerflow import limits
 from cerflow.engine.kernel_cache import compile_once, is_complete, kernels_folder
 from cerflow.engine.kernels.step.units import prepare_all
+from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.recognizer import Recognizer
+from cerflow.engine.recognize.set_recognizer import SetRecognizer
 from cerflow.engine.results.taking import taken
 from cerflow.language.parser import parse_query
 from cerflow.schema import Schema
@@ -65,7 +67,7 @@ def warm_up() -> None:
     if not kernels_are_compiled():
         compile_once(_compile)
     _use()
-    _take_texts()
+    _use_rest()
     prepare_all()
 
 
@@ -80,7 +82,7 @@ def _compile() -> None:
     with _help():
         _use(_QUERIES[:1])
     _use(_QUERIES[1:])
-    _take_texts()
+    _use_rest()
     prepare_all()
 
 
@@ -106,16 +108,28 @@ def _help() -> Iterator[None]:
 
 
 def _use(queries: tuple[str, ...] = _QUERIES) -> None:
-    types, values = array_of_texts(["A", "B"] * _EVENTS), array_of_numbers(np.arange(2 * _EVENTS))
-    events = pa.table({"type": types, "v": values})
+    events = _events()
     for text in queries:
-        recognizer = Recognizer(parse_query(text), Schema(events.schema))
+        query = parse_query(text)
+        recognizer = Recognizer(query, Schema(events.schema))
         matches = recognizer.push(events)
         matches.to_arrow()
         matches.count()
-        recognizer.snapshot()
+        Recognizer.restore(query, recognizer.snapshot())
 
 
-def _take_texts() -> None:
-    """Take so many texts as results with many matches do."""
+def _use_rest() -> None:
+    """Use kernels that only large results and sets of queries need."""
+    # Take so many texts as results with many matches do.
     taken(array_of_texts(["A"]), np.zeros(limits.GATHERED_ROWS, np.int32))
+    events = _events()
+    schema = Schema(events.schema)
+    # The number of matches has more than 64 bits.
+    Recognizer(parse_query("SELECT * WHERE A+ ; B"), schema).push(events).count()
+    plans = {text: Plan(parse_query(text), schema) for text in _QUERIES[:2]}
+    SetRecognizer(plans, schema, "fail").push(events)
+
+
+def _events() -> pa.Table:
+    types, values = array_of_texts(["A", "B"] * _EVENTS), array_of_numbers(np.arange(2 * _EVENTS))
+    return pa.table({"type": types, "v": values})
