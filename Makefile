@@ -5,8 +5,8 @@ PY := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 # The interpreter for a new environment; without it the newest suitable one on the PATH is taken.
 PYTHON ?=
-# Tests run in so many processes; one of them runs all that need Spark.
-TEST_PROCESSES ?= 2
+# Tests run in so many processes. One of them runs all that use Spark's session, and waits for Spark much of its time.
+TEST_PROCESSES ?= 3
 # make test-deep tries so many times the examples that random tests name (make test: a quarter), drawn by a seed.
 EXAMPLES ?= 10
 SEED ?= 1

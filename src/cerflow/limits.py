@@ -230,6 +230,8 @@ SPARK_BOUNDARY = 0.25
 SPARK_LONGEST = 0.75
 #: Events of one key, as a share of all; beyond, `explain` says that its task has most of the work.
 SPARK_SKEW = 0.25
+#: With fewer events no task has much work.
+SPARK_SKEW_EVENTS = 100_000
 #: Values of the ordering column that tell where to cut.
 SPARK_SAMPLE = 1 << 16
 #: Parts counted for each slice where a window has to be measured on the events themselves.

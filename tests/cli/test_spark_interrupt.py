@@ -8,15 +8,24 @@ import time
 
 import pytest
 
+from support.runners import EXAMPLES
 from support.spark.servers import skip_without_java
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.deep]
 
 _PATIENCE = 300.0
 QUERY = "SELECT a.v AS first, b.v AS second WHERE (A AS a ; B AS b) FILTER a.v < b.v PARTITION BY [k] WITHIN 1 SECOND"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "kill"])
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(signal.SIGINT, id="ctrl-c"),
+        pytest.param(
+            signal.SIGTERM, id="kill", marks=pytest.mark.skipif(EXAMPLES < 1, reason="make test-deep runs it")
+        ),
+    ],
+)
 def test_a_signal_ends_a_stream_in_order(tmp_path, number):
     skip_without_java()
     (tmp_path / "input").mkdir()

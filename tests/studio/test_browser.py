@@ -195,8 +195,9 @@ def test_everything_is_reached_by_the_keyboard(page):
     api.expect(page.get_by_text(re.compile("16 matches in 60 events"))).to_be_visible()
     page.keyboard.press("Alt+2")
     api.expect(page.get_by_role("button", name="Begin", exact=True)).to_be_visible()
-    page.keyboard.press("Alt+ArrowRight")
-    api.expect(page.get_by_text("Event 1", exact=True)).to_be_visible()
+    for event in ("Event 0", "Event 1"):
+        page.keyboard.press("Alt+ArrowRight")
+        api.expect(page.get_by_text(event, exact=True)).to_be_visible()
     page.keyboard.press("Alt+3")
     api.expect(page.get_by_text("Which events should be a match?")).to_be_visible()
 

@@ -296,7 +296,8 @@ def test_explain_says_what_is_done_and_why(spark, tmp_path, one_file_each):
 @pytest.mark.parametrize(
     ("window", "way_out"), [("", "a window of time for the whole query"), ("WITHIN 6 MILLISECONDS", "input in order")]
 )
-def test_a_key_with_most_of_the_events_is_told(spark, window, way_out):
+def test_a_key_with_most_of_the_events_is_told(spark, monkeypatch, window, way_out):
+    monkeypatch.setattr(limits, "SPARK_SKEW_EVENTS", 100)
     table = stream()
     mixed = table.take(pa.array(np.random.default_rng(1).permutation(table.num_rows)))
     most = mixed.set_column(2, "k", pa.array([0 if n % 5 else n for n in range(mixed.num_rows)]))
@@ -304,6 +305,8 @@ def test_a_key_with_most_of_the_events_is_told(spark, window, way_out):
     said = " ".join(explain(query, spark.createDataFrame(most).repartition(4), time="t").split())
     assert "one key has 80% of these events, so all tasks together are at most 1.2 times as fast as one" in said
     assert f"; {way_out}" in said
+    few = spark.createDataFrame(most.slice(0, 99)).repartition(4)
+    assert "skew" not in explain(query, few, time="t")
     even = spark.createDataFrame(mixed.set_column(2, "k", mixed["q"])).repartition(4)
     assert "skew" not in explain(query, even, time="t")
 

@@ -23,8 +23,8 @@ from support.spark.file_streams import disordered, events
 from support.spark.kafka import broker, messages_of, skip_without_kafka
 from support.spark.servers import skip_without_java
 
-#: In the deep tests ten times as many.
-KILLS = max(2, round(2 * EXAMPLES))
+#: `make test-deep` kills twenty times.
+KILLS = round(2 * EXAMPLES)
 #: One file for each micro-batch.
 FILES, ROWS = KILLS + 6, 50
 _PATIENCE = 400.0
@@ -157,26 +157,23 @@ def killed(folder, sink, victim, server=None):
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.deep,
+    pytest.mark.skipif(EXAMPLES < 1, reason="make test-deep kills streams"),
     pytest.mark.timeout(400 + 150 * KILLS),
     pytest.mark.skipif(not Path("/proc").exists(), reason="processes are found in /proc"),
 ]
-#: Each takes a minute; `make test` kills one driver of files.
-only_deep = pytest.mark.skipif(EXAMPLES < 1, reason="make test-deep kills these too")
 
 
-@pytest.mark.parametrize("victim", ["driver", pytest.param("workers", marks=only_deep)])
+@pytest.mark.parametrize("victim", ["driver", "workers"])
 def test_every_match_is_written_once_whatever_is_killed(folder, victim):
     killed(folder, "files", victim)
     assert_every_match_once(folder, found_in_files(folder))
 
 
-@only_deep
 def test_a_function_that_replaces_what_it_wrote_gets_every_match_once(folder):
     killed(folder, "function", "driver")
     assert_every_match_once(folder, found_in_lines(folder))
 
 
-@only_deep
 @pytest.mark.parametrize("victim", ["driver", "workers"])
 def test_consumers_of_a_topic_see_every_match_once_by_its_key(spark, folder, victim):
     skip_without_kafka()

@@ -176,11 +176,11 @@ def bounds_of(window: AttributeWindow, events: EventColumns) -> Bounds:
 
 
 def greatest_share(frame: DataFrame, keys: Sequence[Column]) -> float:
-    """The events of the most frequent key, as a share of all that have one; 0 without events. Runs one job."""
+    """The events of the most frequent key, as a share of all that have one; 0 with few events. Runs one job."""
     known = frame.select(*(key.alias(f"key{number}") for number, key in enumerate(keys))).dropna()
     counts = known.groupBy(*known.columns).count()
     (row,) = counts.agg(F.max("count").alias("most"), F.sum("count").alias("all")).collect()
-    return row["most"] / row["all"] if row["all"] else 0.0
+    return 0.0 if (row["all"] or 0) < limits.SPARK_SKEW_EVENTS else row["most"] / row["all"]
 
 
 def sample(frame: DataFrame, events: EventColumns, axis: Axis, step: int) -> Ints:

@@ -54,10 +54,10 @@ def search(
 ):
     """The next complete branch, `NO_MORE`, or `FULL` if there is no room for three more branches and a path.
 
-    ``amounts`` are numbers of complex events as of the bound of the detections, ``weight``, ``least`` and ``without``
-    those of `cerflow.engine.kernels.matches.fold.best`. ``branches`` (int32, columns B_…), ``ranks`` (int64) and
-    ``values`` (float64, columns V_…) have a row for each branch, ``heap`` (int32) a place; ``paths`` are int32, columns
-    P_…, ``cursor`` int64, columns K_….
+    ``amounts`` are numbers of complex events as of the bound of the detections; ``operation``, ``weight``, ``least``
+    and ``without`` are those of `cerflow.engine.kernels.matches.fold.best`. ``branches`` (int32, columns B_…),
+    ``ranks`` (int64) and ``values`` (float64, columns V_…) have a row for each branch, ``heap`` (int32) a place;
+    ``paths`` are int32, columns P_…, ``cursor`` int64, columns K_….
     """
     while cursor[K_WAITING] > 0:
         made = cursor[K_BRANCHES]
