@@ -331,7 +331,7 @@ class Query:
 
         _check_schema(schema)
         window = self.tree.window if isinstance(self.tree.window, CountWindow) else None
-        # Of the branches that safe forms have, the user knows nothing.
+        # The user has not written the branches that safe forms have.
         branches = self.reading == "second-order"
         with Located(self.text):
             if schema is not None:

@@ -29,7 +29,7 @@ class DefaultSource(DataSource):
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
-        #: What was planned when the schema was asked for, as it travels.
+        #: The plan made when the schema was asked for, as bytes.
         self._schema: StructType | None = None
         self._work = b""
         self._slices: list[bytes] = []

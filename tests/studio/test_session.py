@@ -205,31 +205,28 @@ def test_what_happened_is_drawn():
     assert sum("cs-detected" in kind for kind in kinds) == 1
 
 
+def assert_exports_run(text, session, folder, matches):
+    """The exported Python and command find so many matches; the program for PySpark can be compiled."""
+    found = exported(text, "ceql", session.events)
+    done = subprocess.run([sys.executable, "-c", found["Python"]], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[0] == str(matches)
+    (folder / "query.ceql").write_text(found["Query file"])
+    command = f"{sys.executable} -m {found['Command']}"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True, cwd=folder)
+    assert len(done.stdout.splitlines()) == matches
+    compile(found["PySpark"], "exported", "exec")
+
+
 @pytest.mark.slow
 def test_exported_queries_run(session, tmp_path):
-    session.text += "\nWITHIN 10 EVENTS"
-    found = exported(session.text, "ceql", session.events)
-    done = subprocess.run([sys.executable, "-c", found["Python"]], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[0] == "3"
-    (tmp_path / "query.ceql").write_text(found["Query file"])
-    command = f"{sys.executable} -m {found['Command']}"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert len(done.stdout.splitlines()) == 3
-    compile(found["PySpark"], "exported", "exec")
+    assert_exports_run(session.text + "\nWITHIN 10 EVENTS", session, tmp_path, 3)
 
 
 @pytest.mark.slow
 def test_exported_queries_read_named_files(session, tmp_path):
     session.load(tmp_path / "events.csv", name="one")
     session.load(tmp_path / "events.csv", name="two")
-    found = exported("SELECT * FROM one, two WHERE one>A ; two>C", "ceql", session.events)
-    done = subprocess.run([sys.executable, "-c", found["Python"]], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[0] == "2"
-    (tmp_path / "query.ceql").write_text(found["Query file"])
-    command = f"{sys.executable} -m {found['Command']}"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert len(done.stdout.splitlines()) == 2
-    compile(found["PySpark"], "exported", "exec")
+    assert_exports_run("SELECT * FROM one, two WHERE one>A ; two>C", session, tmp_path, 2)
 
 
 def test_exported_texts_with_quotes_are_texts():

@@ -9,6 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.strategies import DataObject
 
 import cerflow
 from cerflow.errors import UnsupportedQueryError
@@ -57,6 +59,25 @@ def restored_at_every_event(query: cerflow.Query, table: pa.Table, **roles: Any)
     for k, row in enumerate(table.to_pylist()):
         found += recognizer.push(row if k % 2 else table.slice(k, 1)).to_pylist()
         recognizer = cerflow.Recognizer.restore(query, recognizer.snapshot())
+    return found
+
+
+def in_random_pieces(query: cerflow.Query, table: pa.Table, data: DataObject, **roles: Any) -> Rows:
+    """Batches of drawn sizes, events as mappings, and snapshots, in a drawn order."""
+    recognizer, found = query.recognizer(table.schema, **roles), []
+    while table.num_rows:
+        size = data.draw(st.integers(1, 25))
+        how = data.draw(st.sampled_from(["batch", "batch", "batch", "single", "restored"]))
+        if how == "single":
+            found += recognizer.push(table.slice(0, 1).to_pylist()[0]).to_pylist()
+            size = 1
+        else:
+            matches = recognizer.push(table.slice(0, size))
+            found += matches.to_pylist()
+            assert matches.rows() == len(matches.to_pylist())
+        if how == "restored":
+            recognizer = cerflow.Recognizer.restore(query, recognizer.snapshot())
+        table = table.slice(size)
     return found
 
 

@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 _NUMBER, _TIME, _SPAN = Kind.FLOAT, Kind.TIMESTAMP, Kind.DURATION
-#: What arithmetic gives where a timestamp or a duration is an operand; a number of either kind counts as a float.
+#: The kind of a result where a timestamp or a duration is an operand; a number of either kind counts as a float.
 TIME_ARITHMETIC: Mapping[tuple[str, Kind, Kind], Kind] = {
     ("-", _TIME, _TIME): _SPAN,
     ("-", _TIME, _SPAN): _TIME,

@@ -102,7 +102,7 @@ def _share(duration: int, number: int | float) -> timedelta | None:
     return duration_of(whole_number(float(duration) / float(number))) if number else None
 
 
-#: What signs do with timestamps (t), durations (d), both in microseconds, and numbers (n).
+#: The effect of signs on timestamps (t), durations (d), both in microseconds, and numbers (n).
 _OPERATIONS: Mapping[tuple[str, ...], Callable[[Any, Any], datetime | timedelta | float | None]] = {
     ("-", "t", "t"): lambda a, b: duration_of(a - b),
     ("-", "t", "d"): lambda a, b: moment_of(a - b),

@@ -29,7 +29,7 @@ from cerflow.cache_folder import cache_folder, usable
 __all__ = ["compile_once", "is_complete", "keep_kernels", "kernels_folder", "kernels_stamp"]
 
 _KERNELS = "cerflow.engine.kernels"
-#: What kernels use besides each other: numbers that are compiled into them.
+#: Modules whose numbers are compiled into kernels.
 _CONSTANTS = (
     ("cerflow.conditions", "register_values.py"),
     ("cerflow.engine", "layout.py"),

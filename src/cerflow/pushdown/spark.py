@@ -55,7 +55,7 @@ _INTEGERS = (ByteType, ShortType, IntegerType, LongType)
 _FLOATS = (FloatType, DoubleType)
 _LEAST = -(2**63)
 
-#: What values are to Spark; timestamps with a time zone and those without are different things.
+#: Kinds of values in Spark; timestamps with a time zone and those without are different things.
 _NUMBER, _REAL, _TEXT, _TRUTH, _INSTANT, _MOMENT, _NULL = range(7)
 
 

@@ -1,4 +1,4 @@
-"""What a user of the studio works on: a text, a sample of events, and what follows from them. Knows no browser."""
+"""The work of a user of the studio: a text, a sample of events, and their consequences. Knows no browser."""
 
 from __future__ import annotations
 

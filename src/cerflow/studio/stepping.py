@@ -24,7 +24,7 @@ class SteppingPanel:
     def __init__(self, session: StudioSession) -> None:
         self._session = session
         self._trace: Trace | None = None
-        # Of the deadlines that the present event shows and the event itself, the one that is shown.
+        # Index of the step that is shown: a deadline that the present event passes, or the event itself.
         self._shown_step = 0
         # The text, the sample and the query that are traced.
         self._traced: tuple[object, ...] = ()

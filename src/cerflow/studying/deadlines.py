@@ -1,4 +1,4 @@
-"""What the substreams of a short stream read: their events, and the deadlines in time that pass between them.
+"""The substreams of a short stream: their events, and the deadlines in time that pass between them.
 
 See `cerflow.automata.model.clock`: a tick says that a deadline has passed, a pause stands for an event of another
 substream, or for the clock. Both are written as events whose types no event has.
@@ -74,7 +74,7 @@ class TimedReader(RunReader):
 def moments(
     transducer: Transducer, events: Stream, parts: Mapping[Key, Substream], until: Time | None = None
 ) -> StudiedMoments:
-    """What the substreams of a stream read, and when. No event before the time ``until`` is still to come."""
+    """The events and deadlines of each substream, with their times. No event before ``until`` is still to come."""
     if not has_ticks(transducer):
         own = {event.position: (key, place) for key, part in parts.items() for place, event in enumerate(part.events)}
         return StudiedMoments(parts, [[own[e.position]] if e.position in own else [] for e in events], {})

@@ -72,7 +72,7 @@ class Death:
 
 @dataclass(frozen=True, kw_only=True)
 class TracedStep:
-    """What one step did to a substream.
+    """The effect of one step on a substream.
 
     ``living`` are its configurations after the step. ``detected`` is the number of complex events that the automaton
     detects, ``matches`` the first of them; the strategy of the query, LIMIT and ANY then choose among them.
@@ -89,7 +89,7 @@ class TracedStep:
 
 @dataclass(frozen=True, kw_only=True)
 class PassedDeadline(TracedStep):
-    """What it did that deadlines in time have passed, as an event or the clock (``shown_by`` None) shows.
+    """The effect of deadlines in time that have passed, as an event or the clock (``shown_by`` None) shows.
 
     ``at`` is the time of the deadlines, or for deadlines at values of an ``attribute`` the value that reached them.
     ``begun`` are the events, with a label each, behind which something was not to follow (without label if they are
@@ -104,7 +104,7 @@ class PassedDeadline(TracedStep):
 
     @property
     def words(self) -> str:
-        """What has passed, in words."""
+        """The deadlines that have passed, in words."""
         of = ", ".join(f"event {p}" if label is None else f"{label}@{p}" for label, p in self.begun)
         when = f"{self.attribute} = {shown_value(self.at)}" if self.attribute else shown_value(self.at)
         return f"{when}: the deadline{f' of {of}' if of else ''} passes"
@@ -112,7 +112,7 @@ class PassedDeadline(TracedStep):
 
 @dataclass(frozen=True, kw_only=True)
 class TracedEvent(TracedStep):
-    """What an event did to its substream.
+    """The effect of an event on its substream.
 
     ``unread`` says why the query does not read the event, else it is None. ``before`` are the deadlines, of all
     substreams, that the event shows to have passed; they come before the event.

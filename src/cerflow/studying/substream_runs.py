@@ -104,7 +104,7 @@ class SubstreamRuns:
         return any(reads_tick(t) and t.source != t.target for t in taken)
 
     def begun(self, step: TracedStep, positions: Collection[int]) -> tuple[tuple[str | None, int], ...]:
-        """Of the events at some positions, those whose partial matches have gone on with a deadline.
+        """Events, among those at some positions, whose partial matches have gone on with a deadline.
 
         With no positions (a deadline of an attribute) no event is named.
         """

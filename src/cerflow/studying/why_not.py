@@ -250,7 +250,7 @@ def _exclusion(c: Constraint, select: Select, sample: StudiedEvents, found: Fit)
 
 
 def _followed(node: NotFollowedBy, sample: StudiedEvents, part: Substream, found: Fit) -> str:
-    """What came before a deadline, or that it has not passed yet."""
+    """Says which event came before a deadline, or that it has not passed yet."""
     labels = labels_of(node.left).assigned
     own = {p for a, p in found.complex_event if a in labels} or {p for _, p in found.complex_event}
     last = max(own)

@@ -15,7 +15,7 @@ from cerflow.values.units import MICROSECONDS, TimeUnit
 
 __all__ = ["Event", "Stream", "Value", "as_value", "microseconds_since_epoch", "raw_time"]
 
-#: What attributes hold. Timestamps are datetimes in UTC, durations whole numbers of microseconds; None is null, and so
+#: Values of attributes. Timestamps are datetimes in UTC, durations whole numbers of microseconds; None is null, and so
 #: is NaN. Decimals are compared exactly.
 Value = int | float | str | bool | datetime.datetime | datetime.timedelta | Decimal | None
 

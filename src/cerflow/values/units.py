@@ -17,7 +17,7 @@ __all__ = [
     "finest",
 ]
 
-#: What a time column counts: the units of Arrow's timestamps, the finest last.
+#: Units of a time column: the units of Arrow's timestamps, the finest last.
 TimeUnit = Literal["s", "ms", "us", "ns"]
 #: How many of each unit make a second.
 PER_SECOND: Mapping[str, int] = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}

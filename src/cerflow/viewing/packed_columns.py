@@ -20,7 +20,7 @@ from cerflow.values.units import PER_SECOND, TimeUnit
 
 __all__ = ["PackedArrays", "is_since_1970", "packed_column", "packed_times", "text_codes"]
 
-#: What one block of the page holds, by the name that the script knows.
+#: The contents of a block of the page, by the name that the script knows.
 _DTYPES = {"u1": np.uint8, "u2": np.uint16, "u4": np.uint32, "f8": np.float64}
 #: Beyond, a float does not tell whole numbers apart.
 _EXACT = 2**53

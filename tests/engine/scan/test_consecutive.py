@@ -11,7 +11,7 @@ import cerflow
 from cerflow import limits
 from cerflow.engine.recognize.plan import Plan
 from cerflow.schema import Schema
-from support.runners import RUNNERS, bag, examples
+from support.runners import RUNNERS, bag, examples, in_random_pieces
 
 LABELS = "abcdefghi"
 TEXTS = [pa.string(), pa.large_string()]
@@ -81,20 +81,7 @@ def test_matches_are_those_of_the_semantics(data):
     query, table = cerflow.parse(data.draw(queries())), data.draw(streams())
     expected = bag(RUNNERS["semantics"](query, table))
     assert bag(RUNNERS["one batch"](query, table)) == expected
-    recognizer, found = query.recognizer(table.schema), []
-    while table.num_rows:
-        size = data.draw(st.integers(1, 25))
-        how = data.draw(st.sampled_from(["batch", "batch", "batch", "single", "restored"]))
-        if how == "single":
-            found += recognizer.push(table.slice(0, 1).to_pylist()[0]).to_pylist()
-            size = 1
-        else:
-            matches = recognizer.push(table.slice(0, size))
-            found += matches.to_pylist()
-            assert matches.rows() == len(matches.to_pylist())
-        if how == "restored":
-            recognizer = cerflow.Recognizer.restore(query, recognizer.snapshot())
-        table = table.slice(size)
+    found = in_random_pieces(query, table, data)
     assert bag(found) == expected
     assert [m["detected_at"] for m in found] == sorted(m["detected_at"] for m in found)
 

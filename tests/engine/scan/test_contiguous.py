@@ -13,7 +13,7 @@ from cerflow import limits
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.scan.contiguous import Contiguity
 from cerflow.schema import Schema
-from support.runners import RUNNERS, bag, examples, restored_at_every_event
+from support.runners import RUNNERS, bag, examples, in_random_pieces, restored_at_every_event
 
 LABELS = "abcde"
 
@@ -82,18 +82,7 @@ def test_matches_are_those_of_the_semantics(data):
     query, table = cerflow.parse(data.draw(queries())), data.draw(streams())
     expected = bag(RUNNERS["semantics"](query, table))
     assert bag(RUNNERS["one batch"](query, table)) == expected
-    recognizer, found = query.recognizer(table.schema), []
-    while table.num_rows:
-        size = data.draw(st.integers(1, 15))
-        how = data.draw(st.sampled_from(["batch", "batch", "single", "restored"]))
-        if how == "single":
-            found += recognizer.push(table.slice(0, 1).to_pylist()[0]).to_pylist()
-            size = 1
-        else:
-            found += recognizer.push(table.slice(0, size)).to_pylist()
-        if how == "restored":
-            recognizer = cerflow.Recognizer.restore(query, recognizer.snapshot())
-        table = table.slice(size)
+    found = in_random_pieces(query, table, data)
     assert bag(found) == expected
 
 

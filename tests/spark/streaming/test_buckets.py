@@ -78,6 +78,17 @@ ABSENCE = "SELECT {how} a.v AS v WHERE {what} PARTITION BY [k] {then}"
 WAITING = "(A AS a NOT FOLLOWED BY B FOR 5 MILLISECONDS)"
 
 
+def run_in_random_batches(run, rows, data):
+    """Give a run the rows in batches of drawn sizes, some of them twice, with states that other processes hold."""
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(rows)), max_size=6), "cuts"))
+    with mock.patch.multiple(limits, STREAM_LOG_BYTES=data.draw(st.sampled_from((0, 1 << 16))), STREAM_LOG_RATIO=0):
+        for begin, end in zip([0, *cuts], [*cuts, len(rows)]):
+            run.batch(rows[begin:end], rehearsed=data.draw(st.booleans()))
+            if data.draw(st.booleans()):
+                run.elsewhere()
+        run.end()
+
+
 def clocked(query, rows):
     """The matches of rows in the order of time, with a clock that is shown at each time."""
     recognizer = query.recognizer(COLUMNS, type="type", time="t", positions=False)
@@ -122,13 +133,7 @@ def test_the_watermark_shows_that_deadlines_pass(rows, data):
     arrivals = [row["t"] + data.draw(st.integers(0, delay)) for row in rows]
     coming = [rows[k] for k in sorted(range(len(rows)), key=lambda k: (arrivals[k], -k))]
     run = StreamingRun(query, COLUMNS, lambda row: row["k"], delay)
-    cuts = sorted(data.draw(st.lists(st.integers(0, len(rows)), max_size=6), "cuts"))
-    with mock.patch.multiple(limits, STREAM_LOG_BYTES=data.draw(st.sampled_from((0, 1 << 16))), STREAM_LOG_RATIO=0):
-        for begin, end in zip([0, *cuts], [*cuts, len(rows)]):
-            run.batch(coming[begin:end], rehearsed=data.draw(st.booleans()))
-            if data.draw(st.booleans()):
-                run.elsewhere()
-        run.end()
+    run_in_random_batches(run, coming, data)
     expected = clocked(query, rows)
     assert bag(pa.Table.from_pylist(run.rows)) == bag(pa.Table.from_pylist(expected))
     event(f"{min(len(expected), 3)} matches")
@@ -159,13 +164,7 @@ def test_definitions_that_wait(rows, data):
     program = cerflow.parse_program(text)
     rows = [{**row, "seq": place} for place, row in enumerate(rows)]
     run = StreamingRun(program, COLUMNS, lambda row: row["k"], 0)
-    cuts = sorted(data.draw(st.lists(st.integers(0, len(rows)), max_size=6), "cuts"))
-    with mock.patch.multiple(limits, STREAM_LOG_BYTES=data.draw(st.sampled_from((0, 1 << 16))), STREAM_LOG_RATIO=0):
-        for begin, end in zip([0, *cuts], [*cuts, len(rows)]):
-            run.batch(rows[begin:end], rehearsed=data.draw(st.booleans()))
-            if data.draw(st.booleans()):
-                run.elsewhere()
-        run.end()
+    run_in_random_batches(run, rows, data)
     expected = clocked(program, rows)
     assert bag(pa.Table.from_pylist(run.rows)) == bag(pa.Table.from_pylist(expected))
     event(f"{min(len(expected), 3)} matches, {len(run.stores)} buckets")

@@ -92,7 +92,7 @@ def run_local(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary
 
 
 def _over_time(events: pa.Table, columns: ColumnRoles) -> MatchesOverTime:
-    """What counts matches over the time of the events, or over their positions."""
+    """A counter of matches over the time of the events, or over their positions."""
     if columns.time is None:
         return MatchesOverTime(pa.chunked_array([pa.array([0, max(0, len(events) - 1)])]), None)
     return MatchesOverTime(events.column(columns.time), columns.time_unit or "ms")

@@ -72,7 +72,7 @@ def run_stream(
                 follow(running, until=asked.is_set)
             if asked.is_set():
                 note("ending the stream")
-                # What this breaks off need not be told.
+                # Failures that this causes are no news.
                 spark.sparkContext.setLogLevel("OFF")
             running.stop(flush=request.flush)
         except PySparkException as error:

@@ -51,7 +51,7 @@ def duration_in_units(window: DurationWindow, schema: Schema, unit: str) -> Frac
 
 
 def units_of_time(schema: Schema, unit: str) -> int:
-    """What one in the time column counts of the units in which times are measured; the column holds no dates."""
+    """How many units of measured times a 1 in the time column is; the column holds no dates."""
     assert schema.time is not None
     own = schema.columns.field(schema.time).type
     return PER_SECOND[unit] // PER_SECOND[own.unit] if pa.types.is_timestamp(own) else 1

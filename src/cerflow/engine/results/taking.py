@@ -12,7 +12,7 @@ from cerflow.values.arrow_columns import array_of_numbers, numbers_of
 
 __all__ = ["spelt", "taken", "taken_or_null"]
 
-#: What offsets of texts and lists can count.
+#: The largest offset of texts and lists.
 _OFFSETS = 2**31
 
 

@@ -158,7 +158,7 @@ def _links(tables: TransducerTables, places: Sequence[int], outputs: Sequence[Se
 
 
 def _comparisons(tables: TransducerTables, number: int) -> set[_Link]:
-    """What a move compares with columns of the event before: operator, kind, own column, the other's column."""
+    """The comparisons of a move with the event before: operator, kind, own column, the other's column."""
     arrays = tables.arrays
     row = arrays.transitions[number]
     found: set[_Link] = set()

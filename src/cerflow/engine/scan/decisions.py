@@ -1,4 +1,4 @@
-"""What is asked of an event, one thing after another, until its signature is known.
+"""The questions put to an event, one after another, until its signature is known.
 
 The answers lead from node to node. Nothing is asked that makes no difference after the answers so far, so most events
 leave after the first. Nodes are made when an answer first leads to them.
@@ -32,14 +32,14 @@ class TooManyDecisionsError(Exception):
 
 @dataclass(frozen=True)
 class _Knowledge:
-    """What is known at a node: the tests that hold, the moves and the loops that no failed test rules out."""
+    """The knowledge at a node: the tests that hold, the moves and the loops that no failed test rules out."""
 
     satisfied: frozenset[int]
     moves: tuple[frozenset[int], ...]
     waiting: tuple[tuple[frozenset[int], ...], ...]
 
     def after(self, held: frozenset[int], failed: frozenset[int]) -> _Knowledge:
-        """What is known after further answers."""
+        """The knowledge after further answers."""
         satisfied = self.satisfied | held
         moves = tuple(needs for needs in self.moves if needs.isdisjoint(failed))
         waiting = []

@@ -1,4 +1,4 @@
-"""What events do to the states that may be occupied; events that do nothing there are left out.
+"""The effect of events on the states that may be occupied; events without effect are left out.
 
 A state is occupied if some configuration may be in it. A run that takes the next event of a kind leaves its state then,
 so further events of the kind do nothing until another run comes.

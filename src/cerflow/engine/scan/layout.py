@@ -137,7 +137,7 @@ E_MATTERS, E_LEAVES, E_HOP, E_HOP_END = range(4)
 # Columns of ScanArrays.decided: a test that texts do not decide, the ways that it leaves open where it holds, where not
 D_TEST, D_HELD, D_FAILED = range(3)
 
-# What the scan answers: all rows are read; where an outcome leads is unknown, the class of a text, there is no room
+# Answers of the scan: all rows are read; where an outcome leads is unknown, the class of a text, there is no room
 # for a text, none for fixes
 SCANNED, NO_OUTCOME, NO_CLASS, NO_ROOM, NO_FIXES = range(5)
 
@@ -151,7 +151,7 @@ WAYS = 8
 
 
 class ScanArrays(NamedTuple):
-    """What a scan reads of events, and what it does not know yet."""
+    """The parts of events that a scan reads, and those that it does not know yet."""
 
     control: Ints
     columns: IntRows  # (columns, COLUMN_WORDS)

@@ -1,4 +1,4 @@
-"""What a scan reads of an event, as a program for the kernels: made once for the tables of a query."""
+"""The program that tells the kernels how a scan reads an event: made once for the tables of a query."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from cerflow.values.operators import MIRRORED
 
 __all__ = ["ScanProgram", "scan_program"]
 
-#: What programs compute; attributes and texts among it are looked at more closely.
+#: The expressions that programs compute; attributes and texts are further divided.
 _COMPUTED = (
     And,
     Arithmetic,

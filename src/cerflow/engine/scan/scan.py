@@ -156,7 +156,7 @@ class BatchScan:
         self.consecutive = None
         if contiguity is not None and alone:
             self.consecutive = self._consecutive(contiguity, exported, batch, first)
-            # What begins in another batch or goes on in another one.
+            # Matches that begin or end in another batch.
             others = contiguity.length - 1
             self._scan(exported, batch, 0, others)
             self._scan(exported, batch, count - others, count)

@@ -160,7 +160,7 @@ class _Placing:
         )
 
     def _packed(self, found: PartitionSurvey) -> str:
-        """What to do if partitions are out of order because Spark put several files into one."""
+        """Advice where partitions are out of order because Spark put several files into one."""
         if len(self._frame.inputFiles()) <= len(set(found.pieces.part.tolist())):
             return ""
         return "; Spark put several files into a partition, and spark.sql.files.openCostInBytes=128m keeps them apart"

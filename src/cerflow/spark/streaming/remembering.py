@@ -25,7 +25,7 @@ __all__ = ["BucketStore", "StateHead", "Step", "process"]
 #: The version of what is kept in the store.
 _FORMAT = 1
 _WAY_OUT = "go on with the cerflow that wrote it, or start with a new checkpoint"
-#: What an entry of the log costs beside its bytes.
+#: The cost of an entry of the log beside its bytes.
 _ENTRY_BYTES = 100
 
 

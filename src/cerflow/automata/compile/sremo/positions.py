@@ -52,7 +52,7 @@ class Positions:
 
 
 def restricted(held: Held, names: frozenset[str]) -> Held:
-    """Of the registers held, those of these names."""
+    """The held registers that have one of these names."""
     return tuple(place for place in held if place[0] in names)
 
 

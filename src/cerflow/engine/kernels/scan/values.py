@@ -207,6 +207,6 @@ def text_offset(texts, t, at):
 
 @inlined
 def truth_of(texts, t, entry, number):
-    """What a condition says of a text whose class is known."""
+    """The answer of a condition on a text whose class is known."""
     cls = load_word(texts[t, T_CLASSES], entry)
     return load_word(texts[t, T_TRUTHS], cls * texts[t, T_WIDTH] + number)
