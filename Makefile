@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 # The interpreter for a new environment; without it the newest suitable one on the PATH is taken.
 PYTHON ?=
-# Tests run in so many processes. One of them runs all that use Spark's session, and waits for Spark much of its time.
+# Tests run in so many processes. Two of them begin with those that use Spark, and wait for it much of their time.
 TEST_PROCESSES ?= 3
 # make test-deep tries so many times the examples that random tests name (make test: a quarter), drawn by a seed.
 EXAMPLES ?= 10

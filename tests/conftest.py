@@ -29,19 +29,29 @@ settings.load_profile("cerflow" if EXAMPLES > 1 else "ci")
 _OWN_SPARK = ("test_kills", "test_cluster", "test_connect", "test_spark_interrupt", "benchmarks/test_spark")
 
 
+def _session(nodeid):
+    """Which of the processes with a session of Spark runs a test, None for any process."""
+    if "spark" not in nodeid or any(name in nodeid for name in _OWN_SPARK):
+        return None
+    return "spark and streams" if "stream" in nodeid else "spark"
+
+
+def pytest_collection_modifyitems(config, items):
+    """Where processes share the tests, begin with those that wait for Spark much of their time."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: (_session(item.nodeid) or "~", "spark" not in item.nodeid))
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Processes share the tests by file; those that use Spark's session go to one process, which starts first.
-
-    They take longest, and a second session would cost as much processor time and memory again.
-    """
+    """Processes share the tests by file; all that use a session of Spark are like one file, streams like another."""
     from xdist.scheduler import LoadFileScheduling
 
     class SparkTogether(LoadFileScheduling):
         def _split_scope(self, nodeid):
-            uses_session = "spark" in nodeid and not any(name in nodeid for name in _OWN_SPARK)
-            return "spark" if uses_session else super()._split_scope(nodeid)
+            return _session(nodeid) or super()._split_scope(nodeid)
 
+    config.option.loadscopereorder = False
     return SparkTogether(config, log)
 
 
