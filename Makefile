@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 PYTHON ?=
 # Tests run in so many processes. Two of them begin with those that use Spark, and wait for it much of their time.
 TEST_PROCESSES ?= 3
-# make test-deep tries so many times the examples that random tests name (make test: a quarter), drawn by a seed.
+# make test-deep tries so many times the examples that random tests name (make test: a tenth), drawn by a seed.
 EXAMPLES ?= 10
 SEED ?= 1
 
@@ -15,7 +15,7 @@ SEED ?= 1
 .PHONY: help test test-fast test-deep test-lowest coverage demo demo-stream docs bench bench-docs lint types format java clean
 
 help:
-	@echo "make test         run the tests"
+	@echo "make test         run the tests; TESTS=all as CI does: those that take longest, too, and more random examples"
 	@echo "make test-fast    run the tests that need no Spark, with few random examples"
 	@echo "make test-deep    run the random tests with EXAMPLES=10 times the examples that they name, drawn by SEED=1, and kill streams"
 	@echo "make test-lowest  run test-fast with the lowest versions of the dependencies that pyproject.toml allows"
@@ -29,8 +29,11 @@ help:
 	@echo "make types        check the types"
 	@echo "make clean        remove the virtual environments, caches and the demo's output"
 
+MOST := CERFLOW_EXAMPLES=0.1 $(PY) -m pytest -m 'not long'
+ALL := $(PY) -m pytest
+
 test: java $(INSTALLED)
-	@$(PY) -m pytest -n $(TEST_PROCESSES) $(PYTEST_ARGS)
+	@$(if $(filter all,$(TESTS)),$(ALL),$(MOST)) -n $(TEST_PROCESSES) $(PYTEST_ARGS)
 
 FAST := -m 'not slow' $(addprefix --ignore=tests/,spark benchmarks examples cli studio viewing notebooks)
 

@@ -108,6 +108,7 @@ def test_what_python_processes_below_use_is_watched():
     assert jvm == 0
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_jobs_are_measured_and_their_rows_compared(tmp_path):
     pytest.importorskip("pyspark", reason="PySpark is not installed")

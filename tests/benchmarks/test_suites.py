@@ -136,6 +136,7 @@ def _in_longer_window(case: Case) -> Case:
     return replace(case, query=query, peers=(Peer("CORE", {"query": query}),))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_flink_finds_as_many(tmp_path):
     engine = _peer(flink_engine, tmp_path)
@@ -176,6 +177,7 @@ def test_libraries_find_as_many(engine, ask, layout):
     assert found >= 5
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_esper_finds_as_many(tmp_path):
     engine = _peer(esper_engine, tmp_path, TWICE)

@@ -210,6 +210,7 @@ def compared(spark, path, columns):
     return found
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_spark_reads_the_same(tmp_path, session, monkeypatch):
     # Spark reads the largest of the files in pieces.

@@ -11,7 +11,7 @@ import pytest
 from support.runners import EXAMPLES
 from support.spark.servers import skip_without_java
 
-pytestmark = [pytest.mark.slow, pytest.mark.deep]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.deep]
 
 _PATIENCE = 300.0
 QUERY = "SELECT a.v AS first, b.v AS second WHERE (A AS a ; B AS b) FILTER a.v < b.v PARTITION BY [k] WITHIN 1 SECOND"

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from cerflow.cli.app import app
 from cerflow.cli.spark import parquet as spark_parquet
 from cerflow.cli.spark.parquet import parquet_in_tasks
+from cerflow.engine.recognize.warmup import ensure_compiled
 from cerflow.examples import query_text, stocks
 from support.spark.sessions import small_session
 
@@ -38,7 +39,8 @@ QUERY = (
 
 @pytest.fixture(scope="module", autouse=True)
 def session():
-    """One session for all tests here; the command line takes the one that is there."""
+    """One session for all tests here; the command line takes the one that is there, and finds its kernels compiled."""
+    ensure_compiled()
     with small_session() as spark:
         yield spark
 
@@ -143,6 +145,7 @@ def test_streams_with_columns_of_their_own(tmp_path):
     assert said == "5 events, 1 match, 2 bad records"
 
 
+@pytest.mark.long
 def test_sources_of_every_kind(tmp_path):
     columns = {"type": ["A", "B"], "v": [1, 2], "t": [1000, 2000]}
     lines = [dict(zip(columns, row)) for row in zip(*columns.values())]
@@ -198,6 +201,7 @@ def test_files_that_cannot_be_read(tmp_path, name, content, says):
         assert len(result.stderr.splitlines()) == 1
 
 
+@pytest.mark.long
 def test_a_directory_of_files(tmp_path, session):
     path = tmp_path / "farm=1.csv"
     path.write_text(CSV)
@@ -253,6 +257,7 @@ def test_the_demonstration(tmp_path, capsys):
     ]
 
 
+@pytest.mark.long
 def test_parquet_is_read_in_the_tasks_where_that_gives_the_same(tmp_path, monkeypatch):
     ticks = stocks(3_000, seed=3)
     (tmp_path / "q.ceql").write_text(query_text("dip").replace("1 MINUTES", "30 MINUTES"))
@@ -294,6 +299,7 @@ def test_parquet_is_read_in_the_tasks_where_that_gives_the_same(tmp_path, monkey
     assert "reads all 3,000 events in order" in chosen[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["letters.csv", "letters.parquet"])
 def test_numbers_of_matches_are_bounded_in_the_tasks(tmp_path, name):
     path, output = tmp_path / name, tmp_path / "o.jsonl"

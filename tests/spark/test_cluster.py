@@ -28,7 +28,7 @@ from support.spark.servers import (
     zipped_sources,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 QUERY = "SELECT * WHERE (A AS a ; B AS b) FILTER a.v < b.v PARTITION BY k WITHIN 30 [t]"
 JOB = Path(servers.__file__).with_name("cluster_job.py")

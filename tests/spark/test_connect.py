@@ -24,7 +24,7 @@ from support.spark.servers import (
     zipped_sources,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 QUERY = "SELECT * WHERE (A AS a ; B AS b) FILTER a.v < b.v PARTITION BY k WITHIN 30 [t]"
 CLIENT = Path(servers.__file__).with_name("connect_client.py")

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize(("page", "least"), [("spark.md", 3), ("streaming.md", 2)])
+@pytest.mark.parametrize(("page", "least"), [("spark.md", 3), pytest.param("streaming.md", 2, marks=pytest.mark.long)])
 def test_the_examples_print_what_the_page_shows(capsys, tmp_path, monkeypatch, page, least):
     monkeypatch.chdir(tmp_path)
     path = DOCS / page

@@ -65,6 +65,7 @@ def test_spark_sees_conditions_as_the_engine_does(spark, adversarial_frame, ansi
             assert all(a for a, b in zip(kept, true) if b), condition
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
 def test_times_do_not_depend_on_the_zone_of_the_session(spark, adversarial_frame, zone):
     types = {field.name: field.dataType for field in adversarial_frame.schema.fields}

@@ -69,6 +69,7 @@ def test_a_late_event_may_be_an_error(stream):
         stream.run(match(PAIRS, stream.frame(), time="t", delay="1 second", buckets=2, late="fail"))
 
 
+@pytest.mark.long
 def test_a_whole_stream_goes_through_one_bucket_with_positions(stream):
     table = events(30)
     query = "SELECT * WHERE A ; C ; B WITHIN 4 EVENTS"
@@ -176,6 +177,7 @@ def test_times_become_instants(spark, type, unit, values, expected):
     assert found == wanted
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("keys", "window"), [("PARTITION BY k", "1 SECOND"), ("", "250 MILLISECONDS")])
 @pytest.mark.filterwarnings("ignore:one task at a time")
 def test_programs_go_on_after_a_restart(stream, keys, window):

@@ -63,6 +63,7 @@ def test_a_flush_releases_all_and_a_changed_query_is_refused(stream):
         assert line in str(refused.value)
 
 
+@pytest.mark.long
 def test_a_repeated_batch_replaces_what_it_wrote_and_identifiers_stay(stream):
     table = events(60)
     stream.add(table.slice(0, 30)).add(table.slice(30)).add(LAST)
@@ -141,6 +142,7 @@ def test_time_goes_on_in_silence(stream):
     assert sorted((row["v"], row["detected_time"]) for row in found) == [(1, 8000), (2, 8500)]
 
 
+@pytest.mark.long
 def test_silence_releases_what_waits_once_if_no_deadline_matters(stream):
     table = events(20)
     stream.add(table)
@@ -153,6 +155,7 @@ def test_silence_releases_what_waits_once_if_no_deadline_matters(stream):
     assert bag(written(stream)) == bag(expected_of(table))
 
 
+@pytest.mark.long
 def test_the_number_of_shuffle_partitions_stays_that_of_the_first_start(stream):
     table = events(60)
     stream.add(table.slice(0, 30))
@@ -179,6 +182,7 @@ def test_a_micro_batch_has_no_more_tasks_than_buckets_and_writes_changes(stream)
     assert list(state.glob("0/*.changelog"))
 
 
+@pytest.mark.long
 def test_the_end_breaks_off_a_micro_batch_without_a_failure(stream):
     begun = threading.Event()
 
