@@ -1,17 +1,22 @@
 """Compiled kernels are found wherever cerflow lies, and one process of a machine compiles them."""
 
 import ast
+import importlib
 import os
 import shutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from pkgutil import walk_packages
 
 import pytest
+from numba.core.dispatcher import Dispatcher
 
 import cerflow
+import cerflow.engine.kernels
 from cerflow.engine import kernel_cache
+from cerflow.engine.kernels.base.jit import inlined, kernel, part
 from cerflow.engine.recognize.warmup import warm_up
 
 PACKAGE = Path(cerflow.__file__).parent
@@ -19,6 +24,7 @@ FOLDER = "from cerflow.engine.kernel_cache import kernels_folder; print(kernels_
 #: Iteration, conditions between events, and reading of matches: kernels of several kinds.
 RECOGNISE = """
 import cerflow
+import cerflow.engine.kernels
 from cerflow.engine.recognize.warmup import kernels_are_compiled
 events = [{"type": t, "v": v} for v, t in enumerate("AABAB")]
 query = cerflow.parse("SELECT * WHERE A+ AS a ; B AS b FILTER a.v < b.v")
@@ -116,6 +122,7 @@ def test_kernels_are_the_same_wherever_the_package_lies(tmp_path, place, request
 COMPILE = """
 import os, sys, time
 from pathlib import Path
+from pkgutil import walk_packages
 from cerflow.engine import kernel_cache
 log, dies = Path(sys.argv[1]), sys.argv[2] == "dies"
 def work():
@@ -139,3 +146,24 @@ def test_one_process_compiles_and_the_others_wait(tmp_path):
     started = [subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, text=True) for _ in range(4)]
     assert [process.communicate()[0].strip() for process in started] == ["True"] * 4
     assert log.read_text().split() == ["worked"] * 2
+
+
+def test_no_two_functions_of_kernels_have_one_name():
+    """Kernels that two processes have compiled are loaded together; names tell their functions apart."""
+    names = {}
+    for module in walk_packages(cerflow.engine.kernels.__path__, "cerflow.engine.kernels."):
+        for value in vars(importlib.import_module(module.name)).values():
+            if isinstance(value, Dispatcher):
+                function = value.py_func
+                assert "<locals>" not in function.__qualname__
+                assert names.setdefault((function.__module__, function.__qualname__), value) is value
+    assert len(names) > 100
+
+
+@pytest.mark.parametrize("decorator", [kernel, part, inlined])
+def test_functions_of_kernels_need_names(decorator):
+    with pytest.raises(ValueError, match=r"'.*<locals>.nameless' needs a __qualname__ that no other function has"):
+
+        @decorator
+        def nameless():
+            return 1

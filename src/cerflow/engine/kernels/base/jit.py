@@ -10,6 +10,7 @@ is a kernel of its own, called by its address, and compiled or loaded only for s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -23,12 +24,29 @@ _OPTIONS: dict[str, Any] = {"_nrt": False, "error_model": "numpy"}
 _KEPT = keep_kernels()
 _PART: dict[str, Any] = {**_OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
+
+def _compiled(**options: Any) -> Callable[[Any], Any]:
+    """A decorator for functions with a name of their own.
+
+    The symbols of compiled functions consist of a name and a number that every process counts for itself. Functions of
+    one name would be taken for each other where kernels that two processes have compiled are loaded together.
+    """
+    compile_function = njit(**options)
+
+    def decorate(function: Any) -> Any:
+        if "<locals>" in function.__qualname__:
+            raise ValueError(f"'{function.__qualname__}' needs a __qualname__ that no other function has")
+        return compile_function(function)
+
+    return decorate
+
+
 #: A kernel that Python calls.
-kernel = njit(**_OPTIONS, nogil=True, cache=_KEPT)
+kernel = _compiled(**_OPTIONS, nogil=True, cache=_KEPT)
 #: A part of other kernels. It has no wrapper for Python; calling it from there is fatal.
-part = njit(**_PART)
+part = _compiled(**_PART)
 #: A part of other kernels without a function of its own.
-inlined = njit(**_PART, forceinline=True)
+inlined = _compiled(**_PART, forceinline=True)
 
 
 @cache

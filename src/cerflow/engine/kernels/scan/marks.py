@@ -86,10 +86,9 @@ def _fill(out, count):
         store_byte(out, k, 255)
 
 
-def _by_index(load):
+def _by_index(load, name):
     """Reads indices of a dictionary by a function."""
 
-    @part
     def run(data, at, count, room, ways, out, first):
         for k in range(count):
             entry = 1 + load(data, at + k)
@@ -98,10 +97,13 @@ def _by_index(load):
             left = load_byte(ways, entry)
             store_byte(out, k, left if first else load_byte(out, k) & left)
 
-    return run
+    run.__qualname__ = name
+    return part(run)
 
 
-_by_index32, _by_unsigned32, _by_index8 = map(_by_index, (load_int, load_unsigned, load_small))
+_by_index32 = _by_index(load_int, "_by_index32")
+_by_unsigned32 = _by_index(load_unsigned, "_by_unsigned32")
+_by_index8 = _by_index(load_small, "_by_index8")
 
 
 @part

@@ -64,10 +64,9 @@ def pass_of_text(s, t, count):
     return _by_entry(s, t, count)
 
 
-def _pass(entry_at):
+def _pass(entry_at, name):
     """A pass by a function that gives the entry of a row."""
 
-    @part
     def run(s, t, count):
         texts, control = s.texts, s.control
         # Addresses, as array accesses look for negative indices; and read before anything is written.
@@ -95,7 +94,8 @@ def _pass(entry_at):
             kept += node != IRRELEVANT
         return kept
 
-    return run
+    run.__qualname__ = name
+    return part(run)
 
 
 @inlined
@@ -134,4 +134,7 @@ def _entry(texts, t, row, data, at, letters, size, slots, mask, room):
     return entry_of(texts, t, row)
 
 
-_by_index32, _by_index8, _by_text, _by_entry = map(_pass, (_index32, _index8, _text, _entry))
+_by_index32 = _pass(_index32, "_by_index32")
+_by_index8 = _pass(_index8, "_by_index8")
+_by_text = _pass(_text, "_by_text")
+_by_entry = _pass(_entry, "_by_entry")
