@@ -2,7 +2,9 @@
 
 import json
 from datetime import date
+from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,6 +21,7 @@ from cerflow.errors import (
 )
 from cerflow.spark import CerflowSource
 from cerflow.spark.source import row_groups, task
+from cerflow.spark.source.key_shares import KeyShare
 from cerflow.spark.source.result import refuse_foreign
 from support.spark.parquet_streams import on_many_cores, planned, recognised, write
 
@@ -160,9 +163,9 @@ def test_a_window_that_is_long_makes_fewer_slices(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("query", "reason"),
     [
-        ("SELECT * WHERE A AS x ; B AS y PARTITION BY k", "no window bounds"),
+        ("SELECT * WHERE A AS x ; B AS y", "no window bounds"),
         ("SELECT * WHERE A AS x ; B AS y WITHIN 5 MILLISECONDS CONSUME BY ANY", "CONSUME makes every match depend"),
-        ("SELECT * WHERE A AS x ; B AS y PARTITION BY k WITHIN 5 EVENTS", "for each partition by itself"),
+        ("SELECT * WHERE A AS x ; B AS y PARTITION BY k CONSUME BY ANY", "CONSUME makes every match depend"),
         ("SELECT * WHERE A AS x ; B AS y WITHIN 5 [n]", "a window of an attribute is not cut"),
     ],
 )
@@ -176,6 +179,56 @@ def test_what_cannot_be_cut_is_one_task(tmp_path, monkeypatch, query, reason):
     assert reason in plan.explanation
     assert CerflowSource({"query": query, "path": str(tmp_path), "time": "t"}).explain() == plan.explanation
     assert_exact(query, tmp_path, table, time="t", positions=True)
+
+
+KEYS = {
+    "integers": pa.array([None if n % 7 == 0 else n % 5 - 2 for n in range(200)]),
+    "floats": pa.array([(-0.0, 0.0, 1.5, float("nan"), None, -3.0)[n // 2 % 6] for n in range(200)]),
+    "texts": pa.array([None if n % 11 == 0 else "abcdé"[n % 5] for n in range(200)]),
+    "long texts": pa.array([f"{'x' * 30}{n // 4}" for n in range(200)]),
+    "decimals": pa.array([Decimal(n // 2 % 4) / 10 for n in range(200)], pa.decimal128(4, 1)),
+    "instants": pa.array([n // 2 % 6 for n in range(200)], pa.timestamp("us", "UTC")),
+    "dates": pa.array([date(2024, 1, 1 + n // 2 % 9) for n in range(200)]),
+    "Booleans": pa.array([(True, False, None)[n // 2 % 3] for n in range(200)]),
+}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+@pytest.mark.parametrize("rest", ["PARTITION BY v", "PARTITION BY v, k", "PARTITION BY v WITHIN 6 EVENTS"])
+def test_without_a_window_tasks_share_the_keys(tmp_path, monkeypatch, kind, rest):
+    on_many_cores(monkeypatch, 3)
+    table = ticks(v=KEYS[kind], k=[n // 2 % 3 for n in range(200)])
+    mixed = table.take(pa.array([10 * (n // 10) + n * 7 % 10 for n in range(200)]))
+    write(tmp_path, mixed, [[10] * 8, [0], [30, 20]])
+    query = f"SELECT * WHERE A AS x ; B AS y {rest}"
+    plan = planned(query, tmp_path, time="t", sliceRows=20)
+    assert len(plan.tasks) == 3
+    assert plan.explanation.startswith("3 tasks share 200 events by key")
+    assert_exact(query, tmp_path, table, time="t", sliceRows=20)
+    # Positions count the events of all keys.
+    assert len(planned(query, tmp_path, time="t", sliceRows=20, positions=True).tasks) == 1
+    assert len(planned(query, tmp_path, time="t").tasks) == 1
+
+
+@pytest.mark.parametrize("key", ["[f, k]", "[k, f]"])
+def test_a_key_may_be_an_integer_or_a_float(tmp_path, monkeypatch, key):
+    on_many_cores(monkeypatch, 4)
+    table = ticks(
+        f=[float(n // 2 % 4) if n % 3 else None for n in range(200)],
+        k=[n // 2 % 4 if n % 5 else None for n in range(200)],
+    )
+    write(tmp_path, table, [[20] * 10])
+    query = f"SELECT * WHERE A AS x ; B AS y PARTITION BY {key}"
+    assert len(planned(query, tmp_path, time="t", sliceRows=20).tasks) == 4
+    assert_exact(query, tmp_path, table, time="t", sliceRows=20)
+
+
+def test_the_shares_of_tasks_are_even_and_all_there_is():
+    keys = {"texts": pa.array([f"K{n}" for n in range(5000)]), "integers": pa.array(range(0, 50_000, 10))}
+    for column in (*keys.values(), keys["integers"].cast(pa.float64())):
+        own = np.stack([KeyShare((("k",),), number, 7).own([column]) for number in range(7)])
+        assert (own.sum(axis=0) == 1).all()
+        assert (abs(own.sum(axis=1) - 5000 / 7) < 150).all()
 
 
 def test_only_what_is_needed_is_read(tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ from cerflow import limits
 from cerflow.engine.evaluate.measures import clock_time, duration_in_units, typed_time
 from cerflow.engine.events.records import RecordChecker
 from cerflow.engine.events.time_order import sort_by_time
-from cerflow.engine.recognize.columns_needed import columns_needed, needs_positions
+from cerflow.engine.recognize.columns_needed import columns_needed, needs_positions, separable_by_key
 from cerflow.engine.results.report import Report
 from cerflow.errors import BadRecordError, InputError, UnsupportedQueryError
 from cerflow.language.formula import CountWindow, DurationWindow
@@ -26,6 +26,7 @@ from cerflow.slices.by_row_groups import GroupReach, GroupSlice, RowGroup, Slice
 from cerflow.slices.division import divided
 from cerflow.spark.source.files import DataFile, find_files
 from cerflow.spark.source.footers import columns_of, groups_of, short_texts
+from cerflow.spark.source.key_shares import KeyShare
 from cerflow.spark.source.keys import is_orderly
 from cerflow.spark.source.options import Options
 from cerflow.spark.source.result import declared, refuse_foreign
@@ -118,7 +119,8 @@ def plan_read(given: Mapping[str, str]) -> Planned:
     rows = sum(group.rows for group in everything)
     if reach is not None and len(slices.slices) == 1:
         reason = "they are too few, or lie in too few row groups, for more slices than one"
-    explanation = _explanation(slices, rows, reason)
+    shares = _shares(query, schema, work, options, rows) if len(slices.slices) == 1 else [None]
+    explanation = _explanation(slices, rows, reason, shares)
     if irrelevant:
         explanation += f"; {irrelevant} of {len(everything)} row groups have nothing that the query can notice"
     logging.getLogger("cerflow").info(explanation)
@@ -127,7 +129,11 @@ def plan_read(given: Mapping[str, str]) -> Planned:
         events=schema,
         alike=alike,
         work=work,
-        tasks=tuple(Task(some, {g.file: files[g.file] for g in some.groups}) for some in slices.slices),
+        tasks=tuple(
+            Task(some, {g.file: files[g.file] for g in some.groups}, share)
+            for some in slices.slices
+            for share in shares
+        ),
         rows=rows,
         certain=all(group.usable == group.rows for group in everything),
         times=_extent(everything, schema),
@@ -216,8 +222,19 @@ def _extent(groups: Sequence[RowGroup], schema: Schema) -> tuple[float | None, f
     return min(least), max(key for key in greatest if key is not None)
 
 
-def _explanation(slices: Slices, rows: int, reason: str) -> str:
+def _shares(query: Query, schema: Schema, work: Work, options: Options, rows: int) -> Sequence[KeyShare | None]:
+    """The keys of each task, if events of different keys need not meet; else one task has them all."""
+    tasks = min(options.cores, rows // options.slice_rows)
+    if tasks < 2 or work.positions or not separable_by_key(query.tree, schema):
+        return [None]
+    keys = tuple(tuple(map(schema.column, key)) for key in query.tree.partition)
+    return [KeyShare(keys, number, tasks) for number in range(tasks)]
+
+
+def _explanation(slices: Slices, rows: int, reason: str, shares: Sequence[KeyShare | None]) -> str:
     number = len(slices.slices)
+    if len(shares) > 1:
+        return f"{len(shares)} tasks share {rows:,} events by key, and each looks for its own in all files: {reason}"
     if number == 1:
         return f"one task reads all {rows:,} events in order: {reason}"
     return f"{number} tasks read slices of {rows:,} events, {slices.again:.0%} of them more than once: {reason}"

@@ -19,6 +19,7 @@ from cerflow.errors import BadRecordError, InputError
 from cerflow.slices.by_row_groups import Key, RowGroup
 from cerflow.slices.pieces import Keys
 from cerflow.spark.source.files import DataFile, opened
+from cerflow.spark.source.key_shares import KeyShare
 from cerflow.spark.source.keys import keys_of
 from cerflow.values.array_types import Ints, Mask
 
@@ -64,16 +65,26 @@ class OrderedBatch:
 class RowGroupReader:
     """Reads the events with keys in ``[begin, stop)`` (None: no such bound) from row groups.
 
+    With ``share`` it reads only those whose partition keys belong to it.
     ``dropped`` counts the usable events before ``begin`` in what was read so far.
     """
 
-    def __init__(self, scan: Scan, files: Mapping[int, DataFile], begin: Key | None, stop: Key | None) -> None:
+    def __init__(
+        self,
+        scan: Scan,
+        files: Mapping[int, DataFile],
+        begin: Key | None,
+        stop: Key | None,
+        share: KeyShare | None = None,
+    ) -> None:
         self._scan = scan
         self._files = files
         self._begin = begin
         self._stop = stop
+        self._share = share
         self.dropped = 0
-        self._head = [name for name in dict.fromkeys((scan.type, scan.leading)) if name is not None]
+        deciding = [scan.type, scan.leading, *(share.columns if share is not None else ())]
+        self._head = [name for name in dict.fromkeys(deciding) if name is not None]
         self._body = [name for name in scan.columns.names if name not in self._head]
         self._open: tuple[int, pq.ParquetFile] | None = None
 
@@ -94,6 +105,8 @@ class RowGroupReader:
             wanted = wanted & (keys >= self._begin)
         if self._stop is not None:
             wanted = wanted & (keys < self._stop)
+        if self._share is not None:
+            wanted = wanted & self._share.own([head[name] for name in self._share.columns])
         rows = np.flatnonzero(wanted)
         if not len(rows) or not self._has_relevant(head[self._scan.type]):
             return

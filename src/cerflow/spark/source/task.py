@@ -19,6 +19,7 @@ from cerflow.query import Language, Query, parse
 from cerflow.slices.by_row_groups import GroupSlice, Key
 from cerflow.slices.runner import SliceRunner
 from cerflow.spark.source.files import DataFile
+from cerflow.spark.source.key_shares import KeyShare
 from cerflow.spark.source.reading import InOrder
 from cerflow.spark.source.result import declared
 from cerflow.spark.source.row_groups import RowGroupReader, Scan
@@ -54,10 +55,11 @@ class Work:
 
 @dataclass(frozen=True)
 class Task:
-    """A slice, and the files of its row groups by their numbers."""
+    """A slice, and the files of its row groups by their numbers; with ``share`` only the events of some keys."""
 
     slice: GroupSlice
     files: Mapping[int, DataFile]
+    share: KeyShare | None = None
 
 
 def matches_of(work: bytes, task: bytes) -> Iterator[pa.RecordBatch]:
@@ -76,7 +78,7 @@ def _unpacked(work: bytes) -> tuple[Work, Query]:
 def matches_in(work: Work, query: Query, task: Task) -> Iterator[pa.RecordBatch]:
     """The matches of a task; raises `InputError` if the files are not what was planned with, and `BadRecordError`."""
     some = task.slice
-    reader = RowGroupReader(work.scan, task.files, some.begin, some.stop)
+    reader = RowGroupReader(work.scan, task.files, some.begin, some.stop, task.share)
     _, schema = declared(work.result)
     recognizer, position = _recognizer(work, query)
     runner: SliceRunner | None = None
