@@ -10,7 +10,7 @@ import numpy as np
 from cerflow.slices.slice import GREATEST, Slice
 from cerflow.values.array_types import Floats, Ints
 
-__all__ = ["Keys", "Pieces", "held", "load"]
+__all__ = ["Keys", "Pieces", "held", "load", "stretches"]
 
 #: Values that order events.
 Keys = Ints | Floats
@@ -47,6 +47,25 @@ class Pieces:
     def total(self) -> int:
         """The number of events."""
         return int(self.count.sum())
+
+
+def stretches(pieces: Pieces, files: Ints) -> Ints:
+    """For each piece the number of its stretch, ascending; pieces come in the order of partitions and rows.
+
+    A stretch is one file in a partition, or several that stand together there and follow each other in time, too.
+    """
+    new = np.append(True, (pieces.part[1:] != pieces.part[:-1]) | (files[1:] != files[:-1]))
+    number: Ints = np.cumsum(new) - 1
+    firsts = np.flatnonzero(new)
+    low, high = np.minimum.reduceat(pieces.low, firsts), np.maximum.reduceat(pieces.high, firsts)
+    part = pieces.part[firsts]
+    rank = np.argsort(low, kind="stable")
+    before, after = rank[:-1], rank[1:]
+    follows = (after == before + 1) & (part[after] == part[before]) & (high[before] <= low[after])
+    begins = np.full(len(firsts), True)
+    begins[after[follows]] = False
+    found: Ints = (np.cumsum(begins) - 1)[number]
+    return found
 
 
 def load(slices: Sequence[Slice[int]], pieces: Pieces) -> int:

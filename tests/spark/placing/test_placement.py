@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 
 import cerflow
 from cerflow import limits
+from cerflow.engine.events.time_order import sort_by_time
 from cerflow.spark import explain, match
 from cerflow.spark.frames.plan import make_plan
 from cerflow.spark.frames.schemas import arrow_schema
@@ -104,7 +105,7 @@ def test_files_in_the_order_of_time_stay_where_they_are(spark, tmp_path, one_fil
     frame = written(spark, tmp_path, in_parts(table))
     decided = placed(f"{PAIR} {window}", frame, time="t", positions=positions)
     assert isinstance(decided.how, Clustered), decided
-    assert len(decided.how.partitions) == 4
+    assert len(decided.how.stretches) == 4
     assert decided.how.boundaries
     assert assert_alike(f"{PAIR} {window}", frame, table, positions, time="t")
 
@@ -311,15 +312,98 @@ def test_a_key_with_most_of_the_events_is_told(spark, monkeypatch, window, way_o
     assert "skew" not in explain(query, even, time="t")
 
 
-@pytest.mark.parametrize("key", ["", "PARTITION BY k"])
-def test_files_that_spark_puts_together_are_told(spark, tmp_path, key):
-    table, begin = stream(), 0
-    # Spark reads larger files first.
-    for number, size in enumerate((60, 120, 80, 140, 90, 110)):
-        pq.write_table(table.slice(begin, size), tmp_path / f"part-{number}.parquet")
-        begin += size
-    said = explain(f"{PAIR} {key} WITHIN 6 MILLISECONDS", spark.read.parquet(str(tmp_path)), time="t")
-    assert "spark.sql.files.openCostInBytes=128m" in " ".join(said.split())
+@pytest.fixture
+def any_share(monkeypatch):
+    """Slices between the stretches of an input may have all of its events."""
+    monkeypatch.setattr(limits, "SPARK_BOUNDARY", 1.0)
+
+
+def small_files(spark, tmp_path, table, seed):
+    """Files of random sizes, some empty, which Spark puts together, larger ones first."""
+    random = np.random.default_rng(seed)
+    cuts = np.sort(random.integers(0, table.num_rows, 9))
+    for number, (begin, end) in enumerate(zip([0, *cuts], [*cuts, table.num_rows], strict=True)):
+        pq.write_table(table.slice(begin, end - begin), tmp_path / f"part-{number}.parquet", row_group_size=50)
+    pq.write_table(table.slice(0, 0), tmp_path / "part-empty.parquet")
+    return spark.read.parquet(str(tmp_path))
+
+
+def in_order(frame, sequence=None):
+    """The rows of a frame as a stream: by time, then by their place."""
+    return sort_by_time(frame.toArrow(), "t", sequence)
+
+
+def cut_between_files(frame, query, **roles):
+    """Whether some partition is cut between its files."""
+    how = placed(query, frame, **roles).how
+    return isinstance(how, Clustered) and len(how.stretches) > len({stretch.part for stretch in how.stretches})
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("positions", [False, True])
+def test_partitions_are_cut_between_files(spark, tmp_path, any_share, window, positions):
+    frame = small_files(spark, tmp_path, stream(900), seed=len(window))
+    query = f"{PAIR} {window}"
+    # Among equal times the place counts, unless there is a sequence, so the order of files may make 'n' decrease.
+    sequence = "q" if "[n]" in window else None
+    assert cut_between_files(frame, query, time="t", positions=positions, sequence=sequence)
+    assert assert_alike(query, frame, in_order(frame, sequence), positions, time="t", sequence=sequence)
+    assert "cut between files" in " ".join(explain(query, frame, time="t").split())
+
+
+@pytest.mark.parametrize("query", LATE)
+def test_deadlines_pass_between_files(spark, tmp_path, any_share, query):
+    table = stream(900)
+    frame = small_files(spark, tmp_path, table, seed=5)
+    assert cut_between_files(frame, query, time="t")
+    for positions in (False, True):
+        assert assert_alike(query, frame, in_order(frame), positions, time="t", until=table["t"][-1].as_py() + 5)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_files_may_overlap_and_be_out_of_order_inside(spark, tmp_path, any_share, seed):
+    table = stream(900, seed=seed, burst=bool(seed % 2))
+    random = np.random.default_rng(seed)
+    near = np.argsort(np.arange(table.num_rows) + random.integers(0, 1 + 8 * (seed % 3), table.num_rows), kind="stable")
+    frame = small_files(spark, tmp_path, table.take(pa.array(near)), seed)
+    sequence = "q" if seed % 3 == 2 else None
+    key = "PARTITION BY k" if seed < 3 else ""
+    query = f"{PAIR} {key} WITHIN 5 MILLISECONDS"
+    assert cut_between_files(frame, query, time="t", sequence=sequence)
+    assert assert_alike(query, frame, in_order(frame, sequence), True, time="t", sequence=sequence)
+
+
+def test_more_files_than_ranges_that_the_source_is_told(spark, tmp_path, any_share, monkeypatch):
+    monkeypatch.setattr(limits, "SPARK_RANGES", 3)
+    frame = small_files(spark, tmp_path, stream(900), seed=7)
+    query = f"{PAIR} WITHIN 6 MILLISECONDS"
+    assert cut_between_files(frame, query, time="t")
+    assert assert_alike(query, frame, in_order(frame), True, time="t")
+
+
+def test_a_file_read_in_parts_and_a_file_read_twice(spark, tmp_path, any_share):
+    name = "spark.sql.files.maxPartitionBytes"
+    before = spark.conf.get(name)
+    whole = small_files(spark, tmp_path, stream(900), seed=1).rdd.getNumPartitions()
+    query = f"{PAIR} WITHIN 6 MILLISECONDS"
+    files = sorted(str(path) for path in tmp_path.iterdir())
+    twice = spark.read.parquet(*files, *files[2:5])
+    assert assert_alike(query, twice, in_order(twice), True, time="t")
+    spark.conf.set(name, "3000")
+    try:
+        parts = spark.read.parquet(*files)
+        assert parts.rdd.getNumPartitions() > whole
+        assert assert_alike(query, parts, in_order(parts), True, time="t")
+    finally:
+        spark.conf.set(name, before)
+
+
+def test_several_files_without_any_order_inside_are_shuffled(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "SPARK_HELD_ROWS", -1)
+    frame = small_files(spark, tmp_path, stream(900), seed=3)
+    query = f"{PAIR} WITHIN 6 MILLISECONDS"
+    assert isinstance(placed(query, frame, time="t").how, Cut)
+    assert assert_alike(query, frame, in_order(frame), False, time="t")
 
 
 def test_small_input_is_not_worth_a_job(spark, monkeypatch):

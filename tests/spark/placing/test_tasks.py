@@ -11,7 +11,7 @@ import cerflow
 from cerflow import limits
 from cerflow.errors import InputError
 from cerflow.language.formula import DurationWindow
-from cerflow.spark.placing.slice_tasks import OwnSlices, PartitionInOrder, PartitionsInOrder
+from cerflow.spark.placing.slice_tasks import OwnSlices, PartitionsInOrder, Stretch
 from support.spark.tasks import Simulation
 
 SCHEMA = pa.schema([("type", pa.string()), ("t", pa.int64())])
@@ -37,15 +37,14 @@ def test_more_matches_of_one_event_than_fit_in_memory(monkeypatch):
 
 
 def partition(sim, table, piece=4):
-    pieces = sim.pieces((0, at, table.slice(at, piece)) for at in range(0, table.num_rows, piece))
+    pieces, _ = sim.cut_up([table], piece, None)
     return PartitionsInOrder(
         recognition=sim.recognition,
-        partitions={0: PartitionInOrder(pieces, 0)},
+        stretches=(Stretch(0, 0, pieces, 0),),
         edges=(),
         sequence=False,
         in_order=False,
         numbered=False,
-        piece=piece,
     )
 
 

@@ -1,6 +1,8 @@
 """What Spark would do around the tasks of slices, done in-process: surveys, shuffles, partitions."""
 
+from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -12,14 +14,14 @@ from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindo
 from cerflow.programs.program import Program, query_as_text
 from cerflow.schema import Schema
 from cerflow.slices.by_keys import boundaries, slices_by_key
-from cerflow.slices.pieces import Pieces
+from cerflow.slices.pieces import Pieces, stretches
 from cerflow.slices.reach import AttributeReach, CountReach, LateReach, TimeReach
 from cerflow.slices.slice import GREATEST
 from cerflow.spark.frames.axis import Axis
 from cerflow.spark.frames.events import ROW_BITS, EventColumns
 from cerflow.spark.frames.tasks import Recognition
 from cerflow.spark.placing.slice_frames import found_before
-from cerflow.spark.placing.slice_tasks import OwnSlices, PartitionInOrder, PartitionsInOrder
+from cerflow.spark.placing.slice_tasks import OwnSlices, PartitionsInOrder, Stretch
 from cerflow.spark.placing.survey import _rows, bounds_of
 
 
@@ -101,30 +103,40 @@ class Simulation:
         # Several slices may share a task.
         return self.run(task, pa.concat_tables(some for _, some in rows), batch), slices
 
-    def partitioned(self, tables, *, piece, batch, sequence=None, in_order_already=False):
-        """All matches of partitions that stay where they are, and of the slices between them."""
+    def cut_up(self, tables, piece, borders):
+        """Pieces of partitions, cut between their files, too, and the file of each piece."""
+        rows, files = [], []
+        for part, table in enumerate(tables):
+            own = borders[part] if borders else ()
+            cuts = sorted({*range(0, table.num_rows, piece), *(b for b in own if b < table.num_rows)})
+            for at, after in pairwise([*cuts, table.num_rows]):
+                rows.append((part, at, table.slice(at, after - at)))
+                files.append(sum(b <= at for b in own))
+        return self.pieces(rows), np.array(files, np.int64)
+
+    def partitioned(self, tables, *, piece, batch, sequence=None, in_order_already=False, borders=None):
+        """All matches of partitions that stay where they are, and of the slices between them.
+
+        ``borders`` are the rows of each partition with which files begin.
+        """
         tables = [sort_by_time(t, self.time, sequence) if in_order_already else t for t in tables]
-        cut_up = [
-            (part, at, table.slice(at, piece))
-            for part, table in enumerate(tables)
-            for at in range(0, table.num_rows, piece)
-        ]
-        pieces = self.pieces(cut_up)
+        pieces, files = self.cut_up(tables, piece, borders)
+        part, pieces = pieces.part, replace(pieces, part=stretches(pieces, files))
         between = boundaries(pieces, self.reach(pieces))
         ends = len(between) - 1 if between and between[-1].stop == GREATEST else None
-        partitions, offset = {}, 0
-        for part in pieces.parts():
-            partitions[part] = PartitionInOrder(pieces.of(part), offset)
-            offset += partitions[part].pieces.total
+        lying, offset = [], 0
+        for number in pieces.parts():
+            own = pieces.of(number)
+            lying.append(Stretch(int(part[pieces.part == number][0]), number, own, offset))
+            offset += own.total
         task = PartitionsInOrder(
             recognition=self.recognition,
-            partitions=partitions,
+            stretches=tuple(lying),
             edges=tuple(key for s in between for key in (s.start, s.stop)),
             sequence=sequence is not None,
             in_order=in_order_already or self.time is None,
             numbered=self.positions,
-            piece=piece,
-            ends=list(partitions)[-1] if ends is None else None,
+            ends=ends is None,
         )
         found = []
         for part, table in enumerate(tables):

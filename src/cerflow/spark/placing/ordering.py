@@ -21,7 +21,7 @@ from cerflow.spark.placing.placement import Clustered, Cut, Placement, Placement
 from cerflow.spark.placing.positions import number_rows, number_sorted
 from cerflow.spark.placing.slice_frames import (
     SLICE,
-    between_partitions,
+    between_stretches,
     first_between,
     first_in_cut,
     found_before,
@@ -114,9 +114,9 @@ def _in_slices(frame: DataFrame, plan: JobPlan, events: EventColumns, how: Cut) 
 
 
 def _in_partitions(frame: DataFrame, plan: JobPlan, events: EventColumns, how: Clustered) -> DataFrame:
-    """Every partition where it is, and the slices between them in tasks of their own."""
+    """Every stretch where it is, and the slices between them in tasks of their own."""
     recognition = _recognition(plan, numbered=plan.positions)
-    # The slice that ends the stream, None if a partition does.
+    # The slice that ends the stream, None if a stretch does.
     ends = len(how.boundaries) - 1 if how.boundaries and how.boundaries[-1].stop == GREATEST else None
     names = _names(plan, events)
     tie_breakers = [plan.sequence] if how.in_order and plan.sequence is not None else []
@@ -126,18 +126,17 @@ def _in_partitions(frame: DataFrame, plan: JobPlan, events: EventColumns, how: C
         rows = rows.withColumn(IDENTIFIER, F.monotonically_increasing_id()).sortWithinPartitions(*events.order(plan))
     task = PartitionsInOrder(
         recognition=recognition,
-        partitions=how.partitions,
+        stretches=how.stretches,
         edges=tuple(key for s in how.boundaries for key in (s.start, s.stop)),
         sequence=bool(sequence),
         in_order=not how.in_order or plan.schema.time is None,
         numbered=plan.positions,
-        piece=how.piece,
-        ends=list(how.partitions)[-1] if ends is None else None,
+        ends=ends is None,
     )
     found = _mapped(rows.select(*names, *sequence, F.spark_partition_id().alias("part")), plan, task)
     if not how.boundaries:
         return found
-    between = between_partitions(frame, events, Axis(plan.schema), how)
+    between = between_stretches(frame, events, Axis(plan.schema), how, files=plan.positions)
     first = first_between(between, how) if plan.positions else None
     rows = slices_in_tasks(between, plan, events, len(how.boundaries)).select(*names, SLICE)
     return found.union(_mapped(rows, plan, OwnSlices(recognition, first, None, found_before(how.boundaries), ends)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 
@@ -13,13 +13,13 @@ from pyspark.sql import DataFrame
 from cerflow import limits
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
 from cerflow.slices.by_keys import boundaries, slices_by_key
-from cerflow.slices.pieces import Pieces, held, load
+from cerflow.slices.pieces import Pieces, held, load, stretches
 from cerflow.slices.reach import AttributeReach, CountReach, LateReach, Reach, TimeReach
 from cerflow.slices.slice import LEAST, Slice
 from cerflow.spark.frames.axis import Axis, exact
 from cerflow.spark.frames.events import EventColumns, number_of_cuts
 from cerflow.spark.frames.plan import JobPlan
-from cerflow.spark.placing.slice_tasks import PartitionInOrder
+from cerflow.spark.placing.slice_tasks import Stretch
 from cerflow.spark.placing.survey import PartitionSurvey, bounds_of, estimate, sample, survey_partitions, survey_parts
 from cerflow.values.array_types import Ints
 
@@ -46,16 +46,17 @@ class Cut:
 
 @dataclass(frozen=True)
 class Clustered:
-    """Partitions that stay where they are, and slices around the cuts between them.
+    """Stretches of partitions that stay where they are, in the order of time, and slices around the cuts between them.
 
-    With ``in_order`` tasks put their rows in order by themselves, else Spark sorts each partition. A piece that was
-    counted has ``piece`` rows.
+    With ``in_order`` tasks put their rows in order by themselves; else each partition is a stretch, and Spark sorts it.
+    ``files`` gives the place of the stretch with the rows of a file in a partition; ``by_file`` is for `file_of_row`.
     """
 
-    partitions: Mapping[int, PartitionInOrder]
+    stretches: tuple[Stretch, ...]
     boundaries: tuple[Slice[int], ...]
     in_order: bool
-    piece: int
+    files: Mapping[tuple[int, int], int]
+    by_file: bool
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,10 @@ class _Placing:
             return self._otherwise("the input is small")
         if not guess.stays and (plan.by_key or schema.time is None):
             return self._otherwise("whether the input lies in the order of time is not known before it is computed")
-        found = survey_partitions(self._frame, self._events, self._axis, self._window, limits.SPARK_PIECE_BITS)
+        by_file = guess.stays and schema.time is not None
+        found = survey_partitions(
+            self._frame, self._events, self._axis, self._window, limits.SPARK_PIECE_BITS, by_file=by_file
+        )
         if not found.complete:
             return self._otherwise("some events cannot be used")
         if found.pieces.total < limits.SPARK_SMALL_EVENTS:
@@ -108,12 +112,11 @@ class _Placing:
         clustered = self._clustered(found) if guess.stays else None
         if clustered is not None:
             return clustered
-        packed = self._packed(found) if guess.stays else ""
         if plan.by_key:
-            return self._otherwise(f"the input does not lie in the order of time{packed}")
+            return self._otherwise("the input does not lie in the order of time")
         if schema.time is None:
             return self._otherwise("the window is long compared with the partitions of the input")
-        return self._cut(found, packed)
+        return self._cut(found)
 
     def _otherwise(self, why: str) -> Placement:
         plan = self._plan
@@ -135,38 +138,48 @@ class _Placing:
         return AttributeReach(bounds_of(window, self._events), pieces)
 
     def _clustered(self, found: PartitionSurvey) -> Placement | None:
-        """Partitions as they are, None if they do not lie one after the other."""
-        pieces = found.pieces
+        """Files, or else whole partitions, as they are; None if they do not lie one after the other."""
+        part = found.pieces.part
+        by_file = stretches(found.pieces, found.files)
+        return self._lying(found, by_file) or (
+            None if len(np.unique(by_file)) == len(np.unique(part)) else self._lying(found, part)
+        )
+
+    def _lying(self, found: PartitionSurvey, numbers: Ints) -> Placement | None:
+        """The stretches with these numbers, one for each piece, as they are."""
+        part = found.pieces.part
+        pieces = replace(found.pieces, part=numbers)
         between = boundaries(pieces, self._reach(pieces))
         share = load(between, pieces) / pieces.total
         if share > limits.SPARK_BOUNDARY:
             return None
         ties = self._plan.sequence is None
-        numbers = pieces.parts()
-        offset = 0
-        partitions, in_order = {}, True
-        for number in numbers:
+        lying: list[Stretch] = []
+        files: dict[tuple[int, int], int] = {}
+        in_order, offset = True, 0
+        for place, number in enumerate(pieces.parts()):
             own = pieces.of(number)
-            partitions[number] = PartitionInOrder(own, offset)
+            mine = numbers == number
+            lying.append(Stretch(int(part[mine][0]), int(np.flatnonzero(mine)[0]), own, offset))
+            files |= dict.fromkeys(zip(part[mine].tolist(), found.files[mine].tolist(), strict=True), place)
             offset += own.total
             in_order = in_order and held(own, ties=ties, most=limits.SPARK_HELD_ROWS) is not None
+        partitions = len(np.unique(part))
+        if len(lying) > partitions and not in_order:
+            # Spark sorts whole partitions.
+            return None
+        what = "partitions of the input" if len(lying) == partitions else "stretches of the input, cut between files,"
         reason = (
-            f"the {len(numbers)} partitions of the input lie one after the other in time, and "
+            f"the {len(lying)} {what} lie one after the other in time, and "
             f"{self._plan.division.reason}; {len(between)} slices between them are recognised apart, with about "
             f"{share:.0%} of the events"
         )
         return Placement(
-            PlacementKind.SLICES, reason, Clustered(partitions, tuple(between), in_order, 1 << limits.SPARK_PIECE_BITS)
+            PlacementKind.SLICES, reason, Clustered(tuple(lying), tuple(between), in_order, files, found.by_file)
         )
 
-    def _packed(self, found: PartitionSurvey) -> str:
-        """Advice where partitions are out of order because Spark put several files into one."""
-        if len(self._frame.inputFiles()) <= len(set(found.pieces.part.tolist())):
-            return ""
-        return "; Spark put several files into a partition, and spark.sql.files.openCostInBytes=128m keeps them apart"
-
-    def _cut(self, found: PartitionSurvey, packed: str) -> Placement:
-        """Slices to which all events are shuffled; ``packed`` says how that might be spared."""
+    def _cut(self, found: PartitionSurvey) -> Placement:
+        """Slices to which all events are shuffled."""
         total = found.pieces.total
         shuffled = int(self._frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or limits.SPARK_SLICES)
         # A power of two, so that parts that are counted begin where slices do.
@@ -187,7 +200,7 @@ class _Placing:
                 width = "that time" if self._plan.division.late else "the window"
                 reason = (
                     f"{self._plan.division.reason}; {len(slices)} slices, which overlap by {width}, "
-                    f"{overlap:.0%} of the events{packed}"
+                    f"{overlap:.0%} of the events"
                 )
                 return Placement(PlacementKind.SLICES, reason, Cut(tuple(slices), pieces))
             most //= 2

@@ -10,16 +10,18 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from cerflow import limits
+from cerflow.errors import InputError
 from cerflow.slices.slice import GREATEST, LEAST, Slice
 from cerflow.spark.frames.axis import Axis
 from cerflow.spark.frames.events import IDENTIFIER, EventColumns, number_of_cuts
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.placing.placement import Clustered, Cut
-from cerflow.spark.placing.survey import estimate
+from cerflow.spark.placing.slice_tasks import CHANGED
+from cerflow.spark.placing.survey import estimate, file_of_row
 
 __all__ = [
     "SLICE",
-    "between_partitions",
+    "between_stretches",
     "first_between",
     "first_in_cut",
     "found_before",
@@ -31,6 +33,7 @@ __all__ = [
 #: Twice the number of the slice, one more if the event is its own.
 SLICE = "slice"
 _NUMBER = "number"
+_FILE = "file"
 
 
 def in_slices(frame: DataFrame, events: EventColumns, axis: Axis, how: Cut) -> DataFrame:
@@ -44,48 +47,51 @@ def in_slices(frame: DataFrame, events: EventColumns, axis: Axis, how: Cut) -> D
     return rows.withColumn(SLICE, _code(F.col(_NUMBER) == F.col("own"))).drop("own", _NUMBER)
 
 
-def between_partitions(frame: DataFrame, events: EventColumns, axis: Axis, how: Clustered) -> DataFrame:
-    """The same for the slices between the partitions of a DataFrame; events that none of them reads are left out."""
+def between_stretches(frame: DataFrame, events: EventColumns, axis: Axis, how: Clustered, *, files: bool) -> DataFrame:
+    """The same for the slices between the stretches of a DataFrame; events that none of them reads are left out.
+
+    With ``files`` rows say where they come from.
+    """
     slices = how.boundaries
     rows = _likely(frame, events, axis, slices)
     rows = rows.withColumn(IDENTIFIER, F.monotonically_increasing_id()).withColumn("part", F.spark_partition_id())
-    value = axis.compared(events.leading())
-
-    def reached(keys: Sequence[int], number: Column) -> Column:
-        literals = F.lit(axis.literals(keys)).cast(f"array<{axis.data_type}>")
-        return value >= F.get(literals, number)
-
-    def reads(number: Column) -> Column:
-        begun = F.coalesce(reached([s.begin for s in slices], number), F.lit(True))
-        ended = F.coalesce(reached([s.stop for s in slices], number), F.lit(False))
-        return begun & ~ended
-
-    first, last = (F.lit(numbers).cast("array<int>") for numbers in _candidates(how))
-    part = F.col("part")
-    near = F.filter(F.sequence(F.get(first, part), F.get(last, part)), reads)
-    rows = rows.withColumn(_NUMBER, F.explode(near))
-    own = F.coalesce(reached([s.start for s in slices], F.col(_NUMBER)), F.lit(True))
+    if files:
+        rows = rows.withColumn(_FILE, file_of_row(how.by_file))
+    value = events.leading()
+    begun = [s.begin for s in slices if s.begin != LEAST]
+    # Those that may read an event are the ones that have begun and not ended.
+    rows = _with_number_of_cuts(rows, "ended", value, axis, [s.stop for s in slices if s.stop != GREATEST])
+    rows = _with_number_of_cuts(rows, "begun", value, axis, begun)
+    last = F.col("begun") + F.lit(len(slices) - len(begun) - 1)
+    rows = rows.filter(F.col("ended") <= last)
+    rows = rows.withColumn(_NUMBER, F.explode(F.sequence("ended", last))).drop("ended", "begun")
+    own = axis.compared(value) >= F.get(_array(axis, [s.start for s in slices]), F.col(_NUMBER))
     return rows.withColumn(SLICE, _code(own)).drop(_NUMBER)
+
+
+def _array(axis: Axis, keys: Sequence[int]) -> Column:
+    """Values with these keys as an array, made of one text: thousands of literals would take long to plan."""
+    values = keys if axis.data_type == "bigint" else axis.literals(keys)
+    return F.split(F.lit(" ".join(map(str, values))), " ").cast(f"array<{axis.data_type}>")
+
+
+def _with_number_of_cuts(rows: DataFrame, name: str, value: Column, axis: Axis, cuts: Sequence[int]) -> DataFrame:
+    """Rows with the number of cuts (ascending) that are not greater than a value; there may be thousands of them."""
+    rows = rows.withColumn(name, F.lit(0))
+    if not cuts:
+        return rows
+    array, value = _array(axis, cuts), axis.compared(value)
+    step = 1 << (len(cuts).bit_length() - 1)
+    while step:
+        found = F.col(name)
+        # Beyond the array there is null.
+        rows = rows.withColumn(name, F.when(F.get(array, found + (step - 1)) <= value, found + step).otherwise(found))
+        step //= 2
+    return rows
 
 
 def _code(own: Column) -> Column:
     return (F.col(_NUMBER) * 2 + own.cast("int")).cast("int")
-
-
-def _candidates(how: Clustered) -> tuple[list[int | None], list[int | None]]:
-    """For each partition the first and the last slice that may read some of its events, null for none."""
-    begins = np.array([s.begin for s in how.boundaries], np.int64)
-    stops = np.array([s.stop for s in how.boundaries], np.int64)
-    parts = max(how.partitions) + 1
-    first: list[int | None] = [None] * parts
-    last: list[int | None] = [None] * parts
-    for number, partition in how.partitions.items():
-        low, high = int(partition.pieces.low.min()), int(partition.pieces.high.max())
-        begun = int(np.searchsorted(begins, high, side="right")) - 1
-        ended = int(np.searchsorted(stops, low, side="right"))
-        if ended <= begun:
-            first[number], last[number] = ended, begun
-    return first, last
 
 
 def _likely(frame: DataFrame, events: EventColumns, axis: Axis, slices: Sequence[Slice[int]]) -> DataFrame:
@@ -136,14 +142,18 @@ def own_counts(how: Cut) -> tuple[int, ...] | None:
 
 
 def first_between(rows: DataFrame, how: Clustered) -> tuple[int, ...]:
-    """The same for slices between partitions, whose events are counted in a job.
+    """The same for slices between stretches, whose events are counted in a job.
 
-    Every event of a partition that lies in a slice, or after it, comes after all of the partitions before.
+    Every event of a stretch that lies in a slice, or after it, comes after all of the stretches before.
     """
-    found = rows.groupBy(F.shiftright(F.col(SLICE), 1).alias(_NUMBER), F.col("part")).count().collect()
-    first = []
-    for number, some in enumerate(how.boundaries):
-        begun = {q: p.pieces.total for q, p in how.partitions.items() if int(p.pieces.low.min()) < some.begin}
-        read = sum(row["count"] for row in found if row[_NUMBER] == number and row["part"] in begun)
-        first.append(sum(begun.values()) - read)
+    found = rows.groupBy(F.shiftright(F.col(SLICE), 1).alias(_NUMBER), F.col("part"), F.col(_FILE)).count().collect()
+    low = np.array([int(stretch.pieces.low.min()) for stretch in how.stretches])
+    begins = [some.begin for some in how.boundaries]
+    first = [sum(s.pieces.total for s in how.stretches[: np.searchsorted(low, begin)]) for begin in begins]
+    for row in found:
+        place = how.files.get((row["part"], row[_FILE]))
+        if place is None:
+            raise InputError(CHANGED)
+        if low[place] < begins[row[_NUMBER]]:
+            first[row[_NUMBER]] -= row["count"]
     return tuple(first)

@@ -20,7 +20,7 @@ from cerflow.spark.frames.events import ROW_BITS
 from cerflow.spark.frames.tasks import Recognition, as_larger_tables, named
 from cerflow.values.array_types import Ints
 
-__all__ = ["CHANGED", "OwnSlices", "PartitionInOrder", "PartitionsInOrder"]
+__all__ = ["CHANGED", "OwnSlices", "PartitionsInOrder", "Stretch"]
 
 
 CHANGED = (
@@ -92,9 +92,14 @@ class OwnSlices:
 
 
 @dataclass(frozen=True)
-class PartitionInOrder:
-    """Counts of a partition: its pieces as they come, and the events before it in the stream."""
+class Stretch:
+    """Rows of a partition that stand together, as they were counted: their pieces as they come.
 
+    ``number`` orders the stretches of partition ``part``; ``offset`` is the number of events in stretches before.
+    """
+
+    part: int
+    number: int
     pieces: Pieces
     offset: int
 
@@ -104,61 +109,63 @@ class PartitionsInOrder:
     """A query for tasks that get partitions as they are; the last column has the number of the partition.
 
     `OwnSlices` reports the matches detected between the pairs of ``edges`` (keys, each pair without the second one).
-    With ``in_order`` the rows come in order, otherwise the task orders them and holds as few as possible; with
-    ``sequence`` the last column but one orders rows of one time. ``numbered`` says that positions are needed; pieces
-    have ``piece`` rows. Partition ``ends`` is the last one of the stream, if no slice is.
+    ``stretches`` come in the order of time. With ``in_order`` their rows come in order, otherwise the task orders them
+    and holds as few as possible; with ``sequence`` the last column but one orders rows of one time. ``numbered`` says
+    that positions are needed, ``ends`` that the last stretch ends the stream, and no slice does.
     """
 
     recognition: Recognition
-    partitions: Mapping[int, PartitionInOrder]
+    stretches: tuple[Stretch, ...]
     edges: tuple[int, ...]
     sequence: bool
     in_order: bool
     numbered: bool
-    piece: int
-    ends: int | None = None
+    ends: bool = False
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Recognise in one partition (or several, one after the other)."""
+        """Recognise in the stretches of one partition (or several), one after the other."""
         make: Callable[[int | None], SliceRunner] | None = None
-        reading: _Partition | None = None
+        reading: _Reading | None = None
         names = [
             *_given(self.recognition, 0 if self.numbered else None),
             *([_SEQUENCE] if self.sequence else []),
             _LAST,
         ]
-        for number, rows in _in_pieces(batches, names, self.piece):
+        for stretch, rows in _in_pieces(batches, names, self._by_part()):
             make = make or self.recognition.runners()
-            if reading is None or reading.number != number:
+            if reading is None or reading.stretch is not stretch:
                 if reading is not None:
                     yield from reading.finish()
-                if number not in self.partitions:
-                    raise InputError(CHANGED)
-                counted = self.partitions[number]
-                reading = _Partition(self, number, counted, make(counted.offset if self.numbered else None))
+                reading = _Reading(self, stretch, make(stretch.offset if self.numbered else None))
             yield from reading.push(rows)
         if reading is not None:
             yield from reading.finish()
 
+    def _by_part(self) -> Mapping[int, list[Stretch]]:
+        found: dict[int, list[Stretch]] = {}
+        for stretch in sorted(self.stretches, key=lambda stretch: stretch.number):
+            found.setdefault(stretch.part, []).append(stretch)
+        return found
 
-class _Partition:
-    """One partition as its pieces come."""
 
-    def __init__(self, task: PartitionsInOrder, number: int, counted: PartitionInOrder, runner: SliceRunner) -> None:
+class _Reading:
+    """One stretch as its pieces come."""
+
+    def __init__(self, task: PartitionsInOrder, stretch: Stretch, runner: SliceRunner) -> None:
         recognition = task.recognition
-        self.number = number
-        self._pieces = counted.pieces
+        self.stretch = stretch
+        self._pieces = stretch.pieces
         self._axis = Axis(recognition.described)
         self._time = recognition.time
         self._sequence = _SEQUENCE if task.sequence else None
         self._edges = np.array(task.edges, np.int64)
         self._in_order = task.in_order
         to_come = (
-            None if task.in_order else held(counted.pieces, ties=self._sequence is None, most=counted.pieces.total)
+            None if task.in_order else held(stretch.pieces, ties=self._sequence is None, most=stretch.pieces.total)
         )
         self._to_come = np.append(to_come[1:] if to_come is not None else [], 0).astype(np.int64)
         self._runner = runner
-        self._until = recognition.until if number == task.ends else None
+        self._until = recognition.until if task.ends and stretch is task.stretches[-1] else None
         self._piece = 0
         self._count = 0
         self._waiting: list[pa.Table] = []
@@ -184,25 +191,21 @@ class _Partition:
 
     def _keys(self, rows: pa.Table) -> Ints:
         if self._time is None:
-            return (self.number << ROW_BITS) + self._count + np.arange(rows.num_rows)
+            return (self.stretch.part << ROW_BITS) + self._count + np.arange(rows.num_rows)
         return self._axis.keys(rows.column(self._time))
 
     def _check(self, keys: Ints) -> None:
         """Check that the rows are those that were counted; if they were sorted since, check only their whole range."""
         pieces = self._pieces
-        if self._piece >= len(pieces.count):
-            raise InputError(CHANGED)
         if self._in_order and self._time is not None:
-            low, high, count = pieces.low.min(), pieces.high.max(), len(keys)
+            low, high = pieces.low.min(), pieces.high.max()
         else:
-            low, high, count = (int(column[self._piece]) for column in (pieces.low, pieces.high, pieces.count))
-        if count != len(keys) or keys.min() < low or keys.max() > high:
+            low, high = pieces.low[self._piece], pieces.high[self._piece]
+        if keys.min() < low or keys.max() > high:
             raise InputError(CHANGED)
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """The matches behind all rows, once these have been read."""
-        if self._count != self._pieces.total:
-            raise InputError(CHANGED)
         yield from self._runner.finish(self._until)
 
     def _recognize(self, rows: pa.Table, keys: Ints) -> Iterator[pa.RecordBatch]:
@@ -230,27 +233,37 @@ def _runs(codes: Ints) -> Iterator[tuple[int, int]]:
     yield from zip([0, *ends[:-1]], ends, strict=True)
 
 
-def _in_pieces(batches: Iterator[pa.RecordBatch], names: list[str], piece: int) -> Iterator[tuple[int, pa.Table]]:
-    """The rows of partitions in tables of a piece each (the last one of a partition may be shorter)."""
+def _in_pieces(
+    batches: Iterator[pa.RecordBatch], names: list[str], stretches: Mapping[int, Sequence[Stretch]]
+) -> Iterator[tuple[Stretch, pa.Table]]:
+    """The rows of partitions in tables of a piece each; raises `InputError` if there are not as many as counted."""
     waiting: list[pa.RecordBatch] = []
-    number = rows = 0
+    part = -1
+    to_come: Iterator[tuple[Stretch, int]] = iter(())
+    piece: tuple[Stretch, int] | None = None
+    rows = 0
     for batch in batches:
         if not batch.num_rows:
             continue
         parts = batch.column(batch.num_columns - 1).to_numpy()
         for begin, end in _runs(parts):
-            if rows and parts[begin] != number:
-                yield number, named(waiting, names).drop_columns([_LAST])
-                waiting, rows = [], 0
-            number = int(parts[begin])
+            if parts[begin] != part:
+                if piece is not None:
+                    raise InputError(CHANGED)
+                part = int(parts[begin])
+                to_come = ((s, count) for s in stretches.get(part, ()) for count in s.pieces.count.tolist())
+                piece = next(to_come, None)
             at = begin
             while at < end:
-                some = batch.slice(at, min(end - at, piece - rows))
+                if piece is None:
+                    raise InputError(CHANGED)
+                stretch, count = piece
+                some = batch.slice(at, min(end - at, count - rows))
                 waiting.append(some)
                 rows += some.num_rows
                 at += some.num_rows
-                if rows == piece:
-                    yield number, named(waiting, names).drop_columns([_LAST])
-                    waiting, rows = [], 0
-    if rows:
-        yield number, named(waiting, names).drop_columns([_LAST])
+                if rows == count:
+                    yield stretch, named(waiting, names).drop_columns([_LAST])
+                    waiting, rows, piece = [], 0, next(to_come, None)
+    if piece is not None:
+        raise InputError(CHANGED)

@@ -32,6 +32,7 @@ __all__ = [
     "PartitionSurvey",
     "bounds_of",
     "estimate",
+    "file_of_row",
     "greatest_share",
     "is_small",
     "sample",
@@ -96,44 +97,77 @@ def _explained(frame: DataFrame) -> str:
 class PartitionSurvey:
     """The pieces of a DataFrame, in the order in which its partitions and their rows come.
 
-    ``known`` are those that have keys; ``complete`` says that all rows have.
+    ``complete`` says that all rows have keys. ``files`` are numbers that tell apart the files of one partition
+    if ``by_file``.
     """
 
     pieces: Pieces
     complete: bool
+    files: Ints
+    by_file: bool
+
+
+def file_of_row(by_file: bool) -> Column:
+    """A number for the file that a row was read from; parts of a file that are read apart have different ones.
+
+    Without ``by_file`` all rows have the same.
+    """
+    return F.xxhash64(F.input_file_name(), F.input_file_block_start()) if by_file else F.lit(0).cast("bigint")
 
 
 def survey_partitions(
-    frame: DataFrame, events: EventColumns, axis: Axis, window: object, piece_bits: int
+    frame: DataFrame, events: EventColumns, axis: Axis, window: object, piece_bits: int, *, by_file: bool
 ) -> PartitionSurvey:
     """Count the rows of each piece of the partitions, and find the least and greatest key of each, in one job.
 
-    A piece has ``2 ** piece_bits`` rows, the last one of a partition may have fewer.
+    A piece has ``2 ** piece_bits`` rows at most; those of a partition follow each other. With ``by_file`` none has rows
+    of two files. A second job is needed if a file comes twice in a partition.
     """
     leading = events.leading()
     usable = F.when(events.usable(), leading)
     found = _aggregated(
         frame.withColumn(IDENTIFIER, F.monotonically_increasing_id()),
-        F.shiftright(F.col(IDENTIFIER), piece_bits),
+        [F.shiftright(F.col(IDENTIFIER), piece_bits), file_of_row(by_file)],
         usable,
+        [F.min(IDENTIFIER).alias("first")],
         events,
         window,
-    )
-    order = np.argsort(found.column("piece").to_numpy())
-    found = found.take(pa.array(order))
-    part = found.column("piece").to_numpy() >> (ROW_BITS - piece_bits)
-    return _survey(found, part, events, axis, window)
+    ).sort_by("first")
+    first, count, files = (found.column(name).to_numpy() for name in ("first", "count", "key1"))
+    part = first >> ROW_BITS
+    if by_file and not _together(part, first, count, files):
+        return survey_partitions(frame, events, axis, window, piece_bits, by_file=False)
+    return _survey(found, part, files, by_file, events, axis, window)
+
+
+def _together(part: Ints, first: Ints, count: Ints, files: Ints) -> bool:
+    """Whether the rows of each piece stand together, and those of each file in a partition, too."""
+    same_part = part[1:] == part[:-1]
+    if not (first[1:] == first[:-1] + count[:-1])[same_part].all():
+        return False
+    begun = np.append(True, ~same_part | (files[1:] != files[:-1]))
+    return len(np.unique(np.stack([part, files]), axis=1).T) == int(begun.sum())
 
 
 def survey_parts(frame: DataFrame, part: Column, events: EventColumns, axis: Axis, window: object) -> PartitionSurvey:
     """The same for parts of a stream that are numbered otherwise, in their order; some may be missing."""
     leading = events.leading()
-    found = _aggregated(frame, part, leading, events, window).sort_by("piece")
-    return _survey(found, found.column("piece").to_numpy(), events, axis, window)
+    found = _aggregated(frame, [part], leading, [], events, window).sort_by("key0")
+    number = found.column("key0").to_numpy()
+    return _survey(found, number, np.zeros(len(number), np.int64), False, events, axis, window)
 
 
-def _aggregated(frame: DataFrame, piece: Column, leading: Column, events: EventColumns, window: object) -> pa.Table:
+def _aggregated(
+    frame: DataFrame,
+    keys: Sequence[Column],
+    leading: Column,
+    more: Sequence[Column],
+    events: EventColumns,
+    window: object,
+) -> pa.Table:
+    """Facts about the rows with the same keys, which are called ``key0`` and so on; ``more`` are aggregates."""
     aggregates = [
+        *more,
         F.count(F.lit(1)).alias("count"),
         F.count(leading).alias("usable"),
         F.min(leading).alias("low"),
@@ -144,17 +178,20 @@ def _aggregated(frame: DataFrame, piece: Column, leading: Column, events: EventC
         if events.schema.kind(window.attribute) is Kind.FLOAT:
             measure = F.when(~F.isnan(measure), measure)
         aggregates.append(F.max(measure).alias("measure"))
-    return frame.groupBy(piece.alias("piece")).agg(*aggregates).toArrow().combine_chunks()
+    named = [key.alias(f"key{number}") for number, key in enumerate(keys)]
+    return frame.groupBy(*named).agg(*aggregates).toArrow().combine_chunks()
 
 
-def _survey(found: pa.Table, part: Ints, events: EventColumns, axis: Axis, window: object) -> PartitionSurvey:
+def _survey(
+    found: pa.Table, part: Ints, files: Ints, by_file: bool, events: EventColumns, axis: Axis, window: object
+) -> PartitionSurvey:
     low, high = axis.keys(found.column("low")), axis.keys(found.column("high"))
     measure = np.full(len(low), NULL)
     if isinstance(window, AttributeWindow):
         measure = measures(window, _rows(found.column("measure"), window, events), events.schema)
     count = found.column("count").to_numpy()
     complete = bool((count == found.column("usable").to_numpy()).all())
-    return PartitionSurvey(Pieces(part.astype(np.int64), low, high, count, measure), complete)
+    return PartitionSurvey(Pieces(part.astype(np.int64), low, high, count, measure), complete, files, by_file)
 
 
 def _rows(column: pa.Array | pa.ChunkedArray, window: AttributeWindow, events: EventColumns) -> BatchRows:
