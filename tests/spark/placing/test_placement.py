@@ -130,7 +130,7 @@ LATE = (
 
 
 @pytest.mark.parametrize("query", LATE)
-@pytest.mark.parametrize("positions", [False, True])
+@pytest.mark.parametrize("positions", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_slices_extend_to_deadlines(spark, tmp_path, one_file_each, query, positions):
     table = stream()
     # The second file begins behind the gap, so its first event shows deadlines of the first.

@@ -46,6 +46,7 @@ def assert_same(frame, query, table, **options):
     assert bag(found) == bag(expected)
 
 
+@pytest.mark.long
 def test_spark_finds_it_by_its_name(spark, folder, table):
     frame = load(spark, folder, sliceRows=300, positions=True)
     assert frame.rdd.getNumPartitions() > 3

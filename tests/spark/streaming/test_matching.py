@@ -62,6 +62,7 @@ def test_a_restart_goes_on_and_late_events_are_counted(stream):
         stream.run(match(changed, stream.frame(), **roles))
 
 
+@pytest.mark.long
 def test_a_late_event_may_be_an_error(stream):
     late = pa.table({"type": ["A"], "t": [1000], "k": [1], "v": [0], "seq": [0]})
     stream.add(LAST).add(late)

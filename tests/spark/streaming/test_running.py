@@ -96,6 +96,7 @@ def test_late_and_bad_events_go_to_dead_letters_with_all_columns(stream):
     ]
 
 
+@pytest.mark.long
 def test_a_function_gets_each_batch_and_a_limit_stops_the_query(stream):
     stream.add(events(30)).add(LAST)
     seen = []
