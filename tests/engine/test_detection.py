@@ -235,6 +235,56 @@ def test_nothing_grows(formula, configurations):
         visited = live["visited"]
 
 
+#: Formulas whose conditions ask whether values are less or greater, or also whether they are equal.
+ORDERED = [
+    "(A AS x ; B AS y) FILTER x.v < y.v",
+    "(A AS x ; B AS y ; C AS z) FILTER x.v >= y.v AND y.v > z.v",
+    "(A AS x ; B AS y ; C AS z) FILTER x.v < z.v AND y.w >= z.w",
+    "(A AS x ; (B+ AS y) ; C AS z) FILTER x.v <= y.v AND y.w < z.w",
+    "(A AS x ; B AS y ; C AS z) FILTER x.v < y.v AND x.w = z.w",
+    "(A AS x ; B AS y ; C AS z) FILTER (x.v < y.v OR x.w > z.w) AND NOT y.v < z.v",
+    "(A AS x ; ((B AS y ; C AS z) FILTER y.v > z.v WITHIN 4 EVENTS)) FILTER x.v < z.v",
+    "(A AS x : B AS y ; C AS z) FILTER x.v < z.v",
+    "((A AS x ; B AS y) FILTER x.v < y.v) ; (C AS z ; D AS u) FILTER z.w > u.w",
+]
+
+
+@examples(150)
+@given(st.data())
+def test_the_better_configurations_suffice(data):
+    options = ["", "PARTITION BY [k] ", "WITHIN 6 EVENTS", "WITHIN 9 [t]", "CONSUME BY ANY"]
+    query = cerflow.parse(
+        f"SELECT NONE WHERE {data.draw(st.sampled_from(ORDERED))} {data.draw(st.sampled_from(options))}"
+    )
+    size = data.draw(st.integers(0, 40))
+    number = {"v": st.none() | st.integers(0, 6), "w": st.none() | st.sampled_from([-0.0, 0.0, 1.5, 2.5, float("nan")])}
+    drawn_from = {"type": st.sampled_from("AAABBCCD"), "k": st.integers(0, 1), **number}
+    columns = {name: data.draw(st.lists(of, min_size=size, max_size=size)) for name, of in drawn_from.items()}
+    types = {"type": pa.string(), "k": pa.int64(), "v": pa.int64(), "w": pa.float64()}
+    arrays = {name: pa.array(values, types[name]) for name, values in columns.items()}
+    assert_detects(query, pa.table({**arrays, "t": pa.array(range(size), pa.int64())}), ENGINE_RUNNERS)
+
+
+@pytest.mark.parametrize("keys", [1, 5])
+@pytest.mark.parametrize(
+    ("formula", "window", "most"),
+    [
+        ("(A AS x ; B AS y) FILTER x.v < y.v", "", 1),
+        ("(A AS x ; B AS y) FILTER x.v >= y.v", "", 1),
+        ("(A AS x ; B AS y ; C AS z) FILTER x.v > y.v AND y.w < z.w", "", 2),
+        ("(A AS x ; B AS y) FILTER x.v < y.v", "WITHIN 5000 EVENTS", 60),
+    ],
+)
+def test_with_order_the_best_values_are_kept(formula, window, most, keys):
+    n = 20_000
+    rng = np.random.default_rng(7)
+    types = np.array(["A", "B", "C"])[rng.choice(3, n, p=[0.8, 0.1, 0.1])]
+    drawn = {"v": rng.random(n), "w": rng.integers(0, 1000, n)}
+    table = pa.table({"type": types, "t": np.arange(n), "k": rng.integers(0, keys, n), **drawn})
+    query = cerflow.parse(f"SELECT NONE WHERE {formula} PARTITION BY [k] {window}")
+    assert all(live["configurations"] <= most * keys for live in pushed(query, table, 2000))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("window", ["500 EVENTS", "500 MILLISECONDS", "500 [t]"])
 @pytest.mark.parametrize("keys", ["", "PARTITION BY [k] "])
@@ -264,9 +314,11 @@ def test_explained():
         "keeps": "latest starts",
         "reason": "SELECT NONE asks only at which events there are matches",
         "one_per": ["state", "r0"],
+        "best": ["r0"],
     }
     assert found["automaton"]["reduced_from"] == {"states": 4}
     assert found["automaton"]["determinized_from"] is None
+    assert "those that no other is better than, in r0" in cerflow.parse(f"SELECT NONE WHERE {ORDERED[0]}").explain()
     text = cerflow.parse("SELECT NONE WHERE A ; B").explain()
     assert "at most  one configuration for each state" in text
     assert "detection only" not in cerflow.parse("SELECT * WHERE A ; B").explain()

@@ -63,7 +63,8 @@ WRITE, LEAST, GREATEST, SAME, NEW_SET, ADD_ROW = range(6)
 FROM_COLUMN, FROM_SLOT, FROM_PROGRAM = range(3)
 
 # Columns of TableArrays.fields, for each field of a row that is added to a collection: the source of its value
-# (FROM_…), an index or the first instruction, the end of the instructions, how it compares with that of other rows
+# (FROM_…), an index or the first instruction, the end of the instructions, how it compares with that of other rows.
+# For the slots of a state (`better`) only the last column counts
 FIELD_SOURCE, FIELD_INDEX, FIELD_END, FIELD_COMPARES = range(4)
 
 # In FIELD_COMPARES: how a field compares with that of a row that its own row makes needless: it is equal, not less, not
@@ -195,6 +196,9 @@ class TableArrays(NamedTuple):
     skips: Smalls  # (states,): 1 if events may be skipped there, all but those whose signature says otherwise
     slots: Smalls  # (states,): number of register slots
     telling: Smalls  # (states,): so many of them, the first, tell configurations apart; see `TransducerTables`
+    better: (
+        Smalls  # (states,): in fields, where those of the slots of a state begin that say which run is better, or -1
+    )
     expiring: SmallRows  # (entries, 3), by state; see `TransducerTables`
     expiring_start: Smalls  # (states + 1,) into expiring
     initial: Smalls  # (states,): 1 if initial

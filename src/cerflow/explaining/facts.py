@@ -21,7 +21,7 @@ from cerflow.automata.model.diagrams import (
 )
 from cerflow.automata.model.transducer import Transducer
 from cerflow.automata.optimise.ambiguity import ambiguous
-from cerflow.automata.optimise.detection import latest_starts
+from cerflow.automata.optimise.detection import best_values, latest_starts
 from cerflow.automata.relevance import relevance_of_transducer
 from cerflow.conditions.clauses import clauses
 from cerflow.conditions.connectives import TRUE, conjuncts
@@ -258,14 +258,16 @@ def _automaton(transducer: Transducer, compiled: Transducer | None, detecting: b
 def _recognition(select: Select, transducer: Transducer) -> _Facts:
     """The part of partial matches that is kept, and why; for mere detection also the facts that tell them apart."""
     if not detects_only(select):
-        return {"keeps": "matches", "reason": "the matches are asked for, or their number", "one_per": None}
+        return {"keeps": "matches", "reason": "the matches are asked for, or their number", "one_per": None, "best": []}
     latest = latest_starts(transducer)
     registers = {r for live, start in zip(transducer.live(), latest) for r in live if r != start}
+    best = {r for values in best_values(transducer) for r, _ in values if r in registers}
     begins_once = not transducer.initial <= transducer.skipping - transducer.final
     return {
         "keeps": "latest starts",
         "reason": "SELECT NONE asks only at which events there are matches",
         "one_per": ["set of states" if begins_once else "state", *(f"r{r}" for r in sorted(registers))],
+        "best": [] if begins_once else [f"r{r}" for r in sorted(best)],
     }
 
 

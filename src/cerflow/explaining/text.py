@@ -214,10 +214,15 @@ def _recognition(recognition: _Facts) -> list[tuple[str, str]]:
         return [("kept", f"a graph of all matches: {recognition['reason']}")]
     one, *registers = recognition["one_per"]
     contents = f" and content of {_list(registers)}" if registers else ""
-    return [
+    lines = [
         ("kept", f"detection only, the latest start of what may become a match: {recognition['reason']}"),
         ("at most", f"one configuration for each {one}{contents} (in each partition)"),
     ]
+    if recognition["best"]:
+        lines.append(
+            ("of these", f"those that no other is better than, in {_list(recognition['best'])} and in its start")
+        )
+    return lines
 
 
 def _evaluation(evaluation: _Facts) -> list[str]:

@@ -73,7 +73,7 @@ class FollowedRuns:
         self._registers = registers
         self._live = self._live_registers()
         #: One of two rows in a state suffices if its fields compare in this way with those of the other.
-        self._covering = covering_relations(self.fragment, self._live, registers.registers)
+        self._covering = covering_relations(self.fragment.transitions, self._live, registers.registers)
         newest = self._states_with_newest() if alone else frozenset[int]()
         self._remembering = self._states_with_rows(newest)
         #: The register with the latest start of a window, for states that need no more.

@@ -1,4 +1,4 @@
-"""Rows of collections that other rows make unnecessary.
+"""Rows of collections, and configurations in mere detection, that others make unnecessary.
 
 One of two runs in a state *covers* the other if it can take all of the other's continuations: in each field of its
 registers it holds the same value, or a value that every later comparison treats at least as well. ``x.v < y.v`` needs
@@ -7,9 +7,8 @@ only the least x.v, so there a lesser value covers a greater one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from cerflow.automata.model.fragment import Fragment
 from cerflow.automata.model.transducer import Accumulation, Register, Transition
 from cerflow.conditions.guards import InWindow, Satisfied, Stored, leaves
 from cerflow.language.condition import (
@@ -36,19 +35,19 @@ _OTHER_WAY = {_LESS: _GREATER, _GREATER: _LESS}
 
 
 def covering_relations(
-    fragment: Fragment, live: Sequence[Mapping[int, int]], registers: Sequence[Register]
+    transitions: Iterable[Transition], live: Sequence[Iterable[int]], registers: Sequence[Register]
 ) -> list[dict[Field, Relation]]:
     """For each state the relation of each field of its ``live`` registers."""
     needs: list[dict[Field, int]] = [
         {(r, k): 0 for r in sorted(places) for k in range(registers[r].fields)} for places in live
     ]
-    entering: list[list[Transition]] = [[] for _ in range(fragment.states)]
-    for t in fragment.transitions:
+    entering: list[list[Transition]] = [[] for _ in live]
+    for t in transitions:
         entering[t.target].append(t)
         for atom in t.atoms:
             for leaf, need in _asked(atom):
                 _add(needs[t.source], leaf, need)
-    pending = list(range(fragment.states))
+    pending = list(range(len(live)))
     while pending:
         state = pending.pop()
         for t in entering[state]:

@@ -8,17 +8,19 @@ minimization, 2003). So iterations often become single steps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from cerflow import limits
 from cerflow.automata.model.fragment import Fragment
-from cerflow.automata.model.transducer import HIDDEN_LABEL, Transducer, Transition, Write
+from cerflow.automata.model.transducer import HIDDEN_LABEL, Accumulation, Transducer, Transition, Write
+from cerflow.automata.optimise.covering import Field, Relation, covering_relations
 from cerflow.automata.optimise.simplify import simplify
 from cerflow.conditions.connectives import conjuncts
 from cerflow.conditions.guards import InWindow, Stored, leaves
+from cerflow.values.operators import Operator
 
-__all__ = ["Simulation", "begun", "for_detection", "latest_starts"]
+__all__ = ["Simulation", "begun", "best_values", "for_detection", "latest_starts"]
 
 _MARK = frozenset((HIDDEN_LABEL,))
 
@@ -70,6 +72,19 @@ def latest_starts(transducer: Transducer) -> tuple[int | None, ...]:
                 windows -= {leaf.register for leaf in leaves(atom) if isinstance(leaf, Stored)}
     kept = [[r for r in live if transducer.registers[r].window is not None] for live in transducer.live()]
     return tuple(starts[0] if len(starts) == 1 and starts[0] in windows else None for starts in kept)
+
+
+def best_values(transducer: Transducer) -> tuple[Mapping[Field, Relation], ...]:
+    """For each state, how the fields of its registers compare with those of a run that a better one makes unnecessary.
+
+    Empty for a state where some field must be equal, or without registers: runs seldom cover each other there.
+    """
+    live = transducer.live()
+    registers = transducer.registers
+    if any(registers[r].keeps is Accumulation.SET for found in live for r in found):
+        return ({},) * transducer.states
+    relations = covering_relations(transducer.transitions, live, registers)
+    return tuple({} if Operator.EQ in found.values() else found for found in relations)
 
 
 def _simplified(transducer: Transducer, initial: frozenset[int], transitions: list[Transition]) -> Transducer:

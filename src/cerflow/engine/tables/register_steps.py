@@ -11,7 +11,7 @@ from cerflow.engine.tables.atoms import AtomCompiler
 from cerflow.schema import Kind
 from cerflow.values.operators import Operator
 
-__all__ = ["Slots", "StepCompiler"]
+__all__ = ["Slots", "StepCompiler", "comparison"]
 
 _OPERATIONS = {
     Accumulation.MIN: layout.LEAST,
@@ -80,7 +80,7 @@ class StepCompiler:
                 self.products.append(product)
                 covering = kept.covering or (Operator.EQ,) * kept.fields
                 self.fields.extend(
-                    [*field, _comparison(relation, kind)] for field, relation, kind in zip(row, covering, kinds)
+                    [*field, comparison(relation, kind)] for field, relation, kind in zip(row, covering, kinds)
                 )
                 continue
             for k, expression in enumerate(write.row):
@@ -90,7 +90,7 @@ class StepCompiler:
                 self.steps.append([operation, slot + k, source, index, _order(kind), end])
 
 
-def _comparison(relation: Operator | None, kind: Kind) -> int:
+def comparison(relation: Operator | None, kind: Kind) -> int:
     """How a value compares with another that it makes unnecessary; for strings, only by equality."""
     if relation is None:
         return layout.ANYTHING

@@ -16,7 +16,7 @@ from cerflow import limits
 from cerflow.automata.model.clock import deadlines_of, has_ticks, opened_by
 from cerflow.automata.model.transducer import Accumulation, Transducer
 from cerflow.automata.optimise.ambiguity import ambiguous, one_run_each
-from cerflow.automata.optimise.detection import begun, latest_starts
+from cerflow.automata.optimise.detection import begun, best_values, latest_starts
 from cerflow.conditions.guards import InWindow
 from cerflow.engine import layout
 from cerflow.engine.evaluate.binding import bind, readable
@@ -28,7 +28,7 @@ from cerflow.engine.tables.indexes import Indexes
 from cerflow.engine.tables.instructions import EventColumn
 from cerflow.engine.tables.moves import Effect, Moves
 from cerflow.engine.tables.register_kinds import register_kinds
-from cerflow.engine.tables.register_steps import Slots, StepCompiler
+from cerflow.engine.tables.register_steps import Slots, StepCompiler, comparison
 from cerflow.engine.tables.windows import Windows
 from cerflow.language.condition import Condition
 from cerflow.language.formula import AttributeWindow, CountWindow
@@ -234,6 +234,26 @@ class TransducerTables:
         latest = latest_starts(self.transducer)
         return [count - int(register is not None) for count, register in zip(self.slots.count, latest)]
 
+    def _better(self, fields: list[list[int]], strategy: int) -> list[int]:
+        """For each state, where ``fields`` say how its slots compare with those of a worse configuration, or -1.
+
+        Only in mere detection, where one of two such configurations suffices.
+        """
+        if not self.detecting or self.grouped or strategy != layout.EVERYTHING:
+            return [-1] * self.transducer.states
+        begin: list[int] = []
+        for places, relations in zip(self.slots.at, best_values(self.transducer)):
+            begin.append(len(fields) if relations else -1)
+            # Slots are in the order of `places`.
+            found = [
+                comparison(relations[r, k], kind) for r in places if relations for k, kind in enumerate(self.kinds[r])
+            ]
+            if layout.SAME_BITS in found:
+                begin[-1] = -1
+            else:
+                fields.extend([0, 0, 0, how] for how in found)
+        return begin
+
     def label_set(self, labels: frozenset[str]) -> int:
         """The number of a label set."""
         if labels not in self._label_numbers:
@@ -286,6 +306,7 @@ class TransducerTables:
         options[layout.O_FORGET] = self.schema.forget is not None
         options[layout.O_WINDOWED] = window is not None
         options[layout.O_MANY] = limits.INDEXED_CONFIGURATIONS
+        better = self._better(steps.fields, strategy)
         return TableArrays(
             transitions=_table(transitions, 10),
             atoms=_table(self.atoms.rows, 6),
@@ -299,6 +320,7 @@ class TransducerTables:
             skips=np.array(skips, np.int32),
             slots=np.array(self.slots.count, np.int32),
             telling=np.array(self._telling(), np.int32),
+            better=np.array(better, np.int32),
             expiring=_table(expiring, 3),
             expiring_start=np.array(expiring_start, np.int32),
             initial=np.array([q in self.transducer.initial for q in range(states)], np.int32),

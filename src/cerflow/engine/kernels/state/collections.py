@@ -33,7 +33,7 @@ def hash_words(words, count, seed):
 
 
 @inlined
-def _covers(words, at, other, begin, width, tables):
+def covers(words, at, other, begin, width, tables):
     """Whether a row makes another unnecessary; ``begin`` is the first of the fields that say how they compare."""
     for f in range(width):
         how = tables.fields[begin + f, FIELD_COMPARES]
@@ -68,7 +68,7 @@ def with_row(number, row, begin, width, state, tables):
     start = index[number, SET_BEGIN]
     count = index[number, SET_SIZE]
     for at in range(start, start + count, width):
-        if _covers(words, at, row, begin, width, tables):
+        if covers(words, at, row, begin, width, tables):
             return number
     new = counters[N_SETS]
     first = counters[N_SET_WORDS]
@@ -82,7 +82,7 @@ def with_row(number, row, begin, width, state, tables):
                 words[to + f] = row[f]
             to += width
             entered = True
-        if at < start + count and not _covers(row, 0, pointer_to(words, at), begin, width, tables):
+        if at < start + count and not covers(row, 0, pointer_to(words, at), begin, width, tables):
             for f in range(width):
                 words[to + f] = words[at + f]
             to += width

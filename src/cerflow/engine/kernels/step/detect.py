@@ -1,5 +1,8 @@
 """Detection alone: a configuration keeps only the latest start of its partial matches, and no match graph is built.
 
+Where conditions ask only whether values are less or greater, a configuration may be better than another in all that
+they ask, and begin no earlier. Then the other goes.
+
 Whether an event detects a match depends on the latest start of the ending runs: if it is outside the window, so are all
 others. A first mark sets the latest start, later events keep it, and where runs meet the later start stays.
 """
@@ -8,11 +11,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.base.jit import inlined
+from cerflow.engine.kernels.base.jit import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import pointer_to
-from cerflow.engine.kernels.state.pool import add_one, add_several, find_one, find_several, hash_one, hash_several, seed
+from cerflow.engine.kernels.state.collections import covers
+from cerflow.engine.kernels.state.pool import (
+    add_one,
+    add_several,
+    find_one,
+    find_several,
+    hash_one,
+    hash_several,
+    seed,
+    unlink,
+)
 from cerflow.engine.layout import (
     BOTTOM,
+    C_DEAD,
+    C_NEXT,
     D_BOUND,
     D_MARK,
     D_POSITION,
@@ -23,6 +38,7 @@ from cerflow.engine.layout import (
     NO_EVENTS,
     NO_MARK,
     NOWHERE,
+    O_WINDOWED,
     SEVERAL,
     U_COUNT,
     U_FINAL,
@@ -32,6 +48,10 @@ from cerflow.engine.layout import (
 )
 
 __all__ = ["detects", "keep_starts"]
+
+#: So many configurations that stay are compared with a new one. The latest are first: in a window, those that a better
+#: one makes unnecessary are mostly among them.
+_COMPARED = 16
 
 
 @inlined
@@ -76,6 +96,8 @@ def keep_starts(updates, p, place, measure, bound, tables, state, scratch):
             h = hash_one(from_seed, q, registers, tables)
             c = find_one(p, q, registers, h, NO_EVENTS, state, tables)
             if c < 0:
+                if tables.better[q] >= 0 and _is_covered(p, q, registers, start, place, state, tables):
+                    continue
                 c = add_one(p, q, registers, h, NO_EVENTS, BOTTOM, place, state, tables)
                 state.config_long[c, L_START] = start
             # Configurations of an earlier event in a state without loops have not outlived this event.
@@ -89,3 +111,27 @@ def keep_starts(updates, p, place, measure, bound, tables, state, scratch):
         if state.config_long[c, L_START] < start:
             state.config_long[c, L_START] = start
         state.config_long[c, L_LAST] = place
+
+
+@part
+def _is_covered(p, q, registers, start, place, state, tables):
+    """Whether a configuration is at least as good as a new one; if not, those that the new one covers go."""
+    begin, width = np.int64(tables.better[q]), np.int64(tables.slots[q])
+    windowed = tables.options[O_WINDOWED] == 1
+    compared = 0
+    c = np.int64(state.heads[p, q])
+    while c >= 0 and compared < _COMPARED:
+        after = np.int64(state.config[c, C_NEXT])
+        compared += 1
+        # Some have ended with this event, or with an earlier one.
+        ended = state.config[c, C_DEAD] == 1 or (tables.skips[q] == 0 and state.config_long[c, L_LAST] != place)
+        if not ended:
+            own = pointer_to(state.values, c)
+            other = state.config_long[c, L_START]
+            if (other >= start or not windowed) and covers(own, 0, registers, begin, width, tables):
+                return True
+            if (start >= other or not windowed) and covers(registers, 0, own, begin, width, tables):
+                unlink(c, state, tables)
+                compared -= 1
+        c = after
+    return False
