@@ -102,6 +102,7 @@ def prepared(text, table, roles=ROLES):
     return program, demands_of_program(plan, positions=False)
 
 
+@pytest.mark.long
 @examples(300)
 @given(programs(), streams(16), st.data())
 def test_what_need_not_be_together_may_be_apart(text, table, data):

@@ -222,6 +222,7 @@ def test_exported_queries_run(session, tmp_path):
     assert_exports_run(session.text + "\nWITHIN 10 EVENTS", session, tmp_path, 3)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_exported_queries_read_named_files(session, tmp_path):
     session.load(tmp_path / "events.csv", name="one")

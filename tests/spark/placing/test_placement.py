@@ -99,7 +99,7 @@ WINDOWS = ("WITHIN 6 MILLISECONDS", "WITHIN 4 EVENTS", "WITHIN 3 [n]", "PARTITIO
 
 
 @pytest.mark.parametrize("window", WINDOWS)
-@pytest.mark.parametrize("positions", [False, True])
+@pytest.mark.parametrize("positions", [pytest.param(False, marks=pytest.mark.long), True])
 def test_files_in_the_order_of_time_stay_where_they_are(spark, tmp_path, one_file_each, window, positions):
     table = stream()
     frame = written(spark, tmp_path, in_parts(table))
@@ -151,7 +151,7 @@ def test_slices_extend_to_deadlines(spark, tmp_path, one_file_each, query, posit
 
 
 @pytest.mark.parametrize("window", WINDOWS[:3])
-@pytest.mark.parametrize("positions", [False, True])
+@pytest.mark.parametrize("positions", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_other_events_are_shuffled_by_slice(spark, window, positions):
     table = stream()
     mixed = table.take(pa.array(np.random.default_rng(1).permutation(table.num_rows)))
@@ -163,7 +163,7 @@ def test_other_events_are_shuffled_by_slice(spark, window, positions):
 
 
 @pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz", "date", "float", "decimal(12,2)"])
-@pytest.mark.parametrize("clustered", [True, False])
+@pytest.mark.parametrize("clustered", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_times_of_every_type(spark, tmp_path, one_file_each, kind, clustered):
     table = stream(burst=False)
     frame = written(spark, tmp_path, in_parts(table))

@@ -124,6 +124,7 @@ def ticks(stream, running):
     return read, len(list((stream.folder / "checkpoint" / "cerflow" / "clock").glob("[0-9]*.json")))
 
 
+@pytest.mark.long
 def test_time_goes_on_in_silence(stream):
     """First all that waits is released, then the clock shows a deadline behind it, also after a restart."""
     table = pa.table({"type": ["A", "A"], "t": [5000, 5500], "k": [1, 2], "v": [1, 2], "seq": [0, 1]})
