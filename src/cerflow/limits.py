@@ -190,6 +190,8 @@ ENCODED_TEXTS = 256
 CODE_COMBINATIONS = 1 << 16
 #: Pairs of detections and nodes; beyond, matches are counted along a sliding window.
 COUNTED_PAIRS = 1 << 26
+#: The same for aggregates over matches.
+FOLDED_PAIRS = 1 << 20
 #: Words of the numbers of matches that are counted at a time, where a number has several.
 COUNTED_WORDS = 1 << 20
 #: Nodes of a graph of chosen matches that there is room for at first, for each detection.

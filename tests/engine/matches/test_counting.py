@@ -10,10 +10,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import cerflow
+from cerflow import limits
 from cerflow.engine.kernels.matches.count import add_counts
+from cerflow.engine.kernels.matches.fold import GREATEST, LEAST, PLUS
+from cerflow.engine.kernels.matches.slide_folds import SUMS
+from cerflow.engine.layout import M_POSITION
 from cerflow.engine.matches.counting import MatchCounter
+from cerflow.engine.matches.folding import Folding, Values
 from cerflow.engine.matches.graph import MatchGraph
-from cerflow.engine.matches.sliding import count_sliding
+from cerflow.engine.matches.sliding import count_sliding, fold_sliding
 from cerflow.engine.matches.unfolding import NO_LIMIT, unfolded
 from support.conformance import drawn, limit
 from support.runners import engine_refuses, examples
@@ -78,6 +83,52 @@ def test_long_streams_with_short_windows(text, letters, width, random):
         if matches.count() < 20_000:
             for part in matches.parts:
                 assert_counted(part)
+
+
+def folds(part, pairs):
+    """Sums and least values of the matches of each detection, where parts with more ``pairs`` are folded as windows."""
+    positions = part.marks[:, M_POSITION].astype(float)
+    own = Values.of(
+        pa.array(np.where((positions < 0) | (positions % 3 == 0), np.nan, positions % 7 - 3), from_pandas=True)
+    )
+    pooled = Values(np.nan_to_num(own.weight), own.factor)
+    ones = Values.one(len(positions))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limits, "FOLDED_PAIRS", pairs)
+        folding = Folding(part)
+        yield folding.sums([ones, pooled, Values.without(~np.isnan(own.weight))]).tolist()
+        for operation in (PLUS, LEAST, GREATEST):
+            for greatest in (False, True):
+                yield folding.extremes(operation, own, greatest=greatest)
+
+
+@examples(120)
+@given(
+    st.sampled_from(QUERIES),
+    st.text("ABC", min_size=10, max_size=120),
+    st.integers(2, 25),
+    st.randoms(use_true_random=False),
+)
+def test_folds_in_windows(text, letters, width, random):
+    table = pa.table({"type": list(letters), "v": [random.randrange(3) for _ in letters]})
+    matches = cerflow.parse(f"{text} WITHIN {width} EVENTS").recognizer(table.schema).push(table)
+    for part in matches.parts:
+        # Numbers of matches beyond 2⁵³ are rounded in another order.
+        if max(MatchCounter(part).numbers(), default=0) < 2**45:
+            assert list(folds(part, -1)) == list(folds(part, 1 << 60))
+
+
+@pytest.mark.parametrize("operation", [SUMS, LEAST])
+def test_folds_visit_the_nodes_of_wide_windows_a_few_times(operation):
+    generator = np.random.default_rng(2)
+    size = 60_000
+    table = pa.table({"type": np.array(list("ABC"))[generator.integers(0, 3, size)]})
+    recognizer = cerflow.parse("SELECT * WHERE A ; B WITHIN 20000 EVENTS").recognizer(table.schema)
+    part = max(recognizer.push(table).parts, key=lambda part: len(part.detections))
+    weights = np.column_stack((generator.random(len(part.marks)), np.full(len(part.marks), float(operation == SUMS))))
+    found = np.empty((len(part.detections), 2))
+    # It gives up before it has visited 64 times as many nodes as there are.
+    assert fold_sliding(part, operation, weights, found) == len(found) > 3_000
 
 
 @examples(200)

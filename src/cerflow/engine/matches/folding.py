@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from cerflow.engine import layout
 from cerflow.engine.kernels.matches.fold import GREATEST, LEAST, PLUS, best, total
+from cerflow.engine.kernels.matches.slide_folds import FACTORS, SUMS
+from cerflow.engine.matches.sliding import fold_sliding
 from cerflow.engine.matches.unfolding import Part
 from cerflow.schema import Kind, kind_of
 from cerflow.values.array_types import Floats, Ints, Mask
@@ -106,9 +108,27 @@ class Folding:
         factor = np.column_stack([c.factor for c in columns])
         weight = np.column_stack([c.weight for c in columns])
         sums = np.empty((len(part.nodes), len(columns)))
-        graph = (part.nodes, self._small, part.detections, 0, len(found))
+        first = self._slide_sums(columns, found)
+        graph = (part.nodes, self._small, part.detections, first, len(found))
         total(*graph, start, factor, weight, sums, found, *self._memory())
         return found
+
+    def _slide_sums(self, columns: Sequence[Values], found: NDArray[np.float64]) -> int:
+        """The same along a sliding window; returns the first detection without sums."""
+        part = self._part
+        mark = part.detections[:, layout.D_MARK]
+        folded = len(found)
+        for j, column in enumerate(columns):
+            multiplies = bool(column.start)
+            own = column.factor if multiplies else column.weight
+            below = np.zeros((len(found), 2))
+            weights = np.column_stack((own, np.ones(len(own))))
+            folded = min(folded, fold_sliding(part, FACTORS if multiplies else SUMS, weights, below))
+            if folded == 0:
+                break
+            value, number = below.T
+            found[:, j] = value * own[mark] if multiplies else value + own[mark] * number
+        return folded
 
     def exact_sums(self, columns: Sequence[Values], first: int, last: int) -> list[list[Any]]:
         """The same for the detections ``[first, last)``, in Python numbers."""
@@ -131,7 +151,7 @@ class Folding:
         """
         marks = self._part.detections[:, layout.D_MARK]
         lowest = Lowest(self._part, operation, values, greatest=greatest)
-        found, lacking = lowest.fold(0, len(marks))
+        found, lacking = lowest.fold_all()
         result = [lowest.with_mark(mark, value, bool(w)) for mark, value, w in zip(marks.tolist(), found, lacking)]
         shown = [None if v != v else (-v if greatest else v) for v, _ in result]
         whole = values.whole
@@ -169,6 +189,17 @@ class Lowest(Folding):
             *(self.least, self.without, found, lacking, *self._known),
         )
         return found[first:last].tolist(), lacking[first:last].tolist()
+
+    def fold_all(self) -> tuple[list[Any], list[int]]:
+        """The same for all detections."""
+        part = self._part
+        below = np.zeros((len(part.detections), 2))
+        begin = 0
+        if not self._exact:
+            weights = np.column_stack((self.weight, np.isnan(self.weight)))
+            begin = fold_sliding(part, self.operation, weights, below)
+        found, lacking = self.fold(begin, len(below))
+        return below[:begin, 0].tolist() + found, below[:begin, 1].astype(int).tolist() + lacking
 
     def joined(self, value: Any, other: Any) -> Any:
         """The value of two parts of one complex event."""

@@ -1,15 +1,20 @@
-"""Counting the matches of many detections along a sliding window."""
+"""Counts and folds of the matches of many detections along a sliding window."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from cerflow import limits
 from cerflow.engine import layout
 from cerflow.engine.kernels.matches.slide import FRONTIER, slide
+from cerflow.engine.kernels.matches.slide_folds import FACTORS, SUMS, slide_folds
 from cerflow.engine.matches.unfolding import Part
-from cerflow.values.array_types import Ints
+from cerflow.values.array_types import Floats, Ints
 
-__all__ = ["count_sliding"]
+__all__ = ["count_sliding", "fold_sliding"]
+
+#: The greatest number of sets on the frontier of a fold; all have two numbers for each node.
+_SETS = 4
 
 
 def count_sliding(part: Part, found: Ints) -> int:
@@ -18,7 +23,7 @@ def count_sliding(part: Part, found: Ints) -> int:
     If window and query allow it, all are counted; see `cerflow.engine.kernels.matches.slide`.
     """
     nodes, detections = part.nodes, part.detections
-    if (np.diff(detections[:, layout.D_BOUND]) < 0).any():
+    if not _slides(part):
         return 0
     top, marks = len(nodes), len(part.marks)
     starts = (np.zeros(marks, np.int32), np.empty(marks, np.int64))
@@ -27,3 +32,27 @@ def count_sliding(part: Part, found: Ints) -> int:
     shared = (np.empty(FRONTIER, np.int32), np.zeros(2, np.int64))
     counted: int = slide(nodes, nodes.view(np.int32), detections, *starts, *old, *new, *shared, found)
     return counted
+
+
+def fold_sliding(part: Part, operation: int, weights: Floats, found: Floats) -> int:
+    """Write the values below each detection to ``found`` (detections, 2); returns the first detection without one.
+
+    It is 0 for small parts, for which the plain walk is quicker. `cerflow.engine.kernels.matches.slide_folds` describes
+    the operations, the pairs that values consist of, and ``weights`` (marks, 2).
+    """
+    if len(part.detections) * len(part.nodes) <= limits.FOLDED_PAIRS or not _slides(part):
+        return 0
+    top, marks = len(part.nodes), len(part.marks)
+    units = {SUMS: ((0.0, 0.0), (0.0, 1.0)), FACTORS: ((0.0, 0.0), (1.0, 1.0))}
+    none = units.get(operation, ((np.nan, 0.0), (np.nan, 1.0)))
+    starts = (np.zeros(marks, np.int32), np.empty(marks, np.int64))
+    old = (np.empty((top, 2)), np.empty((_SETS, marks + 1, 2)))
+    new = (np.empty((top, 2)), np.empty((top, _SETS, 2)))
+    shared = (np.empty(_SETS, np.int32), np.zeros(2, np.int64))
+    graph = (part.nodes, part.nodes.view(np.int32), part.detections)
+    folded: int = slide_folds(*graph, operation, np.array(none), weights, *starts, *old, *new, *shared, found)
+    return folded
+
+
+def _slides(part: Part) -> bool:
+    return not (np.diff(part.detections[:, layout.D_BOUND]) < 0).any()

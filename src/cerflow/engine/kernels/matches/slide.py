@@ -21,7 +21,7 @@ from cerflow.engine.layout import BOTTOM, D_BOUND, D_ROOT, I_CHILD, I_LEFT, I_MA
 #: The greatest number of sets on the frontier; beyond it, other ways of counting are better.
 FRONTIER = 8
 #: How often a node may be visited, on average.
-_WORK = 64
+WORK = 64
 _LARGE = 9.0e18
 
 # Columns of the progress that the kernels share: sets on the frontier, nodes visited
@@ -102,7 +102,7 @@ def on_frontier(nodes, small, root, floor, bound, place, count, ways, later, fro
             return at
     at = progress[G_SETS]
     progress[G_WORK] += root + 1 - floor
-    if at == FRONTIER or progress[G_WORK] > _WORK * nodes.shape[0]:
+    if at == FRONTIER or progress[G_WORK] > WORK * nodes.shape[0]:
         return -1
     if not note_old_set(nodes, small, floor, root, bound, place, count, ways, later[at]):
         return -1

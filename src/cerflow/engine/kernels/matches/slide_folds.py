@@ -1,0 +1,232 @@
+"""Folds over the matches of detections in a sliding window, by the pivots of `cerflow.engine.kernels.matches.slide`.
+
+The value of a set of complex events is a pair of floats. Disjoint sets are added; events in front of a set are
+multiplied with it, and so are all ways through new nodes to an old set with the complex events of that set.
+
+| operation | pair | sum | product |
+|---|---|---|---|
+| `SUMS` | sum of the values of the complex events, their number | of both | (x·n' + x'·n, n·n') |
+| `FACTORS` | sum of the values, number | of both | of both |
+| `PLUS`, `LEAST`, `GREATEST` | least value (NaN for none), 1 if some has none | least, greatest | see `fold.best` |
+"""
+
+from __future__ import annotations
+
+from cerflow.engine.kernels.base.jit import inlined, kernel, part
+from cerflow.engine.kernels.matches.fold import LEAST, PLUS
+from cerflow.engine.kernels.matches.slide import G_SETS, G_WORK, WORK, note_starts
+from cerflow.engine.layout import BOTTOM, D_BOUND, D_ROOT, I_CHILD, I_LEFT, I_MARK, I_RIGHT, NOT_BEGUN, W_MEASURE
+
+# Operations beside those of `fold.best`
+SUMS, FACTORS = 3, 4
+
+
+@inlined
+def _add(operation, into, x, y):
+    """Add a pair to one in an array."""
+    if operation >= SUMS:
+        into[0] += x
+        into[1] += y
+    else:
+        if into[0] != into[0] or x < into[0]:
+            into[0] = x
+        into[1] = max(into[1], y)
+
+
+@part
+def _add_product(operation, into, one, other):
+    """Add the product of two pairs to a third."""
+    x, y = one[0], other[0]
+    if operation >= SUMS:
+        # Products with nothing may be NaN.
+        if one[1] != 0 and other[1] != 0:
+            into[0] += x * y if operation == FACTORS else x * other[1] + y * one[1]
+            into[1] += one[1] * other[1]
+        return
+    if (x != x and one[1] == 0) or (y != y and other[1] == 0):
+        return
+    if x != x:
+        value = y
+    elif y != y:
+        value = x
+    elif operation == PLUS:
+        value = x + y
+    else:
+        value = min(x, y) if operation == LEAST else max(x, y)
+    if one[1] == 1 and y < value:
+        value = y
+    if other[1] == 1 and x < value:
+        value = x
+    _add(operation, into, value, one[1] * other[1])
+
+
+@inlined
+def _clear(values, first, last, nothing):
+    for at in range(first, last):
+        values[at, 0], values[at, 1] = nothing[0], nothing[1]
+
+
+@kernel
+def _note_old_fold(nodes, small, floor, root, bound, place, count, operation, units, weights, ways, later):
+    """Fill ``later[k]`` with the value of those complex events of an old set that begin at start k or a later one."""
+    nothing, empty = units[0], units[1]
+    _clear(later, 0, count + 1, nothing)
+    _clear(ways, floor, root + 1, nothing)
+    ways[root, 0], ways[root, 1] = empty[0], empty[1]
+    for n in range(root, floor - 1, -1):
+        if (ways[n, 1] == 0 and not (operation < SUMS and ways[n, 0] == ways[n, 0])) or nodes[n, W_MEASURE] <= bound:
+            continue
+        child = small[n, I_CHILD]
+        if child == BOTTOM:
+            _add_product(operation, later[place[small[n, I_MARK]] - 1], ways[n], weights[small[n, I_MARK]])
+        else:
+            _add_product(operation, ways[child], ways[n], weights[small[n, I_MARK]])
+        for field in (I_LEFT, I_RIGHT):
+            beside = small[n, field]
+            if beside == BOTTOM:
+                _add(operation, later[count], ways[n, 0], ways[n, 1])
+            elif beside >= floor:
+                _add(operation, ways[beside], ways[n, 0], ways[n, 1])
+    for k in range(count - 1, -1, -1):
+        _add(operation, later[k], later[k + 1, 0], later[k + 1, 1])
+
+
+@part
+def _on_frontier(
+    nodes, small, root, floor, bound, place, count, operation, units, weights, ways, later, frontier, progress
+):
+    """The number of an old set on the frontier, to which it is added if necessary; -1 if that is full."""
+    for at in range(progress[G_SETS]):
+        if frontier[at] == root:
+            return at
+    at = progress[G_SETS]
+    progress[G_WORK] += root + 1 - floor
+    if at == frontier.shape[0] or progress[G_WORK] > WORK * nodes.shape[0]:
+        return -1
+    _note_old_fold(nodes, small, floor, root, bound, place, count, operation, units, weights, ways, later[at])
+    frontier[at] = root
+    progress[G_SETS] = at + 1
+    return at
+
+
+@kernel
+def slide_folds(
+    nodes,
+    small,
+    detections,
+    operation,
+    units,
+    weights,
+    place,
+    starts,
+    ways,
+    later,
+    fresh,
+    through,
+    frontier,
+    progress,
+    found,
+):
+    """The value of the set below each detection in ``found`` (detections, 2); bounds must not decrease.
+
+    ``units`` (2, 2) are the values of no complex event and of the one without events, ``weights`` (marks, 2) those of
+    single events. ``ways`` and ``fresh`` are (nodes, 2), ``later`` (sets, marks + 1, 2), ``through`` (nodes, sets, 2),
+    all float64; the other arrays are those of `cerflow.engine.kernels.matches.slide.slide`. Returns the first detection
+    without a value: the frontier is too large, or pivots move too often.
+    """
+    sets = frontier.shape[0]
+    count = 0  # starts at old nodes
+    cut = 0  # the first of them in the window
+    floor = 1  # the first old node in use
+    pivot = 1  # the first new node
+    done = 1  # the first new node with a value
+    earliest = NOT_BEGUN  # start at a new node
+    for d in range(detections.shape[0]):
+        bound = detections[d, D_BOUND]
+        root = detections[d, D_ROOT]
+        if root == BOTTOM:
+            found[d, 0], found[d, 1] = units[1, 0], units[1, 1]
+            continue
+        if earliest <= bound or pivot == 1:
+            for n in range(floor, pivot):
+                place[small[n, I_MARK]] = 0
+            if count == 0 or starts[count - 1] <= bound:
+                # No start at an old node is in the window.
+                floor = pivot
+            pivot = max(done, root + 1)
+            done = pivot
+            earliest = NOT_BEGUN
+            count = note_starts(nodes, small, floor, pivot, bound, place, starts)
+            if count < 0:
+                return d
+            cut = 0
+            progress[G_SETS] = 0
+            progress[G_WORK] += pivot - floor
+        while cut < count and starts[cut] <= bound:
+            cut += 1
+        for n in range(done, root + 1):
+            row = n - pivot
+            _clear(fresh, row, row + 1, units[0])
+            _clear(through[row], 0, sets, units[0])
+            if nodes[n, W_MEASURE] <= bound:
+                continue
+            if small[n, I_CHILD] < 0:
+                return d
+            if small[n, I_CHILD] == BOTTOM:
+                earliest = min(earliest, nodes[n, W_MEASURE])
+            for field in (I_CHILD, I_LEFT, I_RIGHT):
+                below = small[n, field]
+                # The event of the node is in front of its child only.
+                own = weights[small[n, I_MARK]] if field == I_CHILD else units[1]
+                if below == BOTTOM:
+                    _add(operation, fresh[row], own[0], own[1])
+                elif below >= pivot:
+                    _add_product(operation, fresh[row], own, fresh[below - pivot])
+                    for s in range(progress[G_SETS]):
+                        _add_product(operation, through[row, s], own, through[below - pivot, s])
+                elif below > BOTTOM and nodes[below, W_MEASURE] > bound:
+                    at = _on_frontier(
+                        nodes,
+                        small,
+                        below,
+                        floor,
+                        bound,
+                        place,
+                        count,
+                        operation,
+                        units,
+                        weights,
+                        ways,
+                        later,
+                        frontier,
+                        progress,
+                    )
+                    if at < 0:
+                        return d
+                    _add(operation, through[row, at], own[0], own[1])
+        done = max(done, root + 1)
+        if root < pivot:
+            at = _on_frontier(
+                nodes,
+                small,
+                root,
+                floor,
+                bound,
+                place,
+                count,
+                operation,
+                units,
+                weights,
+                ways,
+                later,
+                frontier,
+                progress,
+            )
+            if at < 0:
+                return d
+            found[d, 0], found[d, 1] = later[at, cut, 0], later[at, cut, 1]
+            continue
+        found[d, 0], found[d, 1] = fresh[root - pivot, 0], fresh[root - pivot, 1]
+        for s in range(progress[G_SETS]):
+            _add_product(operation, found[d], through[root - pivot, s], later[s, cut])
+    return detections.shape[0]
