@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import datetime
 import random
+from itertools import combinations
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import cerflow
-from support.runners import EXAMPLES, bag
+from cerflow import limits
+from cerflow.language.formula import Strategy
+from cerflow.language.select import Projection, ProjectionKind
+from cerflow.studying.steps import PassedDeadline
+from support.runners import EXAMPLES, bag, complex_events
 
 #: No two matches have the same start, as the order of such is not defined.
 DEFINITIONS = (
@@ -113,6 +118,32 @@ def shown_by_a_clock(
     found += running.push(table.slice(at)).to_pylist()
     found += running.advance(until).to_pylist()
     assert bag(found) == bag(expected)
+
+
+@pytest.mark.parametrize("seed", range(round(160 * EXAMPLES)))
+def test_their_steps_and_answers(seed: int) -> None:
+    """Traces and `why_not` read what the definitions give, also what the clock shows."""
+    draw = random.Random(seed)
+    some = program(draw)
+    tree = some.query.tree
+    shows_events = tree.projection == Projection(ProjectionKind.ALL)
+    for _ in range(3):
+        table = events(draw)
+        until = draw.choice([None, table["t"][-1].as_py() + draw.randint(0, 8)])
+        rows = some.match(table, until=until, **ROLES).to_pylist()
+        trace = some.trace(table, until=until, **ROLES)
+        steps = list(trace.steps())
+        if not shows_events or any(step.detected >= limits.TRACED_MATCHES for step in steps):
+            continue
+        found = complex_events(rows)
+        if tree.strategy is Strategy.ALL:
+            shown = [step.shown_by if isinstance(step, PassedDeadline) else step.event for step in steps]
+            assert {(e and e.position, pairs) for e, step in zip(shown, steps) for pairs in step.matches} == found
+        expected = {frozenset(p for _, p in pairs) for _, pairs in found}
+        for size in (1, 2):
+            for chosen in combinations(range(len(trace)), size):
+                answer = some.why_not(table, chosen, until=until, **ROLES)
+                assert (not answer) == (frozenset(chosen) in expected), chosen
 
 
 def test_a_definition_detected_by_the_clock_is_an_event_at_its_deadline() -> None:

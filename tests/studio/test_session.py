@@ -102,13 +102,28 @@ def test_programs_are_taken_apart_statement_by_statement(session):
         for row in matches.rows
     }
     assert "b.low > a.low" in str(session.why_not([0, 1], 100))
-    assert session.read_events().column("low").to_pylist() == [3, 3, 5]
+    assert session.read_events(0, 100).column("low").to_pylist() == [3, 3, 5]
     session.statement = "p"
     assert len(session.trace(0, 100)) == 5
     assert session.why_not([("x", 0), ("B", 1)], 100).detected_at == 1
     # The choice does not outlive the definition.
     session.text = "DEFINE q AS SELECT * WHERE A ; B;\nSELECT * FROM q WHERE q"
     assert [step.event.type for step in session.trace(0, 100)] == ["q", "q", "q"]
+
+
+def test_definitions_read_as_far_as_is_looked_at(session, monkeypatch):
+    monkeypatch.setattr(limits, "STUDIO_PUSHED_ROWS", 2)
+    session.text = PROGRAM
+    whole = session.query().trace(session.events.table, **session.events.roles)
+    assert session.trace(0, 1)[0].event == whole[0].event
+    _, part = session._studied
+    assert (part.reached, part.total, session.progress) == (2, 5, "")
+    assert [step.event for step in session.trace(0, 100)] == [step.event for step in whole]
+    assert part.reached == 5
+    with part._lock:
+        assert session.progress.startswith("The definitions have read 5 of 5 events")
+    with pytest.raises(UnsupportedQueryError, match="the query reads 3 events, and none there"):
+        session.trace(3, 10)
 
 
 def test_named_files_are_streams(session, tmp_path):

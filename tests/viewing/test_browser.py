@@ -1,5 +1,6 @@
 """Pages of matches in a real browser, without a network; skipped where no browser is installed."""
 
+import re
 from datetime import datetime, timedelta
 from itertools import pairwise
 from zoneinfo import ZoneInfo
@@ -38,6 +39,20 @@ QUERY = "SELECT * WHERE (A AS first ; B AS second) PARTITION BY [k] WITHIN 3 EVE
 def chrome():
     with browser() as found:
         yield found
+
+
+def test_pages_that_take_svg_out_show_images(chrome):
+    """JupyterLab takes out of notebooks that are not trusted the elements of SVG and styles, and leaves texts."""
+    html = cerflow.parse(QUERY)._repr_html_()
+    texts = re.sub(r"</?(svg|g|title|path|rect|circle|polygon|text|tspan)\b[^>]*>", "", html)
+    for shown, image in ((html, False), (re.sub("(?s)<style>.*?</style>", "", texts), True)):
+        page = chrome.new_page()
+        page.set_content(shown)
+        assert [img.is_visible() for img in page.locator("img").all()] == [image] * 2
+        assert all(page.evaluate("[...document.images].map(img => img.naturalWidth > 100)"))
+        assert page.locator("svg").count() == (0 if image else 2)
+        assert [drawn.is_visible() for drawn in page.locator(".cf-drawn").all()] == [not image] * 2
+        page.close()
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable
 from html import escape
 
@@ -27,9 +28,18 @@ def picture(diagram: Diagram, format: str, *, title: str = "", theme: Theme = "a
     raise ValueError(f"format must be 'dot', 'mermaid' or 'svg', not {format!r}")
 
 
+# A page that does not trust a notebook takes styles and SVG out; then the image is shown, and the texts of the SVG are
+# hidden. Elsewhere the SVG is shown: unlike an image it is dark or light as the page is, and it has tooltips.
+_EITHER = """\
+<style>.cf-drawn:has(svg){{display:block!important}}.cf-drawn:has(svg)+img{{display:none}}</style>
+<div class="cf-drawn" style="display:none">{svg}</div>
+<img alt="a picture by cerflow" style="max-width:100%" src="data:image/svg+xml;base64,{encoded}">"""
+
+
 def shown_or_told(draw: Callable[[], str]) -> str:
-    """A picture as HTML, or a paragraph that says why it cannot be drawn."""
+    """A picture as HTML, also for pages that take SVG out, or a paragraph that says why it cannot be drawn."""
     try:
-        return draw()
+        svg = draw()
     except (PictureError, UnsupportedQueryError) as error:
         return f"<p>no picture: {escape(str(error).splitlines()[0])}</p>"
+    return _EITHER.format(svg=svg, encoded=b64encode(svg.encode()).decode())

@@ -249,13 +249,19 @@ class Program:
             query.warn_of_times(schema, times)
 
     def trace(
-        self, events: Any, of: str | None = None, *, sequence: str | None = None, **roles: Unpack[EventRoles]
+        self,
+        events: Any,
+        of: str | None = None,
+        *,
+        sequence: str | None = None,
+        until: Any = None,
+        **roles: Unpack[EventRoles],
     ) -> Trace:
         """The steps of the last query, or of the definition ``of``, over a short stream; see `Query.trace`.
 
         The matches of the definitions that it reads are events among the others; positions count all that it reads.
         """
-        query, sample = studied(self.definitions, self.query, events, of, sequence=sequence, **roles)
+        query, sample = studied(self.definitions, self.query, events, of, sequence=sequence, until=until, **roles)
         with Located(self.text):
             return Trace(query.tree, sample)
 
@@ -266,10 +272,11 @@ class Program:
         of: str | None = None,
         *,
         sequence: str | None = None,
+        until: Any = None,
         **roles: Unpack[EventRoles],
     ) -> WhyNot:
         """Why some events are no match of the last query, or of the definition ``of``; see `trace`, `Query.why_not`."""
-        query, sample = studied(self.definitions, self.query, events, of, sequence=sequence, **roles)
+        query, sample = studied(self.definitions, self.query, events, of, sequence=sequence, until=until, **roles)
         with Located(self.text):
             return why_not(query.tree, sample, chosen)
 

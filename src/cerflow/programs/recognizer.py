@@ -25,7 +25,7 @@ from cerflow.programs.merged_streams import Merging, ProgramPlan, Statement
 from cerflow.schema import Schema
 from cerflow.values.event_tables import as_rows
 
-__all__ = ["ProgramRecognizer", "merged_events"]
+__all__ = ["ProgramRecognizer", "merged_events", "merged_parts"]
 
 
 def merged_events(
@@ -45,6 +45,19 @@ def merged_events(
 
     found = read(Merging(events, schema), None)
     return found, found[:0] if until is None else read(Merging(events[:0], schema, latest), until)
+
+
+def merged_parts(statements: Sequence[Statement], schema: Schema, events: pa.Table, rows: int) -> Iterator[pa.Table]:
+    """The events that the last statement reads, each time those of so many more rows of a whole stream in order."""
+    latest = None
+    recognizers = [(statement, _recognizer(statement)) for statement in statements[:-1]]
+    for first in range(0, len(events), rows):
+        part = events.slice(first, rows)
+        merging = Merging(part, schema, latest)
+        for statement, recognizer in recognizers:
+            _define(merging, statement, recognizer, None)
+        yield merging.read(statements[-1])[0]
+        latest = None if schema.time is None else part.column(schema.time)[-1]
 
 
 def _recognizer(statement: Statement) -> Recognizer:

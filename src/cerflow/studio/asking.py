@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 
 from nicegui import ui
 
 from cerflow import limits
 from cerflow.errors import CerflowError
+from cerflow.studio.running import in_thread
 from cerflow.studio.session import StudioSession
 from cerflow.studying.wording import shown_value
 
@@ -46,6 +46,7 @@ class AskingPanel:
         with ui.row().classes("items-center gap-3"):
             self._from = ui.number("From event", value=0, min=0, format="%d").classes("w-28")
             ui.button("Show", on_click=self._list).props("outline dense no-caps")
+            self._listing = ui.label().classes("text-sm")
         self._table = ui.table(
             rows=[], columns=[], row_key="event", selection="multiple", on_select=lambda _: self._selected()
         )
@@ -56,18 +57,20 @@ class AskingPanel:
         """Ask about these labels and positions."""
         self._events.value = ", ".join(f"{label}@{position}" for label, position in pairs)
         self._from.value = max(0, min((p for _, p in pairs), default=0) - 5)
-        self._list()
+        ui.timer(0, self._list, once=True)
 
     def _selected(self) -> None:
         self._events.value = ", ".join(str(row["event"]) for row in sorted(self._table.selected, key=_position))
 
-    def _list(self) -> None:
-        try:
-            table = self._session.read_events().slice(int(self._from.value or 0), limits.LISTED_EVENTS)
-        except CerflowError as error:
-            ui.notify(str(error), type="warning")
-            return
+    async def _list(self) -> None:
         first = int(self._from.value or 0)
+        try:
+            arguments = (self._session.read_events, first, limits.LISTED_EVENTS)
+            table = await in_thread(self._listing, lambda: self._session.progress or "Working …", *arguments)
+        except (CerflowError, ValueError) as error:
+            self._listing.text = str(error)
+            return
+        self._listing.text = ""
         names = ["event", *table.column_names]
         self._table.columns = [{"name": n, "label": n, "field": n, "align": "left"} for n in names]
         self._table.set_visibility(True)
@@ -80,11 +83,16 @@ class AskingPanel:
         self._answer.clear()
         try:
             chosen = chosen_events(self._events.value or "")
-            answer = await asyncio.to_thread(self._session.why_not, chosen, limits.STUDIED_EVENTS)
+            with self._answer:
+                note = ui.label().classes("text-sm")
+            arguments = (self._session.why_not, chosen, limits.STUDIED_EVENTS)
+            answer = await in_thread(note, lambda: self._session.progress or "Working …", *arguments)
         except (CerflowError, ValueError) as error:
+            self._answer.clear()
             with self._answer:
                 ui.label(str(error)).classes("text-negative whitespace-pre-wrap").mark("answer")
             return
+        self._answer.clear()
         with self._answer:
             if not answer:
                 ui.label(f"They are a match, detected at event {answer.detected_at}.").classes(

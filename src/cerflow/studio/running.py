@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from nicegui import ui
 
@@ -14,7 +14,17 @@ from cerflow.errors import CerflowError
 from cerflow.studio.session import Outcome, StoppableRun, StudioSession
 from cerflow.studying.wording import shown_value
 
-__all__ = ["RunningPanel"]
+__all__ = ["RunningPanel", "in_thread"]
+
+_T = TypeVar("_T")
+
+
+async def in_thread(note: ui.label, said: Callable[[], str], work: Callable[..., _T], *arguments: object) -> _T:
+    """The result of a function that runs beside the page; as long as it takes, the note says how it goes on."""
+    task = asyncio.create_task(asyncio.to_thread(work, *arguments))
+    while not (await asyncio.wait([task], timeout=0.3))[0]:
+        note.text = said()
+    return await task
 
 
 class RunningPanel:
@@ -69,8 +79,9 @@ class RunningPanel:
         self._spinner.set_visibility(True)
         try:
             first = " The first runs on a machine compile parts of the engine, which may take minutes."
-            self._summary.text = "Running …" + ("" if kernels_are_compiled() else first)
-            outcome = await asyncio.to_thread(this)
+            said = "Running …" + ("" if kernels_are_compiled() else first)
+            self._summary.text = said
+            outcome = await in_thread(self._summary, lambda: f"{said} {this.reached:,} events", this)
         except (CerflowError, ValueError) as error:
             self._summary.text = str(error)
             return

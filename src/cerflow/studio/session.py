@@ -14,13 +14,14 @@ import pyarrow as pa
 from cerflow import limits
 from cerflow.automata.model.transducer import Transducer
 from cerflow.engine.recognize.planning import compile_select
+from cerflow.engine.recognize.warmup import kernels_are_compiled
 from cerflow.equivalence import Verdict, contained, equivalent
 from cerflow.errors import CerflowError, QueryError, QuerySyntaxError, QueryWarning, UnsupportedQueryError, nearest
 from cerflow.language.formula import EventType
 from cerflow.language.node import walk
 from cerflow.language.printer import show
 from cerflow.programs.program import Program, read_query
-from cerflow.programs.studied import studied
+from cerflow.programs.studied import StudiedPart
 from cerflow.query import Language, Query
 from cerflow.schema import Schema
 from cerflow.studio.colouring import KEYWORDS, labels_in
@@ -84,7 +85,7 @@ class StudioSession:
         #: The definition that is looked at closely; None: the query behind the definitions.
         self.statement: str | None = None
         self.events: LoadedEvents | None = None
-        self._studied: tuple[object, Query, StudiedEvents] | None = None
+        self._studied: tuple[object, StudiedPart] | None = None
         #: The page with the matches in their stream that was drawn last.
         self.matches_page = ""
 
@@ -194,30 +195,39 @@ class StudioSession:
             raise UnsupportedQueryError("there are no events yet: open a file first")
         return self.events
 
-    def read_events(self) -> pa.Table:
-        """The events that the chosen query reads: those of the sample, or of it and of the definitions."""
-        return self._read()[1].table
+    def read_events(self, first: int, size: int) -> pa.Table:
+        """A stretch of the events that the chosen query reads: those of the sample, or of it and of the definitions."""
+        return self._stretch(first, size)[1].table
 
-    def _read(self) -> tuple[Query, StudiedEvents]:
-        """The chosen query and what it reads. What definitions give is kept until the text or the sample changes."""
-        events, query = self.loaded(), self.query()
-        if not isinstance(query, Program):
-            query.check(events.schema)
-            return query, StudiedEvents(events.table, events.schema)
-        of = self.statement if self.statement in query.definitions else None
-        known = (self.text, id(events), of)
-        if self._studied is None or self._studied[0] != known:
-            found = studied(query.definitions, query.query, events.table, of, **events.roles)
-            self._studied = (known, *found)
-        return self._studied[1], self._studied[2]
+    @property
+    def progress(self) -> str:
+        """How far the definitions have read the sample, in words; empty if nothing is waited for."""
+        part = None if self._studied is None else self._studied[1]
+        if part is None or not part.reading:
+            return ""
+        first = "" if kernels_are_compiled() else " The first runs on a machine compile parts of the engine."
+        return f"The definitions have read {part.reached:,} of {part.total:,} events …{first}"
 
     def _stretch(self, first: int, size: int) -> tuple[Query, StudiedEvents]:
-        """The chosen query and a stretch of what it reads, to be looked at one by one."""
-        query, whole = self._read()
-        rows = whole.table.slice(first, size)
+        """The chosen query and a stretch of what it reads, to be looked at one by one.
+
+        What definitions give is found out as far as needed, and kept until the text or the sample changes.
+        """
+        events, query = self.loaded(), self.query()
+        if isinstance(query, Program):
+            of = self.statement if self.statement in query.definitions else None
+            known = (self.text, id(events), of)
+            if self._studied is None or self._studied[0] != known:
+                self._studied = known, StudiedPart(query.definitions, query.query, events.table, of, **events.roles)
+            part = self._studied[1]
+            query, schema, table = part.query, part.schema, part.first(first + size)
+        else:
+            query.check(events.schema)
+            schema, table = events.schema, events.table
+        rows = table.slice(first, size)
         if not len(rows):
-            raise UnsupportedQueryError(f"the query reads {len(whole.table):,} events, and none there")
-        return query, StudiedEvents(rows, whole.schema, first)
+            raise UnsupportedQueryError(f"the query reads {len(table):,} events, and none there")
+        return query, StudiedEvents(rows, schema, first)
 
     def trace(self, first: int, size: int) -> Trace:
         """The steps of the chosen query over a stretch of what it reads."""

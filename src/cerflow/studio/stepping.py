@@ -10,6 +10,7 @@ from nicegui import ui
 from cerflow import limits
 from cerflow.errors import CerflowError
 from cerflow.studio.drawing_panel import automaton_svg
+from cerflow.studio.running import in_thread
 from cerflow.studio.session import StudioSession
 from cerflow.studying.steps import LivingConfiguration, PassedDeadline, TracedEvent
 from cerflow.studying.tracing import Trace
@@ -69,7 +70,8 @@ class SteppingPanel:
     async def _make(self, first: int) -> None:
         self._traced = self._now()
         try:
-            self._trace = await asyncio.to_thread(self._session.trace, first, limits.STUDIED_EVENTS)
+            arguments = (self._session.trace, first, limits.STUDIED_EVENTS)
+            self._trace = await in_thread(self._note, lambda: self._session.progress or "Working …", *arguments)
         except (CerflowError, ValueError) as error:
             self._trace = None
             self._shown.clear()
@@ -135,7 +137,7 @@ class SteppingPanel:
             return None
 
         try:
-            found = await asyncio.to_thread(find)
+            found = await in_thread(self._note, lambda: "Looking for the next match …", find)
         except CerflowError as error:
             self._note.text = str(error)
             return

@@ -10,7 +10,7 @@ import datetime
 import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from cerflow.automata.model.clock import PAUSE, TICK, deadlines_of, has_ticks, opened_by, reads_tick
 from cerflow.automata.model.runs import RunReader
@@ -18,7 +18,7 @@ from cerflow.automata.model.transducer import Transducer
 from cerflow.conditions.guards import InWindow
 from cerflow.language.formula import AttributeWindow, CountWindow, Window
 from cerflow.language.node import walk
-from cerflow.studying.samples import Substream
+from cerflow.studying.samples import StudiedEvents, Substream
 from cerflow.studying.wording import Time, time_of
 from cerflow.values.events import Event, Stream, Value
 
@@ -44,7 +44,8 @@ class StudiedMoments:
     """The substreams with ticks and pauses, and when these and the events are read.
 
     ``read[n]`` are the keys of the substreams that read something when event n comes, each with the index of what it
-    reads; a substream may read several things. Behind the last event follow the moments that the clock shows.
+    reads; a substream may read several things. ``by_clock[n]`` are the moments before it that the clock shows, those
+    behind the last event with n = the number of events.
     ``begun`` gives for a tick, by key and index, the positions of the events whose deadline has passed. Other ticks
     stand before each event where deadlines lie at values of an ``attribute``.
     """
@@ -52,6 +53,7 @@ class StudiedMoments:
     parts: Mapping[Key, Substream]
     read: Sequence[Sequence[tuple[Key, int]]]
     begun: Mapping[tuple[Key, int], tuple[int, ...]]
+    by_clock: Mapping[int, Sequence[Sequence[tuple[Key, int]]]] = field(default_factory=dict)
     attribute: str | None = None
 
 
@@ -71,23 +73,21 @@ class TimedReader(RunReader):
         return self._counts[position] if isinstance(window, CountWindow) else super().measure(window, position)
 
 
-def moments(
-    transducer: Transducer, events: Stream, parts: Mapping[Key, Substream], until: Time | None = None
-) -> StudiedMoments:
-    """The events and deadlines of each substream, with their times. No event before ``until`` is still to come."""
+def moments(transducer: Transducer, sample: StudiedEvents, parts: Mapping[Key, Substream]) -> StudiedMoments:
+    """The events and deadlines of each substream, with their times."""
+    events = sample.events
     if not has_ticks(transducer):
         own = {event.position: (key, place) for key, part in parts.items() for place, event in enumerate(part.events)}
         return StudiedMoments(parts, [[own[e.position]] if e.position in own else [] for e in events], {})
-    return _Weaving(transducer, events, parts, until).whole()
+    return _Weaving(transducer, sample, parts).whole()
 
 
 class _Weaving:
-    def __init__(
-        self, transducer: Transducer, events: Stream, parts: Mapping[Key, Substream], until: Time | None
-    ) -> None:
-        self._events = events
+    def __init__(self, transducer: Transducer, sample: StudiedEvents, parts: Mapping[Key, Substream]) -> None:
+        self._events = sample.events
         self._parts = parts
-        self._until = until
+        self._until = sample.clock
+        self._by_events = len(sample.events) - sample.clocked
         self._woven: dict[Key, list[Event]] = {key: [] for key in parts}
         self._begun: dict[tuple[Key, int], tuple[int, ...]] = {}
         # Any event may reach a deadline at a value of it.
@@ -104,25 +104,23 @@ class _Weaving:
         )
         self._passed = {key: self._deadlines(transducer, part) for key, part in parts.items()}
 
-    def _deadlines(self, transducer: Transducer, part: Substream) -> dict[Time, dict[Time, list[int]]]:
-        """The deadlines that events of a substream may open, by the index of the event that shows them.
+    def _deadlines(self, transducer: Transducer, part: Substream) -> dict[int, dict[Time, list[int]]]:
+        """The deadlines that events of a substream may open, by the index of the first event that they lie before.
 
-        The index is infinite for the clock. The deadlines are times, with the positions of the events.
+        The deadlines are times, with the positions of the events.
         """
         windows = deadlines_of(transducer)
         reader = RunReader(transducer, part.events)
         times = [event.time for event in self._events]
         opening = [(t, opened) for t in transducer.transitions if (opened := opened_by(t, windows))]
-        found: dict[Time, dict[Time, list[int]]] = {}
+        found: dict[int, dict[Time, list[int]]] = {}
         for place, event in enumerate(part.events):
             for k in sorted(set().union(*(opened for t, opened in opening if reader.passes(t, place)))):
                 size = self._events.ticks(windows[k].microseconds)
                 time = event.time + size
-                shown: Time = bisect_left(times, time)
-                if shown == len(times):
-                    if self._until is None or time > self._until:
-                        continue
-                    shown = math.inf
+                shown = bisect_left(times, time)
+                if shown == len(times) and (self._until is None or time > self._until):
+                    continue
                 while not time - event.time >= size:  # a sum of floats may be too small
                     time = math.nextafter(time, math.inf)
                 found.setdefault(shown, {}).setdefault(time, []).append(event.position)
@@ -131,11 +129,14 @@ class _Weaving:
     def whole(self) -> StudiedMoments:
         read: list[list[tuple[Key, int]]] = []
         own = {event.position: (key, event) for key, part in self._parts.items() for event in part.events}
+        by_clock: dict[int, list[list[tuple[Key, int]]]] = {}
         for n, event in enumerate(self._events):
+            if n >= self._by_events:
+                by_clock[n] = self._by_clock(n)
             now: list[tuple[Key, int]] = []
             mine, read_as = own.get(event.position, (None, event))
             for key, passed in self._passed.items():
-                if n in passed:
+                if n in passed and n < self._by_events:
                     now += self._ticks(key, passed[n])
                     if key != mine:
                         now.append(self._added(key, self._nothing(PAUSE.type, event.time, event.position)))
@@ -144,13 +145,14 @@ class _Weaving:
                     now.append(self._added(mine, replace(read_as, type=TICK.type, position=_NOWHERE)))
                 now.append(self._added(mine, read_as))
             read.append(now)
-        read += self._by_clock()
+        by_clock[len(read)] = self._by_clock(len(read))
         unit = self._events.microseconds_per_tick
         parts = {key: Substream(key, Stream(woven, unit)) for key, woven in self._woven.items()}
-        return StudiedMoments(parts, read, self._begun, self._attribute)
+        return StudiedMoments(parts, read, self._begun, by_clock, self._attribute)
 
-    def _by_clock(self) -> list[list[tuple[Key, int]]]:
-        late = {key: passed.get(math.inf, {}) for key, passed in self._passed.items()}
+    def _by_clock(self, n: int) -> list[list[tuple[Key, int]]]:
+        """The moments, one for each deadline, that the clock shows before event n."""
+        late = {key: passed.get(n, {}) for key, passed in self._passed.items()}
         read = []
         for time in sorted({time for passed in late.values() for time in passed}):
             now: list[tuple[Key, int]] = []

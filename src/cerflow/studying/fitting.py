@@ -56,7 +56,7 @@ def fit(select: Select, sample: StudiedEvents, wanted: Wanted) -> Fit | None:
         limit=None,
     )
     transducer = transducer_of(fitted(plain, sample.schema))
-    part = moments(transducer, sample.events, parts, sample.clock).parts[part.key]
+    part = moments(transducer, sample, parts).parts[part.key]
     listed = frozenset(item.label for item in select.projection.items if isinstance(item, LabelItem))
     return _MarkedRuns(transducer, part, wanted, listed).first()
 
@@ -64,10 +64,14 @@ def fit(select: Select, sample: StudiedEvents, wanted: Wanted) -> Fit | None:
 def reported(select: Select, sample: StudiedEvents, found: Fit) -> list[Pairs]:
     """The complex events that a query reports when a match is detected; at most `limits.LISTED_RIVALS` are listed."""
     recognizer = Query(_showing_events(select)).recognizer(sample.table.schema, **sample.roles)
-    if found.detected_at is None:
-        recognizer.push(sample.table)
+    by_events = len(sample.table) - sample.clocked
+    if found.detected_at is None or found.detected_at - sample.first >= by_events:
+        recognizer.push(sample.table.slice(0, by_events))
         rivals: Iterator[dict[str, Any]] = (
-            m for m in recognizer.advance(sample.until) if as_value(m["detected_time"]) == found.detected_time
+            m
+            for m in recognizer.advance_over(sample.table.slice(by_events), sample.until)
+            if m["detected_at"] == found.detected_at
+            and (found.detected_at is not None or as_value(m["detected_time"]) == found.detected_time)
         )
     else:
         place = found.detected_at - sample.first

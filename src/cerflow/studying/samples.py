@@ -29,13 +29,15 @@ __all__ = ["StudiedEvents", "Substream", "key_of_event", "read_sample", "substre
 class StudiedEvents:
     """Events in the order in which a query reads them, as a table and one by one; ``first`` is the first position.
 
-    No event before ``until``, a value of the time column, is still to come.
+    No event before ``until``, a value of the time column, is still to come. The last ``clocked`` events are matches of
+    definitions that the clock shows; it shows deadlines before such an event does.
     """
 
     table: pa.Table
     schema: Schema
     first: int = 0
     until: Any = None
+    clocked: int = 0
 
     @cached_property
     def events(self) -> Stream:

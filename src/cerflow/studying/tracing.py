@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -30,7 +30,7 @@ class Trace:
         self.select = select
         self.sample = sample
         self.transducer = automaton_to_trace(select, sample)
-        self._moments = moments(self.transducer, sample.events, substreams_by_key(select, sample.events), sample.clock)
+        self._moments = moments(self.transducer, sample, substreams_by_key(select, sample.events))
         self._runs = {key: SubstreamRuns(self.transducer, part) for key, part in self._moments.parts.items()}
         self._steps: list[TracedEvent] = []
         self._behind: tuple[PassedDeadline, ...] | None = None
@@ -52,8 +52,7 @@ class Trace:
         """The deadlines that the clock shows to have passed, after all events."""
         if self._behind is None:
             _ = self[-1] if len(self) else None
-            by_clock = range(len(self), len(self._moments.read))
-            self._behind = tuple(chain.from_iterable(self._passed(n, None)[0] for n in by_clock))
+            self._behind = self._by_clock(len(self))
         return self._behind
 
     def steps(self) -> Iterator[PassedDeadline | TracedEvent]:
@@ -64,7 +63,9 @@ class Trace:
         yield from self.behind
 
     def _step(self, event: Event) -> TracedEvent:
-        deadlines, step = self._passed(len(self._steps), event)
+        n = len(self._steps)
+        by_clock = self._by_clock(n)
+        deadlines, step = self._passed(self._moments.read[n], event)
         if step is None:
             key = key_of_event(self.select, event)
             unread = f"its stream {event.stream} is not named behind FROM"
@@ -72,14 +73,21 @@ class Trace:
                 missing = " or ".join(self.select.partition[key.index(None)])
                 unread = f"it has no {missing}, so it belongs to no substream"
             step = TracedEvent(event=event, key=key, unread=unread)
-        return replace(step, before=tuple(deadlines))
+        return replace(step, before=(*by_clock, *deadlines))
 
-    def _passed(self, n: int, event: Event | None) -> tuple[list[PassedDeadline], TracedEvent | None]:
+    def _by_clock(self, n: int) -> tuple[PassedDeadline, ...]:
+        """The deadlines that the clock shows before event n."""
+        shown = self._moments.by_clock.get(n, ())
+        return tuple(chain.from_iterable(self._passed(moment, None)[0] for moment in shown))
+
+    def _passed(
+        self, moment: Sequence[tuple[Key, int]], event: Event | None
+    ) -> tuple[list[PassedDeadline], TracedEvent | None]:
         """The steps of a moment: deadlines that do something, and the event, unless it is not read."""
         found: list[PassedDeadline] = []
         own = None
         detecting: dict[Key, str] = {}
-        for key, place in self._moments.read[n]:
+        for key, place in moment:
             runs, thing = self._runs[key], self._moments.parts[key].events[place]
             step = runs.read(thing, place)
             if step.detected:

@@ -33,8 +33,12 @@ def open_page(text: str) -> Path | None:
 
 
 def frame_of(text: str, height: int = 640) -> str:
-    """A page as part of another one, as high as so many pixels and without access to the other one."""
+    """A page as part of another one, as high as so many pixels and without access to the other one.
+
+    Notebooks that are not trusted leave only the sentence.
+    """
     return (
         f'<iframe srcdoc="{escape(text)}" sandbox="allow-scripts" '
-        f'style="width: 100%; height: {height}px; border: 1px solid #8884; border-radius: 6px"></iframe>'
+        f'style="width: 100%; height: {height}px; border: 1px solid #8884; border-radius: 6px">'
+        "The matches in their stream are shown once the notebook is trusted.</iframe>"
     )
