@@ -53,6 +53,12 @@ def _two_cores(way: str) -> Callable[[Sequence[Row]], Iterable[tuple[float, str]
     return figures
 
 
+def _starting(rows: Sequence[Row]) -> Iterable[tuple[float, str]]:
+    for row in _of(rows, ORDINARY):
+        if row.best and "first" in row.details:
+            yield row.details["first"] - row.best, f"{row.case}, {row.mode}"
+
+
 def _of(rows: Sequence[Row], way: str) -> list[Row]:
     return [row for row in rows if row.suite == "spark" and row.engine == way and row.status == "ok"]
 
@@ -61,6 +67,7 @@ _BARS = (
     Bar("selective query, ordinary path against taking in", 2.0, "times", _against_floor(ORDINARY)),
     Bar("unselective query, ordinary path against taking in", 0.9, "times", _against_floor(ORDINARY, "unselective")),
     Bar("selective query, data source against taking in", 8.0, "times", _against_floor(SOURCE)),
+    Bar("first job of a session, ordinary path, beyond later ones", 4.0, "s", _starting, at_least=False),
     Bar("ordinary path, two cores against one", 1.6, "times", _two_cores(ORDINARY)),
     Bar("data source, two cores against one", 1.6, "times", _two_cores(SOURCE)),
 )

@@ -78,6 +78,13 @@ QUESTIONS = (
         frozenset({"same", "unselective"}),
         f"{_REPORTED} FILTER {_SAME} PARTITION BY name WITHIN 1 SECONDS",
     ),
+    # Its window counts the events of each key, so no slices of time can share the work.
+    Question(
+        "no slices, by key",
+        NARROW,
+        frozenset(),
+        f"{_REPORTED} FILTER {_SAME} PARTITION BY name WITHIN 5 EVENTS",
+    ),
 )
 
 

@@ -37,27 +37,40 @@ class KeyShare:
         # No role matters here.
         schema = Schema(batch.schema, self.columns[0])
         rows = BatchRows(batch, schema, range(batch.num_rows), finest_unit(schema))
+        first = rows.attribute(self.columns[0])
+        if len(self.columns) == 1 and first.kind.coded and len(first.dictionary):
+            # Each text is looked at once.
+            own: Mask = self._among(_hashes(first).view(np.uint64))[first.data]
+            return own
         found = np.zeros(batch.num_rows, np.uint64)
         for names in self.keys:
             words, missing = np.zeros(batch.num_rows, np.int64), np.ones(batch.num_rows, bool)
             for vector in map(rows.attribute, names):
                 words = np.where(missing, _words(vector, schema.key_kind(names) is Kind.FLOAT), words)
                 missing = missing & vector.missing()
-            found = _mixed(np.bitwise_xor(found, words.view(np.uint64)))
-        own: Mask = found % np.uint64(self.tasks) == self.number
+            found = np.bitwise_xor(_mixed(found), words.view(np.uint64))
+        return self._among(found)
+
+    def _among(self, words: NDArray[np.uint64]) -> Mask:
+        own: Mask = _mixed(words) % np.uint64(self.tasks) == self.number
         return own
 
 
 def _words(vector: Vector, as_float: bool) -> Ints:
     """A 64-bit word for each value, the same for values that are equal to the engine."""
     if vector.kind.coded:
-        hashes = np.array([crc32(text.encode()) for text in vector.dictionary], np.int64)
+        hashes = _hashes(vector)
         return hashes[vector.data] if len(hashes) else np.zeros(vector.data.shape, np.int64)
     if as_float:
         # Zero has two bit patterns.
         floats: Ints = (vector.floats() + 0.0).view(np.int64)
         return floats
     return vector.data.astype(np.int64)
+
+
+def _hashes(vector: Vector) -> Ints:
+    """A word for each text of a dictionary."""
+    return np.array([crc32(text.encode()) for text in vector.dictionary], np.int64)
 
 
 def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
