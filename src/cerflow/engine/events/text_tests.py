@@ -7,20 +7,24 @@ event a class. There are few classes, and in most of them no transition can fire
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from threading import Lock
 
 import numpy as np
 import pyarrow as pa
 
 from cerflow import limits
+from cerflow.conditions.guards import Satisfied, TypeTest
 from cerflow.engine.evaluate.encoding import read_only
 from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.evaluate.vectors import Vector
 from cerflow.engine.kernels.base.encode import choose_rows, combine
-from cerflow.language.condition import Condition
+from cerflow.language.condition import And, Attribute, Comparison, Condition, In, Literal, Not, Or
+from cerflow.language.node import Node
 from cerflow.schema import Schema
 from cerflow.values.array_types import Ints
 from cerflow.values.arrow_columns import array_of_texts
+from cerflow.values.operators import Operator
 
 __all__ = ["TextColumn", "TextTests", "rows_of_classes"]
 
@@ -44,6 +48,25 @@ class TextColumn:
         self._classes: dict[frozenset[int], int] = {}
         self._of_text: dict[str | None, int] = {}
         self._lock = Lock()
+
+    @cached_property
+    def compared(self) -> frozenset[str] | None:
+        """The texts to which tests compare; no two other texts differ. None if tests do anything else."""
+        found: set[str] = set()
+        pending: list[Node] = list(self.tests.values())
+        while pending:
+            match pending.pop():
+                case TypeTest(text, None):
+                    found.add(text)
+                case Comparison(Operator.EQ | Operator.NE, Attribute(), Literal(str(text))):
+                    found.add(text)
+                case In(Attribute(), items) if all(isinstance(item.value, str) for item in items):
+                    found.update(str(item.value) for item in items)
+                case And() | Or() | Not() | Satisfied() as current:
+                    pending += current.children
+                case _:
+                    return None
+        return frozenset(found)
 
     def classes(self, vector: Vector) -> tuple[Ints, Ints]:
         """A code for each row, and the class of each code."""

@@ -87,11 +87,14 @@ def batch_check(schema: Schema, limits: Mapping[str, int]) -> BatchCheck | None:
     None if some column cannot be read.
     """
     rows = [_row(schema, schema.type, layout.IS_KNOWN)]
-    rows += [_row(schema, name, layout.IS_WITHIN, most) for name, most in limits.items()]
-    floating = False
+    floating = schema.time is not None and schema.kind(schema.time) is Kind.FLOAT
+    # The order shows that 64-bit integers are within range.
+    plain = schema.time is not None and schema.columns.field(schema.time).type == pa.int64()
+    apart = [name for name in limits if not plain or name != schema.time]
+    rows += [_row(schema, name, layout.IS_WITHIN, limits[name]) for name in apart]
     if schema.time is not None:
-        floating = schema.kind(schema.time) is Kind.FLOAT
-        rows.append(_row(schema, schema.time, layout.IS_LATER_FLOAT if floating else layout.IS_LATER))
+        most = limits.get(schema.time, 0) if plain else 0
+        rows.append(_row(schema, schema.time, layout.IS_LATER_FLOAT if floating else layout.IS_LATER, most))
     found = [row for row in rows if row is not None]
     if len(found) < len(rows):
         return None

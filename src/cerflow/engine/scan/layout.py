@@ -83,8 +83,13 @@ COLUMN_WORDS = 8
     T_LIMIT,
     T_WAYS,  # by entry: the ways that its text leaves open, as a byte (0: no way depends on the column)
     T_JUDGED,  # entries whose classes are known
-) = range(21)
-TEXT_WORDS = 21
+    T_SINGLES,  # so many texts leave open other ways than most (-1: unknown, or too many)
+    T_SINGLED,  # each as two words: an index of the dictionary or the key of a short text, and the ways
+    T_OTHERS,  # the ways that all other texts leave open, not null
+) = range(24)
+TEXT_WORDS = 24
+#: Texts that are compared one by one with whole columns.
+SINGLES = 8
 # Words of a slot: the first eight bytes, the length, the entry (0: free)
 S_HEAD, S_LENGTH, S_ENTRY = range(3)
 SLOT_WORDS = 3

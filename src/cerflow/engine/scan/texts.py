@@ -69,7 +69,7 @@ class TextEntries:
         words[layout.T_ROOM], words[layout.T_COUNT] = entries, 1
         if self._ways_left is not None:
             self._ways: Bytes = np.zeros(entries, np.uint8)
-            words[layout.T_WAYS] = self._ways.ctypes.data
+            words[layout.T_WAYS], words[layout.T_SINGLES] = self._ways.ctypes.data, -1
         if words[layout.T_LAYOUT] >= layout.TEXT32:
             self._slots = np.zeros((2 * entries, layout.SLOT_WORDS), np.int64)
             self._places = np.zeros((entries, 2), np.int64)
@@ -134,10 +134,10 @@ class TextEntries:
             known = self._column.classes_of(texts)
             self._classes[begin : len(self._texts)] = [known[text] for text in texts]
             if self._ways_left is not None:
-                self._left += map(self._ways_left, self._column.satisfied[len(self._left) :])
-                left = np.array(self._left, np.uint8)
-                self._ways[begin : len(self._texts)] = left[self._classes[begin : len(self._texts)]]
+                self._ways[begin : len(self._texts)] = self._ways_of(texts)
             self._words[layout.T_JUDGED] = len(self._texts)
+            if begin == 0:
+                self._single_out()
             if len(self._truth_values) < len(self._column.satisfied) * len(self._truths):
                 self._truth_values = np.array(
                     [
@@ -149,6 +149,38 @@ class TextEntries:
                 )
                 self._words[layout.T_TRUTHS] = self._truth_values.ctypes.data
                 self._words[layout.T_WIDTH] = len(self._truths)
+
+    def _single_out(self) -> None:
+        """Find the few texts that leave open other ways than all others, if it is known that these are few."""
+        words, column = self._words, self._column
+        words[layout.T_SINGLES] = -1
+        if self._ways_left is None or column is None:
+            return
+        if words[layout.T_LAYOUT] < layout.TEXT32:
+            # An index beyond the dictionary counts as null.
+            others = int(self._ways[0])
+            apart = [(int(k) - 1, int(self._ways[k])) for k in np.flatnonzero(self._ways != others)]
+        elif column.compared is None:
+            return
+        else:
+            texts = [*column.compared, "".join(column.compared) + "\n"]
+            *left, others = self._ways_of(texts)
+            some = [(text.encode(), ways) for text, ways in zip(texts, left) if ways != others]
+            if not all(0 < len(text) < 8 for text, _ in some):
+                return
+            apart = [(int.from_bytes(text.rjust(8, b"\0"), "little", signed=True) | len(text), w) for text, w in some]
+        if len(apart) <= layout.SINGLES:
+            self._singled = np.array(apart, np.int64).reshape(-1, 2)
+            words[layout.T_SINGLED], words[layout.T_OTHERS] = self._singled.ctypes.data, others
+            words[layout.T_SINGLES] = len(apart)
+
+    def _ways_of(self, texts: Sequence[str | None]) -> list[int]:
+        """The ways that texts leave open."""
+        assert self._column is not None
+        assert self._ways_left is not None
+        known = self._column.classes_of(texts)
+        self._left += map(self._ways_left, self._column.satisfied[len(self._left) :])
+        return [self._left[known[text]] for text in texts]
 
     def codes(self, entries: Ints) -> Ints:
         """The codes of entries among the strings of the recogniser."""

@@ -30,6 +30,8 @@ __all__ = ["all_usable"]
 @kernel
 def all_usable(address, batch, count):
     """Whether all rows pass the checks, which are `ScanArrays.tests`; `LATEST` becomes the time of the last row."""
+    if count == 0:
+        return True
     s = scan_at(address)
     locate(s.columns, s.texts, batch)
     for k in range(s.tests.shape[0]):
@@ -38,7 +40,9 @@ def all_usable(address, batch, count):
         if kind == IS_WITHIN:
             if not _all_within(s.columns, c, count, s.tests[k, K_OTHER]):
                 return False
-        elif not _all_known(s.columns, c, count) or (kind != IS_KNOWN and not _ascends(s, c, count, kind)):
+        elif not _all_known(s.columns, c, count) or (
+            kind != IS_KNOWN and not _ascends(s, c, count, kind, s.tests[k, K_OTHER])
+        ):
             return False
     return True
 
@@ -73,18 +77,19 @@ def _all_within(columns, c, count, most):
 
 
 @part
-def _ascends(s, c, count, kind):
-    """Whether no time is less than the one before, nor NaN; no time is null."""
+def _ascends(s, c, count, kind, most):
+    """Whether no time is less than the one before, nor NaN; no time is null, and ``most`` limits 64-bit integers."""
     columns, before = s.columns, s.control[LATEST]
     data, offset, layout = columns[c, C_DATA], columns[c, C_OFFSET], columns[c, C_LAYOUT]
     if kind == IS_LATER and layout == INT64 and columns[c, C_FACTOR] == 1:
-        falls = np.int64(0)
-        for row in range(count):
-            value = load_word(data, offset + row)
-            falls |= value < before
-            before = value
-        s.control[LATEST] = before
-        return falls == 0
+        first, last = load_word(data, offset), load_word(data, offset + count - 1)
+        falls = np.int64(first < before)
+        # The compiler makes vectors of this loop.
+        for row in range(1, count):
+            falls += np.int64(load_word(data, offset + row) < load_word(data, offset + row - 1))
+        s.control[LATEST] = last
+        # Values that ascend are within range if the first and the last are.
+        return falls == 0 and (most == 0 or (first >= -most and last <= most))
     for row in range(count):
         word = word_of(columns, c, row, 0)
         # Comparisons with NaN are false.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.jit import part
+from cerflow.engine.kernels.base.shared_arrays import address_of, pointer_to
 from cerflow.engine.kernels.scan.texts import MIX, SHIFT, entry_of
 from cerflow.engine.kernels.scan.values import (
     load_byte,
@@ -16,6 +17,7 @@ from cerflow.engine.kernels.scan.values import (
     load_unsigned,
     load_word,
     store_byte,
+    store_word,
 )
 from cerflow.engine.scan.layout import (
     INT8,
@@ -27,13 +29,17 @@ from cerflow.engine.scan.layout import (
     S_LENGTH,
     SCANNED,
     SLOT_WORDS,
+    STRETCH,
     T_BYTES,
     T_DATA,
     T_JUDGED,
     T_LAYOUT,
     T_MASK,
     T_OFFSET,
+    T_OTHERS,
     T_ROOM,
+    T_SINGLED,
+    T_SINGLES,
     T_SIZE,
     T_SLOTS,
     T_VALID,
@@ -58,16 +64,20 @@ def mark(s, begin, count, out):
         layout = texts[t, T_LAYOUT]
         data, at, room = texts[t, T_DATA], texts[t, T_OFFSET] + begin, texts[t, T_ROOM]
         reason = SCANNED
-        indexed = texts[t, T_VALID] == 0 and layout in (INT32, UINT32, INT8)
-        if first and not indexed:
-            _fill(out, count)
-        if texts[t, T_VALID] == 0 and layout == INT32:
+        plain = texts[t, T_VALID] == 0
+        single = plain and texts[t, T_SINGLES] >= 0
+        indexed = plain and layout in (INT32, UINT32, INT8)
+        if first and (single or not indexed):
+            _fill(out, count, 255)
+        if single and layout in (INT8, INT32, UINT32, TEXT32):
+            reason = _by_single(s, t, begin, count, out)
+        elif plain and layout == INT32:
             _by_index32(data, at, count, room, ways, out, first)
-        elif texts[t, T_VALID] == 0 and layout == UINT32:
+        elif plain and layout == UINT32:
             _by_unsigned32(data, at, count, room, ways, out, first)
-        elif texts[t, T_VALID] == 0 and layout == INT8:
+        elif plain and layout == INT8:
             _by_index8(data, at, count, room, ways, out, first)
-        elif texts[t, T_VALID] == 0 and layout == TEXT32:
+        elif plain and layout == TEXT32:
             reason = _by_text(texts, t, begin, count, ways, out)
         else:
             reason = _by_entry(texts, t, begin, count, ways, out)
@@ -76,14 +86,71 @@ def mark(s, begin, count, out):
             return reason
         first = False
     if first:
-        _fill(out, count)
+        _fill(out, count, 255)
     return SCANNED
 
 
 @part
-def _fill(out, count):
+def _fill(out, count, ways):
     for k in range(count):
-        store_byte(out, k, 255)
+        store_byte(out, k, ways)
+
+
+def _comparing(name, load):
+    """Compares a column with single words; the compiler makes vectors of these loops."""
+
+    def run(texts, t, data, count, left, out):
+        singles = texts[t, T_SINGLED]
+        _fill(left, count, texts[t, T_OTHERS])
+        for j in range(texts[t, T_SINGLES]):
+            word, ways = load_word(singles, 2 * j), load_word(singles, 2 * j + 1)
+            for k in range(count):
+                store_byte(left, k, ways if load(data, k) == word else load_byte(left, k))
+        for k in range(count):
+            store_byte(out, k, load_byte(out, k) & load_byte(left, k))
+
+    run.__qualname__ = run.__name__ = name
+    return part(run)
+
+
+_compare32, _compare_unsigned32 = _comparing("_compare32", load_int), _comparing("_compare_unsigned32", load_unsigned)
+_compare8, _compare_keys = _comparing("_compare8", load_small), _comparing("_compare_keys", load_word)
+
+
+@part
+def _by_single(s, t, begin, count, out):
+    """Each of a few texts leaves open ways of its own, all others the same."""
+    texts = s.texts
+    layout, data, at = texts[t, T_LAYOUT], texts[t, T_DATA], texts[t, T_OFFSET] + begin
+    # Nothing else is in these while rows are marked.
+    keys, left = address_of(pointer_to(s.chosen, 0)), address_of(pointer_to(s.at, 0))
+    for first in range(0, count, STRETCH):
+        size = min(count - first, STRETCH)
+        if layout == INT32:
+            _compare32(texts, t, data + 4 * (at + first), size, left, out + first)
+        elif layout == UINT32:
+            _compare_unsigned32(texts, t, data + 4 * (at + first), size, left, out + first)
+        elif layout == INT8:
+            _compare8(texts, t, data + at + first, size, left, out + first)
+        elif load_int(data, at + first + size) + 8 <= texts[t, T_SIZE]:
+            _write_keys(texts[t, T_BYTES], data + 4 * (at + first), size, keys)
+            _compare_keys(texts, t, keys, size, left, out + first)
+        else:
+            # Eight bytes from the last texts on would be too many.
+            reason = _by_text(texts, t, begin + first, size, texts[t, T_WAYS], out + first)
+            if reason != SCANNED:
+                return reason
+    return SCANNED
+
+
+@part
+def _write_keys(letters, offsets, count, keys):
+    """The keys of short texts: their bytes, highest last, and their lengths; 0 for all but 1 to 7 bytes."""
+    for k in range(count):
+        start = load_int(offsets, k)
+        length = load_int(offsets, k + 1) - start
+        key = load_word(letters + start, 0) << (64 - 8 * length & 63) | length
+        store_word(keys, k, key if 0 < length < 8 else np.int64(0))
 
 
 def _by_index(load, name):
