@@ -245,11 +245,7 @@ class RecordChecker:
         self.numbered += rows.num_rows
         if self.in_order and self.schema.time is not None and rows.num_rows:
             known = None if self._check is None else self._check.latest(rows)
-            self.latest = (
-                known
-                if known is not None
-                else _numbers(rows.column(self.schema.time).slice(rows.num_rows - 1, 1))[0].item()
-            )
+            self.latest = _last(rows.column(self.schema.time)) if known is None else known
 
     @property
     def latest_time(self) -> pa.Scalar | None:
@@ -292,6 +288,15 @@ def _with_reasons(rows: pa.RecordBatch, numbers: list[int], reasons: list[str]) 
             name += "_"
         refused = refused.append_column(name, values)
     return refused
+
+
+def _last(column: pa.Array) -> int | float:
+    """The last time as a number."""
+    last = column[len(column) - 1]
+    # A kernel of Arrow would take longer.
+    if pa.types.is_int64(column.type) or pa.types.is_timestamp(column.type):
+        return int(last.value if pa.types.is_timestamp(column.type) else last.as_py())
+    return _numbers(column.slice(len(column) - 1))[0].item()  # type: ignore[no-any-return]
 
 
 def _numbers(column: pa.Array) -> Ints | Floats:

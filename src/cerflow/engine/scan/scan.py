@@ -136,9 +136,6 @@ class BatchScan:
         if not all(text.begin(batch) for text in self._texts):
             return None
         count = batch.num_rows
-        if count > len(self._events.signature):
-            self._events = self._room_for(1 << (count - 1).bit_length())
-            self._shared.hold(self._events)
         control = self._arrays.control
         control[: layout.FIXES + 1] = (first, 0, 0, 0)
         contiguity = self._contiguity
@@ -146,6 +143,9 @@ class BatchScan:
         alone = narrows and contiguity is not None and contiguity.labels is not None
         alone = alone and contiguity is not None and count >= 2 * contiguity.length
         narrows = narrows and not alone
+        if not alone and count > len(self._events.signature):
+            self._events = self._room_for(1 << (count - 1).bit_length())
+            self._shared.hold(self._events)
         marks = layout.NOT_MARKED if alone else self._marks
         control[layout.NARROWS : layout.MARKS + 1] = (narrows, 0, 0, marks)
         control[layout.OCCUPIED] = -1
@@ -202,7 +202,7 @@ class BatchScan:
         """The matches whose events are all in a batch, where each row alone says which places it may have."""
         count = batch.num_rows
         if count > len(self._arrays.hits):
-            room = len(self._events.signature)
+            room = 1 << (count - 1).bit_length()
             self._hold(ways=np.zeros(room, np.uint8), hits=np.zeros(room, np.uint8))
         while (reason := find_rows(self._shared.address, exported.address, count)) != layout.SCANNED:
             self._go_on(reason, batch)
