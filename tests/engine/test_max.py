@@ -1,18 +1,26 @@
-"""SELECT MAX in a window, chosen when matches are read, against the definition; the work does not grow with it."""
+"""SELECT MAX in a window, chosen when matches are read, against the definition; the work does not grow with it.
+
+MAX, NEXT and LAST of patterns without gaps choose the same.
+"""
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import cerflow
 from cerflow import limits
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.optimise.ambiguity import enlarged
+from cerflow.engine import layout
+from cerflow.engine.recognize.plan import Plan
 from cerflow.language.formula import Strategy
+from cerflow.schema import Schema
 from cerflow.semantics.strategies import kept_by
 from support.conformance import assert_conforms
 from support.golden import rows
-from support.runners import ENGINE_RUNNERS, complex_events
+from support.runners import ENGINE_RUNNERS, bag, complex_events, examples, restored_at_every_event, semantics
 
 #: Labels behind BY, if any, and a formula.
 LONGER = [
@@ -166,3 +174,63 @@ def test_where_one_match_may_be_part_of_another(formula, by, at_all, from_before
     assert enlarged(automaton, labels, before=True) is from_before
     monkeypatch.setattr(limits, "AMBIGUITY_PAIRS", 1)
     assert enlarged(automaton, labels) is True
+
+
+#: Patterns without gaps, whose matches that end together are parts of each other or have the same events.
+GAPLESS = [
+    "(A AS x OR B AS x) :+",
+    "((A OR B) AS x :+) AS y",
+    "(EVENT AS x :+ : B AS y) FILTER x[v <= prev(v)]",
+    "((A AS x : ((A OR B) AS d) :+) AS y : (B OR C) AS u) FILTER y[v <= prev(v)] AND u.v > last(d.v)",
+    "((A OR B) AS x : ((B OR C) AS y) :{1,3}) FILTER x.v != y.v",
+    "(A AS x : B? : (C AS y OR B AS y)) OR (B AS x : A : B AS y)",
+    "(A AS x :+) OR (EVENT AS y : A AS x : A)",
+    "((A AS x : B AS y) :+) FILTER x.v <= y.v",
+    "((EVENT AS x :+) WITHIN 3 EVENTS) : C AS y",
+    "((EVENT AS x) :+ AND (A OR B) :+)",
+    "START((A OR B) AS x :+)",
+    "(A AS x : B AS y : C) FILTER x.v < y.v",
+]
+
+
+@given(st.data())
+@examples(400)
+def test_patterns_without_gaps(data):
+    strategy = data.draw(st.sampled_from(["MAX", "MAX", "NEXT", "LAST"]))
+    formula = data.draw(st.sampled_from(GAPLESS))
+    what = data.draw(st.sampled_from(["*", "*", "x", "NONE"]))
+    keys = data.draw(st.sampled_from(["", " PARTITION BY k"]))
+    window = data.draw(st.sampled_from(["", "", " WITHIN 4 EVENTS", " WITHIN 5 MILLISECONDS", " WITHIN 3 [n]"]))
+    consume = data.draw(st.sampled_from(["", " CONSUME BY ANY", " CONSUME BY PARTITION"]))
+    query = cerflow.parse(f"SELECT {strategy} {what} WHERE ({formula}){keys}{window}{consume}")
+    table = table_of(data.draw(st.integers(0, 30)), data.draw(st.integers(0, 10**6)))
+    expected = semantics(query, table, time="t")
+    found = query.match(table, time="t")
+    assert bag(found.to_pylist()) == bag(expected)
+    assert found.count() == len(expected)
+    assert bag(restored_at_every_event(query, table, time="t")) == bag(expected)
+    pieces, recognizer = [], query.recognizer(table.schema, time="t")
+    while table.num_rows:
+        size = data.draw(st.integers(1, 12))
+        pieces += recognizer.push(table.slice(0, size)).to_pylist()
+        table = table.slice(size)
+    assert bag(pieces) == bag(expected)
+
+
+@pytest.mark.parametrize("strategy", ["MAX", "NEXT", "LAST"])
+@pytest.mark.parametrize(
+    ("formula", "registers", "recognized", "read"),
+    [
+        ("(A OR B) :+", 0, layout.LATEST, layout.EVERYTHING),
+        ("(A OR B) :+ WITHIN 5 EVENTS", 0, layout.EVERYTHING, layout.LATEST),
+        ("((A AS x :+) : B AS y) FILTER x.v < y.v", 1, layout.LATEST, layout.EVERYTHING),
+        # Every match of an event has the same events.
+        ("A : B : C", 0, layout.EVERYTHING, layout.EVERYTHING),
+        ("A : B :+ WITHIN 5 EVENTS", 0, layout.EVERYTHING, layout.EVERYTHING),
+    ],
+)
+def test_which_matches_without_gaps_are_compared(strategy, formula, registers, recognized, read):
+    plan = Plan(cerflow.parse(f"SELECT {strategy} * WHERE {formula}").tree, Schema(table_of(1, 0).schema))
+    assert len(plan.transducer.registers) == registers
+    tables = plan.tables()
+    assert (int(tables.arrays.options[layout.O_STRATEGY]), tables.pick) == (recognized, read)

@@ -18,7 +18,27 @@ from cerflow.automata.optimise.output_determinization import determinized_on_out
 from cerflow.engine import layout
 from cerflow.engine.results.report import kept_labels
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.formula import AttributeWindow, DurationWindow, NotFollowedBy, Selection, Strategy, Within
+from cerflow.language.formula import (
+    AnyEvent,
+    As,
+    AttributeWindow,
+    Conjunction,
+    Disjunction,
+    DurationWindow,
+    EventType,
+    Filter,
+    Formula,
+    NotEvent,
+    NotFollowedBy,
+    Rename,
+    Repetition,
+    Selection,
+    Start,
+    Strategy,
+    StrictIteration,
+    StrictSequence,
+    Within,
+)
 from cerflow.language.node import Node, walk
 from cerflow.language.select import ProjectionKind, Select
 from cerflow.rewriting.rebuild import transformed
@@ -39,6 +59,12 @@ __all__ = [
 
 #: The engine's numbers of the strategies that it evaluates itself.
 _STRATEGIES = {Strategy.NEXT: layout.EARLIEST, Strategy.LAST: layout.LATEST}
+
+#: Formulas of consecutive events, the last of which detects them, if their operands are such formulas.
+_GAPLESS = (
+    *(EventType, AnyEvent, NotEvent, As, Rename, Filter, Disjunction, Conjunction, StrictSequence, StrictIteration),
+    *(Repetition, Start, Within),
+)
 
 
 def compile_select(select: Select) -> Transducer:
@@ -135,6 +161,9 @@ def strategy_of(select: Select, transducer: Transducer) -> tuple[int, int]:
         compared = transducer.window is not None and enlarged(transducer, by, before=True)
         return layout.EVERYTHING, layout.LARGEST if compared else layout.EVERYTHING
     strategy = layout.EVERYTHING if divided.by else _STRATEGIES.get(divided.strategy, layout.EVERYTHING)
+    if strategy != layout.EVERYTHING and _gapless(divided.formula) and not enlarged(transducer, frozenset()):
+        # All matches of an event have the same events.
+        return layout.EVERYTHING, layout.EVERYTHING
     if transducer.window is not None and (strategy == layout.LATEST or transducer.one_support):
         return layout.EVERYTHING, strategy
     return strategy, layout.EVERYTHING
@@ -164,6 +193,25 @@ def _divided(select: Select) -> Select:
     """
     if detects_only(select):
         select = _without_preference(select)
+    divided = _with_strategy_outside(select)
+    if divided.strategy in (Strategy.MAX, *_STRATEGIES) and not divided.by and _gapless(divided.formula):
+        # Of two matches without gaps that end together the longer one has all events of the other, so these strategies
+        # choose the same. LAST costs least.
+        return replace(divided, strategy=Strategy.LAST)
+    return divided
+
+
+def _gapless(formula: Formula) -> bool:
+    """True only if the events of every match are consecutive, and the last of them detects it."""
+    return all(
+        isinstance(node, _GAPLESS) and (not isinstance(node, Repetition) or node.strict or node.most == 1)
+        for node in walk(formula)
+        if isinstance(node, Formula)
+    )
+
+
+def _with_strategy_outside(select: Select) -> Select:
+    """The query with the strategy that stands around its whole formula, or STRICT in its formula."""
     formula, window = select.formula, select.window
     match select.strategy:
         case Strategy.STRICT:
