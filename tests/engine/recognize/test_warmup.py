@@ -8,12 +8,12 @@ import cerflow
 from cerflow.engine.evaluate import encoding
 from cerflow.engine.events import signatures
 from cerflow.engine.events import text_tests as prefilter
-from cerflow.engine.matches import counting, unfolding
+from cerflow.engine.matches import counting, strategy_parts, unfolding
 from cerflow.engine.recognize import recognizer
 from cerflow.engine.recognize.warmup import warm_up
 from cerflow.engine.state import memory
 
-ROOMS = (counting, encoding, memory, prefilter, recognizer, signatures, unfolding)
+ROOMS = (counting, encoding, memory, prefilter, recognizer, signatures, strategy_parts, unfolding)
 KERNELS = {k for room in ROOMS for k in vars(room).values() if isinstance(k, Dispatcher)}
 #: Conditions on two columns of text.
 QUERY = "SELECT * WHERE (A AS a ; B AS b) FILTER a.s = 'x' AND b.u != 'yy' AND a.v < b.v"
@@ -24,6 +24,12 @@ def test_every_kernel_that_the_engine_calls_is_compiled():
     warm_up()
     assert len(KERNELS) >= 8
     assert [k.__name__ for k in KERNELS if not k.signatures] == []
+
+
+def test_choosing_from_a_graph_without_detections_compiles_what_queries_call():
+    warm_up()
+    strategy_parts.prepare_choices()
+    assert [len(kernel.signatures) for kernel in (strategy_parts.largest, strategy_parts.pick)] == [1, 1]
 
 
 def through_memory(table, memory):

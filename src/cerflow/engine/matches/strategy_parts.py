@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 
 from cerflow import limits
 from cerflow.engine import layout
+from cerflow.engine.events.store import StoredEvents
 from cerflow.engine.kernels.matches.largest import largest
 from cerflow.engine.kernels.matches.largest_states import room
 from cerflow.engine.kernels.matches.pick import pick
@@ -16,7 +18,7 @@ from cerflow.engine.matches.graph import MatchGraph
 from cerflow.engine.matches.unfolding import Part
 from cerflow.values.array_types import IntRows, SmallRows
 
-__all__ = ["ChosenParts"]
+__all__ = ["ChosenParts", "prepare_choices"]
 
 
 class ChosenParts:
@@ -35,14 +37,21 @@ class ChosenParts:
                 yield from _picked(part)
 
 
+def prepare_choices() -> None:
+    """Compile or load the kernels that apply strategies, by choosing from a graph without detections."""
+    graph = MatchGraph(np.zeros((0, 4), np.int64), _graph(1)[0], np.zeros((1, 2), np.int64))
+    empty = Part(graph, StoredEvents(pa.schema([]), [], []), [frozenset()])
+    list(ChosenParts(replace(empty, pick=pick) for pick in (layout.LATEST, layout.LARGEST)))
+
+
 def _picked(part: Part) -> Iterator[Part]:
     """The matches that NEXT or LAST choose, as parts of bounded size, unless one event needs a larger part."""
     place = np.zeros(len(part.nodes), np.int32)
     seen = np.zeros(len(part.nodes), np.int32)
     stack = np.empty(2 * len(part.nodes) + 256, np.int32)
-    size = min(limits.CHOSEN_NODES_EACH * len(part.detections), limits.CHOSEN_NODES)
+    size = _first_size(part)
     at = 0
-    while at < len(part.detections):
+    while True:
         new, small = _graph(size)
         found = np.empty((size, 4), np.int64)
         sets, parts = np.empty((size, 4), np.int32), np.empty((size, 2), np.int32)
@@ -53,6 +62,8 @@ def _picked(part: Part) -> Iterator[Part]:
             yield replace(part, graph=MatchGraph(found[:written], new[:count], part.marks), pick=layout.EVERYTHING)
         else:
             size *= 2
+        if at >= len(part.detections):
+            return
         seen.fill(0)
 
 
@@ -60,18 +71,24 @@ def _largest(part: Part) -> Iterator[Part]:
     """The matches that MAX chooses, in the same way."""
     compared = np.array([bool(labels & part.by) if part.by else bool(labels) for labels in part.label_sets])
     counts = compared[part.marks[:, layout.M_LABEL]]
-    size = min(limits.CHOSEN_NODES_EACH * len(part.detections), limits.CHOSEN_NODES)
+    size = _first_size(part)
     at = 0
     notes = room(part.nodes, part.marks, counts, size)
-    while at < len(part.detections):
+    while True:
         new, small = _graph(size)
         found = np.empty((size, 4), np.int64)
         at, count, written = largest(notes, part.detections, at, new, small, found)
         if written:
             yield replace(part, graph=MatchGraph(found[:written], new[:count], part.marks), pick=layout.EVERYTHING)
-        elif at < len(part.detections):
+        if at >= len(part.detections):
+            return
+        if not written:
             size *= 2
             notes = room(part.nodes, part.marks, counts, size)
+
+
+def _first_size(part: Part) -> int:
+    return min(limits.CHOSEN_NODES_EACH * max(1, len(part.detections)), limits.CHOSEN_NODES)
 
 
 def _graph(size: int) -> tuple[IntRows, SmallRows]:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from cerflow import limits
 from cerflow.engine.kernel_cache import compile_once, is_complete, kernels_folder
 from cerflow.engine.kernels.step.units import prepare_all
+from cerflow.engine.matches.strategy_parts import prepare_choices
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.recognizer import Recognizer
 from cerflow.engine.recognize.set_recognizer import SetRecognizer
@@ -24,7 +25,7 @@ from cerflow.language.parser import parse_query
 from cerflow.schema import Schema
 from cerflow.values.arrow_columns import array_of_numbers, array_of_texts
 
-__all__ = ["ensure_compiled", "kernels_are_compiled", "load_kernels", "warm_up"]
+__all__ = ["ensure_compiled", "kernels_are_compiled", "load_kernels", "prepare_rest", "warm_up"]
 
 
 #: Configurations that outgrow their first tables, collections of values that have to be cleaned up, no gaps.
@@ -37,7 +38,7 @@ _QUERIES = (
 )
 _EVENTS = 200
 #: The work of a second process: it compiles the kernels that only some queries need.
-_HELP = "from cerflow.engine.kernels.step.units import prepare_all; prepare_all()"
+_HELP = "from cerflow.engine.recognize.warmup import prepare_rest; prepare_rest()"
 
 
 def kernels_are_compiled() -> bool:
@@ -83,6 +84,12 @@ def _compile() -> None:
         _use(_QUERIES[:1])
     _use(_QUERIES[1:])
     _use_rest()
+    prepare_all()
+
+
+def prepare_rest() -> None:
+    """Compile or load the kernels that only some queries need."""
+    prepare_choices()
     prepare_all()
 
 
