@@ -154,3 +154,61 @@ def test_matches_are_aggregated_and_sampled():
     assert found.sample(1, seed=1).count() == found.count() == len(found) == 200
     assert found[3]["detected_at"] == 10
     assert found.first(1, by="start").count() == 200
+
+
+NAMES = ["q", "qq", "seven b", "eight by", "nine byte", "", "q\0", "\x01", "\0\0", "\0" * 7, "é", "seven", "seven c"]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "{}.n = 'q'",
+        "{}.n != 'seven b'",
+        "{}.n IN ('q', 'qq', 'seven b', 'é')",
+        "{}.n NOT IN ('q', 'seven')",
+        "NOT ({}.n = 'q' OR {}.n = 'qq')",
+        "{}.n = 'eight by'",
+        "{}.n != ''",
+        "{}.n LIKE 'seven%'",
+    ],
+)
+def test_texts_beside_those_that_a_query_names(condition):
+    generator = random.Random(5)
+    names = [generator.choice(NAMES) for _ in range(5_000)]
+    condition = condition.replace("{}", "y")
+    query = cerflow.parse(f"SELECT * WHERE (EVENT AS x : EVENT AS y) FILTER {condition}")
+    texts = condition.replace("NOT IN", "IN").split("'")[1::2]
+    if "LIKE" in condition:
+        holds = [name.startswith("seven") for name in names]
+    else:
+        holds = [(name in texts) != ("NOT" in condition or "!=" in condition) for name in names]
+    expected = [k for k in range(1, len(names)) if holds[k]]
+    for data_type in TEXTS:
+        column = pa.array(names)
+        column = (
+            column.dictionary_encode().cast(data_type) if pa.types.is_dictionary(data_type) else column.cast(data_type)
+        )
+        table = pa.table({"type": pa.array(["A"] * len(names)), "n": column, "k": range(len(names))})
+        recognizer, found, at = query.recognizer(table.schema), [], 0
+        while at < table.num_rows:
+            size = generator.choice([1, 7, 1023, 1024, 1500])
+            found += recognizer.push(table.slice(at, size)).to_arrow(flat=True)["y_k"].to_pylist()
+            at += size
+        assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("x.n = 'q' OR x.n IN ('p', 'r')", {"p", "q", "r"}),
+        ("NOT x.n != 'q'", {"q"}),
+        ("x.n LIKE 'q%' OR x.n = 'p'", None),
+        ("x.n > 'q'", None),
+        ("x.n IS NULL", None),
+    ],
+)
+def test_texts_to_which_conditions_compare(condition, expected):
+    plan = Plan(cerflow.parse(f"SELECT * WHERE (EVENT AS x : A) FILTER {condition}").tree, Schema(SCHEMA))
+    columns = {column.name: column.compared for column in plan.scan.judge.columns}
+    assert columns["n"] == expected
+    assert columns["type"] == {"A", "x"}
