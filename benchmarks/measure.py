@@ -202,8 +202,8 @@ def _check(cases: Sequence[Case], rows: dict[tuple[int, str, str], Row]) -> None
     """Compare the numbers of matches that the engines, layouts and modes of a case gave, and those of detections."""
     for number, case in enumerate(cases):
         answered = [row for (other, _, _), row in rows.items() if other == number and row.matches is not None]
-        told = [row for row in answered if row.mode != "detect"]
-        detected = [row for row in answered if row.mode == "detect"]
+        told = [row for row in answered if row.mode not in ("detect", "aggregate")]
+        detected = [row for row in answered if row.mode in ("detect", "aggregate")]
         if len({row.matches for row in detected}) > 1:
             for row in detected:
                 row.checked = False

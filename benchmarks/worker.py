@@ -73,6 +73,8 @@ def _recognise(events: Events, text: str, language: str, mode: str) -> dict[str,
         matches = recognizer.push(chunk)
         if mode == "count":
             found += matches.count()
+        elif mode == "aggregate":
+            found += matches.aggregate({"n": "count", "s": ("SELL", "price", "sum")}).num_rows
         else:
             form: Literal["structs", "dictionary"] = "structs" if mode == "structs" else "dictionary"
             found += sum(batch.num_rows for batch in matches.to_batches(events=form))

@@ -1,5 +1,7 @@
 """The suite *large*: stock queries on the ticks twenty times over - threads, and all matches in two forms.
 
+The ticks once also have a window of 100,000 events, with a sum over the matches of every detecting event.
+
 Two threads are compared with one; matches whose events are structs with NumPy gathering the same columns.
 """
 
@@ -28,6 +30,11 @@ def cases(scale: Scale) -> list[Case]:
     queries = {case.name: case.query for case in core.cases(scale) if case.name in _CORE}
     found = [_case(name, query, stream, writes=_CORE[name]) for name, query in queries.items()]
     lengths = ("seq3",) if scale.quick else ("seq3", "seq12")
+    pairs = "SELECT * WHERE SELL ; BUY WITHIN 100000 EVENTS"
+    wide: tuple[Mode, ...] = ("count", "aggregate")
+    found.append(
+        Case("large", "pairs in a wide window", pairs, scale.stocks, ("type", "price"), wide, layouts=("encoded",))
+    )
     return [*found, *(_case(f"{name}, 500 ms", PATTERNS["seq"][name].cel(500), stream) for name in lengths)]
 
 

@@ -64,13 +64,16 @@ def _waiting(scale: Scale) -> list[Case]:
 
 
 def _values(scale: Scale) -> list[Case]:
-    """Distinct values in registers: joined on equality and on order, in a window of 10,000 events."""
+    """Distinct values in registers: joined on equality and on order (also detected), in a window of 10,000 events."""
     found = []
     for values in _powers(10, scale.events):
         stream = _stream(scale.events, weights="1,1,8", types="A,B,D", values=values)
         for name, operator in (("equal", "="), ("greater", ">")):
             text = f"SELECT * WHERE A AS a ; B AS b FILTER b.v {operator} a.v WITHIN 10000 EVENTS"
-            found.append(_case(f"values, {name}", text, stream, ("distinct values", values), ("type", "v")))
+            modes: tuple[Mode, ...] = ("count", "detect") if operator == ">" else ("count",)
+            found.append(
+                _case(f"values, {name}", text, stream, ("distinct values", values), ("type", "v"), modes=modes)
+            )
     return found
 
 
@@ -105,8 +108,8 @@ def _case(
     axis: tuple[str, int],
     columns: tuple[str, ...] = ("type", "v"),
     runs: int = 100,
+    modes: tuple[Mode, ...] = ("count",),
 ) -> Case:
-    modes: tuple[Mode, ...] = ("count",)
     point = Point(*axis, name)
     label = f"{name}: {point.value:,}"
     return Case("scale", label, text, stream, columns, modes, point=point, layouts=("encoded",), runs=runs)

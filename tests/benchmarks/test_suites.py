@@ -96,8 +96,9 @@ def test_detections_are_counted_apart():
     events = next(load(TICKS.description).chunks())
     expected = len({row["detected_at"] for row in cerflow.parse(query).match(events, time="stock_time")})
     for layout in ("text", "encoded"):
-        found = answer({"stream": {**TICKS.description, "layout": layout}, "query": query, "mode": "detect"})
-        assert found["matches"] == str(expected)
+        for mode in ("detect", "aggregate"):
+            found = answer({"stream": {**TICKS.description, "layout": layout}, "query": query, "mode": mode})
+            assert found["matches"] == str(expected)
 
 
 def test_streams_are_the_same_in_every_process_and_layout():
