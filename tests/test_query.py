@@ -97,7 +97,7 @@ def test_the_version(monkeypatch, capsys):
 def test_a_query_is_shown_as_it_was_written():
     shown = cerflow.parse("\n    SELECT *\n    WHERE (A AS x) FILTER x.v < 3\n")._repr_html_()
     assert shown.startswith("<pre>SELECT *\nWHERE (A AS x) FILTER x.v &lt; 3</pre>\n")
-    assert shown.endswith("</svg>")
+    assert "</svg>" in shown
     built = cerflow.Query(cerflow.parse(TEXT).tree)._repr_html_()
     text = TEXT.replace("<", "&lt;").replace("(A AS x ; B AS y)", "A AS x ; B AS y")
     assert built.startswith(f"<pre>{text}</pre>\n")
