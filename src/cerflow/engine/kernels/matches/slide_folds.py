@@ -129,10 +129,11 @@ def slide_folds(
 ):
     """The value of the set below each detection in ``found`` (detections, 2); bounds must not decrease.
 
-    ``units`` (2, 2) are the values of no complex event and of the one without events, ``weights`` (marks, 2) those of
-    single events. ``ways`` and ``fresh`` are (nodes, 2), ``later`` (sets, marks + 1, 2), ``through`` (nodes, sets, 2),
-    all float64; the other arrays are those of `cerflow.engine.kernels.matches.slide.slide`. Returns the first detection
-    without a value: the frontier is too large, or pivots move too often.
+    ``operation`` is one of the folds above. ``units`` (2, 2) are the values of no complex event and of the one
+    without events, ``weights`` (marks, 2) those of single events. ``ways`` and ``fresh`` are (nodes, 2), ``later``
+    (sets, marks + 1, 2), ``through`` (nodes, sets, 2), all float64; ``place``, ``starts``, ``frontier`` and
+    ``progress`` are those of `cerflow.engine.kernels.matches.slide.slide`. Returns the first detection without a
+    value: the frontier is too large, or pivots move too often.
     """
     sets = frontier.shape[0]
     count = 0  # starts at old nodes

@@ -34,7 +34,10 @@ def hash_words(words, count, seed):
 
 @inlined
 def covers(words, at, other, begin, width, tables):
-    """Whether a row makes another unnecessary; ``begin`` is the first of the fields that say how they compare."""
+    """Whether a row makes another unnecessary: the ``width`` words from ``words[at]`` on, and those of ``other``.
+
+    ``begin`` is the first of the fields that say how they compare.
+    """
     for f in range(width):
         how = tables.fields[begin + f, FIELD_COMPARES]
         a, b = words[at + f], other[f]
