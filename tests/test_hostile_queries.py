@@ -71,6 +71,7 @@ for text in (
 """
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_large_queries_are_compiled_explained_and_matched() -> None:
     run(LARGE)

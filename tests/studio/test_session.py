@@ -232,6 +232,7 @@ def assert_exports_run(text, session, folder, matches):
     compile(found["PySpark"], "exported", "exec")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_exported_queries_run(session, tmp_path):
     assert_exports_run(session.text + "\nWITHIN 10 EVENTS", session, tmp_path, 3)

@@ -24,6 +24,7 @@ def total(progress, name):
     return sum(report.observedMetrics["cerflow"][name] or 0 for report in progress)
 
 
+@pytest.mark.long
 def test_disorder_and_cuts_change_nothing(stream):
     table = events(240)
     coming = disordered(table, 400)
@@ -85,6 +86,7 @@ def test_a_whole_stream_goes_through_one_bucket_with_positions(stream):
     assert expected.num_rows
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("skip", [True, False])
 def test_bad_records_are_left_out_or_make_the_query_fail(stream, skip):
     bad = pa.table({"type": ["A", None, "B"], "t": [10, 11, 12], "k": [1, 1, 1], "v": [1, 2, 3], "seq": [1, 2, 3]})
