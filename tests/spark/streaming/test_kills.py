@@ -27,7 +27,7 @@ from support.spark.servers import skip_without_java
 KILLS = round(2 * EXAMPLES)
 #: One file for each micro-batch.
 FILES, ROWS = KILLS + 6, 50
-_PATIENCE = 400.0
+_PATIENCE = 1200.0
 QUERY = """SELECT a.seq AS first, b.seq AS second WHERE (A AS a ; B AS b) FILTER a.v < b.v
     PARTITION BY [k] WITHIN 1 SECOND"""
 
@@ -158,7 +158,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.deep,
     pytest.mark.skipif(EXAMPLES < 1, reason="make test-deep kills streams"),
-    pytest.mark.timeout(400 + 150 * KILLS),
+    pytest.mark.timeout(_PATIENCE + 150 * KILLS),
     pytest.mark.skipif(not Path("/proc").exists(), reason="processes are found in /proc"),
 ]
 

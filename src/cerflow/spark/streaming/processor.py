@@ -18,6 +18,7 @@ from pyspark.sql.streaming.stateful_processor import (
     StatefulProcessorHandle,
     TimerValues,
 )
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructType
 
 from cerflow import limits
 from cerflow.errors import InputError
@@ -70,15 +71,28 @@ class ProcessorOptions:
     state_limit: int | None = None
 
 
+#: The types of what Spark keeps. (Each text instead would be parsed twice for each task, by messages.)
+_HEAD = (
+    StructType()
+    .add("format", IntegerType())
+    .add("query", StringType())
+    .add("nonce", BinaryType())
+    .add("snapshot", LongType())
+    .add("log", LongType())
+    .add("watermark", LongType())
+    .add("timer", LongType())
+)
+_CHUNK, _BLOB = (StructType().add(name, BinaryType()) for name in ("chunk", "blob"))
+
+
 class _SparkStore:
     """The state that Spark keeps for one bucket at a time; a `BucketStore`."""
 
     def __init__(self, handle: StatefulProcessorHandle) -> None:
-        fields = "format int, query string, nonce binary, snapshot bigint, log bigint, watermark bigint, timer bigint"
         self._handle = handle
-        self._head = handle.getValueState("head", fields)
-        self._chunks = handle.getListState("snapshot", "chunk binary")
-        self._log = handle.getListState("log", "blob binary")
+        self._head = handle.getValueState("head", _HEAD)
+        self._chunks = handle.getListState("snapshot", _CHUNK)
+        self._log = handle.getListState("log", _BLOB)
 
     def head(self) -> StateHead | None:
         found = self._head.get()
