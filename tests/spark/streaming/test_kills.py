@@ -133,25 +133,27 @@ def killed(folder, sink, victim, server=None):
     draw = random.Random(victim)
     driver = Driver(folder, sink)
     done = 0
-    for number in range(KILLS):
-        driver.wait_for_progress()
-        time.sleep(draw.random())
-        if victim == "driver":
-            done += not driver.done
-            driver.kill()
-            driver = Driver(folder, sink)
-        else:
-            while not driver.done:
-                if driver.kill_workers():
-                    done += 1
-                    break
-                time.sleep(0.02)
-        if server is not None and number % 5 == 0:
-            server.kill()
-            server.start()
-    driver.wait_for_end()
-    driver.kill()
-    print(f"{sink}: {victim} killed {done} times")
+    try:
+        for number in range(KILLS):
+            driver.wait_for_progress()
+            time.sleep(draw.random())
+            if victim == "driver":
+                done += not driver.done
+                driver.kill()
+                driver = Driver(folder, sink)
+            else:
+                while not driver.done:
+                    if driver.kill_workers():
+                        done += 1
+                        break
+                    time.sleep(0.02)
+            if server is not None and number % 5 == 0:
+                server.kill()
+                server.start()
+        driver.wait_for_end()
+    finally:
+        driver.kill()
+        print(f"{sink}: {victim} killed {done} times")
 
 
 pytestmark = [
