@@ -14,7 +14,7 @@ __all__ = ["floor"]
 def floor(table: pa.Table, columns: Sequence[str]) -> float:
     """Seconds of one comparison with a constant over every named column.
 
-    Text is looked at as numbers of distinct texts, made before the time is taken.
+    Text is looked at as numbers of distinct texts, made before the time is taken, and times as whole numbers.
     """
     arrays = [_numbers(table.column(name)) for name in columns]
     begin = time.perf_counter()
@@ -29,4 +29,6 @@ def _numbers(column: pa.ChunkedArray) -> np.ndarray:
         array = array.dictionary_encode()
     if pa.types.is_dictionary(array.type):
         array = array.indices
+    if pa.types.is_temporal(array.type):
+        array = array.view(f"int{array.type.bit_width}")
     return np.ascontiguousarray(array.to_numpy(zero_copy_only=False))
