@@ -44,6 +44,7 @@ def test_disorder_and_cuts_change_nothing(stream):
     assert total(progress, "late") == 0
 
 
+@pytest.mark.long
 def test_a_restart_goes_on_and_late_events_are_counted(stream):
     table = events(60)
     roles = {"time": "t", "sequence": "seq", "delay": "1 second", "buckets": 2}
