@@ -211,7 +211,7 @@ class StudioSession:
     def _stretch(self, first: int, size: int) -> tuple[Query, StudiedEvents]:
         """The chosen query and a stretch of what it reads, to be looked at one by one.
 
-        What definitions give is found out as far as needed, and kept until the text or the sample changes.
+        Definitions are recognised as far as needed; their matches are kept until the text or the sample changes.
         """
         events, query = self.loaded(), self.query()
         if isinstance(query, Program):
