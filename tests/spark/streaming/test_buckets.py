@@ -267,6 +267,21 @@ def test_a_bucket_in_memory_is_used_only_if_it_is_what_the_store_holds():
     assert assert_as_sorted(run, rows) == 3
 
 
+def test_a_bucket_in_memory_takes_what_came_elsewhere():
+    rows = rows_of(*(("AB"[n % 2], n, 1, n) for n in range(12)))
+    run = StreamingRun(PAIRS, COLUMNS, lambda row: 0, 2)
+    with mock.patch.object(remembering, "_restored", wraps=remembering._restored) as restored:
+        for number, row in enumerate(rows):
+            # The last attempt of one micro-batch is made in another process.
+            run.batch([row], rehearsed=number == 7)
+            if number % 3 != 1:
+                run.elsewhere()
+        run.end()
+    # Once in each process, and where a micro-batch failed.
+    assert restored.call_count == 2
+    assert assert_as_sorted(run, rows) > 20
+
+
 def test_the_state_of_keys_that_fell_silent_is_freed():
     run = StreamingRun(PAIRS, COLUMNS, lambda row: 0, 0)
     sizes = []

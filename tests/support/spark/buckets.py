@@ -62,6 +62,8 @@ class StreamingRun:
         self.schema, self.delay = schema, delay
         self.stores, self.latest, self.watermark = {}, 0, 0
         self.rows, self.late, self.counts = [], [], Counter()
+        self._elsewhere = {}
+        remembering._held.clear()
 
     def batch(self, rows, pieces=1, rehearsed=False):
         """One micro-batch, whose rows reach the tasks in some pieces; ``rehearsed``: an attempt fails before."""
@@ -110,8 +112,11 @@ class StreamingRun:
         self.batch([])
 
     def elsewhere(self):
-        """The next micro-batch meets processes that hold nothing."""
+        """The next micro-batch meets another process, which holds what it held when it was left, at first nothing."""
+        here = remembering._held.copy()
         remembering._held.clear()
+        remembering._held.update(self._elsewhere)
+        self._elsewhere = here
 
 
 def assert_as_sorted(run, rows):

@@ -1,12 +1,14 @@
 """The work on one bucket in one micro-batch, with a state that a store keeps: a snapshot, and a log of events since.
 
 Each micro-batch appends its events to the log. When the log outgrows the snapshot, a new snapshot takes the place of
-both. A process keeps buckets in memory, too; a nonce, new with every change, tells whether they are what the store
-holds: if a micro-batch is repeated, or another process took the last one, they are not.
+both. A process keeps buckets in memory, too. A nonce, a hash of all entries so far, tells whether they are what the
+store holds: if a micro-batch is repeated, or another process took the last one, they are not. A bucket that only lacks
+the last entries of the log takes these.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
@@ -32,8 +34,9 @@ _ENTRY_BYTES = 100
 class StateHead(NamedTuple):
     """Facts about a bucket in a store: sizes in bytes, the watermark in microseconds, the timer in milliseconds.
 
-    Events before the watermark were recognised. ``query`` is a fingerprint of the query and its columns. Without a
-    timer it is None.
+    Events before the watermark were recognised. ``query`` is a fingerprint of the query and its columns. ``nonce`` is a
+    hash of a random number and all entries of the log since, those that a snapshot replaced among them. Without a timer
+    it is None.
     """
 
     format: int
@@ -80,7 +83,7 @@ class BucketStore(Protocol):
 class Step(NamedTuple):
     """The result of a micro-batch: matches, late events, the numbers of events that came and were released.
 
-    ``state_bytes`` is the size of the state, and ``held`` says that the bucket was in memory.
+    ``state_bytes`` is the size of the state, and ``held`` says that the bucket was in memory, as it is or was.
     """
 
     matches: list[Matches]
@@ -92,8 +95,8 @@ class Step(NamedTuple):
     held: bool
 
 
-#: The buckets of this process, by query and number, those used last at the end.
-_held: OrderedDict[tuple[str, int], tuple[bytes, Bucket]] = OrderedDict()
+#: The buckets of this process and the heads of their states, by query and number, those used last at the end.
+_held: OrderedDict[tuple[str, int], tuple[StateHead, Bucket]] = OrderedDict()
 
 
 def process(
@@ -127,10 +130,10 @@ def process(
     before = None if head is None or expired else head.timer
     if timer != before:
         store.set_timer(before, timer)
-    snapshot, log = _kept(bucket, store, head, added)
-    nonce = os.urandom(8)
-    store.set_head(StateHead(_FORMAT, query, nonce, snapshot, log, complete, timer))
-    _held[query, number] = (nonce, bucket)
+    nonce, snapshot, log = _kept(bucket, store, head, added)
+    head = StateHead(_FORMAT, query, nonce, snapshot, log, complete, timer)
+    store.set_head(head)
+    _held[query, number] = (head, bucket)
     if len(_held) > limits.STREAM_BUCKETS_HELD:
         _held.popitem(last=False)
     events = late.num_rows + (0 if added is None else added.num_rows)
@@ -153,37 +156,69 @@ def _recalled(
 ) -> tuple[Bucket, bool]:
     """The bucket as the store has it, and whether it was in memory."""
     # It is put back when its change is in the store: otherwise it is of no use.
-    nonce, bucket = _held.pop((query, number), (b"", None))
+    before, bucket = _held.pop((query, number), (None, None))
     if head is None:
         return Bucket(work), False
-    if bucket is not None and nonce == head.nonce:
-        return bucket, True
+    if before is not None and before.watermark > head.watermark:
+        # That micro-batch failed.
+        before = None
+    same = before is not None and before.nonce == head.nonce
+    log = list(store.log()) if head.log and not same else []
+    lacking = None if before is None else _lacking(before, head, log)
+    if before is None or bucket is None or lacking is None:
+        before, lacking, bucket = None, log, _restored(work, store, head)
+    if lacking:
+        bucket.add(lacking, _ALL)
+    if before is None or lacking or before.watermark < head.watermark:
+        # These detections were reported when the events came.
+        bucket.release(head.watermark)
+    return bucket, before is not None
+
+
+def _restored(work: StreamWork, store: BucketStore, head: StateHead) -> Bucket:
     try:
-        bucket = Bucket(work, b"".join(store.chunks()) if head.snapshot else None)
+        return Bucket(work, b"".join(store.chunks()) if head.snapshot else None)
     except SnapshotError as error:
         raise SnapshotError(f"cannot read the state in the checkpoint ({error}): {_WAY_OUT}") from error
-    if head.log:
-        bucket.add(list(store.log()), _ALL)
-    # These detections were reported when the events came.
-    bucket.release(head.watermark)
-    return bucket, False
+
+
+def _lacking(before: StateHead, head: StateHead, log: list[bytes]) -> list[bytes] | None:
+    """The entries of a log that came after an earlier head; None if that is of no use.
+
+    It may be that of a micro-batch that failed, or a snapshot took the place of the entries.
+    """
+    size, first = head.log, len(log)
+    while first and size > before.log:
+        first -= 1
+        size -= len(log[first]) + _ENTRY_BYTES
+    nonce = before.nonce
+    for entry in log[first:]:
+        nonce = _next_nonce(nonce, entry)
+    return log[first:] if nonce == head.nonce else None
+
+
+def _next_nonce(nonce: bytes, entry: bytes) -> bytes:
+    return hashlib.blake2b(entry, digest_size=16, key=nonce).digest()
 
 
 #: No event is before this watermark: those of a log were not late when they came.
 _ALL = -(2**63)
 
 
-def _kept(bucket: Bucket, store: BucketStore, head: StateHead | None, added: pa.RecordBatch | None) -> tuple[int, int]:
-    """Write to the store that events were added to a bucket; gives the sizes of its snapshot and its log."""
-    snapshot, log = (0, 0) if head is None else (head.snapshot, head.log)
+def _kept(
+    bucket: Bucket, store: BucketStore, head: StateHead | None, added: pa.RecordBatch | None
+) -> tuple[bytes, int, int]:
+    """Write to the store that events were added to a bucket; gives its nonce and the sizes of its snapshot and log."""
+    nonce, snapshot, log = (os.urandom(16), 0, 0) if head is None else (head.nonce, head.snapshot, head.log)
     if added is None:
-        return snapshot, log
+        return nonce, snapshot, log
     blob = packed_rows(added)
+    nonce = _next_nonce(nonce, blob)
     log += len(blob) + _ENTRY_BYTES
     if log <= max(limits.STREAM_LOG_RATIO * snapshot, limits.STREAM_LOG_BYTES):
         store.append(blob)
-        return snapshot, log
+        return nonce, snapshot, log
     data = bucket.snapshot()
     step = limits.STREAM_CHUNK_BYTES
     store.replace([data[at : at + step] for at in range(0, len(data), step)])
-    return len(data), 0
+    return nonce, len(data), 0
