@@ -224,6 +224,10 @@ def test_patterns_without_gaps(data):
         ("(A OR B) :+", 0, layout.LATEST, layout.EVERYTHING),
         ("(A OR B) :+ WITHIN 5 EVENTS", 0, layout.EVERYTHING, layout.LATEST),
         ("((A AS x :+) : B AS y) FILTER x.v < y.v", 1, layout.LATEST, layout.EVERYTHING),
+        # What a detection consumed is in no later match.
+        ("(A OR B) :+ CONSUME BY ANY", 0, layout.EVERYTHING, layout.LATEST),
+        ("((A AS x :+) : B AS y) FILTER x.v < y.v CONSUME BY PARTITION", 1, layout.EVERYTHING, layout.LATEST),
+        ("A : B : C CONSUME BY ANY", 0, layout.EVERYTHING, layout.EVERYTHING),
         # Every match of an event has the same events.
         ("A : B : C", 0, layout.EVERYTHING, layout.EVERYTHING),
         ("A : B :+ WITHIN 5 EVENTS", 0, layout.EVERYTHING, layout.EVERYTHING),

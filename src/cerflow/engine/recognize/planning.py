@@ -40,7 +40,7 @@ from cerflow.language.formula import (
     Within,
 )
 from cerflow.language.node import Node, walk
-from cerflow.language.select import ProjectionKind, Select
+from cerflow.language.select import Consumption, ProjectionKind, Select
 from cerflow.rewriting.rebuild import transformed
 from cerflow.rewriting.times import with_times_as_numbers
 from cerflow.schema import Schema
@@ -164,6 +164,9 @@ def strategy_of(select: Select, transducer: Transducer) -> tuple[int, int]:
     if strategy != layout.EVERYTHING and _gapless(divided.formula) and not enlarged(transducer, frozenset()):
         # All matches of an event have the same events.
         return layout.EVERYTHING, layout.EVERYTHING
+    if strategy == layout.LATEST and _gapless(divided.formula) and select.consume is not Consumption.NONE:
+        # An event is in the matches of one detection at most, so little is walked when they are read.
+        return layout.EVERYTHING, strategy
     if transducer.window is not None and (strategy == layout.LATEST or transducer.one_support):
         return layout.EVERYTHING, strategy
     return strategy, layout.EVERYTHING
