@@ -58,12 +58,12 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
 def _recognise(events: Events, text: str, language: str, mode: str) -> dict[str, Any]:
     begin = time.perf_counter()
     query = cerflow.parse(text, language=language)
-    if mode == "threads":
-        return _by_threads(query, events)
     if mode == "detect":
         query = cerflow.Query(replace(query.tree, projection=Projection(ProjectionKind.NONE)))
     recognizer = query.recognizer(events.schema, time=events.time)
     compiled = time.perf_counter() - begin
+    if mode == "threads":
+        return _by_threads(query, events)
     found, pushed, seconds, processor = 0, 0, 0.0, 0.0
     #: After each chunk: events and seconds so far, and resident memory.
     course: list[tuple[int, float, float]] = []

@@ -209,7 +209,7 @@ SORTED_SHARE = 32
 #: Events of a thread's slice, at least: so many that preparing them pays.
 THREAD_SLICE_LEAST = 1 << 14
 #: Events of a thread's slice, at most: so few that there is work for all threads.
-THREAD_SLICE_MOST = 1 << 18
+THREAD_SLICE_MOST = 1 << 19
 #: Slices for each thread, so that none has to wait long for another one at the end.
 THREAD_SLICES = 4
 #: A slice is so many times as long as the events before it that are recognised once more.

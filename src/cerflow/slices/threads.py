@@ -31,6 +31,9 @@ from cerflow.values.arrow_columns import array_of_numbers
 
 __all__ = ["InSlices", "parts_in_slices"]
 
+#: Times that are looked at together in search of the beginning of a slice.
+_PLACES = 64
+
 
 class InSlices:
     """The parts of the matches of a query in order, recognised anew by several threads at every iteration."""
@@ -86,7 +89,13 @@ def parts_in_slices(plan: Plan, stream: FiniteStream, threads: int) -> InSlices 
 
 def _slices(division: Division, table: pa.Table, schema: Schema, threads: int) -> list[Slice[int]] | None:
     """Slices for so many threads; None if they would have to begin too far back, or there is no window."""
-    count = table.num_rows
+    count: int = table.num_rows
+
+    def even(length: int) -> int:
+        """About this length, with as many slices for each thread."""
+        slices = -(-count // (length * threads)) * threads
+        return -(-count // slices)
+
     length = max(
         limits.THREAD_SLICE_LEAST, min(limits.THREAD_SLICE_MOST, -(-count // (limits.THREAD_SLICES * threads)))
     )
@@ -95,10 +104,11 @@ def _slices(division: Division, table: pa.Table, schema: Schema, threads: int) -
     measured = _Measured(division.window, division.late, table, schema)
     if not measured.grows:
         return None
+    length = even(length)
     found = measured.cut(length)
     longest = max(s.start - s.begin for s in found)
     if longest * limits.THREAD_OVERLAP > length:
-        length = min(longest * limits.THREAD_OVERLAP, -(-count // threads))
+        length = even(longest * limits.THREAD_OVERLAP)
         found = measured.cut(length)
         longest = max(s.start - s.begin for s in found)
     return found if longest * limits.THREAD_OVERLAP_LEAST <= length else None
@@ -137,7 +147,7 @@ class _Measured:
         return self._rows(self._column.take(array_of_numbers(places)))
 
     def cut(self, length: int) -> list[Slice[int]]:
-        """Slices of so many events."""
+        """Slices of so many events, about."""
         starts = np.arange(0, self._count, length)
         if isinstance(self._window, CountWindow):
             begins = starts - min(self._window.events, self._count)
@@ -154,9 +164,13 @@ class _Measured:
     def _first_beyond(self, bound: Ints) -> Ints:
         """For each bound the first event whose time is greater; only some times are looked at, as times ascend."""
         low, high = np.zeros(len(bound), np.int64), np.full(len(bound), self._count)
-        while (open_ := np.flatnonzero(low < high)).size:
-            middle = (low[open_] + high[open_]) // 2
-            greater = event_times(self._at(middle), self._schema) > bound[open_]
-            high[open_] = np.where(greater, middle, high[open_])
-            low[open_] = np.where(greater, low[open_], middle + 1)
+        while (low < high).any():
+            # Reading many times at once costs little more than reading one.
+            step = -(-(high - low) // _PLACES)
+            places = low[:, None] + step[:, None] * np.arange(_PLACES)
+            inside = places < high[:, None]
+            times = event_times(self._at(np.where(inside, places, 0).ravel()), self._schema).reshape(places.shape)
+            up_to_bound = (inside & (times <= bound[:, None])).sum(axis=1)
+            high = np.minimum(high, low + up_to_bound * step)
+            low = np.where(up_to_bound > 0, low + (up_to_bound - 1) * step + 1, low)
         return low

@@ -73,13 +73,15 @@ class SharedArrays:
     def hold(self, group: Any) -> None:
         """Make the arrays of a tuple of `cerflow.engine.layout` visible to kernels."""
         name = type(group).__name__
-        words: list[int] = []
-        for array, (dtype, axes) in zip(group, _FIELDS[name].values()):
-            if array.dtype != dtype or array.ndim != axes or not array.flags.c_contiguous:
-                raise TypeError(f"kernels cannot use {name}: {array.dtype} of shape {array.shape}, {array.strides}")
-            words += (array.ctypes.data, array.shape[0], array.shape[1] if axes == 2 else 1)
-        start = _STARTS[name]
-        self._words[start : start + len(words)] = words
+        before = self._held.get(name) or (None,) * len(group)
+        at = _STARTS[name]
+        for array, held, (dtype, axes) in zip(group, before, _FIELDS[name].values()):
+            if array is not held:
+                if array.dtype != dtype or array.ndim != axes or not array.flags.c_contiguous:
+                    raise TypeError(f"kernels cannot use {name}: {array.dtype} of shape {array.shape}, {array.strides}")
+                words = (array.ctypes.data, array.shape[0], array.shape[1] if axes == 2 else 1)
+                self._words[at : at + _WORDS] = words
+            at += _WORDS
         self._held[name] = group
 
 
