@@ -8,6 +8,8 @@ The first third of each run is left out.
 second and no delay, to `cerflow.spark.stream`. A match is as late as the clock is behind its last event when a function
 has read it. The first third of the time is left out.
 
+``--hours HOURS`` measures what is kept instead: micro-batches of six simulated minutes, each with other keys.
+
 Few events complete many matches if there are few keys; LIMIT makes the output about the same for all numbers of keys.
 """
 
@@ -31,7 +33,7 @@ from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.spark.usage import watched
+from benchmarks.spark.usage import Usage, watched
 from cerflow.cli.spark.session import spark_session
 from cerflow.spark import match, stream
 from cerflow.spark.streaming.matching import CHANGELOG, PROVIDER
@@ -46,6 +48,8 @@ SETTINGS = [PROVIDER, CHANGELOG, ("spark.sql.shuffle.partitions", "2")]
 RATE = 100
 #: Files in a second of a live stream.
 PACE = 4
+#: Milliseconds in a micro-batch of simulated hours, and how many of these make an hour.
+STRETCH, STRETCHES = 360_000, 10
 
 
 @dataclass(frozen=True)
@@ -175,17 +179,63 @@ def live_run(spark: SparkSession, folder: Path, *, keys: int, seconds: int, rows
     return Live(counted, states, checkpoints, usage.all_mb or 0.0)
 
 
+def hours_run(spark: SparkSession, folder: Path, *, keys: int, hours: int, rows: int) -> list[dict[str, float]]:
+    """What is kept after each micro-batch of simulated hours: `RunningStream.status`, MB on disk and in Python."""
+    inputs, state = folder / "input", folder / "state"
+    inputs.mkdir()
+    for number in range(hours * STRETCHES):
+        draw = np.random.default_rng(number)
+        columns = {
+            "type": draw.choice(["A", "B", "C"], rows),
+            "t": number * STRETCH + np.sort(draw.integers(0, STRETCH, rows)),
+            "k": draw.integers(number * keys, (number + 1) * keys, rows),
+            "v": draw.integers(0, 100, rows),
+            "seq": np.arange(number * rows, (number + 1) * rows),
+        }
+        path = inputs / f"{number:06}.parquet"
+        pq.write_table(pa.table(columns), path)
+        os.utime(path, (1000 + number, 1000 + number))
+    running = stream(
+        QUERY.replace("500 MILLISECONDS", "1 MINUTE"),
+        spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).parquet(str(inputs)),
+        lambda matches, batch: None,
+        checkpoint=str(state),
+        time="t",
+        sequence="seq",
+        delay="0 seconds",
+        available_now=True,
+    )
+    found: dict[int, dict[str, float]] = {}
+    while not running.await_termination(0.1):
+        status, usage = running.status, Usage()
+        if status is not None and status.batch not in found:
+            usage.note()
+            disk = sum(path.stat().st_size for path in state.rglob("*") if path.is_file()) / 1e6
+            sizes = {
+                **status.remembered,
+                "matches": status.totals["matches"],
+                "disk": disk,
+                "memory": usage.all_mb or 0,
+            }
+            found[status.batch] = {**sizes, "at": clock()}
+    return list(found.values())
+
+
 def main(
     keys: Annotated[list[int] | None, typer.Option(help="Numbers of keys: 1, 100, 10,000 and 100,000.")] = None,
     batches: Annotated[int, typer.Option(min=3, help="Micro-batches of a run.")] = 12,
     rows: Annotated[int, typer.Option(min=1, help="Events of a micro-batch.")] = 100_000,
     runs: Annotated[int, typer.Option(min=1, help="Runs of each way, in turns.")] = 2,
     live: Annotated[int, typer.Option(min=0, help="Measure latency for so many seconds; rows are those of one.")] = 0,
+    hours: Annotated[int, typer.Option(min=0, help="Simulate so many hours; keys are those of six minutes.")] = 0,
     master: Annotated[str, typer.Option(help="Master of Spark.")] = "local[2]",
 ) -> None:
-    """Measure micro-batches of a stream, or how late its matches are, and print a table."""
+    """Measure micro-batches of a stream, or how late its matches are, or what is kept, and print a table."""
     if live:
         Console(width=140).print(_live_table(keys or [1, 100, 10_000, 100_000], live, rows, master))
+        return
+    if hours:
+        Console(width=140).print(_hours_table((keys or [1000])[0], hours, rows, master))
         return
     table = Table("keys", "shuffle, s", "recognition, s", "ratio", "trigger, s", "events/s", "matches", "state, kB")
     with spark_session(master, SETTINGS) as spark, tempfile.TemporaryDirectory() as folder:
@@ -225,6 +275,28 @@ def _live_table(keys: list[int], seconds: int, rows: int, master: str) -> Table:
             shown = [f"{at:.2f}" for at in np.percentile(run.late, [50, 99, 100])]
             sizes = (_grown(run.states), _grown(run.checkpoints), f"{run.memory:,.0f}")
             table.add_row(f"{number:,}", f"{rows:,}", f"{len(run.late):,}", *shown, *sizes)
+    return table
+
+
+def _hours_table(keys: int, hours: int, rows: int, master: str) -> Table:
+    """A row for each quarter of the time, with the most of it."""
+    names = ("keys", "configurations", "nodes", "state_bytes", "disk", "memory")
+    table = Table(
+        "hours", "keys so far", "matches so far", *names[:3], "state, kB", "checkpoint, MB", "Python, MB", "s"
+    )
+    with spark_session(master, SETTINGS) as spark, tempfile.TemporaryDirectory() as folder:
+        found = hours_run(spark, Path(folder), keys=keys, hours=hours, rows=rows)
+    begin = 0
+    for end in (len(found) * part // 4 for part in range(1, 5)):
+        part = found[begin:end]
+        most = {name: max(sizes[name] for sizes in part) for name in names}
+        most["state_bytes"] /= 1000
+        table.add_row(
+            f"{begin / STRETCHES:.1f}–{end / STRETCHES:.1f}",
+            *(f"{many:,.0f}" for many in (end * keys, part[-1]["matches"], *most.values())),
+            f"{(part[-1]['at'] - part[0]['at']) / max(1, len(part) - 1):.2f}",
+        )
+        begin = end
     return table
 
 

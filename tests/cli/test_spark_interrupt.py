@@ -48,6 +48,7 @@ def test_a_signal_ends_a_stream_in_order(tmp_path, number):
     assert running.returncode == 0, told
     assert "ending the stream" in told
     assert "Traceback" not in told
+    assert "Python worker" not in told
     matches = written.splitlines()
     assert f"since the checkpoint began: 30 events, 0 late, 0 bad, {len(matches)} matches" in told
     assert len(matches) > 5

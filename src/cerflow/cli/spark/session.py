@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -29,6 +30,14 @@ _SETTINGS = {
     "spark.sql.csv.parser.columnPruning.enabled": "false",
     "spark.ui.enabled": "false",
 }
+
+
+#: Lines about Spark itself: what Java says of a module that Spark names, and many words of a streaming query's first
+#: worker, each line with an empty one after it.
+_CHATTER = re.compile(
+    rb"WARNING: Using incubator modules: jdk\.incubator\.vector|"
+    rb"(?:Starting )?Streaming TransformWithStateInPandas Python worker\b"
+)
 
 
 @contextmanager
@@ -62,7 +71,8 @@ def spark_session(master: str | None, settings: Sequence[tuple[str, str]]) -> It
         for key, value in (_SETTINGS | given).items():
             builder = builder.config(key, value)
         interrupt = signal.getsignal(signal.SIGINT)
-        spark = builder.getOrCreate()
+        with _without_chatter():
+            spark = builder.getOrCreate()
         if threading.current_thread() is threading.main_thread():
             # PySpark's handler would call Java amid another call; the end of the session cancels the jobs as well.
             signal.signal(signal.SIGINT, interrupt)
@@ -78,3 +88,33 @@ def spark_session(master: str | None, settings: Sequence[tuple[str, str]]) -> It
             raise
         finally:
             spark.stop()
+
+
+@contextmanager
+def _without_chatter() -> Iterator[None]:
+    """Let the processes that begin in this block, and theirs, write to standard error without chatter."""
+    read, write = os.pipe()
+    terminal = os.dup(2)
+    os.dup2(write, 2)
+    os.close(write)
+    threading.Thread(target=_pass_on, args=[read, terminal], daemon=True).start()
+    try:
+        yield
+    finally:
+        os.dup2(terminal, 2)
+
+
+def _pass_on(source: int, target: int) -> None:
+    """Copy from one file descriptor to another, but for the chatter."""
+    held, dropped = b"", False
+    with open(target, "wb") as out:
+        while chunk := os.read(source, 2**16):
+            lines = (held + chunk).splitlines(keepends=True)
+            # What may become chatter waits for the end of its line; a progress bar does not.
+            held = lines.pop() if lines[-1].startswith(b"S") and not lines[-1].endswith(b"\n") else b""
+            for line in lines:
+                dropped = _CHATTER.match(line) is not None or (dropped and line == b"\n")
+                if not dropped:
+                    out.write(line)
+            out.flush()
+        out.write(held)

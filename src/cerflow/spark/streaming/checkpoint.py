@@ -104,5 +104,6 @@ def check_unchanged(checkpoint: Checkpoint, description: dict[str, Any]) -> None
     before, now = (json.dumps(d, indent=1, ensure_ascii=False).splitlines() for d in (noted, description))
     difference = "\n".join(difflib.unified_diff(before, now, "checkpoint", "now", lineterm="", n=0))
     raise InputError(
-        f"the checkpoint '{checkpoint.path}' is of another query; take a new one, or change it back:\n{difference}"
+        f"the checkpoint '{checkpoint.path}' is of another query, other columns or other buckets; take a new one, or "
+        f"change it back:\n{difference}"
     )
