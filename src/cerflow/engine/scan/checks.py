@@ -53,6 +53,7 @@ class BatchCheck:
             hops=wide,
             hits=np.zeros(0, np.uint8),
             steps=none,
+            reach=wide,
             decided=wide,
         )
         self._shared = SharedArrays()

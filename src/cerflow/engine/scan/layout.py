@@ -48,8 +48,10 @@ __all__ = ["ScanArrays"]
     GROUPS,  # keys in `members` so far
     FOLLOWS,  # whether events are left out that do nothing to the states that may be occupied
     OCCUPIED,  # these, as bits; all of them are at the beginning of a batch
-) = range(19)
-CONTROLS = 19
+    FORESEEN,  # whether `ways` has the ways of all rows of the batch already
+    KEPT,  # rows that a window keeps, see the kernel `foresee`
+) = range(21)
+CONTROLS = 21
 #: In MARKS.
 NOT_MARKED, MARKED, DECIDED = range(3)
 
@@ -184,5 +186,6 @@ class ScanArrays(NamedTuple):
     effects: IntRows  # (signatures, 4)
     hops: IntRows  # (hops, 2)
     hits: Bytes  # by row: whether a match of consecutive rows begins there
-    steps: Ints  # by place in such a match: the ways of which one must be open
+    steps: Ints  # by place in such a match, or for the last event of any: the ways of which one must be open
+    reach: IntRows  # (2, 7): as rows of outputs, what the window of all matches measures, and the bound that it sets
     decided: IntRows  # (tests, 3)

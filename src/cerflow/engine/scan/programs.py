@@ -9,10 +9,11 @@ from math import ceil
 import numpy as np
 
 from cerflow import limits
+from cerflow.automata.model.run_windows import window_of_runs
 from cerflow.conditions.guards import Satisfied, StreamTest, TypeTest
 from cerflow.conditions.register_values import Dated, Known, Microseconds, Whole, Word
 from cerflow.engine.evaluate.binding import calls_in
-from cerflow.engine.evaluate.measures import window_size
+from cerflow.engine.evaluate.measures import is_global, window_size
 from cerflow.engine.evaluate.precomputed_conditions import Precomputed
 from cerflow.engine.events.signatures import Evaluation
 from cerflow.engine.events.text_tests import TextTests
@@ -50,7 +51,7 @@ from cerflow.language.printer import show
 from cerflow.schema import Kind
 from cerflow.values.operators import MIRRORED
 
-__all__ = ["ScanProgram", "scan_program"]
+__all__ = ["Reach", "ScanProgram", "scan_program"]
 
 #: The expressions that programs compute; attributes and texts are further divided.
 _COMPUTED = (
@@ -82,12 +83,22 @@ _FUNCTIONS = ("abs", "ceil", "coalesce", "floor", "position", "round", "time")
 
 
 @dataclass(frozen=True)
+class Reach:
+    """A window that bounds all matches: rows of `ScanArrays.reach`, and the ways of the last event of a match."""
+
+    window: Window
+    rows: Sequence[Sequence[int]]
+    last: int
+
+
+@dataclass(frozen=True)
 class ScanProgram:
     """The rows of `ScanArrays` that stay as they are, and which columns they read.
 
     ``attributes`` and ``texts`` are the names of the columns that ``columns`` and ``text_layouts`` describe (None: it
     is none of the batch). For each text there are the tests that it decides, those before which its class must be
     known, and the numbers of its conditions among the tests of ``judge``, twice: whether they are true, and false.
+    ``reach`` is there if a window bounds all matches.
     """
 
     attributes: Sequence[str | None]
@@ -102,6 +113,7 @@ class ScanProgram:
     outputs: Sequence[Sequence[int]]
     ways: Ways | None
     contiguity: Contiguity | str
+    reach: Reach | None
     code: Sequence[Sequence[int]]
     constants: Sequence[int]
 
@@ -154,6 +166,7 @@ class _ProgramCompiler:
         judge, truths = self._judge(evaluation)
         texts = self.to.texts
         ways = relevant_ways(self.tables, frozenset().union(*evaluation.by_string.values()))
+        reach = self._reach(ways)
         return ScanProgram(
             self.to.attributes,
             self.to.rows,
@@ -167,6 +180,7 @@ class _ProgramCompiler:
             outputs,
             ways,
             contiguity(self.tables, outputs, ways),
+            reach,
             self.to.code,
             self.to.constants,
         )
@@ -288,6 +302,21 @@ class _ProgramCompiler:
             return [self._window(layout.TO_COLUMNS, k, column.window, bound=column.bound)]
         assert column.expression is not None
         return [self._value(layout.TO_COLUMNS, k, column.expression, column.as_float)]
+
+    def _reach(self, ways: Ways | None) -> Reach | None:
+        """The window of all matches, if it passes at once for all keys and not every event may be a last one."""
+        tables = self.tables
+        window = window_of_runs(tables.transducer)
+        if ways is None or window is None or isinstance(window, AttributeWindow):
+            return None
+        if not is_global(window, tables.partitioned):
+            return None
+        ends = [needs for move, needs in zip(tables.moves.rows, tables.moves.needs) if move.final]
+        last = ways.needing(ends)
+        if frozenset() in ends or all(bit & last for bit in ways.bits):
+            return None
+        rows = [self._window(0, 0, window, bound=bound) for bound in (False, True)]
+        return Reach(window, rows, last)
 
     def _is_local(self, window: Window) -> bool:
         return self.tables.partitioned and isinstance(window, CountWindow)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ from cerflow import limits
 from cerflow.engine.kernels.base.jit import by_address
 from cerflow.engine.kernels.base.shared_arrays import SharedArrays
 from cerflow.engine.kernels.scan.contiguous import find_rows, narrow, write_noted
+from cerflow.engine.kernels.scan.foreseeing import foresee
 from cerflow.engine.kernels.scan.scan import scan
 from cerflow.engine.kernels.step.units import COMPUTE
 from cerflow.engine.layout import NO_BOUND, EventArrays
@@ -34,6 +35,8 @@ __all__ = ["BatchScan"]
 _EVENTS, _FIXES = 1 << 10, 1 << 10
 #: There may be so many entries of keys, even if there are fewer rows.
 _ENTRIES = 1 << 12
+#: Batches that are read whole after one of which the window kept most rows.
+_PAUSE = 7
 #: So often at most a batch is narrowed anew because room for keys is lacking.
 _TRIES = 16
 
@@ -50,6 +53,8 @@ class BatchScan:
             self._marks = layout.DECIDED if program.ways.decides else layout.MARKED
         #: The matches of consecutive events that the last batch has by itself, beside the events that `read` gave.
         self.consecutive: ConsecutiveEvents | None = None
+        #: So many further batches are read whole.
+        self._unforeseen = 0
         columns_of_tests = {column.name: column for column in program.judge.columns}
         self._tested = [columns_of_tests.get(name) for name in program.texts]
         self._decisions = self._begin_deciding()
@@ -96,7 +101,8 @@ class BatchScan:
             hops=np.zeros((0, 2), np.int64),
             led=np.full(1 << layout.WAYS, layout.UNKNOWN, np.int64),
             hits=np.zeros(0, np.uint8),
-            steps=np.array((self._contiguity and self._contiguity.steps) or (), np.int64),
+            steps=np.array(self._steps(), np.int64),
+            reach=_rows([] if program.reach is None else program.reach.rows, 7),
             decided=_rows([] if program.ways is None else program.ways.decided(program.tests), 3),
         )
         self._events = self._room_for(_EVENTS)
@@ -110,6 +116,11 @@ class BatchScan:
         self._effects_of = tables.relevant
         #: The schema of the last batch.
         self._schema: pa.Schema | None = None
+
+    def _steps(self) -> Sequence[int]:
+        if self._contiguity is not None:
+            return self._contiguity.steps or ()
+        return () if self._program.reach is None else (self._program.reach.last,)
 
     def _begin_deciding(self) -> Decisions:
         classes = [[] if column is None else column.satisfied for column in self._tested]
@@ -154,6 +165,7 @@ class BatchScan:
             self._hold(noted=np.zeros((len(self._events.signature), layout.NOTE_WORDS), np.int32))
         exported = ExportedBatch(batch)
         self.consecutive = None
+        self._foresee(exported, batch)
         if contiguity is not None and alone:
             self.consecutive = self._consecutive(contiguity, exported, batch, first)
             # Matches that begin or end in another batch.
@@ -186,6 +198,26 @@ class BatchScan:
                 self._know_effects()
             else:
                 self._go_on(reason, batch)
+
+    def _foresee(self, exported: ExportedBatch, batch: pa.RecordBatch) -> None:
+        """Close all ways to the rows of a batch that no event behind them can complete within the window."""
+        control, count = self._arrays.control, batch.num_rows
+        control[layout.FORESEEN] = 0
+        if self._contiguity is not None or self._program.reach is None or count < limits.NARROWED_ROWS:
+            return
+        if self._unforeseen:
+            self._unforeseen -= 1
+            return
+        if count + 8 > len(self._arrays.ways):
+            self._hold(ways=np.zeros(8 + (1 << (count - 1).bit_length()), np.uint8))
+        control[layout.ROW] = 0
+        while (reason := foresee(self._shared.address, exported.address, count)) != layout.SCANNED:
+            self._go_on(reason, batch)
+        control[layout.FORESEEN] = 1
+        if self._marks == layout.NOT_MARKED:
+            control[layout.MARKS] = layout.MARKED
+        if 2 * control[layout.KEPT] > count:
+            self._unforeseen = _PAUSE
 
     def _know_effects(self) -> None:
         """Let kernels know the effects of new signatures."""

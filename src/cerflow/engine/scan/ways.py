@@ -22,12 +22,13 @@ ALL = (1 << layout.WAYS) - 1
 
 @dataclass(frozen=True)
 class Ways:
-    """The ways in which events are relevant; way k has the bit ``k % WAYS``.
+    """The ways in which events are relevant, each with a bit, which several may share if there are many.
 
     ``narrows`` says whether texts rule out any, ``decides`` whether the ways alone say what an event does.
     """
 
     ways: Sequence[Way]
+    bits: Sequence[int]
     narrows: bool
     decides: bool
 
@@ -39,11 +40,11 @@ class Ways:
     def left_by(self, decided: frozenset[int], satisfied: frozenset[int]) -> int:
         """The bits of the ways that are open where of the decided tests just these are satisfied."""
         failed = decided - satisfied
-        bits = 0
-        for k, (held, not_held) in enumerate(self.ways):
+        found = 0
+        for (held, not_held), bit in zip(self.ways, self.bits):
             if held.isdisjoint(failed) and not_held.isdisjoint(satisfied):
-                bits |= 1 << k % layout.WAYS
-        return bits
+                found |= bit
+        return found
 
     def decided(self, tests: Iterable[int]) -> list[list[int]]:
         """Rows of `ScanArrays.decided`: the ways that some tests leave open where they hold, and where they do not."""
@@ -56,7 +57,11 @@ class Ways:
     def needing(self, tests: Iterable[frozenset[int]]) -> int:
         """The bits of the ways that need some tests to hold, and no others."""
         wanted = set(tests)
-        return sum(1 << k for k, (held, failed) in enumerate(self.ways) if held in wanted and not failed)
+        found = 0
+        for (held, failed), bit in zip(self.ways, self.bits):
+            if held in wanted and not failed:
+                found |= bit
+        return found
 
 
 def relevant_ways(tables: TransducerTables, by_text: frozenset[int]) -> Ways | None:
@@ -75,4 +80,14 @@ def relevant_ways(tables: TransducerTables, by_text: frozenset[int]) -> Ways | N
     ruled_out = (not held.isdisjoint(by_text) or not failed.isdisjoint(by_text) for held, failed in found)
     alone = not any(len(needs) > 1 for loops in moves.waiting if frozenset() not in loops for needs in loops)
     decides = alone and len(found) <= layout.WAYS and all(held | failed <= by_text for held, failed in found)
-    return Ways(list(found), all(ruled_out), decides)
+    return Ways(list(found), _bits(tables, list(found)), all(ruled_out), decides)
+
+
+def _bits(tables: TransducerTables, ways: Sequence[Way]) -> list[int]:
+    """The bits of some ways; of many, those of the last event of a match have one that no other way shares."""
+    if len(ways) <= layout.WAYS:
+        return [1 << k for k in range(len(ways))]
+    moves = tables.moves
+    last = {(needs, frozenset[int]()) for move, needs in zip(moves.rows, moves.needs) if move.final}
+    shared = layout.WAYS - 1
+    return [1 << (shared if way in last else k % shared) for k, way in enumerate(ways)]

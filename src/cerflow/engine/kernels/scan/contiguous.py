@@ -8,8 +8,8 @@ import numpy as np
 
 from cerflow.engine.kernels.base.jit import inlined, kernel, part
 from cerflow.engine.kernels.base.shared_arrays import address_of, as_float, pointer_to, scan_at
-from cerflow.engine.kernels.scan.marks import mark
-from cerflow.engine.kernels.scan.scan import collected, formed, is_missing, satisfies, write_event
+from cerflow.engine.kernels.scan.foreseeing import mark_all
+from cerflow.engine.kernels.scan.scan import formed, is_missing, write_event
 from cerflow.engine.kernels.scan.texts import MIX, SHIFT, entry_of
 from cerflow.engine.kernels.scan.values import load_byte, locate, store_byte, word_of
 from cerflow.engine.kernels.step.guards import words_compare
@@ -22,9 +22,6 @@ from cerflow.engine.scan.layout import (
     B_ROW,
     B_SIGNATURE,
     BLOCK,
-    D_FAILED,
-    D_HELD,
-    D_TEST,
     FIRST,
     G_BITS,
     G_LAST,
@@ -42,7 +39,6 @@ from cerflow.engine.scan.layout import (
     NOTED,
     O_COLUMN,
     O_FORM,
-    ROW,
     SCANNED,
     TEXT,
     WRITTEN,
@@ -199,16 +195,9 @@ def find_rows(address, batch, count):
     s = scan_at(address)
     locate(s.columns, s.texts, batch)
     ways, hits = address_of(pointer_to(s.ways, 0)), address_of(pointer_to(s.hits, 0))
-    begin = s.control[ROW]
-    while begin < count:
-        size = min(count - begin, BLOCK)
-        reason = mark(s, begin, size, ways + begin)
-        if reason != SCANNED:
-            s.control[ROW] = begin
-            return collected(s, reason, begin, count)
-        for n in range(s.decided.shape[0]):
-            _decide(s, n, begin, size, ways + begin, address)
-        begin += size
+    reason = mark_all(s, count, ways, address)
+    if reason != SCANNED:
+        return reason
     places = s.steps.shape[0]
     for first in range(0, count - places + 1, BLOCK):
         size = min(count - places + 1 - first, BLOCK)
@@ -226,17 +215,6 @@ def _step(ways, hits, size, wanted, first):
     else:
         for k in range(size):
             store_byte(hits, k, load_byte(hits, k) & np.int64((load_byte(ways, k) & wanted) != 0))
-
-
-@part
-def _decide(s, n, begin, size, ways, address):
-    """Close the ways that a test rules out, in the rows where it matters."""
-    test, held, failed = s.decided[n, D_TEST], s.decided[n, D_HELD], s.decided[n, D_FAILED]
-    matters = ~(held & failed)
-    for k in range(size):
-        is_open = load_byte(ways, k)
-        if is_open & matters:
-            store_byte(ways, k, is_open & (held if satisfies(s, test, begin + k, address) else failed))
 
 
 @kernel

@@ -51,6 +51,7 @@ from cerflow.engine.scan.layout import (
     FIRST,
     FIXES,
     FOLLOWS,
+    FORESEEN,
     H_NEXT,
     H_NODE,
     H_OUTCOME,
@@ -139,7 +140,7 @@ def scan(address, batch, end):
             to = _led_to(s, row, s.at[k], address)
             reason = NO_OUTCOME if to == UNKNOWN else SCANNED
             if control[MARKS] == DECIDED:
-                s.led[s.ways[row - begin]] = to
+                s.led[s.ways[row if control[FORESEEN] == 1 else row - begin]] = to
             if to <= SIGNATURE:
                 if control[NARROWS] == 1:
                     noted = control[NOTED]
@@ -171,12 +172,16 @@ def _marked(s, begin, count):
         address_of(pointer_to(s.chosen, 0)),
         address_of(pointer_to(s.at, 0)),
     )
-    reason = mark(s, begin, count, ways)
-    if reason != SCANNED:
-        return np.int64(-reason)
+    foreseen = s.control[FORESEEN] == 1
+    if foreseen:
+        ways += begin
+    else:
+        reason = mark(s, begin, count, ways)
+        if reason != SCANNED:
+            return np.int64(-reason)
+        for k in range(count, (count + 7) & ~7):
+            store_byte(ways, k, 0)
     root, led = s.control[ROOT], address_of(pointer_to(s.led, 0))
-    for k in range(count, (count + 7) & ~7):
-        store_byte(ways, k, 0)
     kept = np.int64(0)
     unknown = np.int64(0)
     for k in range(0, count, 8):
@@ -192,7 +197,7 @@ def _marked(s, begin, count):
             kept += 1
             left &= left - 1
     s.control[OPEN] = unknown
-    if 2 * kept > count and s.control[MARKS] == MARKED:
+    if 2 * kept > count and s.control[MARKS] == MARKED and not foreseen:
         # Where most rows are chosen, it does not pay.
         s.control[MARKS] = NOT_MARKED
     return kept

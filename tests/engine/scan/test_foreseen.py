@@ -1,0 +1,160 @@
+"""Events that no event behind them can complete within the window are left out; that changes no match."""
+
+import random
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cerflow
+from cerflow import limits
+from cerflow.engine.events.reader import EventReader
+from cerflow.engine.recognize.plan import Plan
+from cerflow.schema import Schema
+from support.runners import RUNNERS, bag, examples, in_random_pieces
+
+FORMULAS = [
+    "A ; Z",
+    "(A AS x ; B AS y ; Z AS z) FILTER x.v < z.v",
+    "(A AS x ; Z AS z) FILTER x.k = z.k AND z.v > 1",
+    "A+ ; Z",
+    "A : B ; Z",
+    "(A ; B)+ ; Z",
+    "A ; (Z OR EVENT AS z FILTER z.v > 3)",
+    "(A UNLESS B) ; Z",
+    "A ; NEXT(B ; Z)",
+    "A ; MAX(B+ ; Z)",
+    "STRICT(A ; B) ; Z",
+    "START(A) ; Z",
+    "(A AS x ; B AS y ; A AS w ; B AS q ; C AS r ; B AS s ; Z AS z) "
+    "FILTER x.v > 0 AND y.v > 1 AND w.v < 4 AND q.v < 3 AND r.v > 1 AND s.v > 2 AND r.k = 'p' AND q.k = 'q'",
+]
+
+
+@st.composite
+def queries(draw):
+    what = draw(st.sampled_from(["*", "*", "NONE", "MAX *", "NEXT *", "LAST *", "ANY *", "z", "COUNT(*) AS many"]))
+    formula = draw(st.sampled_from(FORMULAS))
+    if what == "z" and "AS z" not in formula:
+        what = "*"
+    window = draw(st.sampled_from(["2 [t]", "5 [t]", "3 MILLISECONDS", "4 EVENTS", "9 EVENTS", "3 [v]"]))
+    inner = draw(st.booleans())
+    formula = f"({formula}) WITHIN {window}" if inner else formula
+    keys = draw(st.sampled_from(["", "", " PARTITION BY k", " PARTITION BY k, n"]))
+    consume = draw(st.sampled_from(["", "", " CONSUME BY ANY", " CONSUME BY PARTITION"]))
+    limit = draw(st.sampled_from(["", "", " LIMIT 2"])) if what in ("*", "MAX *") else ""
+    return f"SELECT {what} WHERE ({formula}){keys}{'' if inner else f' WITHIN {window}'}{consume}{limit}"
+
+
+@st.composite
+def streams(draw):
+    size = draw(st.integers(0, 60))
+    generator = random.Random(draw(st.integers(0, 10**6)))
+    kinds = draw(st.sampled_from([pa.string(), pa.dictionary(pa.int32(), pa.string())]))
+    times = draw(st.sampled_from([pa.int64(), pa.float64(), pa.timestamp("ms")]))
+    time, rows = 0, []
+    for _ in range(size):
+        time += generator.choice([0, 0, 1, 1, 2, 7])
+        rows.append(time)
+    return pa.table(
+        {
+            "type": pa.array([generator.choice("AAABBBCZ" if k % 20 > 9 else "AABBC") for k in range(size)]).cast(
+                kinds
+            ),
+            "k": pa.array([generator.choice(["p", "q", None]) for _ in range(size)], pa.string()).cast(kinds),
+            "n": pa.array([generator.choice([1, 1, 2]) for _ in range(size)], pa.int64()),
+            "v": pa.array([generator.choice([1, 2, 3, 4, None]) for _ in range(size)], pa.int64()),
+            "t": pa.array(rows, pa.int64()).cast(times),
+        }
+    )
+
+
+def drawn(data):
+    text, table = data.draw(queries()), data.draw(streams())
+    if "[t]" in text and not pa.types.is_integer(table.schema.field("t").type):
+        text = text.replace(" [t]", " MILLISECONDS")
+    if "[v]" in text:
+        table = table.set_column(3, "v", pa.array([k // 3 for k in range(table.num_rows)], pa.int64()))
+    return cerflow.parse(text), table
+
+
+@given(st.data())
+@examples(600)
+def test_matches_are_those_of_the_semantics(data):
+    query, table = drawn(data)
+    chosen = "LIMIT" in str(query) or "ANY *" in str(query)
+    with pytest.MonkeyPatch.context() as patch:
+        plain = query.match(table, time="t").to_pylist()
+        patch.setattr(limits, "NARROWED_ROWS", 1)
+        foreseen = query.match(table, time="t").to_pylist()
+        pieces = in_random_pieces(query, table, data, time="t")
+    # Also in their order.
+    assert foreseen == plain
+    assert pieces == plain
+    if not chosen:
+        assert bag(plain) == bag(RUNNERS["semantics"](query, table, time="t"))
+
+
+@pytest.fixture
+def rows_read(monkeypatch):
+    """Numbers of events that came to the automaton, batch by batch."""
+    found, read = [], EventReader.read
+
+    def count(self, batch, first):
+        events, rows = read(self, batch, first)
+        found.append(len(rows))
+        return events, rows
+
+    monkeypatch.setattr(EventReader, "read", count)
+    return found
+
+
+@pytest.mark.parametrize("keys", ["", " PARTITION BY k"])
+def test_few_events_come_to_the_automaton(rows_read, keys):
+    size = 10_000
+    types = ["AB"[k % 2] for k in range(size)]
+    types[6_000] = "Z"
+    table = pa.table({"type": types, "k": ["p"] * size, "t": range(size)})
+    assert cerflow.parse(f"SELECT * WHERE A ; Z{keys} WITHIN 10 [t]").match(table, time="t").count() == 4
+    assert cerflow.parse(f"SELECT * WHERE A ; B ; Z{keys} WITHIN 10 [t]").match(table, time="t").count() == 10
+    # Z and those in its window, and those in the window of an event that may come next.
+    assert rows_read == [1 + 4 + 5, 1 + 9 + 10]
+
+
+def test_long_patterns_have_a_way_of_their_own_for_the_last_event(rows_read):
+    steps = " ; ".join(f"EVENT AS e{k}" for k in range(12))
+    names = " AND ".join(f"e{k}.n = 'n{k}'" for k in range(12))
+    size = 10_000
+    table = pa.table({"type": ["A"] * size, "n": [f"n{k % 11}" for k in range(size)], "t": range(size)})
+    assert cerflow.parse(f"SELECT * WHERE ({steps}) FILTER {names} WITHIN 100 [t]").match(table, time="t").count() == 0
+    assert rows_read == [100]
+
+
+def test_where_most_events_may_be_last_a_window_is_not_looked_at_again(rows_read):
+    query = cerflow.parse("SELECT * WHERE A ; Z WITHIN 10 [t]")
+    recognizer = query.recognizer(pa.schema({"type": pa.string(), "t": pa.int64()}), time="t")
+    often, seldom = ["A", "Z"] * 500, ["A"] * 999 + ["Z"]
+    for number, types in enumerate([often, *[seldom] * 9]):
+        recognizer.push(pa.table({"type": types, "t": range(1000 * number, 1000 * number + 1000)}))
+    assert rows_read == [1000] * 8 + [10, 10]
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("SELECT * WHERE A ; Z WITHIN 5 [t]", True),
+        ("SELECT NONE WHERE A ; Z WITHIN 5 EVENTS", True),
+        ("SELECT * WHERE (A ; Z) WITHIN 5 MILLISECONDS", True),
+        ("SELECT * WHERE A ; Z PARTITION BY k WITHIN 5 MINUTES", True),
+        ("SELECT * WHERE A ; Z PARTITION BY k WITHIN 5 EVENTS", False),
+        ("SELECT * WHERE A ; Z WITHIN 5 [v]", False),
+        ("SELECT * WHERE A ; Z", False),
+        ("SELECT * WHERE START(A ; Z) WITHIN 5 [t]", False),
+        ("SELECT * WHERE A ; EVENT AS z WITHIN 5 [t]", False),
+        ("SELECT * WHERE A ; A WITHIN 5 [t]", False),
+    ],
+)
+def test_queries_whose_window_says_which_events_matter(query, found):
+    schema = pa.schema({"type": pa.string(), "k": pa.string(), "v": pa.int64(), "t": pa.int64()})
+    assert (Plan(cerflow.parse(query).tree, Schema(schema, time="t")).scan.reach is not None) == found
