@@ -51,7 +51,7 @@ from cerflow.language.printer import show
 from cerflow.schema import Kind
 from cerflow.values.operators import MIRRORED
 
-__all__ = ["Reach", "ScanProgram", "scan_program"]
+__all__ = ["Foresight", "ScanProgram", "scan_program"]
 
 #: The expressions that programs compute; attributes and texts are further divided.
 _COMPUTED = (
@@ -83,7 +83,7 @@ _FUNCTIONS = ("abs", "ceil", "coalesce", "floor", "position", "round", "time")
 
 
 @dataclass(frozen=True)
-class Reach:
+class Foresight:
     """A window that bounds all matches: rows of `ScanArrays.reach`, and the ways of the last event of a match."""
 
     window: Window
@@ -113,7 +113,7 @@ class ScanProgram:
     outputs: Sequence[Sequence[int]]
     ways: Ways | None
     contiguity: Contiguity | str
-    reach: Reach | None
+    reach: Foresight | None
     code: Sequence[Sequence[int]]
     constants: Sequence[int]
 
@@ -303,7 +303,7 @@ class _ProgramCompiler:
         assert column.expression is not None
         return [self._value(layout.TO_COLUMNS, k, column.expression, column.as_float)]
 
-    def _reach(self, ways: Ways | None) -> Reach | None:
+    def _reach(self, ways: Ways | None) -> Foresight | None:
         """The window of all matches, if it passes at once for all keys and not every event may be a last one."""
         tables = self.tables
         window = window_of_runs(tables.transducer)
@@ -316,7 +316,7 @@ class _ProgramCompiler:
         if frozenset() in ends or all(bit & last for bit in ways.bits):
             return None
         rows = [self._window(0, 0, window, bound=bound) for bound in (False, True)]
-        return Reach(window, rows, last)
+        return Foresight(window, rows, last)
 
     def _is_local(self, window: Window) -> bool:
         return self.tables.partitioned and isinstance(window, CountWindow)
