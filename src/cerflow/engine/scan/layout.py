@@ -48,8 +48,8 @@ __all__ = ["ScanArrays"]
     GROUPS,  # keys in `members` so far
     FOLLOWS,  # whether events are left out that do nothing to the states that may be occupied
     OCCUPIED,  # these, as bits; all of them are at the beginning of a batch
-    FORESEEN,  # whether `ways` has the ways of all rows of the batch already
-    KEPT,  # rows that a window keeps, see the kernel `foresee`
+    LOOKED_AHEAD,  # whether `ways` has the ways of all rows of the batch already
+    KEPT,  # rows that a window keeps, see the kernel `look_ahead`
 ) = range(21)
 CONTROLS = 21
 #: In MARKS.

@@ -13,7 +13,7 @@ from cerflow import limits
 from cerflow.engine.kernels.base.jit import by_address
 from cerflow.engine.kernels.base.shared_arrays import SharedArrays
 from cerflow.engine.kernels.scan.contiguous import find_rows, narrow, write_noted
-from cerflow.engine.kernels.scan.foreseeing import foresee
+from cerflow.engine.kernels.scan.looking_ahead import look_ahead
 from cerflow.engine.kernels.scan.scan import scan
 from cerflow.engine.kernels.step.units import COMPUTE
 from cerflow.engine.layout import NO_BOUND, EventArrays
@@ -54,7 +54,7 @@ class BatchScan:
         #: The matches of consecutive events that the last batch has by itself, beside the events that `read` gave.
         self.consecutive: ConsecutiveEvents | None = None
         #: So many further batches are read whole.
-        self._unforeseen = 0
+        self._not_ahead = 0
         columns_of_tests = {column.name: column for column in program.judge.columns}
         self._tested = [columns_of_tests.get(name) for name in program.texts]
         self._decisions = self._begin_deciding()
@@ -165,7 +165,7 @@ class BatchScan:
             self._hold(noted=np.zeros((len(self._events.signature), layout.NOTE_WORDS), np.int32))
         exported = ExportedBatch(batch)
         self.consecutive = None
-        self._foresee(exported, batch)
+        self._look_ahead(exported, batch)
         if contiguity is not None and alone:
             self.consecutive = self._consecutive(contiguity, exported, batch, first)
             # Matches that begin or end in another batch.
@@ -199,25 +199,25 @@ class BatchScan:
             else:
                 self._go_on(reason, batch)
 
-    def _foresee(self, exported: ExportedBatch, batch: pa.RecordBatch) -> None:
+    def _look_ahead(self, exported: ExportedBatch, batch: pa.RecordBatch) -> None:
         """Close all ways to the rows of a batch that no event behind them can complete within the window."""
         control, count = self._arrays.control, batch.num_rows
-        control[layout.FORESEEN] = 0
+        control[layout.LOOKED_AHEAD] = 0
         if self._contiguity is not None or self._program.reach is None or count < limits.NARROWED_ROWS:
             return
-        if self._unforeseen:
-            self._unforeseen -= 1
+        if self._not_ahead:
+            self._not_ahead -= 1
             return
         if count + 8 > len(self._arrays.ways):
             self._hold(ways=np.zeros(8 + (1 << (count - 1).bit_length()), np.uint8))
         control[layout.ROW] = 0
-        while (reason := foresee(self._shared.address, exported.address, count)) != layout.SCANNED:
+        while (reason := look_ahead(self._shared.address, exported.address, count)) != layout.SCANNED:
             self._go_on(reason, batch)
-        control[layout.FORESEEN] = 1
+        control[layout.LOOKED_AHEAD] = 1
         if self._marks == layout.NOT_MARKED:
             control[layout.MARKS] = layout.MARKED
         if 2 * control[layout.KEPT] > count:
-            self._unforeseen = _PAUSE
+            self._not_ahead = _PAUSE
 
     def _know_effects(self) -> None:
         """Let kernels know the effects of new signatures."""

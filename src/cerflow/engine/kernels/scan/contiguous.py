@@ -8,7 +8,7 @@ import numpy as np
 
 from cerflow.engine.kernels.base.jit import inlined, kernel, part
 from cerflow.engine.kernels.base.shared_arrays import address_of, as_float, pointer_to, scan_at
-from cerflow.engine.kernels.scan.foreseeing import mark_all
+from cerflow.engine.kernels.scan.looking_ahead import mark_all
 from cerflow.engine.kernels.scan.scan import formed, is_missing, write_event
 from cerflow.engine.kernels.scan.texts import MIX, SHIFT, entry_of
 from cerflow.engine.kernels.scan.values import load_byte, locate, store_byte, word_of

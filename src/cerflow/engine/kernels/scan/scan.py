@@ -51,7 +51,6 @@ from cerflow.engine.scan.layout import (
     FIRST,
     FIXES,
     FOLLOWS,
-    FORESEEN,
     H_NEXT,
     H_NODE,
     H_OUTCOME,
@@ -60,6 +59,7 @@ from cerflow.engine.scan.layout import (
     K_OTHER,
     K_WHAT,
     KEYED,
+    LOOKED_AHEAD,
     MARKED,
     MARKS,
     N_ASKS,
@@ -140,7 +140,7 @@ def scan(address, batch, end):
             to = _led_to(s, row, s.at[k], address)
             reason = NO_OUTCOME if to == UNKNOWN else SCANNED
             if control[MARKS] == DECIDED:
-                s.led[s.ways[row if control[FORESEEN] == 1 else row - begin]] = to
+                s.led[s.ways[row if control[LOOKED_AHEAD] == 1 else row - begin]] = to
             if to <= SIGNATURE:
                 if control[NARROWS] == 1:
                     noted = control[NOTED]
@@ -172,8 +172,8 @@ def _marked(s, begin, count):
         address_of(pointer_to(s.chosen, 0)),
         address_of(pointer_to(s.at, 0)),
     )
-    foreseen = s.control[FORESEEN] == 1
-    if foreseen:
+    looked_ahead = s.control[LOOKED_AHEAD] == 1
+    if looked_ahead:
         ways += begin
     else:
         reason = mark(s, begin, count, ways)
@@ -197,7 +197,7 @@ def _marked(s, begin, count):
             kept += 1
             left &= left - 1
     s.control[OPEN] = unknown
-    if 2 * kept > count and s.control[MARKS] == MARKED and not foreseen:
+    if 2 * kept > count and s.control[MARKS] == MARKED and not looked_ahead:
         # Where most rows are chosen, it does not pay.
         s.control[MARKS] = NOT_MARKED
     return kept

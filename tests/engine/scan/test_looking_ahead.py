@@ -87,10 +87,10 @@ def test_matches_are_those_of_the_semantics(data):
     with pytest.MonkeyPatch.context() as patch:
         plain = query.match(table, time="t").to_pylist()
         patch.setattr(limits, "NARROWED_ROWS", 1)
-        foreseen = query.match(table, time="t").to_pylist()
+        ahead = query.match(table, time="t").to_pylist()
         pieces = in_random_pieces(query, table, data, time="t")
     # Also in their order.
-    assert foreseen == plain
+    assert ahead == plain
     assert pieces == plain
     if not chosen:
         assert bag(plain) == bag(RUNNERS["semantics"](query, table, time="t"))

@@ -26,14 +26,14 @@ from cerflow.engine.scan.layout import (
     SCANNED,
 )
 
-__all__ = ["foresee", "mark_all"]
+__all__ = ["look_ahead", "mark_all"]
 
 #: Rows of `ScanArrays.reach`.
 _MEASURE, _BOUND = 0, 1
 
 
 @kernel
-def foresee(address, batch, count):
+def look_ahead(address, batch, count):
     """Write the ways of all rows of a batch of ``count`` rows; none for those that no match can need.
 
     A match ends with an event to which one of the first of `steps` is open, and lies within the window that `reach`
@@ -85,7 +85,7 @@ def _value(s, which, row):
 
 @part
 def mark_all(s, count, ways, address):
-    """Write the ways of ``count`` rows, decided by texts and tests, at the address ``ways``; returns as ``foresee``.
+    """Write the ways of ``count`` rows, decided by texts and tests, at the address ``ways``; returns as ``look_ahead``.
 
     ``s`` are the arrays of the scan at ``address``.
     """
