@@ -13,6 +13,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 QUERY = "SELECT a.v AS first, b.v AS second WHERE (A AS a ; B AS b) FILTER a.v < b.v PARTITION BY [k] WITHIN 1 SECOND"
 EVENTS = [{"type": "AB"[n % 2], "t": 1000 + 100 * n, "k": n % 3, "v": n} for n in range(30)]
+GIVEN = ["-e", QUERY, "--input", ".", "--input-format", "json", "--columns", "type string, time bigint, k int, v int"]
+GIVEN += ["--checkpoint", "c"]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -54,6 +56,10 @@ def test_files_become_lines_and_the_status_is_kept(tmp_path):
         (["-e", QUERY, "--input", "kafka://x", "--checkpoint", "c", "--delay", "1 second"], "kafka://HOST:PORT/TOPIC"),
         (["-e", QUERY, "--input", "kafka://h:1/t", "--checkpoint", "c", "--delay", "1 second"], "--columns"),
         (["-e", QUERY, "--input", ".", "--checkpoint", "c", "--delay", "1 second"], "--input-format"),
+        (["-e", QUERY, "--input", ".", "--checkpoint", "c", "--delay", "soon"], "'soon' is no duration"),
+        ([*GIVEN, "--delay", "0 seconds", "--idle-timeout", "later"], "'later' is no duration"),
+        ([*GIVEN, "--delay", "0 seconds", "--late", "dead-letter"], "a path dead_letter goes together with"),
+        ([*GIVEN, "--delay", "0 seconds", "--available-now", "--trigger", "1 second"], "available_now ends it"),
     ],
 )
 def test_what_is_missing_is_said(tmp_path, monkeypatch, arguments, says):

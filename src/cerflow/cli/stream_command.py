@@ -154,6 +154,7 @@ def stream(
     watch = PhaseTimer(context.obj)
     from cerflow.cli.commands.request import load_query
     from cerflow.cli.spark.streaming import StreamRequest, noted_status, run_stream, shown_status
+    from cerflow.language.parser import duration_in_microseconds
 
     if status is not None:
         with errors_reported():
@@ -163,6 +164,13 @@ def stream(
     if input_ is None or checkpoint is None or delay is None:
         missing = "--input" if input_ is None else "--checkpoint" if checkpoint is None else "--delay"
         usage("a stream needs --input, --checkpoint and --delay", missing)
+    in_order = delay.strip().startswith("0 ")
+    durations = {"--delay": None if in_order else delay, "--idle-timeout": idle_timeout, "--key-timeout": key_timeout}
+    for option, text in durations.items():
+        try:
+            duration_in_microseconds(text)
+        except ValueError as error:
+            usage(str(error), option)
     settings = spark_settings(conf)
     arguments = {
         "type": type_column,

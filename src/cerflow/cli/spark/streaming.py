@@ -17,7 +17,7 @@ import typer
 from cerflow.cli.output.progress import PhaseTimer, compile_kernels
 from cerflow.cli.output.reporting import note
 from cerflow.cli.spark.session import spark_session
-from cerflow.errors import InputError
+from cerflow.errors import CerflowError, InputError
 from cerflow.programs.program import Program
 from cerflow.query import Query
 
@@ -77,6 +77,11 @@ def run_stream(
             running.stop(flush=request.flush)
         except PySparkException as error:
             raise InputError(sentence(str(error))) from error
+        except CerflowError:
+            raise
+        except ValueError as error:
+            # Arguments that do not go together.
+            raise InputError(str(error)) from error
         if running.status is not None:
             note(shown_status(asdict(running.status)))
 
