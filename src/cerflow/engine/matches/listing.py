@@ -6,7 +6,7 @@ The columns of an event are gathered once for every event of a batch, however ma
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from itertools import chain
 
 import numpy as np
@@ -26,6 +26,9 @@ from cerflow.values.array_types import Ints, Mask, Smalls
 from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, numbers_of, one_array, truths_of
 
 __all__ = ["Detected", "Listing", "join_dictionaries"]
+
+#: Lists of labels that are made before anyone asks which of them events have.
+_FEW_LISTS = 64
 
 
 class StoredRows:
@@ -272,7 +275,8 @@ class Listing:
     def events(self) -> pa.StructArray:
         """The events as they are reported."""
         report, numbers = self._report, self._shown.labels
-        fields = [self._places, _labels(numbers, self._labels, self._types), self._types]
+        types = self._rows.column(report.events.type)
+        fields = [self._places, _labels(numbers, self._labels, types), self._types]
         fields += [self._attribute(name) for name in report.attributes]
         return pa.StructArray.from_arrays(fields, fields=list(report.event_type))
 
@@ -325,17 +329,27 @@ def _without_nan(values: pa.Array) -> pa.Array:
 
 
 def _labels(numbers: Ints, label_sets: Sequence[frozenset[str]], types: pa.Array) -> pa.Array:
-    """The labels of each event, sorted, with the type of the event for its placeholder."""
+    """The labels of each event, sorted, with the type of the event (text, or a dictionary) for its placeholder."""
     texts: list[list[str]] = [sorted(s - {TYPE_LABEL}) for s in label_sets]
-    index = numbers.copy()
-    open_ = np.flatnonzero(np.array([TYPE_LABEL in s for s in label_sets], bool)[numbers])
-    if len(open_):
-        encoded = types.dictionary_encode()
-        names = encoded.dictionary.to_pylist()
-        pairs = numbers[open_] * len(names) + numbers_of(encoded.indices)[open_]
-        distinct, which = np.unique(pairs, return_inverse=True)
-        index[open_] = len(texts) + which
-        texts += [sorted({*texts[p // len(names)], names[p % len(names)]}) for p in distinct.tolist()]
+    index = numbers
+    open_ = np.array([TYPE_LABEL in s for s in label_sets], bool)
+    if open_.any():
+        few = pa.types.is_dictionary(types.type) and len(types.dictionary) <= len(types)
+        encoded = types if few else spelt(types).dictionary_encode()
+        names = encoded.dictionary.cast(pa.string()).to_pylist()
+        width = len(names) + 1
+        pairs = np.where(open_[numbers], numbers_of(encoded.indices.cast(pa.int64())), len(names)) + numbers * width
+        used: Sequence[int] = range(len(texts) * width)
+        index = pairs
+        if len(used) > _FEW_LISTS:
+            distinct, index = np.unique(pairs, return_inverse=True)
+            used = distinct.tolist()
+        texts = [sorted({*texts[p // width], *names[p % width :][:1]}) for p in used]
+    return taken(_lists(tuple(map(tuple, texts))), index.astype(np.int32))
+
+
+@lru_cache(maxsize=8)
+def _lists(texts: tuple[tuple[str, ...], ...]) -> pa.ListArray:
+    """Lists of texts; those of the last batches are mostly wanted again."""
     ends = np.cumsum([0, *map(len, texts)], dtype=np.int32)
-    lists = pa.ListArray.from_arrays(array_of_numbers(ends), array_of_texts([*chain(*texts)]))
-    return taken(lists, index.astype(np.int32))
+    return pa.ListArray.from_arrays(array_of_numbers(ends), array_of_texts([*chain(*texts)]))
