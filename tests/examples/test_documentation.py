@@ -2,6 +2,7 @@
 
 In a block ``console``, a line ``$ cerflow …`` is a command, and the lines below it are its standard output, where a
 line ``…`` is any output. A block ``text`` behind a block ``python`` is what that prints. A block ``sql`` is a query.
+Blocks ``py`` need Spark: see tests/spark/test_documentation.py.
 """
 
 import contextlib
@@ -9,26 +10,14 @@ import io
 import re
 import shlex
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from typer.testing import CliRunner
 
 from cerflow.cli.app import app
 from cerflow.language.parser import parse_query
-
-ROOT = Path(__file__).parents[2]
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
-
-
-class Block(NamedTuple):
-    language: str
-    text: str
-
-
-def blocks(page):
-    found = re.findall(r"^```(\w+)\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    return [Block(*f) for f in found]
+from cerflow.programs.program import parse_program
+from support.manual import PAGES, ROOT, UNEXPLAINED, blocks, census
 
 
 def named(pages):
@@ -55,44 +44,55 @@ def matches_shown(shown, said):
     return re.fullmatch(pattern, said, re.DOTALL) is not None
 
 
-def test_there_is_something_to_run():
-    languages = {block.language for page in PAGES for block in blocks(page)}
-    assert {"sql", "python", "text", "console"} <= languages
+def test_every_block_is_run_or_says_why_not():
+    counts = census()
+    assert not [language for language, fate in counts if fate == UNEXPLAINED]
+    assert {language for language, fate in counts if fate == "run"} == {"python", "py", "console", "sql"}
+    assert sum(number for (_, fate), number in counts.items() if fate != "not run") > 300
 
 
-@pytest.mark.parametrize("page", pages_with("python"))
+def run_python(text, shown, names, page):
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        exec(compile(text, str(page), "exec"), names)
+    assert said.getvalue() == shown
+
+
+def run_commands(text):
+    for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", text, re.MULTILINE):
+        program, *arguments = shlex.split(command, comments=True)
+        assert program == "cerflow"
+        target = arguments[-1] if ">" in arguments else None
+        result = CliRunner().invoke(app, arguments[:-2] if target else arguments)
+        assert result.exit_code == 0, result.stderr
+        if target:
+            Path(target).write_text(result.stdout, "utf-8")
+        else:
+            assert matches_shown(shown, result.stdout), result.stdout
+
+
+@pytest.mark.parametrize("page", pages_with("python", "console"))
 @pytest.mark.usefixtures("empty_directory")
-def test_python_prints_what_the_page_shows(page):
+def test_a_page_prints_what_it_shows(page):
     names = {"__name__": "example"}
     shown = blocks(page)
-    for block, following in zip(shown, [*shown[1:], Block("", "")]):
-        if block.language == "python":
-            said = io.StringIO()
-            with contextlib.redirect_stdout(said):
-                exec(compile(block.text, str(page), "exec"), names)
-            if said.getvalue() or following.language == "text":
-                assert said.getvalue() == following.text
-
-
-@pytest.mark.parametrize("page", pages_with("console"))
-@pytest.mark.usefixtures("empty_directory")
-def test_commands_print_what_the_page_shows(page):
-    for block in blocks(page):
-        if block.language != "console":
+    for block, following in zip(shown, [*shown[1:], None]):
+        if block.reason:
             continue
-        for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block.text, re.MULTILINE):
-            program, *arguments = shlex.split(command)
-            assert program == "cerflow"
-            result = CliRunner().invoke(app, arguments)
-            assert result.exit_code == 0, result.stderr
-            assert matches_shown(shown, result.stdout), result.stdout
+        if block.title:
+            Path(block.title).write_text(block.text, "utf-8")
+        elif block.language == "python":
+            printed = following.text if following and following.language == "text" and not following.reason else ""
+            run_python(block.text, printed, names, page)
+        elif block.language == "console":
+            run_commands(block.text)
 
 
 @pytest.mark.parametrize("page", pages_with("sql"))
 def test_queries_are_queries(page):
     for block in blocks(page):
-        if block.language == "sql":
-            parse_query(block.text)
+        if block.language == "sql" and not block.reason:
+            parse_program(block.text)
 
 
 def test_the_query_of_the_readme_is_that_of_the_package():
