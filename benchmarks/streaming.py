@@ -8,7 +8,7 @@ The first third of each run is left out.
 second and no delay, to `cerflow.spark.stream`. A match is as late as the clock is behind its last event when a function
 has read it. The first third of the time is left out.
 
-``--hours HOURS`` measures what is kept instead: micro-batches of six simulated minutes, each with other keys.
+``--hours HOURS`` measures what is kept instead: micro-batches of half a simulated hour, each with other keys.
 
 Few events complete many matches if there are few keys; LIMIT makes the output about the same for all numbers of keys.
 """
@@ -49,7 +49,7 @@ RATE = 100
 #: Files in a second of a live stream.
 PACE = 4
 #: Milliseconds in a micro-batch of simulated hours, and how many of these make an hour.
-STRETCH, STRETCHES = 360_000, 10
+STRETCH, STRETCHES = 1_800_000, 2
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ def hours_run(spark: SparkSession, folder: Path, *, keys: int, hours: int, rows:
                 "disk": disk,
                 "memory": usage.all_mb or 0,
             }
-            found[status.batch] = {**sizes, "at": clock()}
+            found[status.batch] = {**sizes, "batches": status.batch + 1, "at": clock()}
     return list(found.values())
 
 
@@ -227,7 +227,7 @@ def main(
     rows: Annotated[int, typer.Option(min=1, help="Events of a micro-batch.")] = 100_000,
     runs: Annotated[int, typer.Option(min=1, help="Runs of each way, in turns.")] = 2,
     live: Annotated[int, typer.Option(min=0, help="Measure latency for so many seconds; rows are those of one.")] = 0,
-    hours: Annotated[int, typer.Option(min=0, help="Simulate so many hours; keys are those of six minutes.")] = 0,
+    hours: Annotated[int, typer.Option(min=0, help="Simulate so many hours; keys are those of half of one.")] = 0,
     master: Annotated[str, typer.Option(help="Master of Spark.")] = "local[2]",
 ) -> None:
     """Measure micro-batches of a stream, or how late its matches are, or what is kept, and print a table."""
@@ -288,12 +288,15 @@ def _hours_table(keys: int, hours: int, rows: int, master: str) -> Table:
         found = hours_run(spark, Path(folder), keys=keys, hours=hours, rows=rows)
     begin = 0
     for end in (len(found) * part // 4 for part in range(1, 5)):
-        part = found[begin:end]
+        if not (part := found[begin:end]):
+            continue
+        # The last micro-batch has no events.
+        through = min(part[-1]["batches"], hours * STRETCHES)
         most = {name: max(sizes[name] for sizes in part) for name in names}
         most["state_bytes"] /= 1000
         table.add_row(
-            f"{begin / STRETCHES:.1f}–{end / STRETCHES:.1f}",
-            *(f"{many:,.0f}" for many in (end * keys, part[-1]["matches"], *most.values())),
+            f"{(part[0]['batches'] - 1) / STRETCHES:.0f}–{through / STRETCHES:.0f}",
+            *(f"{many:,.0f}" for many in (through * keys, part[-1]["matches"], *most.values())),
             f"{(part[-1]['at'] - part[0]['at']) / max(1, len(part) - 1):.2f}",
         )
         begin = end
