@@ -14,6 +14,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import cerflow
+import cerflow.automata
+import cerflow.rewritings
 from cerflow.cli.app import app
 from cerflow.language.parser import parse_query
 from cerflow.programs.program import parse_program
@@ -47,7 +50,7 @@ def matches_shown(shown, said):
 def test_every_block_is_run_or_says_why_not():
     counts = census()
     assert not [language for language, fate in counts if fate == UNEXPLAINED]
-    assert {language for language, fate in counts if fate == "run"} == {"python", "py", "console", "sql"}
+    assert {language for language, fate in counts if fate == "run"} == {"python", "py", "console", "sql", "sremo"}
     assert sum(number for (_, fate), number in counts.items() if fate != "not run") > 300
 
 
@@ -88,11 +91,26 @@ def test_a_page_prints_what_it_shows(page):
             run_commands(block.text)
 
 
-@pytest.mark.parametrize("page", pages_with("sql"))
+@pytest.mark.parametrize("page", pages_with("sql", "sremo"))
 def test_queries_are_queries(page):
     for block in blocks(page):
         if block.language == "sql" and not block.reason:
             parse_program(block.text)
+        if block.language == "sremo":
+            cerflow.parse(block.text, language="sremo")
+
+
+def test_the_papers_name_the_files_of_their_functions():
+    found = 0
+    for row in (ROOT / "docs" / "theory" / "papers.md").read_text("utf-8").splitlines():
+        if row.startswith("| ") and row.count("|") == 4:
+            _, said, files = row.strip("|").split("|")
+            for name in re.findall(r"`(?:automata\.|rewritings\.)?(\w+)`", said):
+                made = getattr(cerflow.automata, name, getattr(cerflow.rewritings, name, None))
+                if made is not None:
+                    found += 1
+                    assert made.__module__.removeprefix("cerflow.").replace(".", "/") + ".py" in files, name
+    assert found > 30
 
 
 def test_the_query_of_the_readme_is_that_of_the_package():

@@ -28,8 +28,11 @@ def test_the_language_by_example(tmp_path):
     """`scripts/draw-examples` would write the same page and pictures again."""
     subprocess.run([sys.executable, ROOT / "scripts" / "draw-examples", tmp_path], check=True, timeout=300)
     made = {file.relative_to(tmp_path): file.read_text("utf-8") for file in tmp_path.rglob("*") if file.is_file()}
-    assert len(made) > 60
+    assert len(made) > 150
     for name, text in made.items():
+        if name.stem.endswith("-automaton"):  # Graphviz's wheels may lay these out otherwise
+            assert (ROOT / "docs" / name).exists()
+            continue
         assert (ROOT / "docs" / name).read_text("utf-8") == text, name
 
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
-#: Languages of blocks that tests execute; ``py`` is Python that needs Spark, and queries (``sql``) are parsed.
-EXECUTED = {"python", "py", "console", "sql"}
+#: Languages of blocks that tests execute; ``py`` is Python that needs Spark, and queries are parsed.
+EXECUTED = {"python", "py", "console", "sql", "sremo"}
 UNEXPLAINED = "neither run nor explained"
 _BLOCK = re.compile(
     r'(?:^<!-- not run: ([^\n]+) -->\n)?^```(\w+)(?: title="([^"\n]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL
