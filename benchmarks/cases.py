@@ -10,8 +10,9 @@ __all__ = ["Case", "Language", "Mode", "Peer", "Point", "Scale", "Stream"]
 
 #: Matches are counted on the shared graph, by one thread or two, or all written to Arrow batches, with numbers of
 #: events beside a dictionary of these or with events as structs; or nobody asks for them, only at which events there
-#: are any (SELECT NONE); or for each of these events the number of matches and a sum over them are computed.
-Mode = Literal["count", "threads", "write", "structs", "detect", "aggregate"]
+#: are any (SELECT NONE); or for each of these events the number of matches and a sum over them are computed, the match
+#: with the least sum is found, or a random one.
+Mode = Literal["count", "threads", "write", "structs", "detect", "aggregate", "first", "sample"]
 Language = Literal["ceql", "sremo"]
 
 

@@ -20,6 +20,9 @@ OVER = "over the limit"
 #: How the note of a row begins whose number of matches is another than that of an equal question, unexplained.
 DIFFER = "numbers of matches differ"
 
+#: The modes that have a row for each detecting event.
+_OF_EVENTS = ("detect", "aggregate", "first", "sample")
+
 #: Seconds beyond the limit in which an engine may say so itself, which spares starting it anew.
 _GRACE = 1.0
 
@@ -202,8 +205,8 @@ def _check(cases: Sequence[Case], rows: dict[tuple[int, str, str], Row]) -> None
     """Compare the numbers of matches that the engines, layouts and modes of a case gave, and those of detections."""
     for number, case in enumerate(cases):
         answered = [row for (other, _, _), row in rows.items() if other == number and row.matches is not None]
-        told = [row for row in answered if row.mode not in ("detect", "aggregate")]
-        detected = [row for row in answered if row.mode in ("detect", "aggregate")]
+        told = [row for row in answered if row.mode not in _OF_EVENTS]
+        detected = [row for row in answered if row.mode in _OF_EVENTS]
         if len({row.matches for row in detected}) > 1:
             for row in detected:
                 row.checked = False

@@ -26,6 +26,8 @@ from cerflow.language.select import Projection, ProjectionKind
 __all__ = ["answer", "main"]
 
 _PAGE_MB = 4096 / 1e6
+#: What is computed of the matches of an event.
+_SUM = ("SELL", "price", "sum")
 
 
 class _WithoutPandas(MetaPathFinder):
@@ -74,7 +76,11 @@ def _recognise(events: Events, text: str, language: str, mode: str) -> dict[str,
         if mode == "count":
             found += matches.count()
         elif mode == "aggregate":
-            found += matches.aggregate({"n": "count", "s": ("SELL", "price", "sum")}).num_rows
+            found += matches.aggregate({"n": "count", "s": _SUM}).num_rows
+        elif mode == "first":
+            found += matches.first(1, by=_SUM).count()
+        elif mode == "sample":
+            found += matches.sample(1, seed=1).count()
         else:
             form: Literal["structs", "dictionary"] = "structs" if mode == "structs" else "dictionary"
             found += sum(batch.num_rows for batch in matches.to_batches(events=form))

@@ -1,6 +1,8 @@
 """The suite *large*: stock queries on the ticks twenty times over - threads, and all matches in two forms.
 
-The ticks once also have a window of 100,000 events, with a sum over the matches of every detecting event.
+The ticks once also have a window of 100,000 events: with a sum over the matches of every detecting event, and, where
+few events detect, with one of the matches of each. And they have sets of events, so many that their numbers need more
+than 64 bits.
 
 Two threads are compared with one; matches whose events are structs with NumPy gathering the same columns.
 """
@@ -35,6 +37,14 @@ def cases(scale: Scale) -> list[Case]:
     found.append(
         Case("large", "pairs in a wide window", pairs, scale.stocks, ("type", "price"), wide, layouts=("encoded",))
     )
+    few: tuple[Mode, ...] = ("count", "aggregate", "first", "sample")
+    for name, formula, events, modes in (
+        ("pairs in a wide window, few detections", "SELL ; BUY AS b", 100_000, few),
+        ("sets of events, numbers beyond 64 bits", "SELL+ ; BUY AS b", 200, ("count",)),
+    ):
+        query = f"SELECT * WHERE ({formula}) FILTER b[name = 'QQQ'] AND b[volume = 4000] WITHIN {events} EVENTS"
+        columns = ("type", "name", "volume", "price")
+        found.append(Case("large", name, query, scale.stocks, columns, modes, layouts=("encoded",)))
     return [*found, *(_case(f"{name}, 500 ms", PATTERNS["seq"][name].cel(500), stream) for name in lengths)]
 
 

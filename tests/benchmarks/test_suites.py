@@ -96,7 +96,7 @@ def test_detections_are_counted_apart():
     events = next(load(TICKS.description).chunks())
     expected = len({row["detected_at"] for row in cerflow.parse(query).match(events, time="stock_time")})
     for layout in ("text", "encoded"):
-        for mode in ("detect", "aggregate"):
+        for mode in ("detect", "aggregate", "first", "sample"):
             found = answer({"stream": {**TICKS.description, "layout": layout}, "query": query, "mode": mode})
             assert found["matches"] == str(expected)
 

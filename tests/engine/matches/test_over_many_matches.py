@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import cerflow
+from cerflow.engine.matches import sampling
 from cerflow.errors import QueryError, UnsupportedQueryError
 
 
@@ -26,6 +27,32 @@ def test_samples_are_uniform():
     assert sum(pairs.values()) == 100
     same = [matches.sample(3, replacement=True) for _ in range(2)]
     assert same[0].to_pylist() == same[0].to_pylist()
+
+
+@pytest.mark.parametrize("pattern", ["A ; B", "A ; B OR A ; B ; A ; B"])
+def test_samples_in_windows_are_uniform(monkeypatch, pattern):
+    bounds = []
+    number = sampling._Numbered._number
+    monkeypatch.setattr(
+        sampling._Numbered, "_number", lambda self, bound: (bounds.append(bound), number(self, bound))[1]
+    )
+    matches = cerflow.parse(f"SELECT * WHERE {pattern} WITHIN 12 EVENTS").match(letters("AB" * 30))
+    expected = {}
+    for row in matches:
+        expected.setdefault(row["detected_at"], []).append(tuple(e["position"] for e in row["events"]))
+    drawn = {}
+    for row in matches.sample(400, seed=1, replacement=True):
+        drawn.setdefault(row["detected_at"], Counter())[tuple(e["position"] for e in row["events"])] += 1
+    assert drawn.keys() == expected.keys()
+    for at, all_ in expected.items():
+        assert drawn[at].keys() <= set(all_)
+        mean = 400 / len(all_)
+        assert all(abs(drawn[at][match] - mean) < 6 * mean**0.5 for match in all_)
+    if pattern == "A ; B":
+        # The window of the counts moves less often than the window.
+        assert 1 < len(set(bounds)) < len(expected) / 2
+    without = [tuple(e["position"] for e in row["events"]) for row in matches.sample(1 << 20, seed=2)]
+    assert without == [match for all_ in expected.values() for match in all_]
 
 
 @pytest.mark.parametrize("length", [50, 62, 64, 100])

@@ -19,8 +19,9 @@ from cerflow.engine.matches.aggregation import AggregateOf, Aggregation
 from cerflow.engine.matches.counting import count_detections, detecting, matches_of_part
 from cerflow.engine.matches.display import SHOWN, as_html, drawn, page
 from cerflow.engine.matches.listing import Detected, Listing, join_dictionaries
-from cerflow.engine.matches.picking import First, NumberRange, Order, PartSpan, Picker, Sample, picked
+from cerflow.engine.matches.picking import First, NumberRange, Order, PartSpan, Picker, picked
 from cerflow.engine.matches.row_limit import Announced, digits, readable_number
+from cerflow.engine.matches.sampling import Sample
 from cerflow.engine.matches.strategy_parts import ChosenParts
 from cerflow.engine.matches.unfolding import NO_LIMIT, Part, unfolded
 from cerflow.engine.results.report import COUNT_TYPE, CountForm, EventForm, Report

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import random
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ from cerflow.language.select import ProjectionKind
 from cerflow.schema import Kind
 from cerflow.values.arrow_columns import truths_of
 
-__all__ = ["First", "NumberRange", "Order", "Picker", "Sample", "picked"]
+__all__ = ["First", "NumberRange", "Order", "PartPicker", "Pick", "Picker", "match_by_number", "picked"]
 
 #: The order of matches: by the start, the number of events, or an aggregate of a label's events.
 Order = str | tuple[str, str | None, str]
@@ -47,10 +46,12 @@ class Picker(Protocol):
 
 
 class PartPicker(Protocol):
-    """Chooses matches part by part; ``done`` says that later parts have none."""
+    """Chooses matches part by part."""
 
     @property
-    def done(self) -> bool: ...
+    def done(self) -> bool:
+        """Whether later parts have none."""
+        ...
 
     def picks(self, part: Part) -> Iterator[Pick]:
         """The chosen matches of a part, in the order in which they are reported."""
@@ -83,65 +84,7 @@ def _with_last(part: Part, detection: int, marks: list[int]) -> list[int]:
     return marks if last == layout.NO_MARK else [*marks, last]
 
 
-# --- samples ---------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Sample:
-    """``size`` matches of each detecting event, chosen uniformly; all of them if there are no more."""
-
-    size: int
-    seed: int
-    replacement: bool
-
-    def start(self, report: Report, limit: int | None) -> PartPicker:
-        """Begin with the first part of some matches."""
-        return _PartSample(self, limit)
-
-
-class _PartSample:
-    done = False
-
-    def __init__(self, sample: Sample, limit: int | None) -> None:
-        self._sample = sample
-        self._limit = limit
-        self._random = random.Random(sample.seed)
-
-    def picks(self, part: Part) -> Iterator[Pick]:
-        counting = MatchCounter(part)
-        numbers = counting.numbers()
-        _, begins = detecting(part.detections)
-        counting = MatchCounter(part)
-        for first, last in zip(begins[:-1].tolist(), begins[1:].tolist()):
-            total = sum(numbers[first:last])
-            if self._limit is not None:
-                refuse_if_cut([total], self._limit)
-            ranks = iter(self._ranks(total))
-            rank = next(ranks, None)
-            before = 0
-            for d in range(first, last):
-                after = before + numbers[d]
-                while rank is not None and rank < after:
-                    yield d, _ranked(part, counting, d, rank - before)
-                    rank = next(ranks, None)
-                before = after
-
-    def _ranks(self, total: int) -> list[int]:
-        """The numbers of the chosen matches, in their order."""
-        size, choose = self._sample.size, self._random.randrange
-        if self._sample.replacement:
-            return sorted(choose(total) for _ in range(size))
-        if size >= total:
-            return list(range(total))
-        # Floyd's algorithm: every set of this size is equally likely.
-        chosen: set[int] = set()
-        for top in range(total - size, total):
-            rank = choose(top + 1)
-            chosen.add(top if rank in chosen else rank)
-        return sorted(chosen)
-
-
-def _ranked(part: Part, counting: MatchCounter, d: int, rank: int) -> list[int]:
+def match_by_number(part: Part, counting: MatchCounter, d: int, rank: int) -> list[int]:
     """The marks of the match with a number, among those of one detection."""
     _, amounts = counting.number(d)
     small = part.nodes.view(np.int32)
@@ -233,7 +176,7 @@ class PartSpan:
                 while rank - before >= numbers[d]:
                     before += numbers[d]
                     d += 1
-                yield d, _ranked(part, counting, d, rank - before)
+                yield d, match_by_number(part, counting, d, rank - before)
 
 
 # --- first matches ---------------------------------------------------------------------------------------------------

@@ -1,0 +1,131 @@
+"""Random matches of each detecting event.
+
+The numbers of the complex events below a set depend on the window, and counting them anew for each detection takes time
+for the whole window. So the window of the counts stays behind: it is moved only when more than half of the matches
+counted have left the window of the detections. A match drawn outside that window is drawn again.
+"""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cerflow.engine import layout
+from cerflow.engine.matches.counting import MatchCounter, detecting, refuse_if_cut
+from cerflow.engine.matches.graph import MatchGraph
+from cerflow.engine.matches.picking import PartPicker, Pick, match_by_number
+from cerflow.engine.matches.unfolding import Part
+from cerflow.engine.results.report import Report
+from cerflow.values.array_types import Ints
+
+__all__ = ["Sample"]
+
+#: Counted matches, as a multiple of those in the window, beyond which the window of the counts moves.
+_OUTSIDE = 2
+#: A sample of more than one of so many matches is taken from a list of all.
+_LISTED = 4
+
+
+@dataclass(frozen=True)
+class Sample:
+    """``size`` matches of each detecting event, chosen uniformly; all of them if there are no more."""
+
+    size: int
+    seed: int
+    replacement: bool
+
+    def start(self, report: Report, limit: int | None) -> PartPicker:
+        """Begin with the first part of some matches."""
+        return _PartSample(self, limit)
+
+
+class _PartSample:
+    done = False
+
+    def __init__(self, sample: Sample, limit: int | None) -> None:
+        self._sample = sample
+        self._limit = limit
+        self._random = random.Random(sample.seed)
+
+    def picks(self, part: Part) -> Iterator[Pick]:
+        numbers = MatchCounter(part).numbers()
+        matches = _Numbered(part)
+        _, begins = detecting(part.detections)
+        for first, last in zip(begins[:-1].tolist(), begins[1:].tolist()):
+            total = sum(numbers[first:last])
+            if self._limit is not None:
+                refuse_if_cut([total], self._limit)
+            matches.move_to(range(first, last), total)
+            yield from self._drawn(matches, total)
+
+    def _drawn(self, matches: _Numbered, total: int) -> list[Pick]:
+        """The sample of one event, which has ``total`` matches, in the order of their numbers."""
+        size, draw = self._sample.size, self._random
+        if not self._sample.replacement and size * _LISTED > total:
+            every = [pick for number in range(matches.count) if (pick := matches.match(number)) is not None]
+            return [every[k] for k in sorted(draw.sample(range(total), min(size, total)))]
+        found: list[tuple[int, Pick]] = []
+        refused = set[int]()
+        while len(found) < size:
+            number = draw.randrange(matches.count)
+            pick = None if number in refused else matches.match(number)
+            if pick is not None:
+                found.append((number, pick))
+            if pick is None or not self._sample.replacement:
+                refused.add(number)
+        return [pick for _, pick in sorted(found)]
+
+
+class _Numbered:
+    """The matches of the detections of an event, numbered from 0 to ``count`` together with some outside the window."""
+
+    def __init__(self, part: Part) -> None:
+        nodes = part.nodes
+        small = nodes.view(np.int32)
+        self._bounds: Ints = part.detections[:, layout.D_BOUND].copy()
+        #: The same graph, with the bounds of the counts.
+        self._part = replace(part, graph=MatchGraph(part.detections.copy(), nodes, part.marks))
+        self._counting = MatchCounter(self._part)
+        #: Where each mark begins complex events, if it does.
+        self._starts = np.zeros(len(part.marks), np.int64)
+        begin = small[:, layout.I_CHILD] == layout.BOTTOM
+        self._starts[small[begin, layout.I_MARK]] = nodes[begin, layout.W_MEASURE]
+        # Counts stay right only while bounds ascend.
+        self._ascend = not bool((np.diff(self._bounds) < 0).any())
+        self._bound: int | None = None
+        self._detections = range(0)
+        self._ends: Sequence[int] = ()
+        self.count = 0
+
+    def move_to(self, detections: range, total: int) -> None:
+        """Number the matches of these detections, which are ``total`` in their windows."""
+        self._detections = detections
+        if self._ascend and self._bound is not None:
+            self._number(self._bound)
+            if self.count <= _OUTSIDE * total:
+                return
+        self._bound = int(self._bounds[detections.start])
+        self._number(self._bound if self._ascend else None)
+
+    def _number(self, bound: int | None) -> None:
+        """Count with a bound; None for the own bound of each detection."""
+        some = slice(self._detections.start, self._detections.stop)
+        self._part.detections[some, layout.D_BOUND] = self._bounds[some] if bound is None else bound
+        self._ends = np.cumsum([self._counting.number(d)[0] for d in self._detections], dtype=object).tolist()
+        self.count = self._ends[-1]
+
+    def match(self, number: int) -> Pick | None:
+        """A match by its number; None if it lies outside the window."""
+        at = bisect_right(self._ends, number)
+        d = self._detections[at]
+        marks = match_by_number(self._part, self._counting, d, number - (self._ends[at - 1] if at else 0))
+        bound = self._bounds[d]
+        if self._part.detections[d, layout.D_BOUND] == bound:
+            return d, marks
+        # The last event is none of those that have to be in the window of the earlier ones.
+        earlier = len(marks) - (self._part.detections[d, layout.D_MARK] != layout.NO_MARK)
+        return (d, marks) if earlier == 0 or self._starts[marks[0]] > bound else None
