@@ -14,8 +14,9 @@ from benchmarks.report import Report
 
 __all__ = ["publish"]
 
-_PREFACE = """Written by `python -m benchmarks.publish`; [performance.md](performance.md) explains the figures. On a
-busy machine (see the load) elapsed times are unreliable; processor times and counts are not affected.
+_PREFACE = """This page compares cerflow with other engines, case by case. [Performance](performance.md#measuring)
+explains the figures, and `make bench-docs` writes the page. On a busy machine (see the load)
+elapsed times are unreliable; processor times and counts are not affected.
 """
 _DOCS = Path(__file__).resolve().parent.parent / "docs"
 

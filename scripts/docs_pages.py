@@ -1,4 +1,4 @@
-"""A hook of MkDocs: pages of the repository outside `docs/` are pages of the site, too."""
+"""A hook of MkDocs: pages of the repository outside `docs/` are pages of the site, too, and tables show `|` in code."""
 
 import re
 from pathlib import Path
@@ -11,6 +11,9 @@ ROOT = Path(__file__).parents[1]
 #: Files at the top of the repository, and their pages.
 PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 
+#: Code with an escaped ``|``, which stands only in tables.
+_CODE_IN_ROW = re.compile(r"`[^`\n]*\\\|[^`\n]*`")
+
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages; their links into `docs/` become links beside them."""
@@ -21,7 +24,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Point links to files at the top of the repository to their pages."""
+    """Point links to files at the top of the repository to their pages.
+
+    GitHub needs a backslash before ``|`` in the code of a table, which Python-Markdown would show.
+    """
+    markdown = _CODE_IN_ROW.sub(lambda code: code[0].replace("\\|", "|"), markdown)
     for name, target in PAGES.items():
         markdown = re.sub(rf"\]\(\.\./{re.escape(name)}(#[^)]*)?\)", rf"]({target}\1)", markdown)
     return markdown

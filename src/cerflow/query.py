@@ -61,7 +61,7 @@ NO_TEXT = "this query cannot be written as text, so it cannot be sent to the tas
 def parse(text: str, *, language: Language = "ceql", reading: Reading = "second-order") -> Query:
     """Read a query.
 
-    With ``language="sremo"`` the text is a regular expression with memory and output (spec §5), a query by itself:
+    With ``language="sremo"`` the text is a regular expression with memory and output (SREMO), a query by itself:
     ``[type = 'T'] AS hot INTO r . [TRUE]* . [type = 'H' AND id = r.id] AS dry``.
 
     With ``reading="first-order"`` variables are those of first-order CEL: every AS stands on an event type, filters
@@ -284,7 +284,7 @@ class Query:
             )
 
     def result_schema(self, schema: pa.Schema, **roles: Unpack[EventRoles]) -> pa.Schema:
-        """The Arrow schema of the result for events of an Arrow schema (spec §6); for ``roles`` see `match`."""
+        """The Arrow schema of the result for events of an Arrow schema; for ``roles`` see `match`."""
         from cerflow.engine.results.report import Report
 
         events = schema_of(schema, **roles)

@@ -59,7 +59,7 @@ def match(
     buckets: int = 16,
     late: LatePolicy = "drop",
 ) -> DataFrame:
-    """The matches of a query in a DataFrame of events, as a DataFrame with the result schema (spec §6).
+    """The matches of a query in a DataFrame of events, as a DataFrame with the result schema.
 
     The arguments mean what they mean to `cerflow.Query.match`. Events are ordered by ``time``, ties by ``sequence``
     and then by where they stand in the DataFrame (partition, and row within it); without a time by the latter alone,

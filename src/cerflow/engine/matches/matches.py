@@ -97,7 +97,7 @@ class Matches:
 
     @property
     def schema(self) -> pa.Schema:
-        """The Arrow schema of the result (spec §6)."""
+        """The Arrow schema of the result."""
         return self._report.schema
 
     def shown_schema(self, *, flat: bool = False, counts: CountForm = "decimal") -> pa.Schema:

@@ -158,7 +158,7 @@ class Recognizer:
         return self._machine.matches(self._driver.push(events).get(_NAME, ()))
 
     def advance(self, time: Any) -> Matches:
-        """Let the time pass: returns the matches detected once no event before ``time`` is to come (spec §10).
+        """Let the time pass: returns the matches detected once no event before ``time`` is to come.
 
         Deadlines at or before ``time`` have passed. Their matches have no ``detected_at``; their ``detected_time`` is
         the deadline. From now on events before ``time`` are late, as if an event of that time had come. ``time`` is a
