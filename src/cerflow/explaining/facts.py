@@ -344,8 +344,8 @@ def _left_out(program: ScanProgram, tables: TransducerTables) -> list[str]:
         )
     if isinstance(found, str) and empties_states(tables):
         lines.append("those that do nothing to the states where partial matches may wait")
-    if program.reach is not None:
-        lines.append(f"those that no event which may end a match follows {show(program.reach.window)}")
+    if program.ahead is not None:
+        lines.append(f"those behind which no events may complete a match {show(program.ahead.window)}")
     return lines
 
 

@@ -122,6 +122,20 @@ def test_few_events_come_to_the_automaton(rows_read, keys):
     assert rows_read == [1 + 4 + 5, 1 + 9 + 10]
 
 
+def test_events_without_the_next_step_behind_them_do_not_come_to_the_automaton(rows_read):
+    table = pa.table({"type": ["A", "A", "A", "Z"] * 1000 + ["B"] * 1000, "t": range(5000)})
+    assert cerflow.parse("SELECT * WHERE A ; B ; Z WITHIN 50 [t]").match(table, time="t").count() == 0
+    # Last events, and those that events behind the batch may complete.
+    assert rows_read == [1000 + 50]
+
+
+@pytest.mark.parametrize("rows", [5_000, 500])
+def test_where_most_events_are_needed_all_are_read(rows_read, rows):
+    table = pa.table({"type": ["A", "Z"] * rows, "t": range(2 * rows)})
+    assert cerflow.parse("SELECT * WHERE A ; Z WITHIN 2 [t]").match(table, time="t").count() == rows
+    assert rows_read == [2 * rows]
+
+
 def test_long_patterns_have_a_way_of_their_own_for_the_last_event(rows_read):
     steps = " ; ".join(f"EVENT AS e{k}" for k in range(12))
     names = " AND ".join(f"e{k}.n = 'n{k}'" for k in range(12))
@@ -157,4 +171,4 @@ def test_where_most_events_may_be_last_a_window_is_not_looked_at_again(rows_read
 )
 def test_queries_whose_window_says_which_events_matter(query, found):
     schema = pa.schema({"type": pa.string(), "k": pa.string(), "v": pa.int64(), "t": pa.int64()})
-    assert (Plan(cerflow.parse(query).tree, Schema(schema, time="t")).scan.reach is not None) == found
+    assert (Plan(cerflow.parse(query).tree, Schema(schema, time="t")).scan.ahead is not None) == found

@@ -54,6 +54,9 @@ class BatchCheck:
             hits=np.zeros(0, np.uint8),
             steps=none,
             reach=wide,
+            leads=wide,
+            ways_lead=none,
+            limits=none,
             decided=wide,
         )
         self._shared = SharedArrays()

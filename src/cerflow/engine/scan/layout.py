@@ -49,9 +49,10 @@ __all__ = ["ScanArrays"]
     FOLLOWS,  # whether events are left out that do nothing to the states that may be occupied
     OCCUPIED,  # these, as bits; all of them are at the beginning of a batch
     LOOKED_AHEAD,  # whether `ways` has the ways of all rows of the batch already
-    KEPT,  # rows that a window keeps, see the kernel `look_ahead`
-) = range(21)
-CONTROLS = 21
+    RELEVANT,  # rows to which a way is open, about, as far as the kernel `look_ahead` has counted them
+    KEPT,  # those of them that are left, or all rows of the batch if these were most
+) = range(22)
+CONTROLS = 22
 #: In MARKS.
 NOT_MARKED, MARKED, DECIDED = range(3)
 
@@ -141,6 +142,8 @@ LINK_WORDS = 5
 # Columns of ScanArrays.effects, by signature: the states where such an event does anything, those that it empties, its
 # hops; and of ScanArrays.hops: from a state, to a state
 E_MATTERS, E_LEAVES, E_HOP, E_HOP_END = range(4)
+# Columns of ScanArrays.leads, the moves of runs: from a state, to a state (-1: no run goes on), whether a match may end
+LEADS_SOURCE, LEADS_TARGET, LEADS_FINAL = range(3)
 # Columns of ScanArrays.decided: a test that texts do not decide, the ways that it leaves open where it holds, where not
 D_TEST, D_HELD, D_FAILED = range(3)
 
@@ -186,6 +189,9 @@ class ScanArrays(NamedTuple):
     effects: IntRows  # (signatures, 4)
     hops: IntRows  # (hops, 2)
     hits: Bytes  # by row: whether a match of consecutive rows begins there
-    steps: Ints  # by place in such a match, or for the last event of any: the ways of which one must be open
+    steps: Ints  # by place in such a match the ways of which one must be open; or those for which `look_ahead` asks
     reach: IntRows  # (2, 7): as rows of outputs, what the window of all matches measures, and the bound that it sets
+    leads: IntRows  # (moves, 3), by the bit of their way
+    ways_lead: Ints  # (WAYS + 1,) into leads
+    limits: Ints  # (states,): see the kernel `look_ahead`
     decided: IntRows  # (tests, 3)

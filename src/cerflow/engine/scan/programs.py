@@ -12,6 +12,7 @@ from cerflow import limits
 from cerflow.automata.model.run_windows import window_of_runs
 from cerflow.conditions.guards import Satisfied, StreamTest, TypeTest
 from cerflow.conditions.register_values import Dated, Known, Microseconds, Whole, Word
+from cerflow.engine import layout as engine_layout
 from cerflow.engine.evaluate.binding import calls_in
 from cerflow.engine.evaluate.measures import is_global, window_size
 from cerflow.engine.evaluate.precomputed_conditions import Precomputed
@@ -20,7 +21,7 @@ from cerflow.engine.events.text_tests import TextTests
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.contiguous import Contiguity, contiguity
 from cerflow.engine.scan.emitting import InexpressibleError, ScanEmitter, ScannedColumns
-from cerflow.engine.scan.ways import Ways, relevant_ways
+from cerflow.engine.scan.ways import ALL, Ways, relevant_ways
 from cerflow.engine.tables.emitter import Emitter
 from cerflow.engine.tables.instructions import OPERATORS, EventColumn
 from cerflow.engine.tables.transducer_tables import TransducerTables
@@ -84,11 +85,18 @@ _FUNCTIONS = ("abs", "ceil", "coalesce", "floor", "position", "round", "time")
 
 @dataclass(frozen=True)
 class Foresight:
-    """A window that bounds all matches: rows of `ScanArrays.reach`, and the ways of the last event of a match."""
+    """Which events may be part of a match, by a window that bounds all matches and by the ways of the events behind.
+
+    ``rows``, ``leads`` and ``ways_lead`` are arrays of `ScanArrays`. One of the ways ``last`` is open to the last event
+    of a match; of events to which one of ``others`` is open, the window alone decides.
+    """
 
     window: Window
     rows: Sequence[Sequence[int]]
     last: int
+    others: int
+    leads: Sequence[Sequence[int]]
+    ways_lead: Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -98,7 +106,7 @@ class ScanProgram:
     ``attributes`` and ``texts`` are the names of the columns that ``columns`` and ``text_layouts`` describe (None: it
     is none of the batch). For each text there are the tests that it decides, those before which its class must be
     known, and the numbers of its conditions among the tests of ``judge``, twice: whether they are true, and false.
-    ``reach`` is there if a window bounds all matches.
+    ``ahead`` is there if a window bounds all matches.
     """
 
     attributes: Sequence[str | None]
@@ -113,7 +121,7 @@ class ScanProgram:
     outputs: Sequence[Sequence[int]]
     ways: Ways | None
     contiguity: Contiguity | str
-    reach: Foresight | None
+    ahead: Foresight | None
     code: Sequence[Sequence[int]]
     constants: Sequence[int]
 
@@ -166,7 +174,7 @@ class _ProgramCompiler:
         judge, truths = self._judge(evaluation)
         texts = self.to.texts
         ways = relevant_ways(self.tables, frozenset().union(*evaluation.by_string.values()))
-        reach = self._reach(ways)
+        ahead = self._foresight(ways)
         return ScanProgram(
             self.to.attributes,
             self.to.rows,
@@ -180,7 +188,7 @@ class _ProgramCompiler:
             outputs,
             ways,
             contiguity(self.tables, outputs, ways),
-            reach,
+            ahead,
             self.to.code,
             self.to.constants,
         )
@@ -303,7 +311,7 @@ class _ProgramCompiler:
         assert column.expression is not None
         return [self._value(layout.TO_COLUMNS, k, column.expression, column.as_float)]
 
-    def _reach(self, ways: Ways | None) -> Foresight | None:
+    def _foresight(self, ways: Ways | None) -> Foresight | None:
         """The window of all matches, if it passes at once for all keys and not every event may be a last one."""
         tables = self.tables
         window = window_of_runs(tables.transducer)
@@ -316,7 +324,8 @@ class _ProgramCompiler:
         if frozenset() in ends or all(bit & last for bit in ways.bits):
             return None
         rows = [self._window(0, 0, window, bound=bound) for bound in (False, True)]
-        return Foresight(window, rows, last)
+        compared = tables.grouped or tables.arrays.options[engine_layout.O_STRATEGY] != engine_layout.EVERYTHING
+        return Foresight(window, rows, last, ALL if compared else ways.ending(), *_leads(tables, ways))
 
     def _is_local(self, window: Window) -> bool:
         return self.tables.partitioned and isinstance(window, CountWindow)
@@ -361,3 +370,15 @@ def _output(
 ) -> list[int]:
     """A row of `ScanArrays.outputs`."""
     return [to, place, form, column, *code, size]
+
+
+def _leads(tables: TransducerTables, ways: Ways) -> tuple[list[list[int]], list[int]]:
+    """`ScanArrays.leads` and `ScanArrays.ways_lead`."""
+    moves = tables.moves
+    leads: list[list[int]] = []
+    begins = [0]
+    for bit in range(layout.WAYS):
+        own = [m for m, needs in zip(moves.rows, moves.needs) if ways.needing([needs]) & 1 << bit]
+        leads += [[move.transition.source, move.target, int(move.final)] for move in own]
+        begins.append(len(leads))
+    return leads, begins

@@ -35,7 +35,7 @@ __all__ = ["BatchScan"]
 _EVENTS, _FIXES = 1 << 10, 1 << 10
 #: There may be so many entries of keys, even if there are fewer rows.
 _ENTRIES = 1 << 12
-#: Batches that are read whole after one of which the window kept most rows.
+#: Batches that are read whole after one of which most relevant rows were left.
 _PAUSE = 7
 #: So often at most a batch is narrowed anew because room for keys is lacking.
 _TRIES = 16
@@ -74,6 +74,7 @@ class BatchScan:
                 texts, self._tested, program.truths, program.text_tests, program.text_readers
             )
         ]
+        ahead = program.ahead
         self._arrays = ScanArrays(
             control=control,
             columns=_rows(program.columns, layout.COLUMN_WORDS),
@@ -102,7 +103,10 @@ class BatchScan:
             led=np.full(1 << layout.WAYS, layout.UNKNOWN, np.int64),
             hits=np.zeros(0, np.uint8),
             steps=np.array(self._steps(), np.int64),
-            reach=_rows([] if program.reach is None else program.reach.rows, 7),
+            reach=_rows([] if ahead is None else ahead.rows, 7),
+            leads=_rows([] if ahead is None else ahead.leads, 3),
+            ways_lead=np.array([] if ahead is None else ahead.ways_lead, np.int64),
+            limits=np.zeros(0 if ahead is None else tables.transducer.states, np.int64),
             decided=_rows([] if program.ways is None else program.ways.decided(program.tests), 3),
         )
         self._events = self._room_for(_EVENTS)
@@ -120,7 +124,8 @@ class BatchScan:
     def _steps(self) -> Sequence[int]:
         if self._contiguity is not None:
             return self._contiguity.steps or ()
-        return () if self._program.reach is None else (self._program.reach.last,)
+        ahead = self._program.ahead
+        return () if ahead is None else (ahead.last, ahead.others)
 
     def _begin_deciding(self) -> Decisions:
         classes = [[] if column is None else column.satisfied for column in self._tested]
@@ -154,18 +159,18 @@ class BatchScan:
         alone = narrows and contiguity is not None and contiguity.labels is not None
         alone = alone and contiguity is not None and count >= 2 * contiguity.length
         narrows = narrows and not alone
-        if not alone and count > len(self._events.signature):
-            self._events = self._room_for(1 << (count - 1).bit_length())
-            self._shared.hold(self._events)
         marks = layout.NOT_MARKED if alone else self._marks
         control[layout.NARROWS : layout.MARKS + 1] = (narrows, 0, 0, marks)
         control[layout.OCCUPIED] = -1
         self._know_effects()
-        if narrows and count > len(self._arrays.noted):
-            self._hold(noted=np.zeros((len(self._events.signature), layout.NOTE_WORDS), np.int32))
         exported = ExportedBatch(batch)
         self.consecutive = None
-        self._look_ahead(exported, batch)
+        most = self._look_ahead(exported, batch)
+        if not alone and most > len(self._events.signature):
+            self._events = self._room_for(1 << (most - 1).bit_length())
+            self._shared.hold(self._events)
+        if narrows and count > len(self._arrays.noted):
+            self._hold(noted=np.zeros((len(self._events.signature), layout.NOTE_WORDS), np.int32))
         if contiguity is not None and alone:
             self.consecutive = self._consecutive(contiguity, exported, batch, first)
             # Matches that begin or end in another batch.
@@ -199,15 +204,18 @@ class BatchScan:
             else:
                 self._go_on(reason, batch)
 
-    def _look_ahead(self, exported: ExportedBatch, batch: pa.RecordBatch) -> None:
-        """Close all ways to the rows of a batch that no event behind them can complete within the window."""
-        control, count = self._arrays.control, batch.num_rows
+    def _look_ahead(self, exported: ExportedBatch, batch: pa.RecordBatch) -> int:
+        """Close all ways to the rows of a batch that no event behind them can complete within the window.
+
+        Returns how many rows are left at most.
+        """
+        control, count = self._arrays.control, int(batch.num_rows)
         control[layout.LOOKED_AHEAD] = 0
-        if self._contiguity is not None or self._program.reach is None or count < limits.NARROWED_ROWS:
-            return
+        if self._contiguity is not None or self._program.ahead is None or count < limits.NARROWED_ROWS:
+            return count
         if self._not_ahead:
             self._not_ahead -= 1
-            return
+            return count
         if count + 8 > len(self._arrays.ways):
             self._hold(ways=np.zeros(8 + (1 << (count - 1).bit_length()), np.uint8))
         control[layout.ROW] = 0
@@ -216,8 +224,10 @@ class BatchScan:
         control[layout.LOOKED_AHEAD] = 1
         if self._marks == layout.NOT_MARKED:
             control[layout.MARKS] = layout.MARKED
-        if 2 * control[layout.KEPT] > count:
+        relevant, kept = control[layout.RELEVANT : layout.KEPT + 1].tolist()
+        if 4 * kept > 3 * relevant:
             self._not_ahead = _PAUSE
+        return int(kept)
 
     def _know_effects(self) -> None:
         """Let kernels know the effects of new signatures."""

@@ -37,6 +37,14 @@ class Ways:
         """Whether each way has a bit of its own."""
         return len(self.ways) <= layout.WAYS
 
+    def ending(self) -> int:
+        """The bits of the ways that end the waiting of runs."""
+        found = 0
+        for (held, _), bit in zip(self.ways, self.bits):
+            if not held:
+                found |= bit
+        return found
+
     def left_by(self, decided: frozenset[int], satisfied: frozenset[int]) -> int:
         """The bits of the ways that are open where of the decided tests just these are satisfied."""
         failed = decided - satisfied

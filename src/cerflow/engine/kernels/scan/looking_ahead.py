@@ -19,62 +19,101 @@ from cerflow.engine.scan.layout import (
     D_TEST,
     FIRST,
     KEPT,
+    LEADS_FINAL,
+    LEADS_SOURCE,
+    LEADS_TARGET,
     O_COLUMN,
     O_FORM,
     O_SIZE,
+    RELEVANT,
     ROW,
     SCANNED,
+    WAYS,
 )
 
 __all__ = ["look_ahead", "mark_all"]
 
 #: Rows of `ScanArrays.reach`.
 _MEASURE, _BOUND = 0, 1
+#: Relevant rows after which it is clear whether many go.
+_TRIAL = 1024
+#: A limit behind all starts.
+_NOWHERE = 2**63 - 1
 
 
 @kernel
 def look_ahead(address, batch, count):
     """Write the ways of all rows of a batch of ``count`` rows; none for those that no match can need.
 
-    A match ends with an event to which one of the first of `steps` is open, and lies within the window that `reach`
-    measures. Events that come after the batch may end matches, too. Returns what stopped it, as ``scan`` does; it goes
-    on from `ROW`.
+    A match ends with an event to which a way of the first of `steps` is open, and lies within the window that `reach`
+    measures; the `leads` say which ways are open to the events before. Of events with a way of the second of `steps`
+    only the window decides. Events that come after the batch may go on with any partial match. Returns what stopped it,
+    as ``scan`` does; it goes on from `ROW`.
     """
     s = scan_at(address)
+    control = s.control
     locate(s.columns, s.texts, batch)
     ways = address_of(pointer_to(s.ways, 0))
     reason = mark_all(s, count, ways, address)
     if reason != SCANNED:
         return reason
     store_word(ways + count, 0, np.int64(0))
-    wanted = s.steps[0]
-    ends = wanted * np.int64(0x0101010101010101)
-    # Starts at or before the limit are outside of the windows of all events behind that may end a match.
+    # Starts at or before a limit are outside of the windows of all events behind with which a match may end; each state
+    # has the limit of those that a run may reach from there.
     limit = _value(s, _BOUND, count - 1)
+    for q in range(s.limits.shape[0]):
+        s.limits[q] = limit
+    ends = s.steps[0] * np.int64(0x0101010101010101)
     passed = False
-    kept = 0
+    relevant = kept = 0
     for first in range((count - 1) & ~7, -1, -8):
         eight = load_word(ways + first, 0)
-        if passed and eight & ends == 0:
-            store_word(ways + first, 0, np.int64(0))
-            continue
         if eight == 0:
             continue
+        if passed and eight & ends == 0:
+            relevant += 1
+            store_word(ways + first, 0, np.int64(0))
+            continue
+        if relevant >= _TRIAL and 4 * kept > 3 * relevant:
+            # Too few go; the rows that are not looked at stay.
+            kept = count
+            break
         for k in range(first + 7, first - 1, -1):
             is_open = load_byte(ways, k)
-            if is_open & wanted:
+            if is_open == 0:
+                continue
+            relevant += 1
+            measure = _value(s, _MEASURE, k)
+            ending = is_open & s.steps[0] != 0
+            if ending:
                 limit = _value(s, _BOUND, k)
-                passed = False
+            passed = measure <= limit
+            # No event before has a greater measure.
+            if not passed and (_leads(s, is_open, measure, limit) or is_open & s.steps[1]):
                 kept += 1
-            elif is_open:
-                # No event before has a greater measure.
-                passed = passed or _value(s, _MEASURE, k) <= limit
-                if passed:
-                    store_byte(ways, k, 0)
-                else:
-                    kept += 1
-    s.control[KEPT] = kept
+            else:
+                store_byte(ways, k, 0)
+    control[RELEVANT], control[KEPT] = relevant, kept
     return SCANNED
+
+
+@inlined
+def _leads(s, is_open, measure, bound):
+    """Whether an event may be part of a match; the limits become those before it.
+
+    Its own ``bound`` is the limit of matches that it ends.
+    """
+    leads = False
+    for way in range(WAYS):
+        if is_open >> way & 1:
+            for n in range(s.ways_lead[way], s.ways_lead[way + 1]):
+                limit = bound if s.leads[n, LEADS_FINAL] == 1 else np.int64(_NOWHERE)
+                if s.leads[n, LEADS_TARGET] >= 0:
+                    limit = min(limit, s.limits[s.leads[n, LEADS_TARGET]])
+                if measure > limit:
+                    leads = True
+                    s.limits[s.leads[n, LEADS_SOURCE]] = min(limit, s.limits[s.leads[n, LEADS_SOURCE]])
+    return leads
 
 
 @inlined
