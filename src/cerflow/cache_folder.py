@@ -1,8 +1,8 @@
 """The folder for what is computed once per machine: tables of parsers, compiled kernels. It may be deleted any time.
 
-Kernels are executed, and Numba finds them through pickles, which are executed too. So a folder is used only if nobody
-else can put anything there: it and all folders above it belong to the user or to root, and nobody else can write to
-them. Above it a folder like ``/tmp``, in which only owners can replace what is there, will do.
+Kernels are executed. So a folder is used only if nobody else can put anything there: it and all folders above it belong
+to the user or to root, and nobody else can write to them. Above it a folder like ``/tmp``, in which only owners can
+replace what is there, will do.
 """
 
 from __future__ import annotations

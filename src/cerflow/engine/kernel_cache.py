@@ -1,8 +1,8 @@
 """Where compiled kernels are kept, what they are valid for, and that one process of a machine compiles them for all.
 
-Numba keeps them under a hash of the path of their source, or beside it, and asks whether that one file has changed. But
-a cluster unpacks what it ships in another place for every application, or does not unpack it; and a kernel is compiled
-together with those that it calls. So they are kept under a hash of the text of all their sources.
+A cluster unpacks what it ships in another place for every application, or does not unpack it; and a kernel is compiled
+together with those that it calls. So kernels are kept under a hash of the text of all their sources. Numba's own cache
+looks at the path and the time of one source, and cannot be read without Numba.
 """
 
 from __future__ import annotations
@@ -14,19 +14,18 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from importlib.metadata import version
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from types import FunctionType
-from typing import Any
 
-import numba
-from numba.core.caching import CompileResultCacheImpl
-from numba.core.registry import cpu_target
+import llvmlite
+import llvmlite.binding as llvm
+import numpy as np
 
 from cerflow.cache_folder import cache_folder, usable
 
-__all__ = ["compile_once", "is_complete", "keep_kernels", "kernels_folder", "kernels_stamp"]
+__all__ = ["compile_once", "is_complete", "kernels_folder", "kernels_stamp", "kernels_version"]
 
 _KERNELS = "cerflow.engine.kernels"
 #: Modules whose numbers are compiled into kernels.
@@ -66,7 +65,13 @@ def kernels_folder() -> Path | None:
     It is in `cache_folder` if ``CERFLOW_CACHE_DIR`` names one, else in ``$NUMBA_CACHE_DIR``, else beside the sources,
     else in the default `cache_folder`.
     """
-    return next(filter(None, map(usable, _places())), None)
+    folder = next(filter(None, map(usable, _places())), None)
+    if folder is None:
+        logging.getLogger("cerflow").warning(
+            "there is no place for compiled kernels, so each process compiles them: "
+            "let CERFLOW_CACHE_DIR name a folder to which nobody else can write"
+        )
+    return folder
 
 
 def _places() -> Iterator[Path]:
@@ -83,51 +88,13 @@ def _places() -> Iterator[Path]:
         yield folder / own
 
 
-class _Locator:
-    """Tells Numba where it finds a kernel (see the locators of `numba.core.caching`)."""
-
-    def __init__(self, function: FunctionType, file: str, folder: Path) -> None:
-        # Numba reads the file's name for its warnings.
-        self._py_file = file
-        self._line = function.__code__.co_firstlineno
-        self._folder = folder
-
-    @classmethod
-    def from_function(cls, function: FunctionType, file: str) -> _Locator | None:
-        """The locator of a kernel, None for functions of others."""
-        folder = kernels_folder()
-        own = function.__module__.startswith(f"{_KERNELS}.")
-        return cls(function, file, folder) if own and folder is not None else None
-
-    def ensure_cache_path(self) -> None:
-        """Make the folder if somebody has deleted it."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-
-    def get_cache_path(self) -> str:
-        """The folder."""
-        return str(self._folder)
-
-    def get_source_stamp(self) -> str:
-        """The stamp of the kernels; if it changes, the kernel must be compiled again."""
-        return kernels_stamp()
-
-    def get_disambiguator(self) -> str:
-        """The line of the function, which tells functions of the same name apart."""
-        return str(self._line)
-
-
 @cache
-def keep_kernels() -> bool:
-    """Have Numba keep kernels in `kernels_folder`; gives whether there is one."""
-    if kernels_folder() is None:
-        logging.getLogger("cerflow").warning(
-            "there is no place for compiled kernels, so each process compiles them: "
-            "let CERFLOW_CACHE_DIR name a folder to which nobody else can write"
-        )
-        return False
-    locators: list[Any] = [_Locator, *CompileResultCacheImpl._locator_classes]
-    CompileResultCacheImpl._locator_classes = locators
-    return True
+def kernels_version() -> str:
+    """A hash of all that compiled kernels depend on: their sources, what compiles and calls them, and the processor."""
+    processor = (llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+    libraries = (version("numba"), llvmlite.__version__, np.__version__.partition(".")[0])
+    valid_for = (kernels_stamp(), *libraries, sys.implementation.cache_tag, object.__basicsize__, *processor)
+    return hashlib.sha256(repr(valid_for).encode()).hexdigest()[:16]
 
 
 def is_complete() -> bool:
@@ -155,9 +122,7 @@ def _marker() -> Path | None:
     folder = kernels_folder()
     if folder is None:
         return None
-    processor = cpu_target.target_context.codegen().magic_tuple()
-    valid_for: tuple[Any, ...] = (kernels_stamp(), numba.__version__, sys.version_info[:2], processor)
-    return folder / f"complete-{hashlib.sha256(repr(valid_for).encode()).hexdigest()[:16]}"
+    return folder / f"complete-{kernels_version()}"
 
 
 @contextmanager

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,8 @@ __all__ = [
 
 #: The digits of decimals of 128 and 256 bits.
 _DIGITS_128, _DIGITS_256 = 38, 76
+#: So many values take less time one by one than the import of pandas.
+_FEW = 10_000
 
 
 def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -149,10 +153,29 @@ def values_as_array(values: Sequence[Any], target: pa.DataType | None) -> pa.Arr
 
     Arrow before version 23 does not make every dictionary from Python's values, but casts to all of them.
     """
+    found = None if len(values) > _FEW or "pandas" in sys.modules else _array_of_one_kind(values)
+    if found is not None and target in (None, found.type):
+        return found
     if target is None:
         return pa.array(values)
     spelt = _without_dictionaries(target)
     return pa.array(values, spelt) if spelt == target else pa.array(values, spelt).cast(target)
+
+
+def _array_of_one_kind(values: Sequence[Any]) -> pa.Array | None:
+    """Integers, floats or texts, and None, as ``pa.array`` gives them; None for other values."""
+    kinds = set(map(type, values))
+    missing = np.array([value is None for value in values]) if NoneType in kinds else None
+    kinds.discard(NoneType)
+    try:
+        if kinds == {str}:
+            return array_of_texts(values)
+        if kinds in ({int}, {float}):
+            numbers = values if missing is None else [0 if value is None else value for value in values]
+            return array_of_numbers(np.array(numbers, np.int64 if kinds == {int} else np.float64), missing)
+    except (OverflowError, UnicodeEncodeError):
+        pass
+    return None
 
 
 def _without_dictionaries(data_type: pa.DataType) -> pa.DataType:

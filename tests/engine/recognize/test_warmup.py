@@ -2,19 +2,19 @@
 
 import pyarrow as pa
 import pytest
-from numba.core.dispatcher import Dispatcher
 
 import cerflow
 from cerflow.engine.evaluate import encoding
 from cerflow.engine.events import signatures
 from cerflow.engine.events import text_tests as prefilter
+from cerflow.engine.kernels.base.jit import Kernel
 from cerflow.engine.matches import counting, strategy_parts, unfolding
 from cerflow.engine.recognize import recognizer
 from cerflow.engine.recognize.warmup import warm_up
 from cerflow.engine.state import memory
 
 ROOMS = (counting, encoding, memory, prefilter, recognizer, signatures, strategy_parts, unfolding)
-KERNELS = {k for room in ROOMS for k in vars(room).values() if isinstance(k, Dispatcher)}
+KERNELS = {k for room in ROOMS for k in vars(room).values() if isinstance(k, Kernel)}
 #: Conditions on two columns of text.
 QUERY = "SELECT * WHERE (A AS a ; B AS b) FILTER a.s = 'x' AND b.u != 'yy' AND a.v < b.v"
 ROWS = pa.table({"type": ["A", "B"] * 3, "s": ["x", "z"] * 3, "u": ["", "y" * 20] * 3, "v": range(6)})
@@ -23,13 +23,13 @@ ROWS = pa.table({"type": ["A", "B"] * 3, "s": ["x", "z"] * 3, "u": ["", "y" * 20
 def test_every_kernel_that_the_engine_calls_is_compiled():
     warm_up()
     assert len(KERNELS) >= 8
-    assert [k.__name__ for k in KERNELS if not k.signatures] == []
+    assert [k.py_func.__name__ for k in KERNELS if not k.compiled] == []
 
 
 def test_choosing_from_a_graph_without_detections_compiles_what_queries_call():
     warm_up()
     strategy_parts.prepare_choices()
-    assert [len(kernel.signatures) for kernel in (strategy_parts.largest, strategy_parts.pick)] == [1, 1]
+    assert [len(kernel.compiled) for kernel in (strategy_parts.largest, strategy_parts.pick)] == [1, 1]
 
 
 def through_memory(table, memory):
@@ -56,7 +56,7 @@ def through_memory(table, memory):
 )
 def test_where_events_come_from_compiles_nothing_anew(table):
     warm_up()
-    before = {k.__name__: k.signatures for k in KERNELS}
+    before = {k.py_func.__name__: list(k.compiled) for k in KERNELS}
     query = cerflow.parse(QUERY)
     assert query.match(table).count() == query.match(pa.Table.from_pylist(table.to_pylist())).count()
-    assert {k.__name__: k.signatures for k in KERNELS} == before
+    assert {k.py_func.__name__: list(k.compiled) for k in KERNELS} == before

@@ -7,17 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from numba import types
-from numba.core.errors import NumbaWarning
-
-from cerflow.engine.kernels.base.entries import entry
 from cerflow.errors import PerformanceWarning
 from cerflow.predicates.predicate import Predicate
 from cerflow.schema import Kind
 
 __all__ = ["compile_predicate"]
 
-_TYPES = {Kind.INTEGER: types.int64, Kind.FLOAT: types.float64, Kind.BOOLEAN: types.boolean}
+#: Numba's names of the types of arguments.
+_TYPES = {Kind.INTEGER: "int64", Kind.FLOAT: "float64", Kind.BOOLEAN: "boolean"}
 #: The compiled function, or the reason why there is none, for each combination of kinds of arguments.
 _known: WeakKeyDictionary[Predicate, dict[tuple[Kind, ...], Any]] = WeakKeyDictionary()
 
@@ -48,10 +45,16 @@ def _compile(predicate: Predicate, kinds: Sequence[Kind | None]) -> Any:
     for kind in kinds:
         if kind not in _TYPES:
             return f"it gets {'a whole event' if kind is None else f'a {kind}'}"
+    # Queries without predicates of users get by without Numba, whose import takes long.
+    from numba import types
+    from numba.core.errors import NumbaWarning
+
+    from cerflow.engine.kernels.base.entries import entry
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NumbaWarning)
-            return entry(predicate.function, [_TYPES[kind] for kind in kinds if kind is not None])
+            return entry(predicate.function, [getattr(types, _TYPES[kind]) for kind in kinds if kind is not None])
     except Exception as error:
         # Python can still run a function that Numba rejects for any reason.
         return f"Numba cannot compile it: {_reason(error)}"

@@ -2,64 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from cerflow import limits
 from cerflow.engine.kernels.base.encode import encode
 from cerflow.values.array_types import Ints
 from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, numbers_of
 
-__all__ = ["encoded", "read_only"]
+__all__ = ["encoded"]
 
 #: The number of slots of the first hash table to try; then larger ones.
 _SLOTS, _LARGER = 1 << 8, 1 << 4
-#: The least bytes of texts for a kernel: with less, ``heads`` would be an array of another layout.
-_LEAST = 16
 
 
 def encoded(column: pa.Array) -> tuple[Ints, pa.Array]:
     """The code of each text and the distinct texts; codes of nulls have no meaning."""
-    codes, texts = _encoded(column)
-    return read_only(codes), texts
-
-
-def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """The array as a read-only one.
-
-    Arrow's memory may be writable or not, depending on its origin; a kernel would be compiled for both.
-    """
-    seen = array.view()
-    seen.flags.writeable = False
-    return seen
-
-
-def _encoded(column: pa.Array) -> tuple[Ints, pa.Array]:
     if pa.types.is_dictionary(column.type):
         return numbers_of(column.indices.cast(pa.int64())), column.dictionary
     if not pa.types.is_string(column.type) or len(column) == 0:
-        return _encoded(column.dictionary_encode())
+        return encoded(column.dictionary_encode())
     bits, starts, texts = column.buffers()
     offsets = np.frombuffer(starts, np.int32)[column.offset : column.offset + len(column) + 1]
+    offsets = np.require(offsets, requirements="A")
     data = np.frombuffer(texts, np.uint8) if texts is not None else np.zeros(0, np.uint8)
-    if len(data) < _LEAST:
-        data = np.concatenate((data, np.zeros(_LEAST, np.uint8)))
     valid = np.zeros(0, np.uint8)
     if column.null_count:
         some = np.frombuffer(bits, np.uint8)
         valid = np.unpackbits(some, bitorder="little")[column.offset : column.offset + len(column)]
-    # The same bytes, eight at a time from every place on.
-    heads = np.ndarray((len(data) - 7,), "<u8", buffer=data, strides=(1,))
-    read = [read_only(array) for array in (offsets, data, heads, valid)]
     codes_of = np.zeros(len(column), np.int64)
     slots = _SLOTS
     while True:
         table = np.full((slots, 3), -1, np.int64)
         first = np.zeros(slots // 2 + 1, np.int64)
-        count = int(encode(*read, table, first, codes_of))
+        count = int(encode(offsets, data, valid, table, first, codes_of))
         if count > limits.ENCODED_TEXTS:
             return codes_of, column.take(array_of_numbers(first[:count]))
         if count >= 0:

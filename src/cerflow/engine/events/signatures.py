@@ -10,7 +10,6 @@ import numpy as np
 from cerflow import limits
 from cerflow.conditions.guards import StreamTest, TypeTest
 from cerflow.engine.evaluate.binding import calls_in
-from cerflow.engine.evaluate.encoding import read_only
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED, Precomputed
 from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.events.text_tests import TextTests
@@ -169,7 +168,7 @@ def _both(left: _Feature, right: _Feature) -> _Feature:
     if width * len(right.satisfied) <= limits.CODE_COMBINATIONS:
         codes = left.codes.copy()
         seen = np.zeros(width * len(right.satisfied), np.uint8)
-        combine(read_only(right.codes), np.arange(len(right.satisfied)), width, codes, seen)
+        combine(right.codes, np.arange(len(right.satisfied)), width, codes, seen)
         satisfied: list[frozenset[int]] = [frozenset()] * len(seen)
         for c in np.flatnonzero(seen).tolist():
             satisfied[c] = left.satisfied[c % width] | right.satisfied[c // width]

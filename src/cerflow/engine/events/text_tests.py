@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from cerflow import limits
 from cerflow.conditions.guards import Satisfied, TypeTest
-from cerflow.engine.evaluate.encoding import read_only
 from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.evaluate.vectors import Vector
 from cerflow.engine.kernels.base.encode import choose_rows, combine
@@ -76,7 +75,7 @@ class TextColumn:
         known = self.classes_of(texts)
         of_code = np.fromiter((known[text] for text in texts), np.int64, len(texts))
         codes = vector.data if vector.nulls is None else np.where(vector.nulls, len(texts) - 1, vector.data)
-        return read_only(codes.astype(np.int64, copy=False)), of_code
+        return codes.astype(np.int64, copy=False), of_code
 
     def of(self, text: str | None) -> int:
         """The class of one text."""

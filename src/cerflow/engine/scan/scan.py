@@ -62,7 +62,7 @@ class BatchScan:
         control[layout.FOLLOWS] = self._contiguity is None and empties_states(tables)
         control[layout.KEYED] = sum(row[layout.O_TO] == layout.TO_KEYS for row in program.outputs)
         if len(program.code):
-            control[layout.PROGRAMS] = by_address(*COMPUTE).address
+            control[layout.PROGRAMS] = by_address(*COMPUTE)
         tests_of = np.zeros((len(tables.tests), 4), np.int64)
         for number, row in program.tests.items():
             tests_of[number] = row

@@ -5,11 +5,7 @@ Such a function takes a pointer to its arguments, 64 bits each, and returns one 
 
 from __future__ import annotations
 
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
-
-from cerflow.engine.kernels.base.jit import kernel, part
+from cerflow.engine.kernels.base.jit import intrinsic, ir, kernel, part, types
 from cerflow.engine.layout import NULL
 
 __all__ = ["FAILED", "UNKNOWN", "ask_predicate", "ask_rows"]

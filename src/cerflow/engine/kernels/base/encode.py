@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.jit import kernel
+from cerflow.engine.kernels.base.shared_arrays import head_at
 
 #: Columns of the hash table: the first eight bytes, the length, the code (-1: free).
 H_HEAD, H_LENGTH, H_CODE = range(3)
@@ -13,12 +14,11 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 @kernel
-def encode(offsets, data, heads, valid, table, first, codes):
+def encode(offsets, data, valid, table, first, codes):
     """Fill ``codes`` for the texts ``data[offsets[i] : offsets[i + 1]]``; returns the number of distinct ones.
 
-    ``heads[j]`` are the eight bytes from ``data[j]`` on, for every j with eight bytes left. ``valid`` says which texts
-    are not null (if it has any entries); nulls keep their code. ``first`` gets the row where each code appears first.
-    Returns -1 if the table is too small. ``offsets`` are int32, ``data`` and ``valid`` uint8, ``heads`` uint64,
+    ``valid`` says which texts are not null (if it has any entries); nulls keep their code. ``first`` gets the row where
+    each code appears first. Returns -1 if the table is too small. ``offsets`` are int32, ``data`` and ``valid`` uint8,
     ``table`` int64 (slots, 3), columns H_…, all -1 at first; ``first`` and ``codes`` are int64.
     """
     mask = table.shape[0] - 1
@@ -30,8 +30,8 @@ def encode(offsets, data, heads, valid, table, first, codes):
         stop = np.int64(offsets[i + 1])
         length = stop - start
         head = np.uint64(0)
-        if start < heads.shape[0]:
-            head = heads[start]
+        if start + 8 <= data.shape[0]:
+            head = head_at(data, start)
             if length < 8:
                 head &= (np.uint64(1) << np.uint64(8 * length)) - np.uint64(1)
         else:

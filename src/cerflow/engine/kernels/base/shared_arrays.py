@@ -12,18 +12,14 @@ from __future__ import annotations
 from typing import Any, get_args, get_type_hints
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core.datamodel import models
-from numba.core.typing.templates import AttributeTemplate
-from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, register_model
-from numba.np.arrayobj import make_array, populate_array
-from numba.np.numpy_support import from_dtype
 
+from cerflow.engine.kernels.base.jit import Late, intrinsic, ir, types
 from cerflow.engine.layout import EventArrays, Ranking, Scratch, State, TableArrays
 from cerflow.engine.scan.layout import ScanArrays
 
 __all__ = [
+    "FIELDS",
+    "WORDS",
     "SharedArrays",
     "address_of",
     "as_float",
@@ -32,6 +28,7 @@ __all__ = [
     "call",
     "events_at",
     "halves",
+    "head_at",
     "pointer_to",
     "prefetch",
     "ranking_at",
@@ -42,11 +39,10 @@ __all__ = [
     "words_at",
 ]
 
+groups, arrayobj = Late("cerflow.engine.kernels.base.array_groups"), Late("numba.np.arrayobj")
 _GROUPS: tuple[Any, ...] = (State, TableArrays, Scratch, Ranking, EventArrays, ScanArrays)
 #: Words for an array: its address and the lengths of up to two axes.
-_WORDS = 3
-_WORD = ir.IntType(64)
-_POINTER = types.CPointer(types.int64)
+WORDS = 3
 
 
 def _fields(group: Any) -> dict[str, tuple[np.dtype[Any], int]]:
@@ -58,15 +54,15 @@ def _fields(group: Any) -> dict[str, tuple[np.dtype[Any], int]]:
     return found
 
 
-_FIELDS = {group.__name__: _fields(group) for group in _GROUPS}
-_STARTS = dict(zip(_FIELDS, np.cumsum([0, *(_WORDS * len(fields) for fields in _FIELDS.values())]).tolist()))
+FIELDS = {group.__name__: _fields(group) for group in _GROUPS}
+_STARTS = dict(zip(FIELDS, np.cumsum([0, *(WORDS * len(fields) for fields in FIELDS.values())]).tolist()))
 
 
 class SharedArrays:
     """The words for the arrays of one recogniser, at ``address``."""
 
     def __init__(self) -> None:
-        self._words = np.zeros(_WORDS * sum(map(len, _FIELDS.values())), np.int64)
+        self._words = np.zeros(WORDS * sum(map(len, FIELDS.values())), np.int64)
         self._held: dict[str, Any] = {}
         self.address = int(self._words.ctypes.data)
 
@@ -75,79 +71,26 @@ class SharedArrays:
         name = type(group).__name__
         before = self._held.get(name) or (None,) * len(group)
         at = _STARTS[name]
-        for array, held, (dtype, axes) in zip(group, before, _FIELDS[name].values()):
+        for array, held, (dtype, axes) in zip(group, before, FIELDS[name].values()):
             if array is not held:
                 if array.dtype != dtype or array.ndim != axes or not array.flags.c_contiguous:
                     raise TypeError(f"kernels cannot use {name}: {array.dtype} of shape {array.shape}, {array.strides}")
                 words = (array.ctypes.data, array.shape[0], array.shape[1] if axes == 2 else 1)
-                self._words[at : at + _WORDS] = words
-            at += _WORDS
+                self._words[at : at + WORDS] = words
+            at += WORDS
         self._held[name] = group
 
 
-class _ArrayGroup(types.Type):
-    """One group of arrays, by the address of its words."""
-
-    def __init__(self, group: str) -> None:
-        self.group = group
-        super().__init__(name=f"cerflow.{group}")
-
-
-@register_model(_ArrayGroup)
-class _ArrayGroupModel(models.PrimitiveModel):
-    def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, _WORD.as_pointer())
-
-
-@infer_getattr
-class _ArrayGroupAttributes(AttributeTemplate):
-    key = _ArrayGroup
-
-    def generic_resolve(self, kind: Any, name: str) -> Any:  # type: ignore[override]
-        found = _FIELDS[kind.group].get(name)
-        return None if found is None else types.Array(from_dtype(found[0]), found[1], "C")
-
-
-@lower_getattr_generic(_ArrayGroup)
-def _array_of(context, builder, kind, words, name):
-    """Build the array struct anew; LLVM drops the unused parts."""
-    fields = _FIELDS[kind.group]
-    dtype, axes = fields[name]
-    first = _WORDS * list(fields).index(name)
-
-    def word(k):
-        load = builder.load(builder.gep(words, [ir.Constant(_WORD, first + k)]))
-        # No array is replaced while kernels run.
-        load.set_metadata("invariant.load", builder.module.add_metadata([]))
-        return load
-
-    array_type = types.Array(from_dtype(dtype), axes, "C")
-    element = context.get_data_type(array_type.dtype)
-    shape = [word(1 + k) for k in range(axes)]
-    return _array(context, builder, array_type, builder.inttoptr(word(0), element.as_pointer()), shape)
-
-
-def _array(context, builder, array_type, data, shape):
-    size = context.get_constant(types.intp, array_type.dtype.bitwidth // 8)
-    strides = [size]
-    for length in reversed(shape[1:]):
-        strides.insert(0, builder.mul(strides[0], length))
-    array = make_array(array_type)(context, builder)
-    populate_array(array, data=data, shape=shape, strides=strides, itemsize=size, meminfo=None)
-    return array._getvalue()
-
-
 def _at(group: str) -> Any:
-    result = _ArrayGroup(group)
     start = _STARTS[group]
 
     @intrinsic
     def group_at(_, address):
         def generate(context, builder, signature, arguments):
-            words = builder.inttoptr(arguments[0], _WORD.as_pointer())
-            return builder.gep(words, [ir.Constant(_WORD, start)])
+            words = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
+            return builder.gep(words, [ir.Constant(ir.IntType(64), start)])
 
-        return result(types.int64), generate
+        return groups.ArrayGroup(group)(types.int64), generate
 
     return group_at
 
@@ -166,7 +109,7 @@ def pointer_to(_, array, first):
 
     def generate(context, builder, signature, arguments):
         kind = signature.args[0]
-        made = make_array(kind)(context, builder, arguments[0])
+        made = arrayobj.make_array(kind)(context, builder, arguments[0])
         at = context.cast(builder, arguments[1], signature.args[1], types.intp)
         if kind.ndim == 2:
             at = builder.mul(at, builder.extract_value(made.shape, 1))
@@ -190,7 +133,7 @@ def address_of(_, pointer):
     """The address that a pointer holds."""
 
     def generate(context, builder, signature, arguments):
-        return builder.ptrtoint(arguments[0], _WORD)
+        return builder.ptrtoint(arguments[0], ir.IntType(64))
 
     return types.int64(pointer), generate
 
@@ -215,9 +158,21 @@ def words_at(_, address):
     """A pointer to the words at an address."""
 
     def generate(context, builder, signature, arguments):
-        return builder.inttoptr(arguments[0], _WORD.as_pointer())
+        return builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
 
-    return _POINTER(types.int64), generate
+    return types.CPointer(types.int64)(types.int64), generate
+
+
+@intrinsic
+def head_at(_, data, start):
+    """The eight bytes from ``data[start]`` on, as an unsigned word."""
+
+    def generate(context, builder, signature, arguments):
+        made = arrayobj.make_array(signature.args[0])(context, builder, arguments[0])
+        at = builder.gep(made.data, [arguments[1]])
+        return builder.load(builder.bitcast(at, ir.IntType(64).as_pointer()), align=1)
+
+    return types.uint64(data, types.int64), generate
 
 
 @intrinsic
@@ -226,10 +181,12 @@ def halves(_, words):
     result = types.Array(types.int32, 2, "C")
 
     def generate(context, builder, signature, arguments):
-        made = make_array(signature.args[0])(context, builder, arguments[0])
+        made = arrayobj.make_array(signature.args[0])(context, builder, arguments[0])
         rows, width = (builder.extract_value(made.shape, k) for k in range(2))
         data = builder.bitcast(made.data, ir.IntType(32).as_pointer())
-        return _array(context, builder, result, data, [rows, builder.shl(width, ir.Constant(_WORD, 1))])
+        return groups.array_value(
+            context, builder, result, data, [rows, builder.shl(width, ir.Constant(ir.IntType(64), 1))]
+        )
 
     return result(words), generate
 
@@ -249,7 +206,7 @@ def bits_of(_, value):
     """The bits of a float."""
 
     def generate(context, builder, signature, arguments):
-        return builder.bitcast(arguments[0], _WORD)
+        return builder.bitcast(arguments[0], ir.IntType(64))
 
     return types.int64(types.float64), generate
 
@@ -260,7 +217,7 @@ def call(_, address, arguments):
 
     def generate(context, builder, signature, values):
         where, given = values
-        function = ir.FunctionType(_WORD, [_WORD] * signature.args[1].count)
+        function = ir.FunctionType(ir.IntType(64), [ir.IntType(64)] * signature.args[1].count)
         words = [
             context.cast(builder, builder.extract_value(given, k), kind, types.int64)
             for k, kind in enumerate(signature.args[1].types)

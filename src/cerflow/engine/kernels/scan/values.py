@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
-from cerflow.engine.kernels.base.jit import inlined, part
+from cerflow.engine.kernels.base.jit import inlined, intrinsic, ir, part, types
 from cerflow.engine.kernels.base.shared_arrays import bits_of
 from cerflow.engine.layout import NULL
 from cerflow.engine.scan.layout import (
@@ -51,17 +48,18 @@ NAN = 0x7FF8000000000000
 _OFFSET, _BUFFERS, _CHILDREN = 2, 5, 6
 
 
-def _reader(kind, *, signed):
+def _reader(bits, *, signed=True, floating=False):
     """Reads number ``index`` of the elements at an address, as a word."""
 
     @intrinsic
     def load(_, address, index):
         def generate(context, builder, signature, arguments):
+            kind = ir.FloatType() if floating else ir.IntType(bits)
             pointer = builder.inttoptr(arguments[0], kind.as_pointer())
             value = builder.load(builder.gep(pointer, [arguments[1]]), align=1)
-            if isinstance(kind, ir.FloatType):
+            if floating:
                 return builder.bitcast(builder.fpext(value, ir.DoubleType()), ir.IntType(64))
-            if kind.width == 64:
+            if bits == 64:
                 return value
             return (builder.sext if signed else builder.zext)(value, ir.IntType(64))
 
@@ -70,10 +68,10 @@ def _reader(kind, *, signed):
     return load
 
 
-_INT8, _INT16, _INT32 = (_reader(ir.IntType(bits), signed=True) for bits in (8, 16, 32))
-_UINT8, _UINT16, _UINT32 = (_reader(ir.IntType(bits), signed=False) for bits in (8, 16, 32))
-_FLOAT32 = _reader(ir.FloatType(), signed=True)
-load_word = _reader(ir.IntType(64), signed=True)
+_INT8, _INT16, _INT32 = (_reader(bits) for bits in (8, 16, 32))
+_UINT8, _UINT16, _UINT32 = (_reader(bits, signed=False) for bits in (8, 16, 32))
+_FLOAT32 = _reader(32, floating=True)
+load_word = _reader(64)
 load_byte = _UINT8
 load_small = _INT8
 load_int = _INT32

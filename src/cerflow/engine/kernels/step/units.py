@@ -49,7 +49,7 @@ def prepare_kernels(tables: TableArrays) -> None:
     if options[O_PICK]:
         needed.append(O_ENTER)
     for option in needed:
-        options[option] = by_address(*_UNITS[option]).address
+        options[option] = by_address(*_UNITS[option])
 
 
 def prepare_all() -> None:
