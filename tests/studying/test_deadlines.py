@@ -100,8 +100,28 @@ def test_what_came_in_time_ends_what_waits():
 def test_a_deadline_may_lie_at_a_value_of_an_attribute():
     rows = [{"type": c, "km": km} for c, km in (("A", 1), ("C", 3), ("C", 7))]
     trace = cerflow.parse("SELECT * WHERE A AS x NOT FOLLOWED BY B FOR 5 [km]").trace(rows)
-    assert [step.words for step in trace[2].before] == ["km = 7: the deadline passes"]
+    assert [step.words for step in trace[2].before] == ["km = 7: the deadline of x@0 passes"]
     assert [step.detected for step in trace] == [0, 0, 1]
+
+
+@pytest.mark.parametrize("left", ["A AS x", "A AS x ; A AS y", "A ; C+", "(A AS x OR C AS x) FILTER x.v > 0"])
+@pytest.mark.parametrize("seed", range(round(80 * EXAMPLES)))
+def test_deadlines_at_values_name_the_events_behind_which_nothing_followed(left, seed):
+    own = DeadlineQueries(seed)
+    query = cerflow.parse(f"SELECT * WHERE ({left}) NOT FOLLOWED BY B FOR {1 + seed % 4} [w]")
+    table = own.events(3, 12)
+    # A match ends with the event whose deadline passes.
+    expected = {}
+    for row in semantics(query, table, time="t"):
+        last = max(event["position"] for event in row["events"])
+        expected.setdefault(row["detected_at"], set()).add(last)
+    trace = query.trace(table, time="t")
+    named = {step.event.position: {p for before in step.before for _, p in before.begun} for step in trace}
+    assert {n: positions for n, positions in named.items() if positions} == expected
+    for step in trace:
+        for before in step.before:
+            for label, position in before.begun:
+                assert any((label, position) in pairs for pairs in before.matches or step.matches)
 
 
 def test_matches_by_deadlines_consume_what_has_begun():

@@ -93,7 +93,7 @@ class PassedDeadline(TracedStep):
 
     ``at`` is the time of the deadlines, or for deadlines at values of an ``attribute`` the value that reached them.
     ``begun`` are the events, with a label each, behind which something was not to follow (without label if they are
-    no part of a match; left open for an attribute). Matches of several deadlines that one event shows are detected
+    no part of a match). Matches of several deadlines that one event shows are detected
     with the last.
     """
 

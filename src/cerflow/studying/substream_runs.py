@@ -6,19 +6,19 @@ a configuration go on together; they differ only in when they began.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
 from cerflow import limits
-from cerflow.automata.model.clock import may_read_events, reads_tick
+from cerflow.automata.model.clock import may_read_events, opened_by, reads_tick
 from cerflow.automata.model.run_windows import windows_needed
 from cerflow.automata.model.runs import Memory
 from cerflow.automata.model.transducer import HIDDEN_LABEL, TYPE_LABEL, Transducer, Transition
-from cerflow.conditions.guards import Measure
+from cerflow.conditions.guards import InWindow, Measure
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import Condition
-from cerflow.language.formula import DurationWindow
+from cerflow.language.formula import AttributeWindow, DurationWindow
 from cerflow.language.node import walk
 from cerflow.language.printer import show
 from cerflow.studying.deadlines import TimedReader, is_pause, is_tick
@@ -71,6 +71,8 @@ class SubstreamRuns:
         self._prunes = transducer.window is not None and all(
             t.labels for t in transducer.transitions if t.target in transducer.final
         )
+        # The transitions by which the last tick said that a deadline has passed, the registers before, and the target.
+        self._passed: list[tuple[Transition, Memory, _Place]] = []
         self._made = 0
         self._begin()
 
@@ -104,28 +106,56 @@ class SubstreamRuns:
         return any(reads_tick(t) and t.source != t.target for t in taken)
 
     def begun(self, step: TracedStep, positions: Collection[int]) -> tuple[tuple[str | None, int], ...]:
-        """Events, among those at some positions, whose partial matches have gone on with a deadline.
-
-        With no positions (a deadline of an attribute) no event is named.
-        """
+        """Events, among those at some positions, whose partial matches have gone on with a deadline in time."""
         reached = {f.target for f in step.fired if reads_tick(self._transducer.transitions[f.transition])}
-        found: dict[int, str] = {}
-        for configuration in step.living:
-            if configuration.number in reached:
-                for label, position in chain.from_iterable(configuration.some):
-                    # A label of AS says more than a type, and comes later or is the only one.
-                    if positions and position in positions and found.get(position) in (None, self._type(position)):
-                        found[position] = label
-        if positions and not found:
-            return tuple((None, position) for position in positions)
-        return tuple((found[position], position) for position in sorted(found))
+        going_on = [pairs for c in step.living if c.number in reached for pairs in c.some]
+        found = {position for pairs in going_on for _, position in pairs} & set(positions)
+        return self._named(found or positions, going_on)
 
-    def _type(self, position: int) -> str:
-        return self._part.events[self._part.places[position]].type
+    def begun_at_values(self, place: int) -> tuple[tuple[str | None, int], ...]:
+        """Events whose deadlines, at values of an attribute, have passed with the tick that was just read."""
+        found: set[int] = set()
+        going_on: list[Pairs] = []
+        for t, memory, target in self._passed:
+            shown = list(islice(chain.from_iterable(self._current[target].parts.values()), limits.TRACED_MATCHES))
+            going_on += shown
+            for node in chain.from_iterable(map(walk, t.atoms)):
+                if not isinstance(node, InWindow) or not isinstance(node.window, AttributeWindow):
+                    continue
+                content = memory[node.start.register]
+                start = content[node.start.field] if isinstance(content, tuple) else None
+                if isinstance(start, int | float) and self._reader.over(node.window, start, place):
+                    begun = self._beginning(node.window, start, place)
+                    # Of a partial match the last such event began the deadline; else one that is no part of it.
+                    own = [{position for _, position in pairs} & begun for pairs in shown]
+                    found |= {max(positions) for positions in own if positions} or {max(begun)}
+        return self._named(found, going_on)
+
+    def _beginning(self, window: AttributeWindow, start: float, place: int) -> set[int]:
+        """The positions of events before a place that may begin a deadline where the attribute has a value."""
+        opening = [t for t in self._transducer.transitions if opened_by(t, (window,))]
+        events = self._part.events
+        return {
+            events[k].position
+            for k in range(place)
+            if not (is_tick(events[k]) or is_pause(events[k]))
+            and self._reader.measure(window, k) == start
+            and any(self._reader.passes(t, k) for t in opening)
+        }
+
+    def _named(self, positions: Iterable[int], going_on: Iterable[Pairs]) -> tuple[tuple[str | None, int], ...]:
+        """Positions with a label each, where they are in partial matches."""
+        found: dict[int, str | None] = dict.fromkeys(sorted(positions))
+        for label, position in chain.from_iterable(going_on):
+            # A label of AS says more than a type, and comes later or is the only one.
+            if position in found and found[position] in (None, self._part.events[self._part.places[position]].type):
+                found[position] = label
+        return tuple((label, position) for position, label in found.items())
 
     def read(self, event: Event, place: int) -> TracedStep:
         """Take all configurations past an event, a tick or a pause."""
         died = list(self._expired(place))
+        self._passed = []
         following: dict[_Place, dict[_Ends, list[PartialMatches]]] = {}
         moves: list[tuple[int, Transition, _Place]] = []
         refused: list[Refusal] = []
@@ -143,6 +173,8 @@ class SubstreamRuns:
                 moved = True
                 target = (t.target, self._kept(t.target, self._reader.written(t, place, memory)))
                 moves.append((shared.number, t, target))
+                if reads_tick(t) and t.source != t.target:
+                    self._passed.append((t, memory, target))
                 _add(following.setdefault(target, {}), shared, t, event, place)
             refused += refusals
             if not moved and refusals:

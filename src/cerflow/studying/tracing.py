@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -94,7 +94,7 @@ class Trace:
                 detecting[key] = "a deadline" if event is None else f"event {event.position}"
             if is_tick(thing):
                 if runs.moved(step):
-                    found.append(self._deadline(runs, step, thing, self._moments.begun.get((key, place)), event))
+                    found.append(self._deadline(runs, step, key, place, event))
             elif is_pause(thing):
                 if step.detected:
                     # Something waited for it, so a deadline of this substream has just passed.
@@ -107,14 +107,21 @@ class Trace:
         return found, own
 
     def _deadline(
-        self, runs: SubstreamRuns, step: TracedStep, tick: Event, begun: Collection[int] | None, event: Event | None
+        self, runs: SubstreamRuns, step: TracedStep, key: Key, place: int, event: Event | None
     ) -> PassedDeadline:
+        tick, begun = self._moments.parts[key].events[place], self._moments.begun.get((key, place))
         if begun is not None:
             at = time_of(tick.time, self.sample.events)
             return PassedDeadline(**vars(step), at=at, begun=runs.begun(step, begun), shown_by=event)
         attribute = self._moments.attribute
         assert attribute is not None
-        return PassedDeadline(**vars(step), at=tick.attribute(attribute), begun=(), shown_by=event, attribute=attribute)
+        return PassedDeadline(
+            **vars(step),
+            at=tick.attribute(attribute),
+            begun=runs.begun_at_values(place),
+            shown_by=event,
+            attribute=attribute,
+        )
 
     def _consumed(
         self, detecting: Mapping[Key, str], found: list[PassedDeadline], own: TracedEvent | None

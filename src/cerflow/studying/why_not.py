@@ -227,6 +227,10 @@ def _window(c: Constraint, sample: StudiedEvents, positions: list[int]) -> str:
     first, last = (sample.at(p) for p in (positions[0], positions[-1]))
     if isinstance(c.node, CountWindow):
         return f"the events are too far apart: {first.position} to {last.position}"
+    if isinstance(c.node, AttributeWindow):
+        name = c.node.attribute
+        values = [f"{name} = {shown_value(e.attribute(name))} at event {e.position}" for e in (first, last)]
+        return f"the events are too far apart: {', '.join(values)}"
     when = f"event {first.position} is at {_time(sample, first)}, event {last.position} at {_time(sample, last)}"
     return f"the events are too far apart: {when}"
 
@@ -278,7 +282,8 @@ def _deadline(window: Window, sample: StudiedEvents, begun: Event, behind: Strea
             assert isinstance(base, int | float)  # an event without the attribute begins no deadline
             reached = (k for k, v in enumerate(values) if isinstance(v, int | float) and v - base >= window.size)
             before = next(reached, len(behind))
-            return f"{window.attribute} = {base + window.size}", before, before < len(behind)
+            words = f"{window.attribute} = {base + window.size}, {window.size} beyond event {begun.position}"
+            return words, before, before < len(behind)
     assert isinstance(window, DurationWindow)
     time = begun.time + sample.events.ticks(window.microseconds)
     last = max((event.time for event in sample.events), default=time)

@@ -16,7 +16,7 @@ from cerflow.automata.model.transducer import Transducer, Transition
 from cerflow.conditions.connectives import conjunction, conjuncts
 from cerflow.conditions.guards import InWindow, Measure, TypeTest
 from cerflow.language.condition import Condition, Not
-from cerflow.language.formula import DurationWindow
+from cerflow.language.formula import DurationWindow, Window
 from cerflow.language.node import walk
 
 __all__ = [
@@ -123,7 +123,7 @@ def deadlines_of(transducer: Transducer) -> tuple[DurationWindow, ...]:
     return tuple(found)
 
 
-def opened_by(t: Transition, deadlines: tuple[DurationWindow, ...]) -> frozenset[int]:
+def opened_by(t: Transition, deadlines: tuple[Window, ...]) -> frozenset[int]:
     """The deadlines, by number, that may begin to run with the event that a transition reads."""
     measured = {
         node.window
