@@ -69,7 +69,7 @@ def test_limit_keys_and_title(folder):
     assert show("r.csv", "--limit", "1", "--key", "at", "--title", "<b>").exit_code == 0
     page = Page((folder / "page.html").read_text(encoding="utf-8"))
     assert len(page.matches()) == 1
-    assert page.head["notices"] == ["The first 1 of 2 matches are shown; limit= (--limit) shows more."]
+    assert page.head["notices"] == ["The first 1 of 2 matches are shown; a higher limit shows more."]
     assert [lanes["name"] for lanes in page.head["lanes"]] == ["type", "at"]
     assert page.head["title"] == "<b>"
 

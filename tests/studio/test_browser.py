@@ -8,6 +8,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from contextlib import contextmanager
 
 import pytest
 
@@ -24,11 +25,11 @@ EVENTS = "type,t,v\n" + "".join(f"{'ABC'[k % 3]},{k},{k % 5}\n" for k in range(6
 QUERY = "SELECT *\nWHERE (A AS x ; B AS y) FILTER y.v > x.v\nWITHIN 3 EVENTS"
 
 
-@pytest.fixture(scope="module")
-def address(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("studio")
-    (folder / "events.csv").write_text(EVENTS)
-    (folder / "query.ceql").write_text(QUERY)
+@contextmanager
+def studio(folder, events, query):
+    """A studio with these texts of a file and a query: its address."""
+    (folder / "events.csv").write_text(events)
+    (folder / "query.ceql").write_text(query)
     command = [sys.executable, "-m", "cerflow", "studio", "--no-browser", "--input", str(folder / "events.csv")]
     with (folder / "said").open("w") as said:
         process = subprocess.Popen([*command, "--query", str(folder / "query.ceql")], stdout=said, stderr=said)
@@ -43,6 +44,12 @@ def address(tmp_path_factory):
     finally:
         process.terminate()
         process.wait(120)
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    with studio(tmp_path_factory.mktemp("studio"), EVENTS, QUERY) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +101,10 @@ def test_words_are_completed(page):
     write(page, "SELECT * WHERE A AS x FILTER x.")
     page.keyboard.press("Control+Space")
     page.locator(".cm-tooltip-autocomplete").get_by_text("v", exact=True).wait_for()
+    # Their icons need a font that the page has not: squares would be seen.
+    icons = page.locator(".cm-completionIcon")
+    assert icons.count() >= 3
+    assert not any(icon.is_visible() for icon in icons.all())
     page.keyboard.press("Escape")
     write(page, "")
     page.keyboard.type("SEL", delay=60)
@@ -107,7 +118,11 @@ def test_a_query_runs_and_its_matches_are_shown(page):
     page.get_by_role("button", name="Run").click()
     api.expect(page.get_by_text(re.compile(r"^16 matches in 60 events"))).to_be_visible()
     page.get_by_text("A/x@0 B/y@1").or_(page.get_by_text("A/x@0  B/y@1")).first.click()
-    api.expect(page.get_by_text("Match 0, detected at event 1")).to_be_visible()
+    api.expect(page.get_by_text("Match 1, detected at event 1")).to_be_visible()
+    # Numbers are buttons, for the keyboard.
+    page.get_by_role("button", name="Match 3", exact=True).focus()
+    page.keyboard.press("Enter")
+    api.expect(page.get_by_text("Match 3, detected at event 7")).to_be_visible()
 
 
 def test_matches_are_drawn_in_their_stream(page):
@@ -116,6 +131,9 @@ def test_matches_are_drawn_in_their_stream(page):
     inner = page.frame_locator("iframe")
     api.expect(inner.locator("canvas").first).to_be_visible()
     api.expect(inner.get_by_text("events.csv").first).to_be_visible()
+    api.expect(inner.locator("html")).to_have_attribute("data-theme", "light")
+    page.get_by_role("button", name="Dark or light").click()
+    api.expect(inner.locator("html")).to_have_attribute("data-theme", "dark")
 
 
 def test_the_stream_is_stepped_through(page):
@@ -155,6 +173,27 @@ def test_statements_of_programs_are_stepped_through(page):
     api.expect(page.get_by_text("type 'A'").first).to_be_visible()
 
 
+def test_long_walks_are_stopped(chromium, tmp_path):
+    # Many configurations, and no match: each step takes its time.
+    many = "type,t,v\n" + "".join(f"A,{k},{k}\n" for k in range(3000))
+    with studio(tmp_path, many, "SELECT * WHERE (A AS x ; A AS y) FILTER x.v > y.v + 9 WITHIN 900 EVENTS") as address:
+        page = chromium.new_page()
+        page.set_default_timeout(PATIENCE)
+        page.goto(address)
+        page.wait_for_function("window.cerflowWords !== undefined")
+        page.get_by_role("tab", name="Step").click()
+        page.get_by_role("button", name="Next match").click()
+        stop = page.get_by_role("tabpanel").get_by_role("button", name="Stop")
+        stop.click()
+        api.expect(page.get_by_text(re.compile(r"^Stopped at event \d+"))).to_be_visible()
+        api.expect(stop).to_be_hidden()
+        # What was shown stays, and goes on.
+        api.expect(page.get_by_text("Event 0", exact=True)).to_be_visible()
+        page.keyboard.press("Alt+ArrowRight")
+        api.expect(page.get_by_text("Event 1", exact=True)).to_be_visible()
+        page.close()
+
+
 def test_it_says_why_events_are_no_match(page):
     page.get_by_role("tab", name="Why not?").click()
     page.get_by_label("Events", exact=True).fill("x@3, y@4")
@@ -164,6 +203,9 @@ def test_it_says_why_events_are_no_match(page):
     page.keyboard.press("Enter")
     api.expect(page.get_by_text("WITHIN 3 EVENTS").last).to_be_visible()
     api.expect(page.get_by_text("the events are too far apart: 0 to 4")).to_be_visible()
+    # An answer goes with the query.
+    write(page, "SELECT * WHERE A ; B")
+    api.expect(page.get_by_text("the events are too far apart: 0 to 4")).to_be_hidden()
 
 
 def test_queries_are_compared(page):
@@ -175,6 +217,17 @@ def test_queries_are_compared(page):
     time.sleep(0.3)
     page.get_by_role("button", name="Compare").click()
     api.expect(page.get_by_text("Every match of the other is one of the query")).to_be_visible()
+    # The other query is coloured, marked and completed as the first.
+    other = page.get_by_role("textbox", name="Other query")
+    api.expect(other.locator(".ce-keyword").first).to_have_text("SELECT")
+    page.locator(".cm-content").nth(1).click()
+    page.keyboard.type(" -> C", delay=20)
+    api.expect(other.locator(".ce-error")).to_have_text("->")
+    page.get_by_role("button", name="Dark or light").click()
+    editors = page.locator(".cm-editor")
+    api.expect(editors).to_have_count(2)
+    back = "e => getComputedStyle(e).backgroundColor"
+    assert editors.nth(0).evaluate(back) == editors.nth(1).evaluate(back)
 
 
 def test_a_query_is_exported_and_survives_a_reload(page):
@@ -211,6 +264,54 @@ def test_pages_are_dark_or_light(chromium, address, scheme):
     api.expect(page.locator("body.body--dark")).to_have_count(int(scheme == "dark"))
     page.get_by_role("button", name="Dark or light").click()
     api.expect(page.locator("body.body--dark")).to_have_count(int(scheme == "light"))
+    page.close()
+
+
+#: The contrast of text with what is behind it, by the definition of WCAG.
+CONTRAST = """e => {
+    const light = c => c.map(v => v / 255).map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+        .reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0);
+    const parts = text => text.match(/[\\d.]+/g).map(Number);
+    let behind = e;
+    while (behind && (parts(getComputedStyle(behind).backgroundColor)[3] ?? 1) === 0) behind = behind.parentElement;
+    const [a, b] = [getComputedStyle(e).color, behind ? getComputedStyle(behind).backgroundColor : "rgb(255,255,255)"]
+        .map(c => light(parts(c).slice(0, 3)));
+    return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05); }"""
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_words_stand_out_from_what_is_behind_them(page, dark):
+    if dark:
+        page.get_by_role("button", name="Dark or light").click()
+    page.keyboard.press("Alt+2")
+    page.get_by_role("button", name="Begin", exact=True).click()
+    page.get_by_text("Event 0", exact=True).wait_for()
+    page.get_by_role("button", name="Next match").click()
+    page.get_by_text("1 match detected").wait_for()
+    page.mouse.move(0, 0)
+    time.sleep(0.5)
+    looked_at = page.locator(".q-btn:not(.disabled), .q-tab, .q-badge, td, [data-mark=detected], .cm-lineNumbers")
+    places = [place for place in looked_at.all() if place.is_visible()]
+    assert len(places) > 20
+    weak = {place.inner_text(): place.evaluate(CONTRAST) for place in places}
+    assert {text: ratio for text, ratio in weak.items() if ratio < 4.5} == {}
+
+
+@pytest.mark.parametrize("width", [420, 760])
+def test_small_windows_have_one_column(chromium, address, width):
+    page = chromium.new_page(viewport={"width": width, "height": 900})
+    page.set_default_timeout(PATIENCE)
+    page.goto(address)
+    page.locator(".cm-content").first.wait_for()
+    api.expect(page.locator(".cf-picture").first).to_be_visible()
+    run, editor = page.get_by_role("button", name="Run").bounding_box(), page.locator(".cm-editor").bounding_box()
+    assert run["y"] + run["height"] <= editor["y"]
+    assert run["x"] + run["width"] <= width
+    assert editor["width"] > 0.9 * width
+    assert page.get_by_role("tab", name="Matches").bounding_box()["y"] > editor["y"] + editor["height"]
+    # The words of the picture keep a size that can be read.
+    assert page.locator(".cf-picture text").first.bounding_box()["height"] > 8
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.close()
 
 

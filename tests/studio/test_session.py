@@ -14,7 +14,7 @@ from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.studio.colouring import coloured
 from cerflow.studio.drawing_panel import automaton_svg
 from cerflow.studio.exporting import exported
-from cerflow.studio.session import StoppableRun, StudioSession
+from cerflow.studio.session import StoppableRun, StoppedError, StudioSession
 
 EVENTS = "type,t,v\nA,1,3\nB,2,4\nA,3,5\nC,4,1\nB,5,9\n"
 
@@ -124,6 +124,25 @@ def test_definitions_read_as_far_as_is_looked_at(session, monkeypatch):
         assert session.progress.startswith("The definitions have read 5 of 5 events")
     with pytest.raises(UnsupportedQueryError, match="the query reads 3 events, and none there"):
         session.trace(3, 10)
+
+
+def test_reading_far_is_stopped_and_goes_on(session, monkeypatch):
+    monkeypatch.setattr(limits, "STUDIO_PUSHED_ROWS", 2)
+    session.text = PROGRAM
+    answers = iter([False, True])
+    with pytest.raises(
+        StoppedError, match="Stopped: the definitions have read 2 of 5 events; with theirs, that makes 1 "
+    ):
+        session.trace(0, 100, lambda: next(answers))
+    _, part = session._studied
+    assert part.reached == 2
+    # Enough has been read for a shorter stretch.
+    assert len(session.trace(0, 1, lambda: True)) == 1
+    assert len(session.trace(0, 100)) == 3
+    assert session._studied[1] is part
+    session.statement = "p"
+    with pytest.raises(StoppedError):
+        session.why_not([0], 100, lambda: True)
 
 
 def test_named_files_are_streams(session, tmp_path):

@@ -191,7 +191,7 @@ def test_more_matches_than_shown_are_announced():
     page = Page(QUERY.match(events()).to_html(limit=2))
     assert len(page.matches()) == 2
     (notice,) = page.head["notices"]
-    assert notice.startswith("The first 2 of 4 matches are shown; limit= (--limit) shows more")
+    assert notice.startswith("The first 2 of 4 matches are shown; a higher limit shows more")
     with pytest.raises(ValueError, match="limit"):
         QUERY.match(events()).to_html(limit=0)
 

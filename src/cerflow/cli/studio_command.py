@@ -71,7 +71,7 @@ def studio(
         def page() -> None:
             StudioPage(session)
 
-        serve(page, lambda: session.matches_page, port=port, show=browser, tell=_tell)
+        serve(page, lambda: session.matches_page, port=port, show=browser, tell=_tell, ended=session.closing.set)
 
 
 def _tell(address: str) -> None:

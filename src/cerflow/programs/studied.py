@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Any, Unpack
 
@@ -73,10 +73,10 @@ class StudiedPart:
         """Whether another thread reads the input at the moment."""
         return self._lock.locked()
 
-    def first(self, count: int) -> pa.Table:
-        """The first events that the statement reads: at least ``count``, unless there are fewer."""
+    def first(self, count: int, stopped: Callable[[], bool] = lambda: False) -> pa.Table:
+        """The first events that the statement reads: ``count`` or more, unless there are fewer or it is ``stopped``."""
         with self._lock:
-            while self.reached < self.total and sum(map(len, self._read)) < count:
+            while self.reached < self.total and sum(map(len, self._read)) < count and not stopped():
                 self._read.append(next(self._parts))
                 self.reached = min(self.reached + limits.STUDIO_PUSHED_ROWS, self.total)
             return pa.concat_tables(self._read or [self.schema.columns.empty_table()])

@@ -8,9 +8,9 @@ from nicegui import ui
 
 from cerflow import limits
 from cerflow.errors import CerflowError
-from cerflow.studio.running import in_thread
-from cerflow.studio.session import StudioSession
-from cerflow.studying.wording import shown_value
+from cerflow.studio.running import WorkLine
+from cerflow.studio.session import StoppedError, StudioSession
+from cerflow.studying.wording import sentence, shown_value
 
 __all__ = ["AskingPanel", "chosen_events"]
 
@@ -34,6 +34,7 @@ class AskingPanel:
 
     def __init__(self, session: StudioSession) -> None:
         self._session = session
+        self._asked: tuple[object, ...] = ()
         ui.label("Which events should be a match?").classes("text-sm")
         with ui.row().classes("items-center w-full gap-3"):
             self._events = (
@@ -45,8 +46,8 @@ class AskingPanel:
         ui.label("Events of the sample").classes("text-xs uppercase tracking-wide opacity-60")
         with ui.row().classes("items-center gap-3"):
             self._from = ui.number("From event", value=0, min=0, format="%d").classes("w-28")
-            ui.button("Show", on_click=self._list).props("outline dense no-caps")
-            self._listing = ui.label().classes("text-sm")
+            ui.button("Show", on_click=self._list).props("outline no-caps")
+            self._listing = WorkLine(session)
         self._table = ui.table(
             rows=[], columns=[], row_key="event", selection="multiple", on_select=lambda _: self._selected()
         )
@@ -65,12 +66,14 @@ class AskingPanel:
     async def _list(self) -> None:
         first = int(self._from.value or 0)
         try:
-            arguments = (self._session.read_events, first, limits.LISTED_EVENTS)
-            table = await in_thread(self._listing, lambda: self._session.progress or "Working …", *arguments)
-        except (CerflowError, ValueError) as error:
-            self._listing.text = str(error)
+            table = await self._listing.run(
+                lambda: self._session.progress or "Working …",
+                lambda stopped: self._session.read_events(first, limits.LISTED_EVENTS, stopped),
+            )
+        except (CerflowError, ValueError, StoppedError) as error:
+            self._listing.label.text = sentence(error)
             return
-        self._listing.text = ""
+        self._listing.label.text = ""
         names = ["event", *table.column_names]
         self._table.columns = [{"name": n, "label": n, "field": n, "align": "left"} for n in names]
         self._table.set_visibility(True)
@@ -79,18 +82,26 @@ class AskingPanel:
             for k, row in enumerate(table.to_pylist())
         ]
 
+    def forget(self) -> None:
+        """Drop an answer that is not of the present query and sample."""
+        if self._asked != self._session.looked_at:
+            self._answer.clear()
+
     async def _ask(self) -> None:
         self._answer.clear()
+        self._asked = self._session.looked_at
         try:
             chosen = chosen_events(self._events.value or "")
             with self._answer:
-                note = ui.label().classes("text-sm")
-            arguments = (self._session.why_not, chosen, limits.STUDIED_EVENTS)
-            answer = await in_thread(note, lambda: self._session.progress or "Working …", *arguments)
-        except (CerflowError, ValueError) as error:
+                work = WorkLine(self._session)
+            answer = await work.run(
+                lambda: self._session.progress or "Working …",
+                lambda stopped: self._session.why_not(chosen, limits.STUDIED_EVENTS, stopped),
+            )
+        except (CerflowError, ValueError, StoppedError) as error:
             self._answer.clear()
             with self._answer:
-                ui.label(str(error)).classes("text-negative whitespace-pre-wrap").mark("answer")
+                ui.label(sentence(error)).classes("text-negative whitespace-pre-wrap").mark("answer")
             return
         self._answer.clear()
         with self._answer:
@@ -99,7 +110,7 @@ class AskingPanel:
                     "text-positive font-medium"
                 ).mark("answer")
             elif answer.shape is not None:
-                ui.label(answer.shape[:1].upper() + answer.shape[1:] + ".").mark("answer")
+                ui.label(f"{sentence(answer.shape)}.").mark("answer")
             for number, way in enumerate(answer.ways):
                 lead = "They would be a match without" if number == 0 else "or without"
                 ui.label(lead + (" these parts:" if len(way) > 1 else " this part:")).classes("text-sm opacity-80")

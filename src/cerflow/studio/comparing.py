@@ -8,8 +8,9 @@ from nicegui import ui
 
 from cerflow.equivalence import Verdict
 from cerflow.errors import CerflowError
+from cerflow.studio.editor import QueryBox
 from cerflow.studio.session import StudioSession
-from cerflow.studying.wording import shown_pairs
+from cerflow.studying.wording import sentence, shown_pairs
 
 __all__ = ["ComparingPanel"]
 
@@ -19,24 +20,38 @@ class ComparingPanel:
 
     def __init__(self, session: StudioSession) -> None:
         self._session = session
+        self._compared: tuple[object, ...] = ()
         ui.label(
             "Compare the formula of the query with that of another query (keys and windows do not count)."
         ).classes("text-sm")
-        self._other = (
-            ui.codemirror(session.text, line_wrapping=True)
-            .classes("w-full h-32 border border-gray-500/30")
-            .mark("other")
-        )
+        self._other = QueryBox(session, "Other query", self._typed)
+        self._other.box.classes("h-32 border border-gray-500/30").mark("other")
+        self.paint = self._other.paint
         ui.button("Compare", on_click=self._compare).props("no-caps").mark("compare")
         self._answer = ui.column().classes("w-full gap-2 py-3").props("role=status")
 
+    async def begin(self) -> None:
+        """Prepare the editor, which is made anew whenever the panel comes to sight."""
+        await self._other.hook()
+        self._typed(self._other.text)
+
+    def _typed(self, text: str) -> None:
+        self._other.mark(self._session.problems(text))
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop an answer that is not of the present queries."""
+        if self._compared != (self._session.looked_at, self._other.text):
+            self._answer.clear()
+
     async def _compare(self) -> None:
         self._answer.clear()
+        self._compared = (self._session.looked_at, self._other.text)
         try:
-            same, first, second = await asyncio.to_thread(self._session.compared, self._other.value or "")
+            same, first, second = await asyncio.to_thread(self._session.compared, self._other.text)
         except (CerflowError, ValueError) as error:
             with self._answer:
-                ui.label(str(error)).classes("text-negative whitespace-pre-wrap font-mono text-sm").mark("verdict")
+                ui.label(sentence(error)).classes("text-negative whitespace-pre-wrap font-mono text-sm").mark("verdict")
             return
         with self._answer:
             ui.label(_said(same, first, second)).classes("font-medium").mark("verdict")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import replace
+
+from nicegui import ui
 
 from cerflow.automata.model.diagrams import transducer_diagram
 from cerflow.automata.model.transducer import Transducer
 from cerflow.drawing.diagram_svg import to_svg
 
-__all__ = ["automaton_svg"]
+__all__ = ["automaton_svg", "show_picture"]
 
 
 def automaton_svg(
@@ -24,3 +27,11 @@ def automaton_svg(
     vertices = [replace(vertex, role=roles.get(k, "")) for k, vertex in enumerate(diagram.vertices)]
     arrows = [replace(arrow, role="cs-fired" if k in fired else "") for k, arrow in enumerate(diagram.arrows)]
     return to_svg(replace(diagram, vertices=vertices, arrows=arrows), title="The automaton of the query")
+
+
+def show_picture(svg: str) -> None:
+    """Show a picture at three quarters of its size or larger; if it is wider than its place, that can be scrolled."""
+    width = re.search(r' width="(\d+)', svg)
+    assert width is not None
+    least = int(width[1]) * 3 // 4
+    ui.html(svg, sanitize=False).classes("w-full cs-picture").style(f"--cs-least: {least}px")

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from nicegui import ui
 
 from cerflow.studio.colouring import coloured
 from cerflow.studio.session import Problem, StudioSession
+from cerflow.studying.wording import sentence
 
-__all__ = ["QueryEditor"]
+__all__ = ["QueryBox", "QueryEditor"]
 
 
 #: Hooks the words of the page into the editor's own completion.
 _COMPLETION = """
 const CM = await import('nicegui-codemirror');
+while (!getElement(%d)) await new Promise(requestAnimationFrame);
 await getElement(%d).editorPromise;
 const source = context => {
   const word = context.matchBefore(/[\\w"]*$/);
@@ -28,58 +31,44 @@ const source = context => {
 };
 getElement(%d).editor.dispatch({effects: CM.StateEffect.appendConfig.of(
   [CM.EditorState.languageData.of(() => [{autocomplete: source}]),
-   CM.EditorView.contentAttributes.of({'aria-label': 'Query'})])});
+   CM.EditorView.contentAttributes.of({'aria-label': %s})])});
 """
 
 
-class QueryEditor:
-    """An editor over the text of a session; ``settled`` is called when the text has rested for a moment."""
+class QueryBox:
+    """A text of the query language that colours words and marks problems as one types; ``typed`` gets each new text."""
 
-    def __init__(self, session: StudioSession, settled: Callable[[], None], run: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        session: StudioSession,
+        name: str,
+        typed: Callable[[str], object],
+        run: Callable[[], object] | None = None,
+    ) -> None:
         self._session = session
-        self._settled = settled
-        self._resting: asyncio.Task[None] | None = None
+        self._name = name
+        keys: dict[str, Any] = {} if run is None else {"Mod-Enter": lambda: run()}
         self.box = ui.codemirror(
-            session.text, on_change=lambda _: self._typed(), line_wrapping=True, keymap={"Mod-Enter": lambda: run()}
-        ).classes("w-full h-full")
-        #: The line that says whether the query is sound.
-        self.line = ui.row().classes("w-full items-start gap-2 px-3 py-2 min-h-12 no-wrap").props("role=status")
-        with self.line:
-            self._sign = ui.icon("check_circle", size="sm")
-            self._said = ui.label().classes("text-sm whitespace-pre-wrap flex-1").mark("problem")
-        ui.timer(0.2, self._hook, once=True)
+            session.text, on_change=lambda _: typed(self.text), line_wrapping=True, keymap=keys
+        ).classes("w-full")
 
-    async def _hook(self) -> None:
+    @property
+    def text(self) -> str:
+        """The text as it is now."""
+        return self.box.value or ""
+
+    async def hook(self) -> None:
+        """Hook completion into the editor, as soon as the page has it."""
         number = self.box.id
-        await ui.run_javascript(_COMPLETION % (number, number), timeout=10)
-        self.refresh()
-
-    def _typed(self) -> None:
-        self._session.text = self.box.value or ""
-        self._mark(self._session.problems())
-        if self._resting is not None:
-            self._resting.cancel()
-        self._resting = asyncio.create_task(self._rest())
-
-    async def _rest(self) -> None:
-        await asyncio.sleep(0.4)
-        self.refresh()
-
-    def refresh(self) -> None:
-        """Look at the text again, as after other events have been loaded."""
-        found = self._session.problems() or self._session.doubts()
-        self._mark(found)
-        words = json.dumps(self._session.completions())
-        self.box.client.run_javascript(f"window.cerflowWords = {words}")
-        self._settled()
+        await ui.run_javascript(_COMPLETION % (number, number, number, json.dumps(self._name)), timeout=10)
 
     def paint(self, dark: bool) -> None:
-        """Show the editor on a dark or a light page."""
+        """Show the text on a dark or a light page."""
         self.box.theme = "basicDark" if dark else "basicLight"
 
-    def _mark(self, problems: list[Problem]) -> None:
-        events = self._session.events
-        text = self._session.text
+    def mark(self, problems: Sequence[Problem]) -> None:
+        """Colour the words, and mark the stretches that problems are about."""
+        events, text = self._session.events, self.text
         marks = [
             {"kind": "mark", "from": word.start, "to": word.end, "class": f"ce-{word.kind}"}
             for word in coloured(text, () if events is None else events.types)
@@ -93,9 +82,52 @@ class QueryEditor:
                 marks.append({"kind": "mark", "from": start, "to": min(end, len(text)), "class": kind})
         # Not by the property: that would also send the text, which may be older than what has been typed meanwhile.
         self.box.run_method("setDecorations", marks)
+
+
+class QueryEditor:
+    """An editor over the text of a session; ``settled`` is called when the text has rested for a moment."""
+
+    def __init__(self, session: StudioSession, settled: Callable[[], None], run: Callable[[], object]) -> None:
+        self._session = session
+        self._settled = settled
+        self._resting: asyncio.Task[None] | None = None
+        self._box = QueryBox(session, "Query", self._typed, run)
+        self._box.box.classes("h-full")
+        #: The line that says whether the query is sound.
+        self.line = ui.row().classes("w-full items-start gap-2 px-3 py-2 min-h-12 no-wrap").props("role=status")
+        with self.line:
+            self._sign = ui.icon("check_circle", size="sm")
+            self._said = ui.label().classes("text-sm whitespace-pre-wrap flex-1").mark("problem")
+        self.paint = self._box.paint
+        ui.timer(0.2, self._hook, once=True)
+
+    async def _hook(self) -> None:
+        await self._box.hook()
+        self.refresh()
+
+    def _typed(self, text: str) -> None:
+        self._session.text = text
+        self._mark(self._session.problems())
+        if self._resting is not None:
+            self._resting.cancel()
+        self._resting = asyncio.create_task(self._rest())
+
+    async def _rest(self) -> None:
+        await asyncio.sleep(0.4)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Look at the text again, as after other events have been loaded."""
+        self._mark(self._session.problems() or self._session.doubts())
+        words = json.dumps(self._session.completions())
+        self.line.client.run_javascript(f"window.cerflowWords = {words}")
+        self._settled()
+
+    def _mark(self, problems: Sequence[Problem]) -> None:
+        self._box.mark(problems)
         self._say(problems)
 
-    def _say(self, problems: list[Problem]) -> None:
+    def _say(self, problems: Sequence[Problem]) -> None:
         if not problems:
             self._sign.props("name=check_circle color=positive")
             self._said.text = "The query is sound" + ("." if self._session.events else "; open a file to run it.")
@@ -105,4 +137,5 @@ class QueryEditor:
             f"name={'error' if first.certain else 'warning'} color={'negative' if first.certain else 'warning'}"
         )
         place = f"line {first.line}, column {first.column}: " if first.line is not None else ""
-        self._said.text = f"{place}{first.message}" + (f"\n{first.hint}" if first.hint else "")
+        hint = f"\n{sentence(first.hint)}" if first.hint else ""
+        self._said.text = f"{place}{first.message}" + hint if place else sentence(first.message) + hint

@@ -24,7 +24,10 @@ class ExportPanel:
         events = self._session.events
         texts = exported(self._session.text, self._session.language, events)
         self._shown.clear()
+        wrong = any(problem.certain for problem in self._session.problems())
         with self._shown:
+            if wrong:
+                ui.label("The query has an error, so these texts do not run yet.").classes("text-sm text-negative")
             for name, text in texts.items():
                 with ui.column().classes("w-full gap-1"):
                     with ui.row().classes("w-full items-center"):
@@ -33,7 +36,7 @@ class ExportPanel:
                         ui.button("Save", icon="download", on_click=lambda n=name, t=text: _save(n, t)).props(
                             "flat dense no-caps"
                         ).mark(f"save {name}")
-                    language = "python" if name.startswith("Py") else "bash" if name == "Command" else "sql"
+                    language = "python" if name.startswith("Py") else "bash" if name == "Command" else "text"
                     ui.code(text, language=language).classes("w-full").mark(f"export {name}")
 
 

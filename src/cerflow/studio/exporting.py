@@ -28,7 +28,8 @@ def exported(text: str, language: Language, events: LoadedEvents | None) -> dict
         *_reading(events, "cerflow", _read_locally),
         f"matches = query.match({_given(events)})",
         "print(matches.count())",
-        "print(matches.to_arrow())",
+        "for found in matches[:5]:",
+        "    print(found)",
     ]
     spark = [
         "import cerflow",

@@ -14,12 +14,13 @@ from nicegui import ui
 from cerflow.errors import CerflowError
 from cerflow.studio.asking import AskingPanel
 from cerflow.studio.comparing import ComparingPanel
-from cerflow.studio.drawing_panel import automaton_svg
+from cerflow.studio.drawing_panel import automaton_svg, show_picture
 from cerflow.studio.editor import QueryEditor
 from cerflow.studio.export_panel import ExportPanel
 from cerflow.studio.running import RunningPanel
 from cerflow.studio.session import StudioSession
 from cerflow.studio.stepping import SteppingPanel
+from cerflow.studying.wording import sentence
 
 __all__ = ["StudioPage"]
 
@@ -42,12 +43,12 @@ class StudioPage:
     def __init__(self, session: StudioSession) -> None:
         self._session = session
         ui.add_css(Path(__file__).with_name("studio.css"))
-        ui.colors(primary="#4f46e5", positive="#16a34a", negative="#dc2626", warning="#d97706")
+        ui.colors(primary="#4f46e5", positive="#15803d", negative="#dc2626", warning="#d97706")
         self._dark = ui.dark_mode(None)
         self._header()
-        with ui.splitter(value=44).classes("w-full").style("height: calc(100vh - 52px)") as splitter:
+        with ui.splitter(value=44).classes("w-full cs-halves") as splitter:
             with splitter.before, ui.column().classes("w-full h-full gap-0 no-wrap"):
-                with ui.element("div").classes("w-full").style("height: 38%"):
+                with ui.element("div").classes("w-full cs-editor"):
                     holder = ui.element("div").classes("w-full h-full")
                 below = ui.column().classes("w-full gap-0")
                 with ui.column().classes("w-full flex-1 gap-1 p-3 overflow-auto border-t border-gray-500/30"):
@@ -71,11 +72,12 @@ class StudioPage:
         ui.timer(0.1, self._see, once=True)
 
     def _header(self) -> None:
-        with ui.header().classes("items-center gap-3 py-2 px-4 h-[52px]"):
-            ui.label("cerflow studio").classes("text-lg font-semibold")
-            self._file = ui.label().classes("text-sm opacity-90 ellipsis").mark("file")
-            ui.space()
-            ui.button("Open file", icon="folder_open", on_click=self._open).props("flat dense color=white no-caps")
+        with ui.header().classes("items-center gap-3 py-2 px-4 h-[52px] no-wrap"):
+            ui.label("cerflow studio").classes("text-lg font-semibold whitespace-nowrap cs-title")
+            self._file = ui.label().classes("text-sm opacity-90 ellipsis flex-1 min-w-0").mark("file")
+            ui.button("Open file", icon="folder_open", on_click=self._open).props(
+                "flat dense color=white no-caps no-wrap"
+            ).classes("flex-none")
             ui.button("Run", icon="play_arrow", on_click=self._run).props(
                 'unelevated dense color=white text-color=primary no-caps padding="2px 12px"'
             ).tooltip("Ctrl+Enter").mark("run")
@@ -91,7 +93,8 @@ class StudioPage:
         ):
             for name, (label, icon) in _TABS.items():
                 ui.tab(name, label=label, icon=icon)
-        with ui.tab_panels(self._tab_row, value="matches").classes("w-full flex-1 overflow-auto") as self._panels:
+        panels = ui.tab_panels(self._tab_row, value="matches", on_change=self._shown)
+        with panels.classes("w-full flex-1 overflow-auto"):
             with ui.tab_panel("matches"):
                 self._running = RunningPanel(self._session, self._step_at, self._ask_about)
             with ui.tab_panel("step"):
@@ -99,7 +102,7 @@ class StudioPage:
             with ui.tab_panel("why"):
                 self._asking = AskingPanel(self._session)
             with ui.tab_panel("compare"):
-                ComparingPanel(self._session)
+                self._comparing = ComparingPanel(self._session)
             with ui.tab_panel("export"):
                 self._export = ExportPanel(self._session)
 
@@ -118,14 +121,15 @@ class StudioPage:
             picture = automaton_svg(self._session.transducer())
             self._picture.clear()
             with self._picture:
-                ui.html(picture, sanitize=False)
+                show_picture(picture)
             self._picture_problem.text = ""
         except CerflowError as error:
             self._picture.clear()
             wrong = any(problem.certain for problem in self._session.problems())
-            self._picture_problem.text = "The query has an error." if wrong else str(error)
+            self._picture_problem.text = "The query has an error." if wrong else sentence(error)
         self._export.refresh()
-        self._stepping.forget()
+        for part in (self._running, self._stepping, self._asking, self._comparing):
+            part.forget()
 
     def _offer_statements(self) -> None:
         names = self._session.definitions()
@@ -140,6 +144,10 @@ class StudioPage:
         if chosen != self._session.statement:
             self._session.statement = chosen
             self._settled()
+
+    async def _shown(self) -> None:
+        if self._tab_row.value == "compare":
+            await self._comparing.begin()
 
     def _run(self) -> None:
         self._tab_row.value = "matches"
@@ -166,11 +174,15 @@ class StudioPage:
         return bool(await ui.run_javascript("document.body.classList.contains('body--dark')", timeout=10))
 
     async def _see(self) -> None:
-        self._editor.paint(await self._is_dark())
+        self._paint(await self._is_dark())
 
     async def _turn(self) -> None:
         self._dark.value = not await self._is_dark()
-        self._editor.paint(self._dark.value)
+        self._paint(self._dark.value)
+
+    def _paint(self, dark: bool) -> None:
+        for part in (self._editor, self._comparing, self._running):
+            part.paint(dark)
 
     # -- files -------------------------------------------------------------------------------------------------------
 

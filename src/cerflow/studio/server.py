@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 import uvicorn
 from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
-from nicegui import ui
+from nicegui import app, ui
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 __all__ = ["Guarded", "serve"]
@@ -75,10 +75,12 @@ def serve(
     port: int = 0,
     show: bool = True,
     tell: Callable[[str], None] = print,
+    ended: Callable[[], None],
 ) -> None:
     """Serve a page on 127.0.0.1 until the process is interrupted; ``tell`` gets its address, with the token.
 
     ``matches_page`` gives the text of the page that stands inside it, at ``/matches``. Port 0 is any that is free.
+    ``ended`` is called at the end, before the process waits for threads.
     Raises `OSError` for a port that is taken.
     """
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -89,6 +91,7 @@ def serve(
     port = listening.getsockname()[1]
     token = secrets.token_urlsafe(24)
     application = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    app.on_shutdown(ended)
     application.get("/matches", response_class=HTMLResponse)(matches_page)
     ui.run_with(application, root=page, title="cerflow studio", dark=None, show_welcome_message=False)
     address = f"http://127.0.0.1:{port}/?token={token}"

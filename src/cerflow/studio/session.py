@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -31,9 +32,18 @@ from cerflow.studying.tracing import Trace
 from cerflow.studying.why_not import WhyNot, why_not
 from cerflow.values.units import TimeUnit
 
-__all__ = ["Outcome", "Problem", "StoppableRun", "StudioSession"]
+__all__ = ["Outcome", "Problem", "StoppableRun", "StoppedError", "StudioSession", "never"]
 
 FIRST_TEXT = "SELECT *\nWHERE A AS x ; B AS y\nWITHIN 10 EVENTS"
+
+
+class StoppedError(Exception):
+    """Work that the user has stopped; the text says how far it has come."""
+
+
+def never() -> bool:
+    """Says of work that nobody stops it."""
+    return False
 
 
 @dataclass(frozen=True)
@@ -86,6 +96,8 @@ class StudioSession:
         self.statement: str | None = None
         self.events: LoadedEvents | None = None
         self._studied: tuple[object, StudiedPart] | None = None
+        #: Set when the studio ends: work that is under way is to end, too.
+        self.closing = threading.Event()
         #: The page with the matches in their stream that was drawn last.
         self.matches_page = ""
 
@@ -139,14 +151,15 @@ class StudioSession:
 
     # -- while the text is written ---------------------------------------------------------------------------------
 
-    def problems(self) -> list[Problem]:
-        """The first error of the text, or else of the text for the columns of the sample; empty without one."""
+    def problems(self, text: str | None = None) -> list[Problem]:
+        """The first error of the text or of another, or else of it for the columns of the sample; empty without one."""
+        text = self.text if text is None else text
         try:
-            query = self.query()
+            query = read_query(text, self.language)
             if self.schema is not None:
                 query.check(self.schema)
         except (QuerySyntaxError, QueryError, UnsupportedQueryError) as error:
-            return [Problem.of(error.with_source(self.text), self.text)]
+            return [Problem.of(error.with_source(text), text)]
         return []
 
     def doubts(self) -> list[Problem]:
@@ -195,9 +208,17 @@ class StudioSession:
             raise UnsupportedQueryError("there are no events yet: open a file first")
         return self.events
 
-    def read_events(self, first: int, size: int) -> pa.Table:
-        """A stretch of the events that the chosen query reads: those of the sample, or of it and of the definitions."""
-        return self._stretch(first, size)[1].table
+    @property
+    def looked_at(self) -> tuple[object, ...]:
+        """The text, the sample and the statement, on which all answers depend."""
+        return (self.text, self.events, self.statement)
+
+    def read_events(self, first: int, size: int, stopped: Callable[[], bool] = never) -> pa.Table:
+        """A stretch of the events that the chosen query reads: those of the sample, or of it and of the definitions.
+
+        Here and below, raises `StoppedError` if definitions have to read far and are ``stopped`` before they are there.
+        """
+        return self._stretch(first, size, stopped)[1].table
 
     @property
     def progress(self) -> str:
@@ -208,7 +229,7 @@ class StudioSession:
         first = "" if kernels_are_compiled() else " The first runs on a machine compile parts of the engine."
         return f"The definitions have read {part.reached:,} of {part.total:,} events …{first}"
 
-    def _stretch(self, first: int, size: int) -> tuple[Query, StudiedEvents]:
+    def _stretch(self, first: int, size: int, stopped: Callable[[], bool]) -> tuple[Query, StudiedEvents]:
         """The chosen query and a stretch of what it reads, to be looked at one by one.
 
         Definitions are recognised as far as needed; their matches are kept until the text or the sample changes.
@@ -220,7 +241,12 @@ class StudioSession:
             if self._studied is None or self._studied[0] != known:
                 self._studied = known, StudiedPart(query.definitions, query.query, events.table, of, **events.roles)
             part = self._studied[1]
-            query, schema, table = part.query, part.schema, part.first(first + size)
+            query, schema, table = part.query, part.schema, part.first(first + size, stopped)
+            if len(table) < first + size and part.reached < part.total:
+                raise StoppedError(
+                    f"Stopped: the definitions have read {part.reached:,} of {part.total:,} events; "
+                    f"with theirs, that makes {len(table):,} events for the query."
+                )
         else:
             query.check(events.schema)
             schema, table = events.schema, events.table
@@ -229,16 +255,16 @@ class StudioSession:
             raise UnsupportedQueryError(f"the query reads {len(table):,} events, and none there")
         return query, StudiedEvents(rows, schema, first)
 
-    def trace(self, first: int, size: int) -> Trace:
+    def trace(self, first: int, size: int, stopped: Callable[[], bool] = never) -> Trace:
         """The steps of the chosen query over a stretch of what it reads."""
-        query, sample = self._stretch(first, size)
+        query, sample = self._stretch(first, size, stopped)
         return Trace(query.tree, sample)
 
-    def why_not(self, chosen: list[int | tuple[str, int]], around: int) -> WhyNot:
+    def why_not(self, chosen: list[int | tuple[str, int]], around: int, stopped: Callable[[], bool] = never) -> WhyNot:
         """Why some events are no match of the chosen query, seen in a stretch around them."""
         positions = [one if isinstance(one, int) else one[1] for one in chosen]
         first = max(0, min(positions, default=0) - around // 2)
-        query, sample = self._stretch(first, around)
+        query, sample = self._stretch(first, around, stopped)
         return why_not(query.tree, sample, chosen)
 
     def draw_matches(self, events: int, most: int) -> None:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar
 
 from nicegui import ui
 
 from cerflow import limits
 from cerflow.errors import CerflowError
-from cerflow.studio.drawing_panel import automaton_svg
-from cerflow.studio.running import in_thread
-from cerflow.studio.session import StudioSession
+from cerflow.studio.drawing_panel import automaton_svg, show_picture
+from cerflow.studio.running import WorkLine
+from cerflow.studio.session import StoppedError, StudioSession
 from cerflow.studying.steps import LivingConfiguration, PassedDeadline, TracedEvent
 from cerflow.studying.tracing import Trace
-from cerflow.studying.wording import shown_pairs, shown_value
+from cerflow.studying.wording import sentence, shown_pairs, shown_value
 
 __all__ = ["SteppingPanel"]
+
+_T = TypeVar("_T")
 
 
 class SteppingPanel:
@@ -45,37 +47,46 @@ class SteppingPanel:
                 "next-match"
             )
             self._from = ui.number("Begin at event", value=0, min=0, format="%d").classes("w-32")
-            ui.button("Begin", on_click=self._begin).props("outline dense no-caps").mark("begin")
-        self._note = ui.label("Begin to step through the events of the sample.").classes("text-sm opacity-80")
-        self._note.mark("step-note")
+            ui.button("Begin", on_click=self._begin).props("outline no-caps").mark("begin")
+        self._work = WorkLine(session, "Begin to step through the events of the sample.")
+        self._note = self._work.label.mark("step-note")
         self._shown = ui.column().classes("w-full gap-3")
 
     def forget(self) -> None:
         """Drop the steps, unless they are those of the present query and sample."""
-        if self._trace is not None and self._traced != self._now():
-            self._trace = None
-            self._shown.clear()
-            self._note.text = "The query has changed. Begin anew."
-
-    def _now(self) -> tuple[object, ...]:
-        return (self._session.text, self._session.events, self._session.statement)
+        if self._traced != self._session.looked_at:
+            self._work.stop()
+            if self._trace is not None:
+                self._trace = None
+                self._shown.clear()
+                self._note.text = "The query has changed. Begin anew."
 
     def _first(self) -> int:
         return 0 if self._trace is None else self._trace.sample.first
 
-    async def _begin(self) -> None:
-        await self._make(int(self._from.value or 0))
-        await self._to(self._first())
+    async def _begin(self) -> bool:
+        if self._work.busy or not await self._make(int(self._from.value or 0)):
+            return False
+        return await self._to(self._first())
 
-    async def _make(self, first: int) -> None:
-        self._traced = self._now()
+    async def _make(self, first: int) -> bool:
+        """Trace another stretch. If that is stopped, the former one stays."""
+        self._traced = self._session.looked_at
+        session = self._session
         try:
-            arguments = (self._session.trace, first, limits.STUDIED_EVENTS)
-            self._trace = await in_thread(self._note, lambda: self._session.progress or "Working …", *arguments)
+            self._trace = await self._work.run(
+                lambda: session.progress or "Working …",
+                lambda stopped: session.trace(first, limits.STUDIED_EVENTS, stopped),
+            )
+        except StoppedError as stop:
+            self._note.text = str(stop)
+            return False
         except (CerflowError, ValueError) as error:
             self._trace = None
             self._shown.clear()
-            self._note.text = str(error)
+            self._note.text = sentence(error)
+            return False
+        return True
 
     def go(self, position: int) -> None:
         """Show what the event at a position does."""
@@ -84,6 +95,8 @@ class SteppingPanel:
     def move(self, by: Literal[1, -1]) -> None:
         """Go one step on, or back: to an event, or to a deadline that passes before it."""
         position = int(self._number.value or 0)
+        if self._work.busy:
+            return
         if self._trace is None:
             self.go(position)
         elif 0 <= self._shown_step + by <= len(self._trace[position - self._first()].before):
@@ -91,60 +104,80 @@ class SteppingPanel:
         else:
             ui.timer(0, lambda: self._to(position + by, 0 if by == 1 else None), once=True)
 
-    async def _to(self, position: int, number: int | None = None) -> None:
-        """Show a step of a position: the event (None), or a deadline before it by number."""
+    async def _to(self, position: int, number: int | None = None) -> bool:
+        """Show a step of a position: the event (None), or a deadline before it by number. False if that fails."""
+        if self._work.busy:
+            return False
         position = max(0, position)
         sample = None if self._trace is None else self._trace.sample
         if sample is None or not sample.first <= position < sample.first + len(sample.events):
             # So far back that windows of most queries have room.
             first = max(0, position - limits.STUDIED_EVENTS // 4)
             first = first if position >= limits.STUDIED_EVENTS // 2 else 0
-            await self._make(first)
-        if self._trace is None:
-            return
-        place = min(position - self._first(), len(self._trace) - 1)
+            if not await self._make(first):
+                return False
+        trace = self._trace
+        assert trace is not None
+        place = min(position - self._first(), len(trace) - 1)
         number = number if place == position - self._first() else None
-        try:
-            step = await asyncio.to_thread(self._trace.__getitem__, place)
-        except CerflowError as error:
-            self._note.text = str(error)
-            return
+        step = await self._walked(trace, 0, lambda k: trace[k] if k == place else None)
+        if step is None or self._trace is not trace:
+            return False
         self._number.value = step.event.position
         steps: tuple[TracedEvent | PassedDeadline, ...] = (*step.before, step)
         self._shown_step = len(step.before) if number is None else min(number, len(step.before))
         self._note.text = (
-            f"The stretch has the events {self._first()} to {self._first() + len(self._trace) - 1}; "
+            f"The stretch has the events {self._first()} to {self._first() + len(trace) - 1}; "
             "partial matches that begin before it are not seen."
             if self._first()
-            else f"The first {len(self._trace):,} events."
+            else f"The first {len(trace):,} events."
         )
-        self._show(self._trace, steps[self._shown_step])
+        self._show(trace, steps[self._shown_step])
+        return True
 
     async def _next_match(self) -> None:
-        if self._trace is None:
-            await self._begin()
-        trace = self._trace
-        if trace is None:
+        if self._work.busy:
             return
+        if self._trace is None and not await self._begin():
+            return
+        trace = self._trace
+        assert trace is not None
         start = int(self._number.value or 0) - self._first()
         past = self._shown_step
 
-        def find() -> tuple[int, int] | None:
-            for k in range(start, len(trace)):
-                for number, step in enumerate((*trace[k].before, trace[k])):
-                    if step.detected and (k > start or number > past):
-                        return k, number
+        def found(k: int) -> tuple[int, int] | None:
+            for number, step in enumerate((*trace[k].before, trace[k])):
+                if step.detected and (k > start or number > past):
+                    return k, number
+            return None
+
+        place = await self._walked(trace, start, found)
+        if place is not None:
+            await self._to(place[0] + self._first(), place[1])
+
+    async def _walked(self, trace: Trace, start: int, seek: Callable[[int], _T | None]) -> _T | None:
+        """The first thing that is found from an event of the stretch on; if there is none, the note says why."""
+        reached = start
+
+        def walk(stopped: Callable[[], bool]) -> _T | None:
+            nonlocal reached
+            for reached in range(start, len(trace)):
+                if stopped():
+                    raise StoppedError(f"Stopped at event {reached + trace.sample.first}.")
+                _ = trace[reached]
+                found = seek(reached)
+                if found is not None:
+                    return found
             return None
 
         try:
-            found = await in_thread(self._note, lambda: "Looking for the next match …", find)
-        except CerflowError as error:
-            self._note.text = str(error)
-            return
+            found = await self._work.run(lambda: f"Working … event {reached + trace.sample.first}", walk)
+        except (CerflowError, StoppedError) as error:
+            self._note.text = sentence(error)
+            return None
         if found is None:
             self._note.text = "No further event of the stretch detects a match."
-        else:
-            await self._to(found[0] + self._first(), found[1])
+        return found
 
     # -- what is shown -----------------------------------------------------------------------------------------------
 
@@ -163,9 +196,9 @@ class SteppingPanel:
             detected = {trace.transducer.transitions[n].target for n in fired} & trace.transducer.final
             try:
                 picture = automaton_svg(trace.transducer, alive=alive, fired=fired, detected=detected)
-                ui.html(picture, sanitize=False)
+                show_picture(picture)
             except CerflowError as error:
-                ui.label(str(error)).classes("text-sm opacity-70")
+                ui.label(sentence(error)).classes("text-sm opacity-70")
             if step.detected:
                 with ui.card().classes("w-full bg-positive text-white gap-0 p-3 no-wrap max-h-40 overflow-auto"):
                     more = f", of which {len(step.matches)} are shown" if step.detected > len(step.matches) else ""
@@ -181,12 +214,12 @@ class SteppingPanel:
                 {"from": f"{f.source} (q{transitions[f.transition].source})",
                  "to": f"{f.target} (q{transitions[f.transition].target})",
                  "labels": ", ".join(sorted(f.labels)) or "none"}
-                for f in step.fired
+                for f in sorted(step.fired, key=lambda firing: (firing.source, firing.transition))
             ])  # fmt: skip
             self._table("Transitions that were refused", ["from", "to", "because"], [
                 {"from": f"{r.source} (q{transitions[r.transition].source})",
                  "to": f"q{transitions[r.transition].target}", "because": " and ".join(r.because)}
-                for r in step.refused
+                for r in sorted(step.refused, key=lambda refusal: (refusal.source, refusal.transition))
             ])  # fmt: skip
             self._table("Partial matches that ended", ["configuration", "partial matches", "reason", "why"], [
                 {"configuration": d.configuration.number, "partial matches": f"{d.count:,}", "reason": d.reason,
@@ -206,7 +239,7 @@ class SteppingPanel:
 
     def _deadline(self, step: PassedDeadline) -> None:
         with ui.row().classes("w-full items-baseline gap-3"):
-            ui.label(step.words[:1].upper() + step.words[1:]).classes("text-lg font-medium").mark("at")
+            ui.label(sentence(step.words)).classes("text-lg font-medium").mark("at")
             if step.key:
                 ui.label(f"key {', '.join(map(shown_value, step.key))}").classes("text-sm")
             if step.shown_by is not None:

@@ -14,12 +14,18 @@ from cerflow.language.condition import Attribute, Condition
 from cerflow.language.node import walk
 from cerflow.values.events import Event, Value
 
-__all__ = ["Time", "shown_guard", "shown_memory", "shown_pairs", "shown_value", "time_of", "with_times"]
+__all__ = ["Time", "sentence", "shown_guard", "shown_memory", "shown_pairs", "shown_value", "time_of", "with_times"]
 
 #: A time in the unit of a stream.
 Time = int | float | Fraction
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+def sentence(text: object) -> str:
+    """A text with a capital letter at its beginning."""
+    shown = str(text)
+    return shown[:1].upper() + shown[1:]
 
 
 def shown_value(value: object) -> str:

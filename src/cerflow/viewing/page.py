@@ -116,7 +116,7 @@ def first_matches(batches: Iterable[pa.RecordBatch], schema: pa.Schema, most: in
         rows += len(found[-1])
         if fits < len(batch):
             said = f"The first {rows:,} of {{}} matches are shown"
-            said += "; limit= (--limit) shows more" if rows == most else f", as they have {events:,} events"
+            said += "; a higher limit shows more" if rows == most else f", as they have {events:,} events"
             return pa.Table.from_batches(found, schema), said
     return pa.Table.from_batches(found, schema), None
 

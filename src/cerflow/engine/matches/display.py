@@ -87,7 +87,7 @@ def page(
     table, cut = first_matches(matches.to_batches(BATCH, counts="text"), schema_shown, most)
     notices = []
     if cut is not None:
-        notices.append(f"{cut.format(readable_number(matches.rows()))}; slices, such as matches[n:m], show others.")
+        notices.append(f"{cut.format(readable_number(matches.rows()))}.")
     time = schema.time if stream is not None else report.event_fields.get(schema.time or "")
     keys = [[schema.column(name) for name in key] for key in report.select.partition]
     keys += [[schema.stream]] if schema.stream is not None else []

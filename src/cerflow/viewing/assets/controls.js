@@ -100,13 +100,16 @@ id("help").onclick = () => { id("keys").hidden = !id("keys").hidden; id("help").
 const dark = matchMedia("(prefers-color-scheme: dark)");
 function setTheme(name) { document.documentElement.dataset.theme = name; readStyle(); redraw(); }
 id("theme").onclick = () => setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark");
-dark.addEventListener("change", () => setTheme(dark.matches ? "dark" : "light"));
+// The page is as its address says (#dark, #light), else as the system is.
+const followTheme = () => setTheme(/^#(dark|light)$/.test(location.hash) ? location.hash.slice(1) : dark.matches ? "dark" : "light");
+dark.addEventListener("change", followTheme);
+addEventListener("hashchange", followTheme);
 
 id("title").textContent = head.title;
 id("count").textContent = `${plural(size, "match", "matches")} · ${plural(head.events, "event", "events")}`;
 id("notices").append(...head.notices.map((text) => element("div", "", text)));
 setAxis();
-setTheme(dark.matches ? "dark" : "light");
+followTheme();
 nameKeys();
 filter();
 new ResizeObserver(resize).observe(picture);
