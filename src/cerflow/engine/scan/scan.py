@@ -328,16 +328,19 @@ class BatchScan:
 
     def _room_for(self, events: int) -> EventArrays:
         tables = self._tables
+        windowed = any(row[layout.O_TO] == layout.TO_BOUND for row in self._program.outputs)
+        # Memory that is not filled here costs nothing where no event is written to it.
+        never_written = np.zeros(events, np.int64)
         return EventArrays(
-            signature=np.zeros(events, np.int32),
-            position=np.zeros(events, np.int64),
-            measure=np.zeros(events, np.int64),
-            bound=np.full(events, NO_BOUND),
+            signature=np.empty(events, np.int32),
+            position=np.empty(events, np.int64),
+            measure=np.empty(events, np.int64) if windowed else never_written,
+            bound=np.empty(events, np.int64) if windowed else np.full(events, NO_BOUND),
             keys=np.zeros((events, max(1, len(tables.key_kinds))), np.int64),
             columns=np.zeros((events, max(1, len(tables.columns))), np.int64),
-            moment=np.zeros(events, np.int64),
-            left_out=np.zeros(events, np.int64),
-            idle=np.zeros(events, np.int64),
+            moment=never_written,
+            left_out=np.empty(events, np.int64),
+            idle=never_written,
             ranks=np.zeros(1, np.int64),
         )
 
