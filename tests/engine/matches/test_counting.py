@@ -67,17 +67,21 @@ def assert_counted(part):
     return counted
 
 
-@examples(150)
-@given(
-    st.sampled_from(QUERIES),
-    st.text("ABC", min_size=10, max_size=150),
-    st.integers(2, 25),
-    st.randoms(use_true_random=False),
-)
-def test_long_streams_with_short_windows(text, letters, width, random):
+@st.composite
+def short_windows(draw, longest):
+    """A query with a window of few events, and a stream of at most so many."""
+    text, width = draw(st.sampled_from(QUERIES)), draw(st.integers(2, 25))
+    letters, random = draw(st.text("ABC", min_size=10, max_size=longest)), draw(st.randoms(use_true_random=False))
     table = pa.table({"type": list(letters), "v": [random.randrange(3) for _ in letters]})
-    recognizer = cerflow.parse(f"{text} WITHIN {width} EVENTS").recognizer(table.schema)
-    cut = random.randrange(len(letters))
+    return cerflow.parse(f"{text} WITHIN {width} EVENTS"), table
+
+
+@examples(150)
+@given(short_windows(150), st.data())
+def test_long_streams_with_short_windows(drawn_, data):
+    query, table = drawn_
+    recognizer = query.recognizer(table.schema)
+    cut = data.draw(st.integers(0, table.num_rows - 1))
     for rows in (table.slice(0, cut), table.slice(cut)):
         matches = recognizer.push(rows)
         if matches.count() < 20_000:
@@ -103,15 +107,10 @@ def folds(part, pairs):
 
 
 @examples(120)
-@given(
-    st.sampled_from(QUERIES),
-    st.text("ABC", min_size=10, max_size=120),
-    st.integers(2, 25),
-    st.randoms(use_true_random=False),
-)
-def test_folds_in_windows(text, letters, width, random):
-    table = pa.table({"type": list(letters), "v": [random.randrange(3) for _ in letters]})
-    matches = cerflow.parse(f"{text} WITHIN {width} EVENTS").recognizer(table.schema).push(table)
+@given(short_windows(120))
+def test_folds_in_windows(drawn_):
+    query, table = drawn_
+    matches = query.recognizer(table.schema).push(table)
     for part in matches.parts:
         # Numbers of matches beyond 2⁵³ are rounded in another order.
         if max(MatchCounter(part).numbers(), default=0) < 2**45:
