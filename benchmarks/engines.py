@@ -16,6 +16,8 @@ from benchmarks.processes import Worker
 __all__ = ["Engine", "UnavailableError", "cerflow_engine", "laid_out", "source_path"]
 
 _ROOT = Path(__file__).resolve().parent.parent
+#: Where compiled modules are kept.
+_MODULES = Path.home() / ".cache" / "cerflow-benchmarks" / "modules"
 
 
 class UnavailableError(Exception):
@@ -68,9 +70,12 @@ def cerflow_engine(name: str, layout: str, folder: Path) -> Engine:
 
 def source_path(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment of this process with more variables, in which cerflow and its benchmarks can be imported."""
-    # The sources beside the benchmarks are measured, whatever else is installed.
+    # The sources beside the benchmarks are measured, whatever else is installed; as compiled modules, which every
+    # installed package has, even where Python is told to write none.
     paths = [str(_ROOT / "src"), str(_ROOT), os.environ.get("PYTHONPATH", "")]
-    return {**os.environ, **environment, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    modules = {"PYTHONPYCACHEPREFIX": str(_MODULES)}
+    return {**modules, **inherited, **environment, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
 def laid_out(case: Case, layout: str) -> dict[str, Any]:
