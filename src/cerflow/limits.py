@@ -242,6 +242,10 @@ SPARK_PARTS = 8
 SPARK_PIECE_BITS = 16
 #: Rows that a task may hold to put its partition in order; beyond, Spark sorts.
 SPARK_HELD_ROWS = 1 << 20
+#: Files of a DataFrame whose footers are read, in place of a job that counts their rows.
+SPARK_FOOTERS = 256
+#: Types of events whose numbers Spark finds faster than it hands over their texts.
+SPARK_STAMPED_TYPES = 4
 #: Bytes of a piece of a large file of text; pieces are read side by side.
 FILE_PIECE_BYTES = 64 << 20
 #: Bytes of CSV or JSON that are split at once; a block with a longer row of CSV is tried again with more.

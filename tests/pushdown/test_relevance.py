@@ -12,7 +12,7 @@ import cerflow
 from cerflow.conditions.connectives import TRUE
 from cerflow.language.printer import show
 from cerflow.pushdown.arrow import arrow_filter
-from cerflow.pushdown.relevance import or_unusable, relevant_events
+from cerflow.pushdown.relevance import or_unusable, relevant_events, types_named
 from cerflow.schema import Schema
 from support.conformance import COLUMNS, table_of
 from support.conformance import drawn as drawn_for_predicates
@@ -91,6 +91,23 @@ def test_what_is_asked_of_events(text, condition):
     found = relevant_events(query.tree, query.plan(BARE).transducer, BARE, counted=False)
     assert show(found.condition) == condition
     assert found.reasons == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("A AS a ; B AS b FILTER a.v > 3 AND b.v < a.v WITHIN 3 SECONDS", ["B", "A"]),
+        ("A ; B+ ; C UNLESS D FILTER A.v IS NULL PARTITION BY k", ["B", "C", "D", "A"]),
+        ("A ; (EVENT AS x FILTER x.s LIKE 'p%')", None),
+        ("A ; NOT(A FILTER A.v > 3)", None),
+        ("A : B", None),
+    ],
+)
+def test_types_of_which_a_relevant_event_has_one(text, names):
+    query = cerflow.parse(f"SELECT * WHERE {text}")
+    found = relevant_events(query.tree, query.plan(BARE).transducer, BARE, counted=False)
+    named = types_named(found.condition, BARE)
+    assert (named and sorted(named)) == (names and sorted(names))
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from cerflow.analysis.kinds import kind_of_expression
 from cerflow.automata.model.clock import has_ticks
 from cerflow.automata.model.transducer import Transducer
 from cerflow.automata.relevance import Relevance, relevance_of_transducer
-from cerflow.conditions.connectives import TRUE, spelled_out
+from cerflow.conditions.connectives import FALSE, TRUE, spelled_out
 from cerflow.conditions.guards import Satisfied, StreamTest, TypeTest
 from cerflow.conditions.propositions import (
     is_not_true,
@@ -50,7 +50,7 @@ from cerflow.language.select import Select
 from cerflow.schema import Kind, Schema
 from cerflow.values.operators import MIRRORED, Operator
 
-__all__ = ["Relevance", "by_types", "or_unusable", "plainly", "relevant_events"]
+__all__ = ["Relevance", "by_types", "or_unusable", "plainly", "relevant_events", "types_named"]
 
 
 def relevant_events(select: Select, transducer: Transducer, schema: Schema, *, counted: bool) -> Relevance:
@@ -106,6 +106,23 @@ def by_types(condition: Condition, schema: Schema) -> Condition:
         return isinstance(leaf, IsNull) or attributes_in(leaf) <= {schema.type}
 
     return weakened(condition, known)
+
+
+def types_named(condition: Condition, schema: Schema) -> tuple[str, ...] | None:
+    """The types of which an event must have one to satisfy a proposition; None if there may be others."""
+    names: dict[str, None] = {}
+
+    def of_another(leaf: Condition) -> Condition:
+        match leaf:
+            case TypeTest(name):
+                names[name] = None
+                return FALSE
+            case In(Attribute(None, schema.type), items, False):
+                names.update(dict.fromkeys(str(item.value) for item in items))
+                return FALSE
+        return TRUE
+
+    return tuple(names) if substituted(condition, of_another) == FALSE else None
 
 
 def _types_together(proposition: Condition, schema: Schema, depth: int = 4) -> Condition:

@@ -10,7 +10,7 @@ import numpy as np
 from cerflow.slices.slice import GREATEST, Slice
 from cerflow.values.array_types import Floats, Ints
 
-__all__ = ["Keys", "Pieces", "held", "load", "stretches"]
+__all__ = ["Keys", "Pieces", "follow_each_other", "held", "load", "stretches"]
 
 #: Values that order events.
 Keys = Ints | Floats
@@ -66,6 +66,19 @@ def stretches(pieces: Pieces, files: Ints) -> Ints:
     begins[after[follows]] = False
     found: Ints = (np.cumsum(begins) - 1)[number]
     return found
+
+
+def follow_each_other(pieces: Pieces, numbers: Ints) -> bool:
+    """Whether the pieces of each stretch ascend, and each stretch lies before or after another; ``numbers`` are these.
+
+    Pieces of one stretch may share the key between them.
+    """
+    order = np.lexsort((pieces.high, pieces.low))
+    before, after = pieces.high[order[:-1]], pieces.low[order[1:]]
+    together = np.diff(numbers[order]) == 0
+    apart = len(np.unique(numbers)) == 1 + int((~together).sum())
+    ascending = (np.diff(order) > 0) | ~together
+    return apart and bool((ascending & ((before < after) | (together & (before == after)))).all())
 
 
 def load(slices: Sequence[Slice[int]], pieces: Pieces) -> int:

@@ -149,6 +149,42 @@ def test_partitions_in_the_order_of_time(data, positions, with_sequence, sorted_
     event(f"{len(between)} between")
 
 
+@examples(150)
+@given(st.data(), st.booleans(), st.integers(1, 9), st.integers(1, 8))
+def test_partitions_whose_rows_are_not_counted(data, with_sequence, batch, piece):
+    """The ranges of pieces are known, and some of their rows are left out; rows of a piece come in any order."""
+    query, table, window = drawn(data)
+    assume(isinstance(window, DurationWindow) and not needs_positions(query.tree, Schema(table.schema, "type", "t")))
+    sequence = "place" if with_sequence else None
+    names = table.schema.names
+    numbered = table.append_column("place", pa.array(range(table.num_rows)))
+    cuts = sorted(data.draw(st.lists(st.integers(0, table.num_rows), max_size=4)))
+    tables = [numbered.slice(a, b - a) for a, b in zip([0, *cuts], [*cuts, table.num_rows], strict=True)]
+    tables = data.draw(st.permutations(tables))
+    if data.draw(st.booleans()):
+        tables = [pa.concat_tables(tables[:2]), *tables[2:]]
+    mixed = []
+    for some in tables:
+        ranges = [range(at, min(at + piece, some.num_rows)) for at in range(0, some.num_rows, piece)]
+        mixed.append(some.take(pa.array([row for r in ranges for row in data.draw(st.permutations(r))], pa.int64())))
+    kept = [data.draw(st.lists(st.booleans(), min_size=len(some), max_size=len(some))) for some in mixed]
+    borders = [data.draw(st.sets(st.integers(1, 20), max_size=2)) for _ in mixed]
+    simulation = Simulation(query, table.schema, time="t", window=window, positions=False)
+    done = simulation.partitioned(
+        [some.select([*names, *(["place"] if with_sequence else [])]) for some in mixed],
+        piece=piece,
+        batch=batch,
+        sequence=sequence,
+        borders=borders,
+        kept=kept,
+    )
+    assume(done is not None)
+    found, between = done
+    left = pa.concat_tables(some.filter(pa.array(k, pa.bool_())) for some, k in zip(mixed, kept, strict=True))
+    assert bag(found) == expected(query, sort_by_time(left, "t", sequence).select(names), data, False)
+    event(f"{len(between)} between")
+
+
 @examples(60)
 @given(st.data(), st.booleans(), st.integers(1, 9), st.integers(1, 5))
 def test_partitions_without_a_time(data, positions, batch, piece):

@@ -73,6 +73,28 @@ def test_partitions_are_those_that_were_counted():
             list(replace(task, in_order=True)(given(other)))
 
 
+def test_rows_that_are_not_counted_lie_where_the_statistics_say():
+    sim, table = simulation(), events("ABABABABAB")
+    pieces, _ = sim.cut_up([table.slice(0, 6), table.slice(6)], 3, None)
+    parts = [Stretch(number, number, pieces.of(number), 0) for number in (0, 1)]
+    task = replace(partition(sim, table), stretches=tuple(parts), counted=False)
+
+    def read(rows):
+        return sum(batch.num_rows for batch in task(iter(rows.to_batches(2))))
+
+    assert read(table.slice(0, 6)) > 0
+    # Any row may be missing.
+    assert read(table.take(pa.array([0, 2, 5]))) > 0
+    for other in (table, events("AB", 20), events("AB", -1), table.take(pa.array([0, 4, 1])), table.take([7, 1])):
+        with pytest.raises(InputError, match="not those that were counted"):
+            read(other)
+    task = replace(task, stretches=tuple(replace(some, part=0) for some in parts))
+    assert read(table) > 0
+    assert read(pa.concat_tables([table.slice(6), table.slice(0, 6)])) > 0
+    with pytest.raises(InputError, match="not those that were counted"):
+        read(table.take(pa.array([0, 7, 1])))
+
+
 def test_slices_have_the_events_that_were_counted():
     sim, table = simulation(), events("ABAB").append_column("code", pa.array([0, 1, 3, 3]))
     right, wrong = (OwnSlices(sim.recognition, None, counts) for counts in ((1, 2), (1, 1)))

@@ -14,7 +14,7 @@ from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindo
 from cerflow.programs.program import Program, query_as_text
 from cerflow.schema import Schema
 from cerflow.slices.by_keys import boundaries, slices_by_key
-from cerflow.slices.pieces import Pieces, stretches
+from cerflow.slices.pieces import Pieces, follow_each_other, stretches
 from cerflow.slices.reach import AttributeReach, CountReach, LateReach, TimeReach
 from cerflow.slices.slice import GREATEST
 from cerflow.spark.frames.axis import Axis
@@ -114,14 +114,19 @@ class Simulation:
                 files.append(sum(b <= at for b in own))
         return self.pieces(rows), np.array(files, np.int64)
 
-    def partitioned(self, tables, *, piece, batch, sequence=None, in_order_already=False, borders=None):
+    def partitioned(self, tables, *, piece, batch, sequence=None, in_order_already=False, borders=None, kept=None):
         """All matches of partitions that stay where they are, and of the slices between them.
 
-        ``borders`` are the rows of each partition with which files begin.
+        ``borders`` are the rows of each partition with which files begin. If some rows of each are ``kept`` only, the
+        pieces are those of all rows, uncounted; None if they do not follow each other in time.
         """
         tables = [sort_by_time(t, self.time, sequence) if in_order_already else t for t in tables]
         pieces, files = self.cut_up(tables, piece, borders)
         part, pieces = pieces.part, replace(pieces, part=stretches(pieces, files))
+        if kept is not None:
+            if not follow_each_other(pieces, pieces.part):
+                return None
+            tables = [table.filter(pa.array(some, pa.bool_())) for table, some in zip(tables, kept, strict=True)]
         between = boundaries(pieces, self.reach(pieces))
         ends = len(between) - 1 if between and between[-1].stop == GREATEST else None
         lying, offset = [], 0
@@ -137,12 +142,15 @@ class Simulation:
             in_order=in_order_already or self.time is None,
             numbered=self.positions,
             ends=ends is None,
+            counted=kept is None,
         )
         found = []
         for part, table in enumerate(tables):
             rows = table.select(self.schema.columns.names)
             rows = rows if sequence is None else rows.append_column("sequence", table.column(sequence))
-            found += self.run(task, rows.append_column("part", pa.array([part] * table.num_rows, pa.int32())), batch)
+            if kept is None:
+                rows = rows.append_column("part", pa.array([part] * table.num_rows, pa.int32()))
+            found += self.run(task, rows, batch)
         whole = pa.concat_tables(tables)
         keys = np.concatenate([self.keys(t, part << ROW_BITS) for part, t in enumerate(tables)])
         if self.time is not None:

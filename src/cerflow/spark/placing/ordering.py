@@ -9,13 +9,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
+from cerflow import limits
 from cerflow.conditions.connectives import TRUE
+from cerflow.pushdown.relevance import types_named
 from cerflow.slices.slice import GREATEST
 from cerflow.spark.frames.axis import Axis
 from cerflow.spark.frames.events import IDENTIFIER, POSITION, EventColumns
 from cerflow.spark.frames.plan import JobPlan
-from cerflow.spark.frames.pushdown import relevant
+from cerflow.spark.frames.pushdown import pushdown, relevant
 from cerflow.spark.frames.schemas import spark_schema
+from cerflow.spark.frames.stamps import LARGEST_TIME, Stamps
 from cerflow.spark.frames.tasks import Recognition
 from cerflow.spark.placing.placement import Clustered, Cut, Placement, PlacementKind
 from cerflow.spark.placing.positions import number_rows, number_sorted
@@ -25,6 +28,7 @@ from cerflow.spark.placing.slice_frames import (
     first_between,
     first_in_cut,
     found_before,
+    in_known_partitions,
     in_slices,
     own_counts,
     slices_in_tasks,
@@ -72,7 +76,7 @@ def recognized(given: Selected, plan: JobPlan, placement: Placement) -> DataFram
         case Cut() as how:
             return _in_slices(given.frame, plan, given.events, how)
         case Clustered() as how:
-            return _in_partitions(given.frame, plan, given.events, how)
+            return _in_partitions(given, plan, how)
     numbered = plan.positions and placement.kind is PlacementKind.BY_KEY
     rows = _ordered(given, plan, by_key=placement.kind is PlacementKind.BY_KEY, numbered=numbered)
     return _mapped(rows, plan, _recognition(plan, numbered=numbered))
@@ -113,8 +117,9 @@ def _in_slices(frame: DataFrame, plan: JobPlan, events: EventColumns, how: Cut) 
     return _mapped(rows.select(*_names(plan, events), SLICE), plan, task)
 
 
-def _in_partitions(frame: DataFrame, plan: JobPlan, events: EventColumns, how: Clustered) -> DataFrame:
+def _in_partitions(given: Selected, plan: JobPlan, how: Clustered) -> DataFrame:
     """Every stretch where it is, and the slices between them in tasks of their own."""
+    frame, events = given.frame, given.events
     recognition = _recognition(plan, numbered=plan.positions)
     # The slice that ends the stream, None if a stretch does.
     ends = len(how.boundaries) - 1 if how.boundaries and how.boundaries[-1].stop == GREATEST else None
@@ -124,6 +129,7 @@ def _in_partitions(frame: DataFrame, plan: JobPlan, events: EventColumns, how: C
     rows = frame
     if not how.in_order:
         rows = rows.withColumn(IDENTIFIER, F.monotonically_increasing_id()).sortWithinPartitions(*events.order(plan))
+    stamps = None if how.counted else _stamps(given, plan, how)
     task = PartitionsInOrder(
         recognition=recognition,
         stretches=how.stretches,
@@ -132,14 +138,37 @@ def _in_partitions(frame: DataFrame, plan: JobPlan, events: EventColumns, how: C
         in_order=not how.in_order or plan.schema.time is None,
         numbered=plan.positions,
         ends=ends is None,
+        counted=how.counted,
+        stamps=stamps,
     )
-    found = _mapped(rows.select(*names, *sequence, F.spark_partition_id().alias("part")), plan, task)
+    rows = rows if how.counted else in_known_partitions(rows, how)
+    part = [F.spark_partition_id().alias("part")] if how.counted else []
+    columns = [F.col(name) for name in names]
+    if stamps is not None:
+        columns = stamps.columns(columns, events.conditions(given.types))
+    found = _mapped(rows.select(*columns, *sequence, *part), plan, task)
     if not how.boundaries:
         return found
     between = between_stretches(frame, events, Axis(plan.schema), how, files=plan.positions)
     first = first_between(between, how) if plan.positions else None
     rows = slices_in_tasks(between, plan, events, len(how.boundaries)).select(*names, SLICE)
     return found.union(_mapped(rows, plan, OwnSlices(recognition, first, None, found_before(how.boundaries), ends)))
+
+
+def _stamps(given: Selected, plan: JobPlan, how: Clustered) -> Stamps | None:
+    """How type and time are sent as one, if the range of times is known, and what types there are."""
+    schema = plan.schema
+    pushed = pushdown(plan.relevance, given.types, given.events).condition
+    types = types_named(pushed, schema)
+    if types is None or len(types) > limits.SPARK_STAMPED_TYPES or not {schema.type, schema.time} <= set(plan.needed):
+        return None
+    data_type = schema.columns.field(schema.time).type
+    local = pa.types.is_timestamp(data_type) and data_type.tz is None
+    least = min(int(some.pieces.low.min()) for some in how.stretches)
+    greatest = max(int(some.pieces.high.max()) for some in how.stretches)
+    if local or pa.types.is_date(data_type) or not -LARGEST_TIME < least <= greatest < LARGEST_TIME:
+        return None
+    return Stamps(types, plan.needed.index(schema.type), plan.needed.index(schema.time), data_type)
 
 
 def _names(plan: JobPlan, events: EventColumns) -> list[str]:

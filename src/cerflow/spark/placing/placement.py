@@ -13,13 +13,14 @@ from pyspark.sql import DataFrame
 from cerflow import limits
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
 from cerflow.slices.by_keys import boundaries, slices_by_key
-from cerflow.slices.pieces import Pieces, held, load, stretches
+from cerflow.slices.pieces import Pieces, follow_each_other, held, load, stretches
 from cerflow.slices.reach import AttributeReach, CountReach, LateReach, Reach, TimeReach
 from cerflow.slices.slice import LEAST, Slice
 from cerflow.spark.frames.axis import Axis, exact
 from cerflow.spark.frames.events import EventColumns, number_of_cuts
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.placing.slice_tasks import Stretch
+from cerflow.spark.placing.statistics import pieces_of_files
 from cerflow.spark.placing.survey import PartitionSurvey, bounds_of, estimate, sample, survey_partitions, survey_parts
 from cerflow.values.array_types import Ints
 
@@ -50,6 +51,7 @@ class Clustered:
 
     With ``in_order`` tasks put their rows in order by themselves; else each partition is a stretch, and Spark sorts it.
     ``files`` gives the place of the stretch with the rows of a file in a partition; ``by_file`` is for `file_of_row`.
+    Unless ``counted`` the stretches have no more rows than they say, and their pieces follow each other in time.
     """
 
     stretches: tuple[Stretch, ...]
@@ -57,6 +59,7 @@ class Clustered:
     in_order: bool
     files: Mapping[tuple[int, int], int]
     by_file: bool
+    counted: bool = True
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,9 @@ class _Placing:
         if not guess.stays and (plan.by_key or schema.time is None):
             return self._otherwise("whether the input lies in the order of time is not known before it is computed")
         by_file = guess.stays and schema.time is not None
+        told = self._told() if by_file else None
+        if told is not None:
+            return told
         found = survey_partitions(
             self._frame, self._events, self._axis, self._window, limits.SPARK_PIECE_BITS, by_file=by_file
         )
@@ -117,6 +123,22 @@ class _Placing:
         if schema.time is None:
             return self._otherwise("the window is long compared with the partitions of the input")
         return self._cut(found)
+
+    def _told(self) -> Placement | None:
+        """Files as they are, if their statistics tell that this can be done; then nothing has to be counted."""
+        plan, time = self._plan, self._plan.schema.time
+        assert time is not None
+        # Deadlines and windows of events depend on which events there are.
+        if plan.positions or plan.division.late or not isinstance(self._window, DurationWindow):
+            return None
+        data_type = plan.schema.columns.field(time).type
+        found = pieces_of_files(self._frame, self._events.leading(), data_type, self._axis)
+        if found is None:
+            return None
+        if found.pieces.total < limits.SPARK_SMALL_EVENTS:
+            return self._otherwise("the input is small")
+        numbers = stretches(found.pieces, found.files)
+        return self._lying(found, numbers) if follow_each_other(found.pieces, numbers) else None
 
     def _otherwise(self, why: str) -> Placement:
         plan = self._plan
@@ -174,9 +196,8 @@ class _Placing:
             f"{self._plan.division.reason}; {len(between)} slices between them are recognised apart, with about "
             f"{share:.0%} of the events"
         )
-        return Placement(
-            PlacementKind.SLICES, reason, Clustered(tuple(lying), tuple(between), in_order, files, found.by_file)
-        )
+        how = Clustered(tuple(lying), tuple(between), in_order, files, found.by_file, found.counted)
+        return Placement(PlacementKind.SLICES, reason, how)
 
     def _cut(self, found: PartitionSurvey) -> Placement:
         """Slices to which all events are shuffled."""

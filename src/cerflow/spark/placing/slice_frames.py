@@ -25,6 +25,7 @@ __all__ = [
     "first_between",
     "first_in_cut",
     "found_before",
+    "in_known_partitions",
     "in_slices",
     "own_counts",
     "slices_in_tasks",
@@ -67,6 +68,14 @@ def between_stretches(frame: DataFrame, events: EventColumns, axis: Axis, how: C
     rows = rows.withColumn(_NUMBER, F.explode(F.sequence("ended", last))).drop("ended", "begun")
     own = axis.compared(value) >= F.get(_array(axis, [s.start for s in slices]), F.col(_NUMBER))
     return rows.withColumn(SLICE, _code(own)).drop(_NUMBER)
+
+
+def in_known_partitions(rows: DataFrame, how: Clustered) -> DataFrame:
+    """The same rows; the job fails if there are more partitions than those that the statistics of files told."""
+    known = F.spark_partition_id() < max(stretch.part for stretch in how.stretches) + 1
+    return rows.filter(
+        F.when(known, True).otherwise(F.raise_error(f"{InputError.__module__}.InputError: {CHANGED}").cast("boolean"))
+    )
 
 
 def _array(axis: Axis, keys: Sequence[int]) -> Column:

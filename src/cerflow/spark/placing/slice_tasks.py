@@ -15,8 +15,10 @@ from cerflow.engine.events.time_order import sort_by_time
 from cerflow.errors import InputError
 from cerflow.slices.pieces import Pieces, held
 from cerflow.slices.runner import SliceRunner
+from cerflow.slices.slice import GREATEST
 from cerflow.spark.frames.axis import Axis
 from cerflow.spark.frames.events import ROW_BITS
+from cerflow.spark.frames.stamps import Stamps
 from cerflow.spark.frames.tasks import Recognition, as_larger_tables, named
 from cerflow.values.array_types import Ints
 
@@ -112,6 +114,8 @@ class PartitionsInOrder:
     ``stretches`` come in the order of time. With ``in_order`` their rows come in order, otherwise the task orders them
     and holds as few as possible; with ``sequence`` the last column but one orders rows of one time. ``numbered`` says
     that positions are needed, ``ends`` that the last stretch ends the stream, and no slice does.
+    Unless ``counted`` there is no column with the number of the partition: the time of a row tells its piece.
+    With ``stamps`` two columns come as one.
     """
 
     recognition: Recognition
@@ -121,23 +125,29 @@ class PartitionsInOrder:
     in_order: bool
     numbered: bool
     ends: bool = False
+    counted: bool = True
+    stamps: Stamps | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Recognise in the stretches of one partition (or several), one after the other."""
+        batches = batches if self.stamps is None else self.stamps.restored(batches)
         make: Callable[[int | None], SliceRunner] | None = None
         reading: _Reading | None = None
         names = [
             *_given(self.recognition, 0 if self.numbered else None),
             *([_SEQUENCE] if self.sequence else []),
-            _LAST,
         ]
-        for stretch, rows in _in_pieces(batches, names, self._by_part()):
+        if self.counted:
+            found = _in_pieces(batches, [*names, _LAST], self._by_part())
+        else:
+            found = _in_ranges(batches, names, self.recognition, self.stretches)
+        for stretch, piece, rows in found:
             make = make or self.recognition.runners()
             if reading is None or reading.stretch is not stretch:
                 if reading is not None:
                     yield from reading.finish()
                 reading = _Reading(self, stretch, make(stretch.offset if self.numbered else None))
-            yield from reading.push(rows)
+            yield from reading.push(piece, rows)
         if reading is not None:
             yield from reading.finish()
 
@@ -163,52 +173,51 @@ class _Reading:
         to_come = (
             None if task.in_order else held(stretch.pieces, ties=self._sequence is None, most=stretch.pieces.total)
         )
-        self._to_come = np.append(to_come[1:] if to_come is not None else [], 0).astype(np.int64)
+        following = np.zeros(0, np.int64) if to_come is None else to_come[1:]
+        self._to_come: Ints = np.append(following, GREATEST)
         self._runner = runner
         self._until = recognition.until if task.ends and stretch is task.stretches[-1] else None
-        self._piece = 0
         self._count = 0
         self._waiting: list[pa.Table] = []
 
-    def push(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        """The matches that are detected after one more piece has been read."""
+    def push(self, piece: int, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        """The matches that are detected after the rows of one more piece have been read."""
         keys = self._keys(rows)
-        self._check(keys)
-        self._piece += 1
+        self._check(piece, keys)
         self._count += rows.num_rows
         if not self._in_order:
             rows = pa.concat_tables([*self._waiting, rows]) if self._waiting else rows
             rows = sort_by_time(rows, self._time, self._sequence)
             keys = self._keys(rows)
-            if self._piece < len(self._pieces.count):
-                following = self._to_come[self._piece - 1]
-                ready = int(np.searchsorted(keys, following, side="right" if self._sequence is None else "left"))
-                self._waiting = [rows.slice(ready)] if ready < rows.num_rows else []
-                rows, keys = rows.slice(0, ready), keys[:ready]
-            else:
-                self._waiting = []
-        yield from self._recognize(rows if self._sequence is None else rows.drop_columns([self._sequence]), keys)
+            following = self._to_come[piece]
+            ready = int(np.searchsorted(keys, following, side="right" if self._sequence is None else "left"))
+            self._waiting = [rows.slice(ready)] if ready < rows.num_rows else []
+            rows, keys = rows.slice(0, ready), keys[:ready]
+        yield from self._recognize(rows, keys)
 
     def _keys(self, rows: pa.Table) -> Ints:
         if self._time is None:
             return (self.stretch.part << ROW_BITS) + self._count + np.arange(rows.num_rows)
         return self._axis.keys(rows.column(self._time))
 
-    def _check(self, keys: Ints) -> None:
+    def _check(self, piece: int, keys: Ints) -> None:
         """Check that the rows are those that were counted; if they were sorted since, check only their whole range."""
         pieces = self._pieces
         if self._in_order and self._time is not None:
             low, high = pieces.low.min(), pieces.high.max()
         else:
-            low, high = pieces.low[self._piece], pieces.high[self._piece]
+            low, high = pieces.low[piece], pieces.high[piece]
         if keys.min() < low or keys.max() > high:
             raise InputError(CHANGED)
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """The matches behind all rows, once these have been read."""
+        """The matches in what is left, and behind it."""
+        for rows in self._waiting:
+            yield from self._recognize(rows, self._keys(rows))
         yield from self._runner.finish(self._until)
 
     def _recognize(self, rows: pa.Table, keys: Ints) -> Iterator[pa.RecordBatch]:
+        rows = rows if self._sequence is None else rows.drop_columns([self._sequence])
         at = 0
         bounds = [*np.searchsorted(keys, self._edges, side="left").tolist(), rows.num_rows]
         for k, bound in enumerate(bounds):
@@ -235,12 +244,15 @@ def _runs(codes: Ints) -> Iterator[tuple[int, int]]:
 
 def _in_pieces(
     batches: Iterator[pa.RecordBatch], names: list[str], stretches: Mapping[int, Sequence[Stretch]]
-) -> Iterator[tuple[Stretch, pa.Table]]:
-    """The rows of partitions in tables of a piece each; raises `InputError` if there are not as many as counted."""
+) -> Iterator[tuple[Stretch, int, pa.Table]]:
+    """The rows of partitions in tables of a piece each, with the number of this piece of the stretch.
+
+    Raises `InputError` if there are not as many as counted.
+    """
     waiting: list[pa.RecordBatch] = []
     part = -1
-    to_come: Iterator[tuple[Stretch, int]] = iter(())
-    piece: tuple[Stretch, int] | None = None
+    to_come: Iterator[tuple[Stretch, int, int]] = iter(())
+    piece: tuple[Stretch, int, int] | None = None
     rows = 0
     for batch in batches:
         if not batch.num_rows:
@@ -251,19 +263,63 @@ def _in_pieces(
                 if piece is not None:
                     raise InputError(CHANGED)
                 part = int(parts[begin])
-                to_come = ((s, count) for s in stretches.get(part, ()) for count in s.pieces.count.tolist())
+                own = stretches.get(part, ())
+                to_come = ((s, number, count) for s in own for number, count in enumerate(s.pieces.count.tolist()))
                 piece = next(to_come, None)
             at = begin
             while at < end:
                 if piece is None:
                     raise InputError(CHANGED)
-                stretch, count = piece
+                stretch, number, count = piece
                 some = batch.slice(at, min(end - at, count - rows))
                 waiting.append(some)
                 rows += some.num_rows
                 at += some.num_rows
                 if rows == count:
-                    yield stretch, named(waiting, names).drop_columns([_LAST])
+                    yield stretch, number, named(waiting, names).drop_columns([_LAST])
                     waiting, rows, piece = [], 0, next(to_come, None)
     if piece is not None:
         raise InputError(CHANGED)
+
+
+def _in_ranges(
+    batches: Iterator[pa.RecordBatch], names: list[str], recognition: Recognition, stretches: Sequence[Stretch]
+) -> Iterator[tuple[Stretch, int, pa.Table]]:
+    """The same for pieces that were not counted, and that follow each other in time; some may have no rows.
+
+    Raises `InputError` if rows do not belong to the stretches of one partition, in the order of their pieces.
+    """
+    time = recognition.time
+    assert time is not None
+    axis, place = Axis(recognition.described), names.index(time)
+    pieces = [(some, number) for some in stretches for number in range(len(some.pieces.count))]
+    low, high = (np.concatenate([getattr(some.pieces, end) for some in stretches]) for end in ("low", "high"))
+    waiting: list[pa.RecordBatch] = []
+    begun: list[Stretch] = []
+    at = -1
+    for batch in batches:
+        keys = axis.keys(batch.column(place))
+        begin = 0
+        while begin < len(keys):
+            misfits = np.flatnonzero((keys[begin:] < low[at]) | (keys[begin:] > high[at])) if at >= 0 else [0]
+            count = int(misfits[0]) if len(misfits) else len(keys) - begin
+            if count:
+                waiting.append(batch.slice(begin, count))
+                begin += count
+                continue
+            if waiting:
+                yield *pieces[at], named(waiting, names)
+                waiting = []
+            before, at = at, int(np.searchsorted(high, keys[begin]))
+            if at == len(high) or keys[begin] < low[at]:
+                raise InputError(CHANGED)
+            stretch, _ = pieces[at]
+            if begun and stretch is begun[-1]:
+                if at < before:
+                    raise InputError(CHANGED)
+            elif any(stretch is some for some in begun) or (begun and stretch.part != begun[-1].part):
+                raise InputError(CHANGED)
+            else:
+                begun.append(stretch)
+    if waiting:
+        yield *pieces[at], named(waiting, names)

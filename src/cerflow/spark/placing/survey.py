@@ -98,13 +98,14 @@ class PartitionSurvey:
     """The pieces of a DataFrame, in the order in which its partitions and their rows come.
 
     ``complete`` says that all rows have keys. ``files`` are numbers that tell apart the files of one partition
-    if ``by_file``.
+    if ``by_file``. Unless ``counted`` the pieces may have fewer rows, and keys in a smaller range.
     """
 
     pieces: Pieces
     complete: bool
     files: Ints
     by_file: bool
+    counted: bool = True
 
 
 def file_of_row(by_file: bool) -> Column:

@@ -1,0 +1,64 @@
+"""Time and type of an event in one integer on its way to a task.
+
+Each column costs Spark about as much as recognising the events in it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812
+
+from cerflow.conditions.guards import TypeTest
+from cerflow.pushdown.spark import SparkConditions
+
+__all__ = ["LARGEST_TIME", "Stamps"]
+
+#: The lower bits have the number of the type, the others the time.
+_BITS = 5
+_NO_TYPE, _OTHER = 31, 30
+#: Times, in the unit of their column, are less than this; negative ones, too.
+LARGEST_TIME = 1 << (62 - _BITS)
+
+
+@dataclass(frozen=True)
+class Stamps:
+    """The columns at the places ``type`` and ``time`` of an event, as one where the time was.
+
+    ``types`` are those that relevant events have, ``data_type`` is that of the time.
+    """
+
+    types: tuple[str, ...]
+    type: int
+    time: int
+    data_type: pa.DataType
+
+    def columns(self, columns: list[Column], conditions: SparkConditions) -> list[Column]:
+        """The columns to be sent in the place of the first ones."""
+        type, time = columns[self.type], columns[self.time]
+        number = F.when(type.isNull(), _NO_TYPE)
+        for k, name in enumerate(self.types):
+            number = number.when(conditions.proposition(TypeTest(name)), k)
+        whole = F.unix_micros(time) if pa.types.is_timestamp(self.data_type) else time.cast("bigint")
+        stamp = F.shiftleft(whole, _BITS).bitwiseOR(number.otherwise(_OTHER).cast("bigint"))
+        sent = [*columns]
+        sent[self.time] = stamp.alias("stamp")
+        del sent[self.type]
+        return sent
+
+    def restored(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batches with the first columns again."""
+        # Relevant events have one of the types, so others belong to bad records, which messages show.
+        names = pa.array([*self.types, *[None] * (_OTHER - len(self.types)), "?", None], pa.string())
+        for batch in batches:
+            columns = batch.columns
+            at = self.time - (self.type < self.time)
+            stamps = columns[at].fill_null(_NO_TYPE).to_numpy()
+            times = pa.array(stamps >> _BITS, mask=columns[at].is_null().to_numpy(zero_copy_only=False))
+            columns[at] = times.cast(self.data_type)
+            columns.insert(self.type, names.take(pa.array((stamps & _NO_TYPE).astype(np.int8))))
+            yield pa.RecordBatch.from_arrays(columns, names=[str(k) for k in range(len(columns))])
