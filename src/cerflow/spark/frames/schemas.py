@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from inspect import signature
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 
 from cerflow.errors import InputError
 
@@ -28,10 +29,31 @@ def arrow_schema(frame: DataFrame) -> pa.Schema:
     fields = []
     for field in frame.schema.fields:
         try:
-            fields.append(pa.field(field.name, to_arrow_type(field.dataType, timezone=zone)))
+            fields.append(pa.field(field.name, _arrow_type(field.dataType, zone)))
         except PySparkException:
             fields.append(pa.field(field.name, pa.null(), metadata=_UNKNOWN))
     return pa.schema(fields)
+
+
+def _arrow_type(data_type: DataType, zone: str | None) -> pa.DataType:
+    if "timezone" in signature(to_arrow_type).parameters:
+        return to_arrow_type(data_type, timezone=zone)
+    # PySpark before 4.3 says UTC instead.
+    return _in_zone(to_arrow_type(data_type), zone)
+
+
+def _in_zone(found: pa.DataType, zone: str | None) -> pa.DataType:
+    """A type whose timestamps have another zone, if they have one."""
+    if pa.types.is_timestamp(found) and found.tz is not None:
+        return pa.timestamp(found.unit, zone)
+    if pa.types.is_struct(found):
+        return pa.struct([field.with_type(_in_zone(field.type, zone)) for field in found])
+    if pa.types.is_list(found):
+        return pa.list_(found.value_field.with_type(_in_zone(found.value_type, zone)))
+    if pa.types.is_map(found):
+        key, item = (field.with_type(_in_zone(field.type, zone)) for field in (found.key_field, found.item_field))
+        return pa.map_(key, item)
+    return found
 
 
 def refuse_untransferable(frame: DataFrame, schema: pa.Schema, needed: Iterable[str]) -> None:
