@@ -13,7 +13,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def query_on(page):
-    (text,) = re.findall(r"^```sql\n(.*?)^```$", (DOCS / page).read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    (text,) = re.findall(r"^```sql[^\n]*\n(.*?)^```$", (DOCS / page).read_text("utf-8"), re.MULTILINE | re.DOTALL)
     return cerflow.parse(text)
 
 
