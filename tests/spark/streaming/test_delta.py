@@ -41,7 +41,10 @@ def test_a_table_of_delta_takes_each_micro_batch_once(tmp_path):
     coming = disordered(table, 400)
     (tmp_path / "input").mkdir()
     for number in range(3):
-        pq.write_table(coming.slice(30 * number, 30), tmp_path / "input" / f"{number}.parquet")
+        place = tmp_path / "input" / f"{number}.parquet"
+        pq.write_table(coming.slice(30 * number, 30), place)
+        # Spark reads the oldest file first.
+        os.utime(place, (1000 + number, 1000 + number))
     support = Path(file_streams.__file__).parent
     path = os.pathsep.join([str(support.parents[1]), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
