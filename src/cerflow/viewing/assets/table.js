@@ -9,7 +9,7 @@ const columns = [{ name: "#", number: true, wide: 64, text: (m) => String(m + 1)
 for (const [name, last] of [["start", false], ["end", true]]) {
   columns.push({ name, wide: axis?.kind !== "time" ? 90 : oneDay ? 104 : 172, number: axis?.kind !== "time", text: (m) => (filled(m) ? axisText(eventOf(m, last)).slice(oneDay) : ""), value: (m) => (filled(m) ? (axis ? axis.values : positions)[eventOf(m, last)] : NaN) });
 }
-columns.push({ name: axis?.unit ? "duration" : "length", number: true, wide: axis?.unit ? 118 : 86, text: (m) => spanText(m), value: (m) => (filled(m) ? (axis ? axis.values : positions)[eventOf(m, true)] - (axis ? axis.values : positions)[eventOf(m, false)] : NaN) });
+columns.push({ name: axis?.unit ? "duration" : "length", number: true, wide: axis?.unit ? 140 : 86, text: (m) => spanText(m), value: (m) => (filled(m) ? (axis ? axis.values : positions)[eventOf(m, true)] - (axis ? axis.values : positions)[eventOf(m, false)] : NaN) });
 columns.push({ name: "events", number: true, wide: 76, text: (m) => String(offsets[m + 1] - offsets[m]), value: (m) => offsets[m + 1] - offsets[m] });
 for (const about of own) {
   columns.push({ name: about.name, number: about.kind === "number", wide: 100, text: (m) => show(about, m), value: (m) => (about.kind === "text" ? about.texts[about.values[m]] ?? "" : about.values[m]) });
