@@ -1,6 +1,7 @@
 """The studio without its page: a text and a sample, and what follows from them."""
 
 import gzip
+import itertools
 import subprocess
 import sys
 from xml.etree import ElementTree
@@ -9,8 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+import cerflow
 from cerflow import limits
 from cerflow.errors import InputError, UnsupportedQueryError
+from cerflow.studio import session as studio_session
 from cerflow.studio.colouring import coloured
 from cerflow.studio.drawing_panel import automaton_svg
 from cerflow.studio.exporting import exported
@@ -83,6 +86,22 @@ def test_a_run_can_be_stopped(session, monkeypatch):
     ended = StoppableRun(session.query(), session.loaded(), most=10, seconds=0)()
     assert ended.events == 2
     assert "time" in ended.stopped
+
+
+@pytest.mark.parametrize(("tick", "first", "sizes"), [(1.0, 4, [4, 1]), (0.0, 1, [1, 2, 2])])
+def test_pushes_are_as_large_as_they_are_prompt(session, monkeypatch, tick, first, sizes):
+    found, push = [], cerflow.Recognizer.push
+
+    def pushed(recognizer, events):
+        found.append(events.num_rows)
+        return push(recognizer, events)
+
+    seconds = itertools.count(0, tick)
+    monkeypatch.setattr(cerflow.Recognizer, "push", pushed)
+    monkeypatch.setattr(studio_session, "_FIRST_ROWS", first)
+    monkeypatch.setattr(studio_session.time, "perf_counter", lambda: next(seconds))
+    assert StoppableRun(session.query(), session.loaded(), most=10, seconds=60)().count == 3
+    assert found == sizes
 
 
 PROGRAM = (

@@ -34,6 +34,9 @@ from cerflow.values.units import TimeUnit
 
 __all__ = ["Outcome", "Problem", "StoppableRun", "StoppedError", "StudioSession", "never"]
 
+#: Rows of the first push of a run, and the seconds that a push should take at most.
+_FIRST_ROWS, _PROMPT = 256, 0.4
+
 FIRST_TEXT = "SELECT *\nWHERE A AS x ; B AS y\nWITHIN 10 EVENTS"
 
 
@@ -310,11 +313,19 @@ class StoppableRun:
         rows: list[dict[str, Any]] = []
         count = 0
         ended = None
+        # A push cannot be stopped, so where events cost much, few are pushed.
+        size = min(_FIRST_ROWS, limits.STUDIO_PUSHED_ROWS)
         while self.reached < table.num_rows and ended is None:
-            matches = recognizer.push(table.slice(self.reached, limits.STUDIO_PUSHED_ROWS))
-            self.reached = min(self.reached + limits.STUDIO_PUSHED_ROWS, table.num_rows)
+            pushed = time.perf_counter()
+            matches = recognizer.push(table.slice(self.reached, size))
+            self.reached = min(self.reached + size, table.num_rows)
             rows += islice(matches, self._most - len(rows))
             count += matches.count()
+            spent = time.perf_counter() - pushed
+            if spent < _PROMPT / 4:
+                size = min(2 * size, limits.STUDIO_PUSHED_ROWS)
+            elif spent > _PROMPT:
+                size = max(1, size // 2)
             if self._stopped.is_set():
                 ended = "it was stopped"
             elif time.perf_counter() - begin > self._seconds:
