@@ -33,7 +33,7 @@ EXAMPLES = {
         ("`{0,2}`", "None, one or two. Also written `{,2}`.", "A ; B{0,2} ; C", "A B B C"),
         ("`:{2}`", "Two without events between. `:{2,3}` and `:{2,}` are alike.", "A:{2}", "A B A A"),
         ("`?`", "One or none.", "A ; B? ; C", "A B C"),
-        ("A longer part", "What is repeated may be a formula.", "(A ; B){2}", "A B A B"),
+        ("A longer part", "A whole formula may be repeated.", "(A ; B){2}", "A B A B"),
     ],
     "Conditions": [
         ("FILTER on one event", "Only As above 3.", "(A ; B) FILTER A.v > 3", "A5 A2 B1"),
@@ -139,7 +139,7 @@ EXAMPLES = {
     ],
     "Together and not": [
         ("ALL", "An A and a B, in any order.", "A ALL B", "B A B"),
-        ("AND", "What both parts match, label by label.", "(A ; EVENT AS y) AND (A ; B AS y)", "A C B"),
+        ("AND", "The matches that both parts have, label by label.", "(A ; EVENT AS y) AND (A ; B AS y)", "A C B"),
         ("UNLESS", "A B, unless a C came before, ever since the pattern began to look.", "B UNLESS C", "B C B"),
         ("WITHOUT", "An A and a B with no C between.", "(A ; B) WITHOUT C", "A C A B"),
         (
@@ -183,13 +183,23 @@ EXAMPLES = {
         ("START", "The pattern begins with the very first event.", "START(A ; B)", "A A B"),
         (
             "NEXT",
-            "Of the matches that one event detects, the one that takes the earliest events. `NXT` is another spelling.",
+            "For each detecting event, the match with the earliest events. `NXT` is another spelling.",
             "SELECT NEXT * WHERE A ; B ; C",
             "A B B C",
         ),
-        ("LAST", "The one that takes the latest events.", "SELECT LAST * WHERE A ; B ; C", "A B B C"),
-        ("MAX", "Those that are part of no other.", "SELECT MAX * WHERE A+ ; B", "A A B"),
-        ("ANY", "Any one: always the same for the same input.", "SELECT ANY * WHERE A+ ; B", "A A B"),
+        (
+            "LAST",
+            "For each detecting event, the match with the latest events.",
+            "SELECT LAST * WHERE A ; B ; C",
+            "A B B C",
+        ),
+        ("MAX", "The matches that are part of no other match.", "SELECT MAX * WHERE A+ ; B", "A A B"),
+        (
+            "ANY",
+            "For each detecting event, one match: always the same one for the same input.",
+            "SELECT ANY * WHERE A+ ; B",
+            "A A B",
+        ),
         ("NEXT inside a formula", "For every A the earliest B and C.", "A ; NEXT(B ; C)", "A B B C"),
         ("LAST inside a formula", "For every A the latest B and C.", "A ; LAST(B ; C)", "A B B C"),
         ("MAX inside a formula", "For every A all Bs before the C.", "A ; MAX(B+ ; C)", "A B B C"),

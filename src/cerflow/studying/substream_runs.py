@@ -126,7 +126,7 @@ class SubstreamRuns:
                 start = content[node.start.field] if isinstance(content, tuple) else None
                 if isinstance(start, int | float) and self._reader.over(node.window, start, place):
                     begun = self._beginning(node.window, start, place)
-                    # Of a partial match the last such event began the deadline; else one that is no part of it.
+                    # The deadline began at the last such event of the partial match, or at one outside if it has none.
                     own = [{position for _, position in pairs} & begun for pairs in shown]
                     found |= {max(positions) for positions in own if positions} or {max(begun)}
         return self._named(found, going_on)

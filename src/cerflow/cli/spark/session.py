@@ -110,7 +110,7 @@ def _pass_on(source: int, target: int) -> None:
     with open(target, "wb") as out:
         while chunk := os.read(source, 2**16):
             lines = (held + chunk).splitlines(keepends=True)
-            # What may become chatter waits for the end of its line; a progress bar does not.
+            # The beginning of a possible line of chatter waits for the end of the line; a progress bar does not wait.
             held = lines.pop() if lines[-1].startswith(b"S") and not lines[-1].endswith(b"\n") else b""
             for line in lines:
                 dropped = _CHATTER.match(line) is not None or (dropped and line == b"\n")

@@ -108,7 +108,7 @@ class Decisions:
         else:
             held = frozenset(t for k, t in enumerate(node.tests) if outcome >> k & 1)
             asked = frozenset(node.tests)
-        # Whatever text makes a difference below a test has been asked above it.
+        # Every text that makes a difference below a test has been asked above it.
         last = node.text if node.text >= 0 else len(self._text_tests)
         to = self._following(node.known.after(held, asked - held), last)
         row = self.nodes[number]
