@@ -125,6 +125,17 @@ def test_a_damaged_file_is_made_anew(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == [file.name]
 
 
+def test_a_full_disk_costs_compiling_again_and_nothing_else(tmp_path, monkeypatch, caplog):
+    def full(source, target):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(machine_code, "kernels_folder", lambda: tmp_path)
+    monkeypatch.setattr(machine_code.os, "replace", full)
+    assert kept_code("some", lambda: b"code") == b"code"
+    assert "cannot be written: [Errno 28] No space left on device" in caplog.text
+    assert not list(tmp_path.iterdir())
+
+
 def test_threads_call_kernels_at_the_same_time():
     from concurrent.futures import ThreadPoolExecutor
 

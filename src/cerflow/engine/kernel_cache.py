@@ -12,7 +12,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
@@ -115,7 +115,8 @@ def compile_once(work: Callable[[], None]) -> None:
     with _alone(marker.with_name("lock")):
         if not marker.exists():
             work()
-            marker.touch()
+            with suppress(OSError):  # a full disk
+                marker.touch()
 
 
 def _marker() -> Path | None:

@@ -13,6 +13,7 @@ import os
 import time
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
 
@@ -70,11 +71,25 @@ def kept_code(label: str, compile_it: Callable[[], bytes]) -> bytes:
     if len(kept) > _DIGEST and _digest(kept[_DIGEST:]) == kept[:_DIGEST]:
         return kept[_DIGEST:]
     code = _compiled(label, compile_it)
-    folder.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile(dir=folder, delete=False) as file:
-        file.write(_digest(code) + code)
-    os.replace(file.name, path)
+    try:
+        _keep(code, path)
+    except OSError as error:  # a full disk, for example
+        logging.getLogger("cerflow").warning(
+            "the next process compiles again, as '%s' cannot be written: %s", path, error
+        )
     return code
+
+
+def _keep(code: bytes, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        try:
+            file.write(_digest(code) + code)
+            file.close()
+            os.replace(file.name, path)
+        except OSError:
+            os.unlink(file.name)
+            raise
 
 
 def _compiled(label: str, compile_it: Callable[[], bytes]) -> bytes:
