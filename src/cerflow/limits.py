@@ -103,6 +103,8 @@ PUSHED_LEAVES = 200
 CONTIGUOUS_EVENTS = 62
 #: Rows of a batch from which on that pays.
 NARROWED_ROWS = 256
+#: Events from which on their matches may be counted without a match graph.
+COUNTED_EVENTS = 256
 #: Instructions for one event in the scan of batches; with more, columns are evaluated instead.
 SCAN_INSTRUCTIONS = 4_000
 #: Nodes of the decisions of a scan; beyond, columns are evaluated instead.
@@ -150,6 +152,8 @@ ARGUMENT_CHARACTERS = 200
 
 #: Rows of a push that are prepared and processed at a time.
 BATCH_ROWS = 1 << 17
+#: The same where whole columns are compared and hardly any events are written.
+COLUMN_ROWS = 1 << 20
 #: Rows of the batches of a table, on average, that are processed where they are; smaller ones are joined first.
 BATCH_LEAST = 1 << 14
 #: Ways in which an event may be no event that ends some waiting; conditions with more are tested as a whole.

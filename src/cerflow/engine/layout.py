@@ -17,6 +17,9 @@ NOT_BEGUN = 2**63 - 1
 #: The bound that everything is beyond (no window).
 NO_BOUND = -(2**63) + 1
 
+#: States that have bits of their own in a number.
+STATE_BITS = 62
+
 # Columns of TableArrays.transitions
 T_SOURCE, T_TARGET, T_LABEL, T_FINAL, T_ATOM, T_ATOM_END, T_COPY, T_COPY_END, T_STEP, T_STEP_END = range(10)
 

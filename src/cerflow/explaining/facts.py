@@ -33,7 +33,7 @@ from cerflow.engine.events.signatures import Evaluation, columns_read
 from cerflow.engine.recognize.columns_needed import columns_needed, needs_positions, separable_by_key
 from cerflow.engine.recognize.planning import detects_only, fitted, limit_of, made_ready, transducer_of
 from cerflow.engine.results.report import Report, kept_labels
-from cerflow.engine.scan.effects import empties_states
+from cerflow.engine.scan.effects import counted_states, empties_states
 from cerflow.engine.scan.programs import ScanProgram, scan_program
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.errors import UnsupportedQueryError
@@ -344,6 +344,8 @@ def _left_out(program: ScanProgram, tables: TransducerTables) -> list[str]:
         )
     if isinstance(found, str) and empties_states(tables):
         lines.append("those that do nothing to the states where partial matches may wait")
+        if counted_states(tables, program.outputs):
+            lines.append("most others until matches are listed: runs are counted by state")
     if program.ahead is not None:
         lines.append(f"those behind which no events may complete a match {show(program.ahead.window)}")
     return lines

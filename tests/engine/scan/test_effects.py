@@ -2,15 +2,19 @@
 
 import random
 
+import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
+from cerflow import limits
 from cerflow.engine.recognize.plan import Plan
-from cerflow.engine.scan.effects import empties_states
+from cerflow.engine.scan.effects import counted_states, empties_states
+from cerflow.engine.scan.programs import ScanProgram
 from cerflow.schema import Schema
-from support.runners import RUNNERS, bag, examples
+from support.runners import ENGINE_RUNNERS, RUNNERS, bag, examples, in_random_pieces
 
 STEPS = ["[type = 'A']", "[type = 'B']", "[type = 'A' AND n = 'p']", "[type = 'B' AND n = 'q']", "[v > 1]", "[n = 'q']"]
 
@@ -67,3 +71,115 @@ def test_events_that_do_nothing_do_not_come_to_the_automaton():
     assert empties_states(Plan(query.tree, schema).tables())
     for text in ("SELECT * WHERE A ; B", "SELECT * WHERE A : B", "SELECT NEXT * WHERE A ; B"):
         assert not empties_states(Plan(cerflow.parse(text).tree, schema).tables())
+
+
+#: Queries whose matches can be counted by states.
+COUNTED = [
+    "next([type = 'A'] AS a, [type = 'B'] AS b, [type = 'C'] AS c)",
+    "next([type = 'A'] AS a, [type = 'B' AND n = 'q'] AS b)",
+    "next([type = 'A'] AS a, [v > 1] AS b, [n = 'q'] AS c)",
+    "next([v > 1] AS a, [v > 1] AS b)",
+    "next([type = 'A'] AS a, ([type = 'B'] AS b | [type = 'B'] AS y), [type = 'C'] AS c)",
+    "next([type = 'A'] AS a, [type = 'B'] AS b) | next([type = 'B'] AS a, [n = 'p'] AS b, [type = 'A'] AS c)",
+    "next([type = 'A'] AS a, [type = 'B'] AS b, [v > 2] AS c) | [type = 'C'] AS z",
+]
+
+
+def counts(text, table):
+    """Whether the matches of a query are counted by states."""
+    plan = Plan(cerflow.parse(text, language="sremo").tree, Schema(table.schema))
+    tables = plan.tables()
+    return (
+        empties_states(tables) and isinstance(plan.scan, ScanProgram) and counted_states(tables, plan.scan.outputs) > 0
+    )
+
+
+def random_table(size, seed):
+    generator = np.random.default_rng(seed)
+    types = pa.array(np.array(list("ABC"))[generator.choice(3, size, p=(0.3, 0.4, 0.3))])
+    names = pa.array(np.array(["p", "q"])[generator.integers(0, 2, size)], mask=generator.random(size) < 0.1)
+    values = pa.array(generator.integers(0, 4, size), mask=generator.random(size) < 0.1)
+    return pa.table({"type": types, "n": names.dictionary_encode(), "v": values})
+
+
+@pytest.fixture
+def always_counted(monkeypatch):
+    monkeypatch.setattr(limits, "COUNTED_EVENTS", 1)
+
+
+@given(st.data())
+@examples(400)
+def test_counted_matches_are_those_of_the_semantics(data):
+    text = data.draw(st.sampled_from(COUNTED))
+    query, table = cerflow.parse(text, language="sremo"), data.draw(streams())
+    assert counts(text, table)
+    expected = bag(RUNNERS["semantics"](query, table))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limits, "COUNTED_EVENTS", 1)
+        for name, runner in ENGINE_RUNNERS.items():
+            assert bag(runner(query, table)) == expected, name
+        assert bag(in_random_pieces(query, table, data)) == expected
+
+
+@pytest.mark.parametrize("text", COUNTED)
+def test_counted_matches_are_those_of_the_graph(text, monkeypatch):
+    query, generator = cerflow.parse(text, language="sremo"), random.Random(text)
+    table = random_table(3_000, generator.randrange(10**6))
+    monkeypatch.setattr(limits, "COUNTED_EVENTS", 10**9)
+    matches = query.match(table)
+    expected, per_event = matches.to_pylist(), matches.aggregate({"n": "count"}).to_pylist()
+    assert len(expected) > 100
+    monkeypatch.setattr(limits, "COUNTED_EVENTS", 1)
+    # Few nodes, so that there has to be more room.
+    monkeypatch.setattr(limits, "FIRST_NODES", 64)
+    for threads in (1, 3):
+        matches = query.match(table, threads=threads)
+        assert matches.count() == len(expected)
+        assert matches.aggregate({"n": "count"}).to_pylist() == per_event
+        assert bag(matches.to_pylist()) == bag(expected)
+    recognizer, at = query.recognizer(table.schema), 0
+    pushed = []
+    while at < table.num_rows:
+        size = generator.choice([1, 7, 300, 1_000])
+        pushed.append(recognizer.push(table.slice(at, size)))
+        at += size
+        if generator.random() < 0.3:
+            recognizer = cerflow.Recognizer.restore(query, recognizer.snapshot())
+    # They are listed when the recogniser has gone on.
+    assert sum(found.count() for found in pushed) == len(expected)
+    assert [match for found in pushed for match in found.to_pylist()] == expected
+
+
+def test_counting_visits_no_configuration(always_counted):
+    query = cerflow.parse(COUNTED[0], language="sremo")
+    table = pa.table({"type": list("AABABC" * 200)})
+    recognizer = query.recognizer(table.schema)
+    matches = recognizer.push(table)
+    assert matches.count() == 600
+    assert recognizer.live["visited"] < 20
+
+
+@pytest.mark.parametrize("steps", [4, 58, 60])
+def test_numbers_of_any_size(steps, always_counted):
+    # Each B doubles the number of runs.
+    chain = ", ".join(["[type = 'A'] AS a", *["([type = 'B'] AS b | [type = 'B'] AS y)"] * steps])
+    query = cerflow.parse(f"next({chain})", language="sremo")
+    table = pa.table({"type": [*"AB" * steps * 2, *"A" * 12, *"B" * steps, *"AA"]})
+    assert counts(f"next({chain})", table)
+    assert query.match(table).count() == (2 * steps + 12) * 2**steps
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * WHERE A ; B",
+        "SELECT NONE WHERE A ; B",
+        "SELECT * WHERE (A ; B) FILTER A.v < B.v",
+        "SELECT * WHERE A ; B CONSUME BY ANY",
+        "SELECT * WHERE A : B",
+    ],
+)
+def test_other_queries_are_not_counted_by_states(text):
+    table = random_table(1, 0)
+    plan = Plan(cerflow.parse(text).tree, Schema(table.schema))
+    assert not empties_states(plan.tables()) or not counted_states(plan.tables(), plan.scan.outputs)

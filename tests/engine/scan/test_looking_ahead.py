@@ -101,8 +101,8 @@ def rows_read(monkeypatch):
     """Numbers of events that came to the automaton, batch by batch."""
     found, read = [], EventReader.read
 
-    def count(self, batch, first):
-        events, rows = read(self, batch, first)
+    def count(self, batch, first, occupied=-1):
+        events, rows = read(self, batch, first, occupied)
         found.append(len(rows))
         return events, rows
 

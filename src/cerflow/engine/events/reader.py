@@ -13,7 +13,7 @@ from cerflow.engine.evaluate.vectors import Vector
 from cerflow.engine.events.signatures import Evaluation, SignatureReader
 from cerflow.engine.events.text_tests import rows_of_classes
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, EventArrays
-from cerflow.engine.matches.graph import ConsecutiveEvents
+from cerflow.engine.matches.graph import CountedMatches
 from cerflow.engine.scan.decisions import TooManyDecisionsError
 from cerflow.engine.scan.programs import ScanProgram
 from cerflow.engine.scan.scan import BatchScan
@@ -52,7 +52,9 @@ class EventReader:
         self._program = program
         self._scan: BatchScan | None = None
         #: The matches of consecutive events that the last batch has by itself, beside the events that it gave.
-        self.consecutive: ConsecutiveEvents | None = None
+        self.consecutive: CountedMatches | None = None
+        #: Of the events of the last batch, the first and the end of those whose matches are counted, and their number.
+        self.counted: tuple[int, int, int] | None = None
 
     def rows(self, batch: pa.RecordBatch, first: int) -> BatchRows:
         """The rows of a batch that begins at position ``first`` of the stream."""
@@ -60,23 +62,26 @@ class EventReader:
         numbers = None if self.position is None else whole_numbers(batch.column(self.position))
         return BatchRows(batch, self.tables.schema, positions, self.unit, numbers)
 
-    def read(self, batch: pa.RecordBatch, first: int) -> tuple[EventArrays, Ints]:
+    def read(self, batch: pa.RecordBatch, first: int, occupied: int = -1) -> tuple[EventArrays, Ints]:
         """The relevant events, and their row numbers; the batch begins at position ``first`` of the stream.
+
+        ``occupied`` are the states in which runs may be before it, as bits.
 
         There are as many events as row numbers. The arrays may have room for more, and be used again by the next call.
         """
-        scanned = self._scanned(batch, first)
+        scanned = self._scanned(batch, first, occupied)
         return scanned if scanned is not None else self.evaluated(batch, first)
 
-    def _scanned(self, batch: pa.RecordBatch, first: int) -> tuple[EventArrays, Ints] | None:
-        self.consecutive = None
+    def _scanned(self, batch: pa.RecordBatch, first: int, occupied: int) -> tuple[EventArrays, Ints] | None:
+        self.consecutive = self.counted = None
         if self._program is None:
             return None
         if self._scan is None:
             self._scan = BatchScan(self.tables, self._program)
         try:
-            found = self._scan.read(batch, first)
-            self.consecutive = self._scan.consecutive
+            found = self._scan.read(batch, first, occupied)
+            if found is not None:
+                self.consecutive, self.counted = self._scan.consecutive, self._scan.counted
             return found
         except TooManyDecisionsError:
             self._program = self._scan = None

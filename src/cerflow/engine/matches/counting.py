@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cerflow import limits
 from cerflow.engine import layout
 from cerflow.engine.kernels.matches.count import add_counts, add_long_counts
-from cerflow.engine.matches.graph import ConsecutiveEvents
+from cerflow.engine.matches.graph import CountedMatches
 from cerflow.engine.matches.sliding import count_sliding
 from cerflow.engine.matches.unfolding import Part
 from cerflow.errors import UnsupportedQueryError
@@ -39,7 +39,7 @@ def count_detections(part: Part, limit: int | None) -> tuple[Ints, list[int]]:
 
 def matches_of_part(part: Part, limit: int | None) -> int:
     """The number of matches of a part, at most ``limit`` of each event if given."""
-    if isinstance(part.graph, ConsecutiveEvents):
+    if isinstance(part.graph, CountedMatches) and (limit is None or part.graph.single):
         return part.graph.count
     if limit is None and not part.alone:
         return MatchCounter(part).total()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,7 +11,7 @@ import numpy as np
 from cerflow.engine import layout
 from cerflow.values.array_types import Bytes, IntRows
 
-__all__ = ["ConsecutiveEvents", "MatchGraph"]
+__all__ = ["CountedMatches", "MatchGraph", "consecutive_events"]
 
 
 @dataclass(frozen=True)
@@ -23,18 +23,16 @@ class MatchGraph:
     marks: IntRows
 
 
-class ConsecutiveEvents:
-    """Matches of consecutive events, each of which completes its match alone.
+class CountedMatches:
+    """Matches of which there are ``count``; ``make`` makes their graph when it is read.
 
-    ``begins`` has a bit for each event from position ``first`` on, the highest first: whether a match begins there.
-    There are ``count`` such bits. ``labels`` are the numbers of the label sets of a match's events.
+    ``single`` says that no two of them are detected by the same event.
     """
 
-    def __init__(self, first: int, begins: Bytes, count: int, labels: Sequence[int]) -> None:
+    def __init__(self, count: int, make: Callable[[], MatchGraph], *, single: bool) -> None:
         self.count = count
-        self._first = first
-        self._begins = begins
-        self._labels = labels
+        self.single = single
+        self._make = make
 
     @property
     def detections(self) -> IntRows:
@@ -43,7 +41,7 @@ class ConsecutiveEvents:
 
     @property
     def nodes(self) -> IntRows:
-        """The nodes: for each match a chain of all its events but the last."""
+        """The nodes."""
         return self._graph.nodes
 
     @property
@@ -53,35 +51,45 @@ class ConsecutiveEvents:
 
     @cached_property
     def _graph(self) -> MatchGraph:
-        begins = self._first + np.flatnonzero(np.unpackbits(self._begins))
-        marked = [place for place, label in enumerate(self._labels) if label]
-        # One number for each event and place, in the order of the events.
-        pairs = np.array([(begins + place) * len(self._labels) + place for place in marked], np.int64)
-        pairs = pairs.reshape(len(marked), len(begins))
-        distinct, mark = np.unique(pairs, return_inverse=True)
-        mark = 1 + mark.reshape(pairs.shape)
-        marks = np.empty((1 + len(distinct), 2), np.int64)
-        marks[0] = (-1, 0)
-        marks[1:, layout.M_POSITION], place = np.divmod(distinct, len(self._labels))
-        marks[1:, layout.M_LABEL] = np.array(self._labels, np.int64)[place]
+        return self._make()
 
-        last = len(self._labels) - 1
-        chain = [row for row, place in enumerate(marked) if place < last]
-        nodes = np.zeros((1 + len(begins) * len(chain), layout.NODE_WORDS), np.int64)
-        small = nodes.view(np.int32)
-        small[:, [layout.I_LEFT, layout.I_RIGHT]] = -1
-        small[:, layout.I_RANK] = 1
-        nodes[layout.BOTTOM, layout.W_MEASURE] = layout.NOT_BEGUN
-        small[layout.BOTTOM, layout.I_CHILD] = -1
-        own = small[1:].reshape(len(begins), len(chain), small.shape[1])
-        numbers = 1 + np.arange(len(begins) * len(chain)).reshape(len(begins), len(chain))
-        for k, row in enumerate(chain):
-            own[:, k, layout.I_CHILD] = numbers[:, k - 1] if k else layout.BOTTOM
-            own[:, k, layout.I_MARK] = mark[row]
 
-        detections = np.empty((len(begins), 4), np.int64)
-        detections[:, layout.D_POSITION] = begins + last
-        detections[:, layout.D_BOUND] = layout.NO_BOUND
-        detections[:, layout.D_MARK] = mark[-1] if last in marked else layout.NO_MARK
-        detections[:, layout.D_ROOT] = numbers[:, -1] if chain else layout.BOTTOM
-        return MatchGraph(detections, nodes, marks)
+def consecutive_events(first: int, ends: Bytes, labels: Sequence[int]) -> MatchGraph:
+    """Matches of consecutive events, each of which completes its match alone.
+
+    ``ends`` has a bit for each event from position ``first`` on, the lowest first: whether a match ends there.
+    ``labels`` are the numbers of the label sets of a match's events. In the graph each match has a chain of all its
+    events but the last.
+    """
+    last = len(labels) - 1
+    matches = first - last + np.flatnonzero(np.unpackbits(ends, bitorder="little"))
+    marked = [place for place, label in enumerate(labels) if label]
+    # One number for each event and place, in the order of the events.
+    pairs = np.array([(matches + place) * len(labels) + place for place in marked], np.int64)
+    pairs = pairs.reshape(len(marked), len(matches))
+    distinct, mark = np.unique(pairs, return_inverse=True)
+    mark = 1 + mark.reshape(pairs.shape)
+    marks = np.empty((1 + len(distinct), 2), np.int64)
+    marks[0] = (-1, 0)
+    marks[1:, layout.M_POSITION], place = np.divmod(distinct, len(labels))
+    marks[1:, layout.M_LABEL] = np.array(labels, np.int64)[place]
+
+    chain = [row for row, place in enumerate(marked) if place < last]
+    nodes = np.zeros((1 + len(matches) * len(chain), layout.NODE_WORDS), np.int64)
+    small = nodes.view(np.int32)
+    small[:, [layout.I_LEFT, layout.I_RIGHT]] = -1
+    small[:, layout.I_RANK] = 1
+    nodes[layout.BOTTOM, layout.W_MEASURE] = layout.NOT_BEGUN
+    small[layout.BOTTOM, layout.I_CHILD] = -1
+    own = small[1:].reshape(len(matches), len(chain), small.shape[1])
+    numbers = 1 + np.arange(len(matches) * len(chain)).reshape(len(matches), len(chain))
+    for k, row in enumerate(chain):
+        own[:, k, layout.I_CHILD] = numbers[:, k - 1] if k else layout.BOTTOM
+        own[:, k, layout.I_MARK] = mark[row]
+
+    detections = np.empty((len(matches), 4), np.int64)
+    detections[:, layout.D_POSITION] = matches + last
+    detections[:, layout.D_BOUND] = layout.NO_BOUND
+    detections[:, layout.D_MARK] = mark[-1] if last in marked else layout.NO_MARK
+    detections[:, layout.D_ROOT] = numbers[:, -1] if chain else layout.BOTTOM
+    return MatchGraph(detections, nodes, marks)

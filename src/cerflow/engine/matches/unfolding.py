@@ -10,7 +10,7 @@ import numpy as np
 from cerflow.engine import layout
 from cerflow.engine.events.store import StoredEvents
 from cerflow.engine.kernels.matches.unfold import K_USED, OUTPUT_FULL, UNFOLDED, unfold
-from cerflow.engine.matches.graph import ConsecutiveEvents, MatchGraph
+from cerflow.engine.matches.graph import CountedMatches, MatchGraph
 from cerflow.engine.matches.moments import Moments
 from cerflow.values.array_types import IntRows, Ints, Mask, SmallRows, Smalls
 
@@ -29,7 +29,7 @@ class Part:
     ``moments`` are the moments of detections that are not at events.
     """
 
-    graph: MatchGraph | ConsecutiveEvents
+    graph: MatchGraph | CountedMatches
     kept: StoredEvents
     label_sets: list[frozenset[str]]
     pick: int = layout.EVERYTHING

@@ -83,6 +83,12 @@ class Driver:
             if machine.deadlines is not None:
                 machine.deadlines.prompt = prompt
 
+    @property
+    def rows_at_once(self) -> int:
+        """So many rows make a batch at most."""
+        on_columns = all(machine.on_columns for machine in self._alone.values())
+        return limits.COLUMN_ROWS if on_columns and len(self._alone) == len(self.machines) else limits.BATCH_ROWS
+
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Hold the recogniser for one caller; raises `InUseError` if another one has it."""
@@ -118,9 +124,9 @@ class Driver:
         undo = self.checkpoint(events.num_rows)
         try:
             for rows in self.checker.accept(events):
-                for start in range(0, rows.num_rows, limits.BATCH_ROWS):
-                    whole = rows.num_rows <= limits.BATCH_ROWS
-                    some = rows if whole else rows.slice(start, limits.BATCH_ROWS)
+                size = self.rows_at_once
+                for start in range(0, rows.num_rows, size):
+                    some = rows if rows.num_rows <= size else rows.slice(start, size)
                     for name, parts in self.process(some, start):
                         found.setdefault(name, []).extend(parts)
         except BaseException:
@@ -132,7 +138,7 @@ class Driver:
         """A function that goes back to the present state if a push of ``rows`` rows fails (None: after any push)."""
         machines, strict = self.machines.values(), self.checker.policy != "skip"
         # When a later slice or a later query fails, machines have processed events already.
-        processed = rows is None or rows > limits.BATCH_ROWS
+        processed = rows is None or rows > self.rows_at_once
         if len(machines) > 1:
             processed = processed or any(machine.may_fail(strict=strict) for machine in machines)
         undos = [self.checker.checkpoint(), *(store.checkpoint() for store, _ in self._kept)]

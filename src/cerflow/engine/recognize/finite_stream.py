@@ -60,9 +60,9 @@ class FiniteStream:
         driver = self.driver(0)
         count = self.table.num_rows
         for begin, end in ((0, count - self._clocked), (count - self._clocked, count)):
-            for start in range(begin, end, limits.BATCH_ROWS):
+            for start in range(begin, end, driver.rows_at_once):
                 self.reached = start
-                yield from self.detected_between(driver, start, min(start + limits.BATCH_ROWS, end))
+                yield from self.detected_between(driver, start, min(start + driver.rows_at_once, end))
             driver.prompt = True
         yield from self.detected_at_end(driver)
         self.reached = self.table.num_rows
@@ -78,9 +78,9 @@ class FiniteStream:
 
         Raises `BadRecordError` if an attribute that measures a window decreases.
         """
-        for begin in range(start, stop, limits.BATCH_ROWS):
+        for begin in range(start, stop, driver.rows_at_once):
             at = begin
-            for rows in _batches(self._read.slice(at, min(limits.BATCH_ROWS, stop - at))):
+            for rows in _batches(self._read.slice(at, min(driver.rows_at_once, stop - at))):
                 driver.clean()
                 yield from driver.process(rows, at)
                 at += rows.num_rows

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.events.reader import EventReader, whole_numbers
 from cerflow.engine.events.store import EventStore, StoredEvents
 from cerflow.engine.layout import EventArrays, State
-from cerflow.engine.matches.graph import MatchGraph
+from cerflow.engine.matches.graph import CountedMatches, MatchGraph
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.matches.moments import Moments
 from cerflow.engine.matches.unfolding import Part
@@ -21,10 +23,12 @@ from cerflow.engine.recognize.deadlines import Deadlines, ascending
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.sessions import Sessions
 from cerflow.engine.recognize.single_events import SingleEvents
+from cerflow.engine.scan.effects import counted_states, empties_states
 from cerflow.engine.state.memory import Memory
 from cerflow.engine.state.snapshot import Contents
 from cerflow.engine.state.string_renumbering import forget_strings
 from cerflow.engine.state.validation import check_image, check_number, check_strings, image_in
+from cerflow.engine.state.whole_graph import whole_graph
 from cerflow.errors import SnapshotError
 from cerflow.language.printer import show
 from cerflow.values.array_types import Ints
@@ -85,13 +89,15 @@ class Machine:
             return []
         if self.sessions is not None:
             rows = self.sessions.added(rows, first)
-        events, chosen = self.reader.read(rows, first)
+        events, chosen = self.reader.read(rows, first, self.memory.occupied)
         consecutive = self.reader.consecutive
         if not len(chosen) and consecutive is None and self.deadlines is None:
             return []
         self.store.keep(first, rows, chosen if len(chosen) else np.zeros(1, np.int64))
         at_rows = chosen if index is None else index[chosen]
         if self.deadlines is None:
+            if self.reader.counted is not None:
+                return self._counted(events, len(chosen), *self.reader.counted)
             parts = self.advance(events, len(chosen), lambda at: refuse(int(at_rows[at]))) if len(chosen) else []
             if consecutive is not None:
                 # All other detections are at the first events of the batch.
@@ -156,6 +162,28 @@ class Machine:
             self.store.add_one(position, values)
             deadlines.open(int(events.signature[0]), position, now, words)
             self._run(events, 1, _nobody, None, parts)
+        self._tidy()
+        return parts
+
+    def _counted(self, events: EventArrays, count: int, begin: int, end: int, number: int) -> list[Part]:
+        """Process ``count`` events, of which those from ``begin`` up to ``end`` have ``number`` matches.
+
+        No run is open before these events, and none behind them.
+        """
+        parts: list[Part] = []
+        self._read(events, 0, begin, _nobody, None, parts)
+        self._close_part(parts, None)
+        if number:
+            # The tables learn signatures and forget them again; these stay as they are.
+            tables = copy(self.tables)
+            signatures, positions = events.signature[begin:end].copy(), events.position[begin:end].copy()
+
+            def make() -> MatchGraph:
+                return MatchGraph(*whole_graph(tables, signatures, positions))
+
+            parts.append(Part(CountedMatches(number, make, single=False), self.store.kept(), tables.label_sets))
+        self._read(events, end, count, _nobody, None, parts)
+        self._close_part(parts, None)
         self._tidy()
         return parts
 
@@ -338,6 +366,16 @@ class Machine:
                 each()
 
         return restore
+
+    @cached_property
+    def on_columns(self) -> bool:
+        """Whether matches are found on whole columns, or counted by the states of runs, if possible."""
+        scan, tables = self.plan.scan, self.tables
+        if isinstance(scan, str):
+            return False
+        if isinstance(scan.contiguity, str):
+            return empties_states(tables) and counted_states(tables, scan.outputs) != 0
+        return scan.contiguity.labels is not None
 
     @property
     def may_refuse(self) -> bool:

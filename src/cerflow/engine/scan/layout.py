@@ -47,12 +47,17 @@ __all__ = ["ScanArrays"]
     OPEN,  # whether anything else has to be asked of the rows of a stretch
     GROUPS,  # keys in `members` so far
     FOLLOWS,  # whether events are left out that do nothing to the states that may be occupied
-    OCCUPIED,  # these, as bits; all of them are at the beginning of a batch
+    OCCUPIED,  # these, as bits
     LOOKED_AHEAD,  # whether `ways` has the ways of all rows of the batch already
     RELEVANT,  # rows to which a way is open, about, as far as the kernel `look_ahead` has counted them
     KEPT,  # those of them that are left, or all rows of the batch if these were most
-) = range(22)
-CONTROLS = 22
+    COUNTS,  # whether runs are counted beside that
+    OPENED,  # the states that runs enter, as bits
+    BEGUN,  # the first event before which no run is in any of these, -1: unknown
+    ENDED,  # the last such event (or that behind the last one)
+    FOUND,  # the matches that events from BEGUN up to ENDED detect, or those in `hits`
+) = range(27)
+CONTROLS = 27
 #: In MARKS.
 NOT_MARKED, MARKED, DECIDED = range(3)
 
@@ -139,23 +144,33 @@ NO_KEYS, HASHED_KEYS = -1, -2
 L_OPERATOR, L_KIND, L_NOW, L_BEFORE, L_MASK = range(5)
 LINK_WORDS = 5
 
-# Columns of ScanArrays.effects, by signature: the states where such an event does anything, those that it empties, its
-# hops; and of ScanArrays.hops: from a state, to a state
-E_MATTERS, E_LEAVES, E_HOP, E_HOP_END = range(4)
-# Columns of ScanArrays.leads, the moves of runs: from a state, to a state (-1: no run goes on), whether a match may end
+# Columns of ScanArrays.effects, by signature: the states where such an event does anything, those that it empties, and
+# its moves in `moves`. If it has one move, and empties no other state than that where it begins: this state (else -1),
+# where runs go in `runs`, the state that they enter as a bit, and a mask for the number of runs that stay (all or none)
+E_MATTERS, E_LEAVES, E_LEAD, E_LEAD_END, E_SOURCE, E_TARGET, E_ENTERS, E_STAYING = range(8)
+EFFECT_WORDS = 8
+# Columns of ScanArrays.leads and ScanArrays.moves: from a state, to a state (-1: no run goes on), whether it may end a
+# match
 LEADS_SOURCE, LEADS_TARGET, LEADS_FINAL = range(3)
+# Columns of ScanArrays.runs: how many there are, and how many an event adds
+RUNS, ADDED = range(2)
+RUNS_WORDS = 2
+#: Two such numbers have a sum of less than 64 bits.
+COUNTABLE = 2**61
 # Columns of ScanArrays.decided: a test that texts do not decide, the ways that it leaves open where it holds, where not
 D_TEST, D_HELD, D_FAILED = range(3)
 
 # Answers of the scan: all rows are read; where an outcome leads is unknown, the class of a text, there is no room
-# for a text, none for fixes
-SCANNED, NO_OUTCOME, NO_CLASS, NO_ROOM, NO_FIXES = range(5)
+# for a text, none for fixes, none for events
+SCANNED, NO_OUTCOME, NO_CLASS, NO_ROOM, NO_FIXES, NO_EVENTS = range(6)
 
 
 #: Rows that are asked together for their texts.
 STRETCH = 1024
 #: Rows whose ways are asked for together, so few that they stay in the cache next to the processor.
 BLOCK = 4096
+#: Bytes of the rows before a block that stay beside it, more than a match of consecutive rows has.
+CARRIED = 64
 #: Ways that have bits of their own.
 WAYS = 8
 
@@ -186,10 +201,12 @@ class ScanArrays(NamedTuple):
     links: IntRows  # (comparisons, LINK_WORDS)
     ways: Bytes  # by row: the ways that are open to it
     led: Ints  # by the ways that are open, where these lead (`DECIDED`); or UNKNOWN
-    effects: IntRows  # (signatures, 4)
-    hops: IntRows  # (hops, 2)
-    hits: Bytes  # by row: whether a match of consecutive rows begins there
-    steps: Ints  # by place in such a match the ways of which one must be open; or those for which `look_ahead` asks
+    effects: IntRows  # (signatures, EFFECT_WORDS)
+    moves: IntRows  # (moves, 3), by signature
+    runs: IntRows  # (states + 1, RUNS_WORDS), by state, and the matches that events from BEGUN on detect
+    ends: Bytes  # (BLOCK,) by row of a block: whether a match of consecutive rows ends there
+    hits: Bytes  # the same for a batch, eight rows in a byte, lowest first
+    steps: Ints  # by place in such a match, the ways of which one must be open; or those for which `look_ahead` asks
     reach: IntRows  # (2, 7): as rows of outputs, what the window of all matches measures, and the bound that it sets
     leads: IntRows  # (moves, 3), by the bit of their way
     ways_lead: Ints  # (WAYS + 1,) into leads

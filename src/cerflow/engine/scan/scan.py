@@ -16,16 +16,17 @@ from cerflow.engine.kernels.scan.contiguous import find_rows, narrow, write_note
 from cerflow.engine.kernels.scan.looking_ahead import look_ahead
 from cerflow.engine.kernels.scan.scan import scan
 from cerflow.engine.kernels.step.units import COMPUTE
-from cerflow.engine.layout import NO_BOUND, EventArrays
-from cerflow.engine.matches.graph import ConsecutiveEvents
+from cerflow.engine.layout import EventArrays
+from cerflow.engine.matches.graph import CountedMatches, consecutive_events
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.columns import ExportedBatch
 from cerflow.engine.scan.contiguous import Contiguity
 from cerflow.engine.scan.decisions import Decisions
-from cerflow.engine.scan.effects import effects_of, empties_states
+from cerflow.engine.scan.effects import counted_states, effects_of, empties_states
 from cerflow.engine.scan.layout import ScanArrays
 from cerflow.engine.scan.programs import ScanProgram
 from cerflow.engine.scan.texts import TextEntries
+from cerflow.engine.tables.event_room import room_for
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.values.array_types import IntRows, Ints
 
@@ -52,14 +53,19 @@ class BatchScan:
         if program.ways is not None and program.ways.narrows:
             self._marks = layout.DECIDED if program.ways.decides else layout.MARKED
         #: The matches of consecutive events that the last batch has by itself, beside the events that `read` gave.
-        self.consecutive: ConsecutiveEvents | None = None
+        self.consecutive: CountedMatches | None = None
+        self._windowed = any(row[layout.O_TO] == layout.TO_BOUND for row in program.outputs)
         #: So many further batches are read whole.
         self._not_ahead = 0
+        #: Of the events that `read` gave, the first and the end of those whose matches are counted, and their number.
+        self.counted: tuple[int, int, int] | None = None
         columns_of_tests = {column.name: column for column in program.judge.columns}
         self._tested = [columns_of_tests.get(name) for name in program.texts]
         self._decisions = self._begin_deciding()
         control = np.zeros(layout.CONTROLS, np.int64)
         control[layout.FOLLOWS] = self._contiguity is None and empties_states(tables)
+        if control[layout.FOLLOWS]:
+            control[layout.OPENED] = counted_states(tables, program.outputs)
         control[layout.KEYED] = sum(row[layout.O_TO] == layout.TO_KEYS for row in program.outputs)
         if len(program.code):
             control[layout.PROGRAMS] = by_address(*COMPUTE)
@@ -97,10 +103,12 @@ class BatchScan:
             slots=np.zeros(1, np.int64),
             places=np.zeros(0, np.int64),
             links=_rows([] if self._contiguity is None else self._contiguity.links, layout.LINK_WORDS),
-            ways=np.zeros(layout.STRETCH, np.uint8),
-            effects=np.zeros((0, 4), np.int64),
-            hops=np.zeros((0, 2), np.int64),
+            ways=np.zeros(layout.CARRIED + layout.BLOCK, np.uint8),
+            effects=np.zeros((0, layout.EFFECT_WORDS), np.int64),
+            moves=np.zeros((0, 3), np.int64),
+            runs=np.zeros((tables.transducer.states + 1, layout.RUNS_WORDS), np.int64),
             led=np.full(1 << layout.WAYS, layout.UNKNOWN, np.int64),
+            ends=np.zeros(layout.BLOCK, np.uint8),
             hits=np.zeros(0, np.uint8),
             steps=np.array(self._steps(), np.int64),
             reach=_rows([] if ahead is None else ahead.rows, 7),
@@ -109,7 +117,7 @@ class BatchScan:
             limits=np.zeros(0 if ahead is None else tables.transducer.states, np.int64),
             decided=_rows([] if program.ways is None else program.ways.decided(program.tests), 3),
         )
-        self._events = self._room_for(_EVENTS)
+        self._events = room_for(tables, _EVENTS, windowed=self._windowed)
         self._shared = SharedArrays()
         self._shared.hold(self._events)
         self._shown: tuple[Ints, ...] | None = None
@@ -136,12 +144,12 @@ class BatchScan:
         ways = self._program.ways
         return None if ways is None or not (tests or readers) else partial(ways.left_by, tests)
 
-    def read(self, batch: pa.RecordBatch, first: int) -> tuple[EventArrays, Ints] | None:
+    def read(self, batch: pa.RecordBatch, first: int, occupied: int = -1) -> tuple[EventArrays, Ints] | None:
         """The relevant events of a batch that begins at position ``first`` of the stream, and their row numbers.
 
-        There are as many events as row numbers; the arrays may have room for more, and are used again by the next
-        call. None if another reader has to read this batch. Raises `TooManyDecisionsError` if it has
-        to read all from now on; this one is of no use any more then.
+        ``occupied`` are the states in which runs may be, as bits. There are as many events as row numbers; the arrays
+        may have room for more, and are used again by the next call. None if another reader has to read this batch.
+        Raises `TooManyDecisionsError` if it has to read all from now on; this one is of no use any more then.
         """
         self._tables.forget_signatures()
         if self._decisions.signatures_of is not self._tables.relevant:
@@ -161,16 +169,14 @@ class BatchScan:
         narrows = narrows and not alone
         marks = layout.NOT_MARKED if alone else self._marks
         control[layout.NARROWS : layout.MARKS + 1] = (narrows, 0, 0, marks)
-        control[layout.OCCUPIED] = -1
+        control[layout.OCCUPIED] = occupied
         self._know_effects()
+        self._begin_counting(count)
         exported = ExportedBatch(batch)
         self.consecutive = None
-        most = self._look_ahead(exported, batch)
-        if not alone and most > len(self._events.signature):
-            self._events = self._room_for(1 << (most - 1).bit_length())
-            self._shared.hold(self._events)
+        self._look_ahead(exported, batch)
         if narrows and count > len(self._arrays.noted):
-            self._hold(noted=np.zeros((len(self._events.signature), layout.NOTE_WORDS), np.int32))
+            self._hold(noted=np.zeros((1 << (count - 1).bit_length(), layout.NOTE_WORDS), np.int32))
         if contiguity is not None and alone:
             self.consecutive = self._consecutive(contiguity, exported, batch, first)
             # Matches that begin or end in another batch.
@@ -181,10 +187,13 @@ class BatchScan:
             self._scan(exported, batch, 0, count)
         if contiguity is not None and narrows:
             self._narrow(contiguity, batch)
+            self._make_room(int(control[layout.COUNT] + control[layout.NOTED]))
             while (reason := write_noted(self._shared.address)) != layout.SCANNED:
                 self._go_on(reason, batch)
         self._learn(batch)
         found = int(control[layout.COUNT])
+        begun, ended, matches = control[layout.BEGUN : layout.FOUND + 1].tolist()
+        self.counted = (begun, ended, matches) if ended - begun >= limits.COUNTED_EVENTS else None
         if self._tables.atoms.ordered:
             self._events = self._events._replace(ranks=self._tables.strings.ranks())
         return self._events, self._events.position[:found] - first
@@ -201,21 +210,32 @@ class BatchScan:
             if reason == layout.NO_OUTCOME:
                 self._decisions.answer(int(control[layout.NODE]), int(control[layout.OUTCOME]))
                 self._know_effects()
+            elif reason == layout.NO_EVENTS:
+                # As many of the further rows as of those before.
+                rows, found = control[layout.ROW : layout.COUNT + 1].tolist()
+                self._make_room(max(2 * len(self._events.signature), found + found * (end - rows) // max(1, rows)))
             else:
                 self._go_on(reason, batch)
 
-    def _look_ahead(self, exported: ExportedBatch, batch: pa.RecordBatch) -> int:
-        """Close all ways to the rows of a batch that no event behind them can complete within the window.
+    def _make_room(self, events: int) -> None:
+        """Make room for so many events; those found so far stay."""
+        old, count = self._events, int(self._arrays.control[layout.COUNT])
+        if events > len(old.signature):
+            self._events = room_for(self._tables, 1 << (events - 1).bit_length(), windowed=self._windowed)
+            for name in EventArrays._fields[:-1]:  # the last are not by event
+                getattr(self._events, name)[:count] = getattr(old, name)[:count]
+            self._events = self._events._replace(ranks=old.ranks)
+            self._shared.hold(self._events)
 
-        Returns how many rows are left at most.
-        """
+    def _look_ahead(self, exported: ExportedBatch, batch: pa.RecordBatch) -> None:
+        """Close all ways to the rows of a batch that no event behind them can complete within the window."""
         control, count = self._arrays.control, int(batch.num_rows)
         control[layout.LOOKED_AHEAD] = 0
         if self._contiguity is not None or self._program.ahead is None or count < limits.NARROWED_ROWS:
-            return count
+            return
         if self._not_ahead:
             self._not_ahead -= 1
-            return count
+            return
         if count + 8 > len(self._arrays.ways):
             self._hold(ways=np.zeros(8 + (1 << (count - 1).bit_length()), np.uint8))
         control[layout.ROW] = 0
@@ -227,7 +247,6 @@ class BatchScan:
         relevant, kept = control[layout.RELEVANT : layout.KEPT + 1].tolist()
         if 4 * kept > 3 * relevant:
             self._not_ahead = _PAUSE
-        return int(kept)
 
     def _know_effects(self) -> None:
         """Let kernels know the effects of new signatures."""
@@ -235,23 +254,34 @@ class BatchScan:
             return
         if self._effects_of is not self._tables.relevant or len(self._arrays.effects) < len(self._tables.relevant):
             self._effects_of = self._tables.relevant
-            effects, hops = effects_of(self._tables)
-            self._hold(effects=effects, hops=hops)
+            effects, moves = effects_of(self._tables)
+            self._hold(effects=effects, moves=moves)
+
+    def _begin_counting(self, rows: int) -> None:
+        """Count the runs in a batch of so many rows if that may pay."""
+        control, runs = self._arrays.control, self._arrays.runs
+        control[layout.BEGUN : layout.FOUND + 1] = (-1, -1, 0)
+        control[layout.COUNTS] = control[layout.OPENED] != 0 and rows >= limits.COUNTED_EVENTS
+        if control[layout.COUNTS]:
+            runs.fill(0)
+            runs[list(self._tables.transducer.initial), layout.RUNS] = 1
+            if not control[layout.OCCUPIED] & control[layout.OPENED]:
+                control[layout.BEGUN] = control[layout.ENDED] = 0
 
     def _consecutive(
         self, contiguity: Contiguity, exported: ExportedBatch, batch: pa.RecordBatch, first: int
-    ) -> ConsecutiveEvents | None:
+    ) -> CountedMatches | None:
         """The matches whose events are all in a batch, where each row alone says which places it may have."""
-        count = batch.num_rows
-        if count > len(self._arrays.hits):
-            room = 1 << (count - 1).bit_length()
-            self._hold(ways=np.zeros(room, np.uint8), hits=np.zeros(room, np.uint8))
-        while (reason := find_rows(self._shared.address, exported.address, count)) != layout.SCANNED:
+        size = (batch.num_rows + 7) >> 3
+        if size > len(self._arrays.hits):
+            self._hold(hits=np.zeros(1 << (size - 1).bit_length(), np.uint8))
+        self._arrays.ways[: layout.CARRIED] = 0
+        while (reason := find_rows(self._shared.address, exported.address, batch.num_rows)) != layout.SCANNED:
             self._go_on(reason, batch)
-        hits = self._arrays.hits[: count - contiguity.length + 1]
-        found = int(np.count_nonzero(hits.view(bool)))
+        found = int(self._arrays.control[layout.FOUND])
         assert contiguity.labels is not None
-        return ConsecutiveEvents(first, np.packbits(hits), found, contiguity.labels) if found else None
+        make = partial(consecutive_events, first, self._arrays.hits[:size].copy(), contiguity.labels)
+        return CountedMatches(found, make, single=True) if found else None
 
     def _narrow(self, contiguity: Contiguity, batch: pa.RecordBatch) -> None:
         """Leave out noted rows that are part of no match; the columns of the batch are located already."""
@@ -325,24 +355,6 @@ class BatchScan:
         arrays.columns[:, layout.C_CHILD] = [0 if n is None else schema.names.index(n) for n in program.attributes]
         arrays.texts[:, layout.T_CHILD] = [schema.names.index(name) for name in program.texts]
         self._schema = schema
-
-    def _room_for(self, events: int) -> EventArrays:
-        tables = self._tables
-        windowed = any(row[layout.O_TO] == layout.TO_BOUND for row in self._program.outputs)
-        # Memory that is not filled here costs nothing where no event is written to it.
-        never_written = np.zeros(events, np.int64)
-        return EventArrays(
-            signature=np.empty(events, np.int32),
-            position=np.empty(events, np.int64),
-            measure=np.empty(events, np.int64) if windowed else never_written,
-            bound=np.empty(events, np.int64) if windowed else np.full(events, NO_BOUND),
-            keys=np.zeros((events, max(1, len(tables.key_kinds))), np.int64),
-            columns=np.zeros((events, max(1, len(tables.columns))), np.int64),
-            moment=never_written,
-            left_out=np.empty(events, np.int64),
-            idle=never_written,
-            ranks=np.zeros(1, np.int64),
-        )
 
     def _show(self) -> None:
         """Let kernels see the arrays of the decisions, where these have grown."""

@@ -27,12 +27,13 @@ from cerflow.engine.state.image import Image, image_of, set_widths, state_of
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.values.array_types import Ints
 
-__all__ = ["Memory"]
+__all__ = ["Memory", "grown"]
 
 W = TypeVar("W", np.int32, np.int64)
 
 
-def _grown(array: NDArray[W], rows: int) -> NDArray[W]:
+def grown(array: NDArray[W], rows: int) -> NDArray[W]:
+    """A copy of an array with so many rows; further ones are zero."""
     larger = np.zeros((rows, *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
     return larger
@@ -109,7 +110,7 @@ class Memory:
             self._clean_sets(grow=again)
         else:
             detections = self.state.detections
-            self.state = self.state._replace(detections=_grown(detections, 2 * len(detections)))
+            self.state = self.state._replace(detections=grown(detections, 2 * len(detections)))
 
     def take_detections(self) -> tuple[Ints, Ints, Ints]:
         """The detections since the last call, with the nodes and the marks that they refer to."""
@@ -122,6 +123,15 @@ class Memory:
             state.nodes[: int(state.counters[layout.N_NODES])],
             state.marks[: int(state.counters[layout.N_MARKS])],
         )
+
+    @property
+    def occupied(self) -> int:
+        """The states in which runs may be, as bits; -1 (all of them) unless states alone say where runs are."""
+        tables = self._tables
+        if tables.partitioned or tables.grouped or tables.transducer.states > layout.STATE_BITS:
+            return -1
+        filled = np.flatnonzero(self.state.heads[0, :-1] >= 0)
+        return sum(1 << q for q in {*filled.tolist(), *tables.transducer.initial})
 
     def live_positions(self, bound: int) -> Ints:
         """The positions of all events that may still be part of a match that is reported."""
@@ -162,7 +172,7 @@ class Memory:
             size = 2 * len(new)
             while size < 4 * count:
                 size *= 2
-            new, marks = _grown(new[:count], size), _grown(marks[:mark_count], size)
+            new, marks = grown(new[:count], size), grown(marks[:mark_count], size)
         state.config[living, layout.C_ROOT] = roots
         state.counters[layout.N_NODES] = count
         state.counters[layout.N_MARKS] = mark_count
@@ -180,15 +190,15 @@ class Memory:
             capacity *= 2
         capacity = max(capacity, 2 * len(state.config))
         self.state = state._replace(
-            config=_grown(state.config, capacity),
-            config_long=_grown(state.config_long, capacity),
-            values=_grown(state.values, capacity),
-            free=_grown(state.free, capacity),
+            config=grown(state.config, capacity),
+            config_long=grown(state.config_long, capacity),
+            values=grown(state.values, capacity),
+            free=grown(state.free, capacity),
             table=np.full(2 * capacity, -1, np.int32),
             index_table=np.full(2 * capacity if len(state.index_table) > 1 else 1, -1, np.int32),
         )
         if self._tables.arrays.options[layout.O_STRATEGY]:
-            self.state = self.state._replace(classes=_grown(state.classes, capacity + 1))
+            self.state = self.state._replace(classes=grown(state.classes, capacity + 1))
         self._rebuild()
 
     def _sweep(self, events: EventArrays, k: int) -> None:
@@ -214,9 +224,9 @@ class Memory:
         self.state = state._replace(
             heads=heads,
             tops=np.full((2 * capacity, state.tops.shape[1]), -1, np.int32),
-            partition=_grown(state.partition, 2 * capacity),
-            partition_long=_grown(state.partition_long, 2 * capacity),
-            free_partitions=_grown(state.free_partitions, 2 * capacity),
+            partition=grown(state.partition, 2 * capacity),
+            partition_long=grown(state.partition_long, 2 * capacity),
+            free_partitions=grown(state.free_partitions, 2 * capacity),
             partition_table=np.full(4 * capacity, -1, np.int32),
         )
         self._rebuild()
@@ -231,7 +241,7 @@ class Memory:
         capacity = max(len(members), limits.MEMBERS)
         while capacity < 2 * count + needed:
             capacity *= 2
-        self.state = state._replace(members=_grown(members, capacity), member_values=_grown(values, capacity))
+        self.state = state._replace(members=grown(members, capacity), member_values=grown(values, capacity))
 
     def _clean_sets(self, *, grow: bool) -> None:
         """Renumber the collections that registers still hold; make room for many more, as it looks at all of them."""
@@ -359,7 +369,7 @@ def _first_state(tables: TransducerTables) -> State:
 
 def _widened(first: Any, used: Any) -> NDArray[Any]:
     """An array of the first state with as many rows as another; the further ones are as its last one."""
-    wide: NDArray[Any] = first if len(first) == len(used) else _grown(first, len(used))
+    wide: NDArray[Any] = first if len(first) == len(used) else grown(first, len(used))
     if first[-1].any():
         wide[len(first) :] = first[-1]
     return wide

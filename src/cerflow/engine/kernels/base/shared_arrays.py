@@ -75,7 +75,7 @@ class SharedArrays:
             if array is not held:
                 if array.dtype != dtype or array.ndim != axes or not array.flags.c_contiguous:
                     raise TypeError(f"kernels cannot use {name}: {array.dtype} of shape {array.shape}, {array.strides}")
-                words = (array.ctypes.data, array.shape[0], array.shape[1] if axes == 2 else 1)
+                words = (array.__array_interface__["data"][0], array.shape[0], array.shape[1] if axes == 2 else 1)
                 self._words[at : at + WORDS] = words
             at += WORDS
         self._held[name] = group

@@ -8,10 +8,10 @@ import numpy as np
 
 from cerflow.engine.kernels.base.jit import inlined, kernel, part
 from cerflow.engine.kernels.base.shared_arrays import address_of, as_float, pointer_to, scan_at
-from cerflow.engine.kernels.scan.looking_ahead import mark_all
-from cerflow.engine.kernels.scan.scan import formed, is_missing, write_event
+from cerflow.engine.kernels.scan.looking_ahead import mark_block
+from cerflow.engine.kernels.scan.scan import collected, formed, is_missing, write_event
 from cerflow.engine.kernels.scan.texts import MIX, SHIFT, entry_of
-from cerflow.engine.kernels.scan.values import load_byte, locate, store_byte, word_of
+from cerflow.engine.kernels.scan.values import load_byte, load_word, locate, store_byte, store_word, word_of
 from cerflow.engine.kernels.step.guards import words_compare
 from cerflow.engine.layout import FLOAT, NULL
 from cerflow.engine.scan.layout import (
@@ -22,7 +22,9 @@ from cerflow.engine.scan.layout import (
     B_ROW,
     B_SIGNATURE,
     BLOCK,
+    CARRIED,
     FIRST,
+    FOUND,
     G_BITS,
     G_LAST,
     G_LEFT_OUT,
@@ -39,12 +41,16 @@ from cerflow.engine.scan.layout import (
     NOTED,
     O_COLUMN,
     O_FORM,
+    ROW,
     SCANNED,
     TEXT,
     WRITTEN,
 )
 
 __all__ = ["find_rows", "narrow", "write_noted"]
+
+#: Factors that make of eight bytes, each 0 or 1, their sum or a bit of each, in the highest byte.
+_ONES, _BITS = np.uint64(0x0101010101010101), np.uint64(0x0102040810204080)
 
 
 @kernel
@@ -188,22 +194,44 @@ def _linked(s, n, row, before):
 
 @kernel
 def find_rows(address, batch, count):
-    """Say in ``hits`` where matches of consecutive rows begin in a batch of ``count`` rows, decided by `ways` alone.
+    """Say in ``hits`` where matches of consecutive rows end in a batch of ``count`` rows, decided by `ways` alone.
 
-    Returns what stopped it, as ``scan`` does; it goes on from `ROW`.
+    ``hits`` has a bit for each row, lowest first. Returns what stopped it, as ``scan`` does; it goes on from `ROW`. So
+    far it has found `FOUND` matches, and the first bytes of ``ways`` are those of the rows before.
     """
     s = scan_at(address)
+    control = s.control
     locate(s.columns, s.texts, batch)
-    ways, hits = address_of(pointer_to(s.ways, 0)), address_of(pointer_to(s.hits, 0))
-    reason = mark_all(s, count, ways, address)
-    if reason != SCANNED:
-        return reason
+    before, ends = address_of(pointer_to(s.ways, 0)), address_of(pointer_to(s.ends, 0))
+    ways = before + CARRIED
+    hits = address_of(pointer_to(s.hits, 0))
     places = s.steps.shape[0]
-    for first in range(0, count - places + 1, BLOCK):
-        size = min(count - places + 1 - first, BLOCK)
+    while control[ROW] < count:
+        begin = control[ROW]
+        size = min(count - begin, BLOCK)
+        reason = mark_block(s, begin, size, ways, address)
+        if reason != SCANNED:
+            return collected(s, reason, begin, count)
         for place in range(places):
-            _step(ways + first + place, hits + first, size, s.steps[place], place == 0)
+            _step(ways + place + 1 - places, ends, size, s.steps[place], place == 0)
+        control[FOUND] += _packed(ends, hits + (begin >> 3), size)
+        for k in range(0, CARRIED, 8):
+            store_word(before, k >> 3, load_word(before + size + k, 0))
+        control[ROW] = begin + size
     return SCANNED
+
+
+@part
+def _packed(ends, hits, count):
+    """Write a bit for each byte that is 0 or 1, lowest first, and return how many are 1."""
+    for k in range(count, (count + 7) & ~7):
+        store_byte(ends, k, 0)
+    found = np.int64(0)
+    for k in range((count + 7) >> 3):
+        eight = np.uint64(load_word(ends, k))
+        found += np.int64((eight * _ONES) >> np.uint64(56))
+        store_byte(hits, k, np.int64((eight * _BITS) >> np.uint64(56)))
+    return found
 
 
 @part

@@ -31,7 +31,7 @@ from cerflow.engine.scan.layout import (
     WAYS,
 )
 
-__all__ = ["look_ahead", "mark_all"]
+__all__ = ["look_ahead", "mark_block"]
 
 #: Rows of `ScanArrays.reach`.
 _MEASURE, _BOUND = 0, 1
@@ -54,7 +54,7 @@ def look_ahead(address, batch, count):
     control = s.control
     locate(s.columns, s.texts, batch)
     ways = address_of(pointer_to(s.ways, 0))
-    reason = mark_all(s, count, ways, address)
+    reason = _mark_all(s, count, ways, address)
     if reason != SCANNED:
         return reason
     store_word(ways + count, 0, np.int64(0))
@@ -123,7 +123,7 @@ def _value(s, which, row):
 
 
 @part
-def mark_all(s, count, ways, address):
+def _mark_all(s, count, ways, address):
     """Write the ways of ``count`` rows, decided by texts and tests, at the address ``ways``; returns as ``look_ahead``.
 
     ``s`` are the arrays of the scan at ``address``.
@@ -131,14 +131,22 @@ def mark_all(s, count, ways, address):
     begin = s.control[ROW]
     while begin < count:
         size = min(count - begin, BLOCK)
-        reason = mark(s, begin, size, ways + begin)
+        reason = mark_block(s, begin, size, ways + begin, address)
         if reason != SCANNED:
             s.control[ROW] = begin
             return collected(s, reason, begin, count)
-        for n in range(s.decided.shape[0]):
-            _decide(s, n, begin, size, ways + begin, address)
         begin += size
     return np.int64(SCANNED)
+
+
+@part
+def mark_block(s, begin, count, ways, address):
+    """Write the ways of ``count`` rows from row ``begin`` on; returns as ``look_ahead``."""
+    reason = mark(s, begin, count, ways)
+    if reason == SCANNED:
+        for n in range(s.decided.shape[0]):
+            _decide(s, n, begin, count, ways, address)
+    return reason
 
 
 @part

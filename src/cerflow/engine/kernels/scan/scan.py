@@ -16,6 +16,7 @@ from cerflow.engine.kernels.base.shared_arrays import (
     pointer_to,
     scan_at,
 )
+from cerflow.engine.kernels.scan.effects import follow, take_effect
 from cerflow.engine.kernels.scan.marks import mark
 from cerflow.engine.kernels.scan.passes import pass_of_text
 from cerflow.engine.kernels.scan.texts import entry_of
@@ -43,10 +44,8 @@ from cerflow.engine.scan.layout import (
     COMPARE_FLOAT,
     COMPARE_INT,
     COUNT,
+    COUNTS,
     DECIDED,
-    E_HOP,
-    E_HOP_END,
-    E_LEAVES,
     E_MATTERS,
     FIRST,
     FIXES,
@@ -68,6 +67,7 @@ from cerflow.engine.scan.layout import (
     N_WIDTH,
     NARROWS,
     NO_CLASS,
+    NO_EVENTS,
     NO_FIXES,
     NO_OUTCOME,
     NO_ROOM,
@@ -135,7 +135,16 @@ def scan(address, batch, end):
         if count < 0:
             control[ROW] = begin
             return collected(s, -count, begin, end)
-        for k in range(count):
+        if control[COUNT] + count > events_at(address).signature.shape[0]:
+            control[ROW] = begin
+            return NO_EVENTS
+        k = np.int64(-1)
+        while True:
+            k += 1
+            if control[COUNTS] == 1:
+                k = follow(s, k, count, address)
+            if k >= count:
+                break
             row = s.chosen[k]
             to = _led_to(s, row, s.at[k], address)
             reason = NO_OUTCOME if to == UNKNOWN else SCANNED
@@ -151,7 +160,7 @@ def scan(address, batch, end):
                 elif s.effects[SIGNATURE - to, E_MATTERS] & control[OCCUPIED] != 0:
                     reason = write_event(s, row, SIGNATURE - to, 0, address)
                     if reason == SCANNED:
-                        control[OCCUPIED] = _occupied(s, SIGNATURE - to, control[OCCUPIED])
+                        take_effect(s, SIGNATURE - to)
             if reason != SCANNED:
                 control[ROW] = row
                 return reason
@@ -201,16 +210,6 @@ def _marked(s, begin, count):
         # Where most rows are chosen, it does not pay.
         s.control[MARKS] = NOT_MARKED
     return kept
-
-
-@inlined
-def _occupied(s, signature, before):
-    """The states that may be occupied behind an event."""
-    found = before & ~s.effects[signature, E_LEAVES]
-    for k in range(s.effects[signature, E_HOP], s.effects[signature, E_HOP_END]):
-        if before & s.hops[k, 0] != 0:
-            found |= s.hops[k, 1]
-    return found
 
 
 @part

@@ -1,0 +1,31 @@
+"""The match graph of events whose matches were only counted so far."""
+
+from __future__ import annotations
+
+from cerflow.engine import layout
+from cerflow.engine.state.memory import Memory, grown
+from cerflow.engine.tables.event_room import room_for
+from cerflow.engine.tables.transducer_tables import TransducerTables
+from cerflow.values.array_types import Ints, Smalls
+
+__all__ = ["whole_graph"]
+
+
+def whole_graph(tables: TransducerTables, signatures: Smalls, positions: Ints) -> tuple[Ints, Ints, Ints]:
+    """All detections of some events, as `Memory.take_detections` gives them.
+
+    The events have signatures and positions alone, and no run is open before them.
+    """
+    memory = Memory(tables)
+    events = room_for(tables, len(signatures), windowed=False)._replace(signature=signatures, position=positions)
+    at = 0
+    while True:
+        reason, at = memory.advance(events, at, len(signatures))
+        if reason == layout.DONE:
+            return memory.take_detections()
+        if reason == layout.FULL_NODES:
+            # No node may go, as the detections so far need all of them.
+            nodes, marks = memory.state.nodes, memory.state.marks
+            memory.state = memory.state._replace(nodes=grown(nodes, 2 * len(nodes)), marks=grown(marks, 2 * len(marks)))
+        else:
+            memory.make_room(reason, events, at)
