@@ -21,7 +21,7 @@ import cerflow.rewritings
 SOURCE = Path(cerflow.__file__).parent
 #: Rooms and modules from the bottom up; those of one group may use each other.
 ORDER = (
-    ("cache_folder", "errors", "limits"),
+    ("cache_folder", "errors", "later", "limits"),
     ("schema", "values"),
     ("viewing",),
     ("language",),
@@ -256,3 +256,18 @@ def test_matching_needs_neither_the_papers_nor_the_semantics():
     assert not {"numba", "pyspark", "cerflow.papers", "cerflow.semantics", "cerflow.explaining", "cerflow.files"} & set(
         loaded
     )
+
+
+@pytest.mark.parametrize(
+    "module", ["placing.slice_tasks", "frames.tasks", "frames.stamps", "source.task", "streaming.processor"]
+)
+def test_tasks_of_spark_import_little(module):
+    """Each process of Spark's Python imports what its tasks need, at the first job of a session."""
+    pytest.importorskip("pyspark")
+    code = f"import sys, cerflow.spark.{module}; print(*sys.modules, sep='\\n')"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    rooms = "deciding drawing.diagram explaining files papers reference semantics studying viewing"
+    preparing = "batch explanation frames.narrowing job placing.placement source.planned streaming.matching"
+    unneeded = {f"cerflow.{room}" for room in rooms.split()} | {f"cerflow.spark.{name}" for name in preparing.split()}
+    assert f"cerflow.spark.{module}" in loaded
+    assert not {"numba", "pandas", "pyarrow.dataset", "cerflow.pushdown", *unneeded} & set(loaded)

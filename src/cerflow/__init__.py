@@ -27,6 +27,7 @@ from cerflow.errors import (
 )
 from cerflow.language.parser import parse_formula
 from cerflow.language.sremo_parser import parse_sremo
+from cerflow.later import imported_later
 from cerflow.predicates.decorator import predicate
 from cerflow.predicates.registry import registered_predicates, unregister_predicate
 from cerflow.query import Query, parse
@@ -88,36 +89,35 @@ __all__ = [
 ]
 
 
-#: The modules of the names that are imported when they are first used, as what they need takes long to import.
-_LATER = {
-    "Matches": "cerflow.engine.matches.matches",
-    "Program": "cerflow.programs.program",
-    "ProgramRecognizer": "cerflow.programs.recognizer",
-    "QuerySet": "cerflow.query_set",
-    "Recognizer": "cerflow.engine.recognize.recognizer",
-    "SetRecognizer": "cerflow.engine.recognize.set_recognizer",
-    "Verdict": "cerflow.equivalence",
-    "contained": "cerflow.equivalence",
-    "equivalent": "cerflow.equivalence",
-    "parse_program": "cerflow.programs.program",
-    "read_events": "cerflow.files.events",
-    "satisfiable": "cerflow.equivalence",
-}
+_imported = imported_later(
+    __name__,
+    {
+        "Matches": "cerflow.engine.matches.matches",
+        "Program": "cerflow.programs.program",
+        "ProgramRecognizer": "cerflow.programs.recognizer",
+        "QuerySet": "cerflow.query_set",
+        "Recognizer": "cerflow.engine.recognize.recognizer",
+        "SetRecognizer": "cerflow.engine.recognize.set_recognizer",
+        "Verdict": "cerflow.equivalence",
+        "contained": "cerflow.equivalence",
+        "equivalent": "cerflow.equivalence",
+        "parse_program": "cerflow.programs.program",
+        "read_events": "cerflow.files.events",
+        "satisfiable": "cerflow.equivalence",
+    },
+)
 
 
 def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
     if name == "__version__":
         from importlib.metadata import version
 
         return version("cerflow")
     if name in ("automata", "builder", "rewritings"):
+        from importlib import import_module
+
         return import_module(f"cerflow.{name}")
-    if name not in _LATER:
-        raise AttributeError(f"module 'cerflow' has no attribute '{name}'")
-    found = globals()[name] = getattr(import_module(_LATER[name]), name)
-    return found
+    return _imported(name)
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from cerflow.analysis.checks import check_query
 from cerflow.analysis.columns import attributes_in
-from cerflow.drawing.svg import Theme
 from cerflow.drawing.targets import picture, shown_or_told
 from cerflow.errors import (
     Located,
@@ -41,6 +40,7 @@ from cerflow.values.event_tables import supposed, to_table, unknown_types
 from cerflow.values.units import TimeUnit
 
 if TYPE_CHECKING:
+    from cerflow.drawing.svg import Theme
     from cerflow.engine.events.records import BadRecordPolicy
     from cerflow.engine.matches.matches import Matches
     from cerflow.engine.recognize.plan import Plan, Plans

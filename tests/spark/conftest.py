@@ -4,6 +4,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
+from cerflow import limits
 from cerflow.errors import InputError
 from support.spark.sessions import small_session
 
@@ -17,3 +18,10 @@ def spark():
         pytest.skip(str(problem))
     yield entered
     session.__exit__(None, None, None)
+
+
+@pytest.fixture
+def nothing_is_small(monkeypatch):
+    """What is worth it for many events is done for few."""
+    for name in ("SPARK_SMALL_BYTES", "SPARK_SMALL_EVENTS"):
+        monkeypatch.setattr(limits, name, 0)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Callable
 from html import escape
+from typing import TYPE_CHECKING
 
-from cerflow.drawing.diagram import Diagram, to_dot, to_mermaid
-from cerflow.drawing.diagram_svg import to_svg
-from cerflow.drawing.svg import Theme
 from cerflow.errors import PictureError, UnsupportedQueryError
+
+if TYPE_CHECKING:
+    from cerflow.drawing.diagram import Diagram
+    from cerflow.drawing.svg import Theme
 
 __all__ = ["PICTURE_FORMATS", "picture", "shown_or_told"]
 
@@ -18,6 +20,10 @@ PICTURE_FORMATS = ("dot", "mermaid", "svg")
 
 def picture(diagram: Diagram, format: str, *, title: str = "", theme: Theme = "auto") -> str:
     """The diagram in one of `PICTURE_FORMATS`; raises as `to_svg` does for ``"svg"``."""
+    # Much can be drawn, and little is.
+    from cerflow.drawing.diagram import to_dot, to_mermaid
+    from cerflow.drawing.diagram_svg import to_svg
+
     match format:
         case "dot":
             return to_dot(diagram).rstrip()

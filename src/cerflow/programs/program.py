@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
-from cerflow.drawing.svg import Theme
 from cerflow.drawing.targets import picture, shown_or_told
 from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
@@ -26,24 +25,24 @@ from cerflow.errors import (
     expect,
     nearest,
 )
-from cerflow.explaining.facts import ExplainFormat
 from cerflow.language.formula import AnyEvent, EventType
 from cerflow.language.node import Node, transform
 from cerflow.language.parser import parse_statements
 from cerflow.language.printer import show
 from cerflow.language.select import Definition, Select, Statements
 from cerflow.programs.checks import check_statements, reading_input
-from cerflow.programs.explanation import explain_program, program_diagram
 from cerflow.programs.merged_streams import ProgramPlan, Statement, statements_for
 from cerflow.programs.recognizer import ProgramRecognizer, merged_events
-from cerflow.programs.studied import studied
 from cerflow.query import NO_TEXT, Language, Query, Runner, as_query_text, parse
-from cerflow.reference import reference_program
 from cerflow.schema import Schema
 from cerflow.stream_inputs import EventRoles, schema_of
-from cerflow.studying.tracing import Trace
-from cerflow.studying.why_not import WhyNot, why_not
 from cerflow.values.event_tables import to_table, unknown_types
+
+if TYPE_CHECKING:
+    from cerflow.drawing.svg import Theme
+    from cerflow.explaining.facts import ExplainFormat
+    from cerflow.studying.tracing import Trace
+    from cerflow.studying.why_not import WhyNot
 
 __all__ = ["Program", "parse_program", "query_as_text", "read_query", "without_definitions"]
 
@@ -95,6 +94,8 @@ class Program:
 
     def to_svg(self, *, theme: Theme = "auto") -> str:
         """A picture of the streams and the statements that read them; for ``theme`` and errors see `Query.to_svg`."""
+        from cerflow.programs.explanation import program_diagram
+
         return picture(program_diagram(self.definitions, self.query), "svg", title="program", theme=theme)
 
     def _repr_html_(self) -> str:
@@ -161,6 +162,8 @@ class Program:
             self._check_streams(statements, table, schema.stream)
         clock = None if until is None else clock_time(until, schema)[0].as_py()
         if runner == "semantics":
+            from cerflow.reference import reference_program
+
             return reference_program(statements, table, schema, positions=positions, until=clock)
         for statement in statements[:-1]:
             statement.query.warn_of_times(schema, extent(table, schema))
@@ -261,6 +264,9 @@ class Program:
 
         The matches of the definitions that it reads are events among the others; positions count all that it reads.
         """
+        from cerflow.programs.studied import studied
+        from cerflow.studying.tracing import Trace
+
         query, sample = studied(self.definitions, self.query, events, of, sequence=sequence, until=until, **roles)
         with Located(self.text):
             return Trace(query.tree, sample)
@@ -276,12 +282,17 @@ class Program:
         **roles: Unpack[EventRoles],
     ) -> WhyNot:
         """Why some events are no match of the last query, or of the definition ``of``; see `trace`, `Query.why_not`."""
+        from cerflow.programs.studied import studied
+        from cerflow.studying.why_not import why_not
+
         query, sample = studied(self.definitions, self.query, events, of, sequence=sequence, until=until, **roles)
         with Located(self.text):
             return why_not(query.tree, sample, chosen)
 
     def explain(self, format: ExplainFormat = "text", schema: Schema | None = None) -> str:
         """Which statement reads which, and each of them as `Query.explain` explains it."""
+        from cerflow.programs.explanation import explain_program
+
         schemas = {} if schema is None else {s.name: s.schema for s in self.plan(schema).statements}
         return explain_program(self.definitions, self.query, schemas, format)
 

@@ -8,18 +8,22 @@ gets which events, and orders them. `stream_job` starts streaming queries, and t
 """
 
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from cerflow.later import imported_later
 
 if find_spec("pyspark") is None:
     raise ImportError("cerflow.spark needs PySpark: pip install 'cerflow[spark]'")
 
-from cerflow.spark.batch import bad_records, explain, match
-from cerflow.spark.frames.streams import streams
-from cerflow.spark.job import RunResult, run
-from cerflow.spark.source import CerflowSource, register
-from cerflow.spark.stream_job import stream
-from cerflow.spark.streaming.running import RunningStream
-from cerflow.spark.streaming.status import StreamStatus
-from cerflow.stream_inputs import Input, Streams
+if TYPE_CHECKING:
+    from cerflow.spark.batch import bad_records, explain, match
+    from cerflow.spark.frames.streams import streams
+    from cerflow.spark.job import RunResult, run
+    from cerflow.spark.source import CerflowSource, register
+    from cerflow.spark.stream_job import stream
+    from cerflow.spark.streaming.running import RunningStream
+    from cerflow.spark.streaming.status import StreamStatus
+    from cerflow.stream_inputs import Input, Streams
 
 __all__ = [
     "CerflowSource",
@@ -36,3 +40,27 @@ __all__ = [
     "stream",
     "streams",
 ]
+
+# Tasks import modules of this room, and few of these.
+__getattr__ = imported_later(
+    __name__,
+    {
+        "CerflowSource": "cerflow.spark.source",
+        "Input": "cerflow.stream_inputs",
+        "RunResult": "cerflow.spark.job",
+        "RunningStream": "cerflow.spark.streaming.running",
+        "StreamStatus": "cerflow.spark.streaming.status",
+        "Streams": "cerflow.stream_inputs",
+        "bad_records": "cerflow.spark.batch",
+        "explain": "cerflow.spark.batch",
+        "match": "cerflow.spark.batch",
+        "register": "cerflow.spark.source",
+        "run": "cerflow.spark.job",
+        "stream": "cerflow.spark.stream_job",
+        "streams": "cerflow.spark.frames.streams",
+    },
+)
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -26,10 +26,7 @@ PAIR = "SELECT * WHERE (A AS x ; B AS y) FILTER x.v = y.v"
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_small(monkeypatch):
-    """What is worth it for many events is done for few."""
-    monkeypatch.setattr(limits, "SPARK_SMALL_BYTES", 0)
-    monkeypatch.setattr(limits, "SPARK_SMALL_EVENTS", 0)
+def slices_are_short(nothing_is_small, monkeypatch):
     monkeypatch.setattr(limits, "SPARK_SLICE_EVENTS", 20)
     monkeypatch.setattr(limits, "SPARK_PIECE_BITS", 4)
 

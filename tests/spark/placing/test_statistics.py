@@ -21,10 +21,7 @@ PAIR = "SELECT * WHERE (A AS x ; B AS y) FILTER x.v = y.v {} WITHIN 6 MILLISECON
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_small(monkeypatch):
-    """What is worth it for many events is done for few."""
-    monkeypatch.setattr(limits, "SPARK_SMALL_BYTES", 0)
-    monkeypatch.setattr(limits, "SPARK_SMALL_EVENTS", 0)
+def shuffling_is_cheap(nothing_is_small, monkeypatch):
     monkeypatch.setattr(limits, "SPARK_BOUNDARY", 1.0)
 
 

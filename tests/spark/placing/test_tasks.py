@@ -11,7 +11,9 @@ import cerflow
 from cerflow import limits
 from cerflow.errors import InputError
 from cerflow.language.formula import DurationWindow
+from cerflow.spark.frames.stamps import Stamps
 from cerflow.spark.placing.slice_tasks import OwnSlices, PartitionsInOrder, Stretch
+from support.spark.results import rows_in_a_process
 from support.spark.tasks import Simulation
 
 SCHEMA = pa.schema([("type", pa.string()), ("t", pa.int64())])
@@ -111,3 +113,17 @@ def test_times_at_the_ends_of_their_type():
     found, _ = sim.sliced(table, [t[1], 3, t[-1]], batch=2, parts=[])
     assert len(found) == 3
     assert np.array_equal(sim.axis.keys(table.column("t")), np.array(t))
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_tasks_do_not_import_pandas(counted):
+    """Many functions of Arrow import it, at the first job in each process of Spark's Python."""
+    sim, table = simulation(cerflow.parse("SELECT x, b WHERE A AS x ; B AS b WITHIN 4 MILLISECONDS")), events("AB" * 9)
+    task = replace(partition(sim, table), counted=counted)
+    if counted:
+        batches = [*given(table)]
+    else:
+        task = replace(task, stamps=Stamps(("A", "B"), 0, 1, pa.int64()))
+        stamps = pa.array((np.arange(18) << 5) + np.arange(18) % 2)
+        batches = pa.table({"stamp": stamps}).to_batches(3)
+    assert rows_in_a_process(task, iter(batches)) == 17

@@ -24,6 +24,7 @@ from cerflow.spark.source import row_groups, task
 from cerflow.spark.source.key_shares import KeyShare
 from cerflow.spark.source.result import refuse_foreign
 from support.spark.parquet_streams import on_many_cores, planned, recognised, write
+from support.spark.results import rows_in_a_process
 
 QUERY = "SELECT * WHERE A AS x ; B AS y FILTER x.v < y.v WITHIN 10 EVENTS"
 KEYED = "SELECT * WHERE A AS x ; B AS y PARTITION BY k WITHIN 5 MILLISECONDS"
@@ -388,3 +389,14 @@ def test_row_groups_without_anything_to_notice_are_not_read(tmp_path, monkeypatc
     with pytest.raises(BadRecordError, match="row 100 of"):
         recognised(query, tmp_path, time="t")
     assert_exact(query, tmp_path, bad, time="t", onBadRecord="skip")
+
+
+@pytest.mark.parametrize("query", [QUERY, KEYED])
+def test_tasks_do_not_import_pandas(tmp_path, query):
+    """See the test of this name in `placing`."""
+    table = ticks(t=pa.array(range(200), pa.timestamp("ms")))
+    path = write(tmp_path, table, [[50] * 4])
+    (task_of_all,) = planned(query, path, time="t").packed()[1]
+    work, _ = planned(query, path, time="t").packed()
+    expected = cerflow.parse(query).match(table, time="t").count()
+    assert rows_in_a_process(task.matches_of, work, task_of_all) == expected > 0

@@ -1,5 +1,8 @@
 """The result of Spark beside that of the same query in-process, as bags of rows."""
 
+import pickle
+import subprocess
+import sys
 from collections import Counter
 
 import cerflow
@@ -29,3 +32,17 @@ def assert_same(spark, query, table, *, positions=False, local_positions=None, f
     assert found.column_names == expected.column_names
     assert bag(found) == bag(expected)
     return found.to_pylist()
+
+
+def rows_in_a_process(task, *arguments):
+    """The number of rows that a task gives in a process of its own, where it must not import pandas."""
+    code = """
+import pickle, sys
+task, arguments = pickle.load(sys.stdin.buffer)
+print(sum(batch.num_rows for batch in task(*arguments)))
+assert 'pandas' not in sys.modules
+"""
+    given = pickle.dumps((task, arguments))
+    done = subprocess.run([sys.executable, "-c", code], input=given, capture_output=True, check=False)
+    assert not done.returncode, done.stderr.decode()
+    return int(done.stdout)

@@ -17,8 +17,8 @@ from cerflow.slices.by_keys import boundaries, slices_by_key
 from cerflow.slices.pieces import Pieces, follow_each_other, stretches
 from cerflow.slices.reach import AttributeReach, CountReach, LateReach, TimeReach
 from cerflow.slices.slice import GREATEST
-from cerflow.spark.frames.axis import Axis
-from cerflow.spark.frames.events import ROW_BITS, EventColumns
+from cerflow.spark.frames.axis import ROW_BITS, Axis
+from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.tasks import Recognition
 from cerflow.spark.placing.slice_frames import found_before
 from cerflow.spark.placing.slice_tasks import OwnSlices, PartitionsInOrder, Stretch

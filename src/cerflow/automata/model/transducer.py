@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from cerflow.conditions.connectives import TRUE
 from cerflow.conditions.guards import AllRows, Stored, is_local, leaves
-from cerflow.drawing.svg import Theme
 from cerflow.drawing.targets import picture, shown_or_told
 from cerflow.language.condition import (
     Condition,
@@ -22,6 +22,9 @@ from cerflow.language.condition import (
 )
 from cerflow.language.formula import Window
 from cerflow.values.operators import Operator
+
+if TYPE_CHECKING:
+    from cerflow.drawing.svg import Theme
 
 __all__ = [
     "HIDDEN_LABEL",

@@ -41,7 +41,7 @@ from cerflow.files.raw_rows import Block
 from cerflow.files.reading import input_remarks, with_missing
 from cerflow.files.sources import InputFormat, Source, partition_values, source_name
 from cerflow.schema import Schema
-from cerflow.spark.frames.events import ROW_BITS
+from cerflow.spark.frames.axis import ROW_BITS
 from cerflow.spark.frames.output import literal_path
 from cerflow.spark.frames.schemas import arrow_schema, spark_schema
 from cerflow.spark.frames.streams import frame_in_common_unit, union_frames

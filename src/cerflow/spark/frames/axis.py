@@ -19,12 +19,13 @@ from cerflow.language.formula import DurationWindow, Window
 from cerflow.schema import Kind, Schema
 from cerflow.slices.slice import GREATEST, LEAST
 from cerflow.values.array_types import Ints
-from cerflow.values.arrow_columns import one_array
+from cerflow.values.arrow_columns import array_of_numbers, numbers_of, one_array
 from cerflow.values.units import DAY, TimeUnit
 
-__all__ = ["Axis", "exact"]
+__all__ = ["ROW_BITS", "Axis", "exact"]
 
-
+#: An identifier of a row has the number of its partition in the upper bits, that of the row there in the lower ones.
+ROW_BITS = 33
 #: Any window of time: events are measured by their time alone.
 _TIME = DurationWindow(1)
 
@@ -66,14 +67,14 @@ class Axis:
         """The keys of some times (or identifiers), null (the least integer) where there is no time."""
         column = one_array(column)
         if self.time is None:
-            identifiers: Ints = column.to_numpy()
+            identifiers: Ints = numbers_of(column)
             return identifiers
         return measures(_TIME, self._rows(column, self._given), self._given)
 
     def bounds(self, window: Window, keys: Ints) -> Ints:
         """For each key the greatest one outside of a window of time that ends there."""
         values = floats_of(keys) if self.data_type == "double" else keys
-        column = pa.array(values).cast(self._plain.columns.field("time").type)
+        column = array_of_numbers(values).cast(self._plain.columns.field("time").type)
         return bounds(window, self._rows(column, self._plain), self._plain)
 
     def compared(self, column: Column) -> Column:

@@ -19,11 +19,10 @@ from cerflow.schema import Kind, Schema
 from cerflow.spark.frames.axis import Axis
 from cerflow.spark.frames.plan import JobPlan
 
-__all__ = ["IDENTIFIER", "POSITION", "ROW_BITS", "EventColumns", "halved", "number_of_cuts"]
+__all__ = ["IDENTIFIER", "POSITION", "EventColumns", "halved", "number_of_cuts"]
 
 #: Numbers the rows of the input: the partition in the upper bits, the row in the partition in the lower `ROW_BITS`.
 IDENTIFIER = "row"
-ROW_BITS = 33
 #: Each event's position in the whole stream.
 POSITION = "position"
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,10 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
 from cerflow.conditions.guards import TypeTest
-from cerflow.pushdown.spark import SparkConditions
+from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, numbers_of, truths_of
+
+if TYPE_CHECKING:
+    from cerflow.pushdown.spark import SparkConditions
 
 __all__ = ["LARGEST_TIME", "Stamps"]
 
@@ -53,12 +57,12 @@ class Stamps:
     def restored(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The batches with the first columns again."""
         # Relevant events have one of the types, so others belong to bad records, which messages show.
-        names = pa.array([*self.types, *[None] * (_OTHER - len(self.types)), "?", None], pa.string())
+        names = array_of_texts([*self.types, *[None] * (_OTHER - len(self.types)), "?", None])
         for batch in batches:
             columns = batch.columns
             at = self.time - (self.type < self.time)
-            stamps = columns[at].fill_null(_NO_TYPE).to_numpy()
-            times = pa.array(stamps >> _BITS, mask=columns[at].is_null().to_numpy(zero_copy_only=False))
-            columns[at] = times.cast(self.data_type)
-            columns.insert(self.type, names.take(pa.array((stamps & _NO_TYPE).astype(np.int8))))
+            missing = truths_of(columns[at].is_null()) if columns[at].null_count else None
+            stamps = numbers_of(columns[at], _NO_TYPE)
+            columns[at] = array_of_numbers(stamps >> _BITS, missing).cast(self.data_type)
+            columns.insert(self.type, names.take(array_of_numbers((stamps & _NO_TYPE).astype(np.int8))))
             yield pa.RecordBatch.from_arrays(columns, names=[str(k) for k in range(len(columns))])

@@ -15,7 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DateType, NumericType, TimestampNTZType, TimestampType
 
 from cerflow import limits
-from cerflow.spark.frames.events import IDENTIFIER, POSITION, ROW_BITS, halved
+from cerflow.spark.frames.axis import ROW_BITS
+from cerflow.spark.frames.events import IDENTIFIER, POSITION, halved
 
 __all__ = ["number_rows", "number_sorted"]
 

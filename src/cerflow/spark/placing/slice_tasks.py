@@ -16,11 +16,11 @@ from cerflow.errors import InputError
 from cerflow.slices.pieces import Pieces, held
 from cerflow.slices.runner import SliceRunner
 from cerflow.slices.slice import GREATEST
-from cerflow.spark.frames.axis import Axis
-from cerflow.spark.frames.events import ROW_BITS
+from cerflow.spark.frames.axis import ROW_BITS, Axis
 from cerflow.spark.frames.stamps import Stamps
 from cerflow.spark.frames.tasks import Recognition, as_larger_tables, named
 from cerflow.values.array_types import Ints
+from cerflow.values.arrow_columns import numbers_of, one_array
 
 __all__ = ["CHANGED", "OwnSlices", "PartitionsInOrder", "Stretch"]
 
@@ -56,7 +56,7 @@ class OwnSlices:
         latest: pa.Table | None = None
         for rows in as_larger_tables(batches, [*_given(self.recognition, self.first), _LAST]):
             make = make or self.recognition.runners()
-            codes = rows.column(_LAST).to_numpy()
+            codes = numbers_of(one_array(rows.column(_LAST)))
             rows = rows.drop_columns([_LAST])
             for begin, end in _runs(codes):
                 number, is_own = divmod(int(codes[begin]), 2)
@@ -257,7 +257,7 @@ def _in_pieces(
     for batch in batches:
         if not batch.num_rows:
             continue
-        parts = batch.column(batch.num_columns - 1).to_numpy()
+        parts = numbers_of(batch.column(batch.num_columns - 1))
         for begin, end in _runs(parts):
             if parts[begin] != part:
                 if piece is not None:

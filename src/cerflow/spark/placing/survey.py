@@ -22,8 +22,8 @@ from cerflow.language.formula import AttributeWindow
 from cerflow.schema import Kind
 from cerflow.slices.pieces import Pieces
 from cerflow.slices.reach import Bounds
-from cerflow.spark.frames.axis import Axis
-from cerflow.spark.frames.events import IDENTIFIER, ROW_BITS, EventColumns
+from cerflow.spark.frames.axis import ROW_BITS, Axis
+from cerflow.spark.frames.events import IDENTIFIER, EventColumns
 from cerflow.values.array_types import Ints
 from cerflow.values.arrow_columns import one_array
 

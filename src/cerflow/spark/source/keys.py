@@ -13,6 +13,7 @@ import pyarrow as pa
 from cerflow.slices.by_row_groups import Key
 from cerflow.slices.pieces import Keys
 from cerflow.values.array_types import Floats, Ints
+from cerflow.values.arrow_columns import array_of_numbers, numbers_of
 from cerflow.values.units import DAY, UNIT_NAMES
 
 __all__ = ["extremes_of", "is_orderly", "keys_of"]
@@ -35,14 +36,11 @@ def is_orderly(data_type: pa.DataType) -> bool:
 def keys_of(column: pa.Array) -> Keys:
     """The values of a column of such a type; NaN for null floats, anything for other nulls."""
     if pa.types.is_floating(column.type):
-        floats: Floats = column.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)
+        floats: Floats = numbers_of(column.cast(pa.float64()), np.nan)
         return floats
     if pa.types.is_date32(column.type):
         column = column.cast(pa.timestamp("ms"))
-    whole = column.cast(pa.int64())
-    if whole.null_count:
-        whole = whole.fill_null(0)
-    integers: Ints = whole.to_numpy(zero_copy_only=False)
+    integers: Ints = numbers_of(column.cast(pa.int64()))
     return integers
 
 
@@ -69,8 +67,8 @@ def _key(raw: Any, statistics: Any, data_type: pa.DataType) -> Key | None:
         if stored is None:
             return None
         # Arrow reads seconds, say, that are stored as milliseconds.
-        value = pa.scalar(raw, pa.timestamp(stored)).cast(pa.timestamp(data_type.unit), safe=False)
-        return int(value.value)
+        found = array_of_numbers(np.array([raw])).cast(pa.timestamp(stored))
+        return int(keys_of(found.cast(pa.timestamp(data_type.unit), safe=False))[0])
     if pa.types.is_unsigned_integer(data_type) and raw < 0:
         return raw + (1 << 32)
     return raw

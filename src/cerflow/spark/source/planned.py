@@ -20,6 +20,7 @@ from cerflow.errors import BadRecordError, InputError, UnsupportedQueryError
 from cerflow.language.formula import CountWindow, DurationWindow
 from cerflow.predicates.registry import predicates_in
 from cerflow.programs.program import Program, read_query
+from cerflow.pushdown.relevance import types_named
 from cerflow.query import Query
 from cerflow.schema import Kind, Schema
 from cerflow.slices.by_row_groups import GroupReach, GroupSlice, RowGroup, Slices, slices_of_row_groups
@@ -31,7 +32,7 @@ from cerflow.spark.source.keys import is_orderly
 from cerflow.spark.source.options import Options
 from cerflow.spark.source.result import declared, refuse_foreign
 from cerflow.spark.source.row_groups import Scan
-from cerflow.spark.source.skipping import relevant_condition, relevant_groups, relevant_types
+from cerflow.spark.source.skipping import relevant_condition, relevant_groups
 from cerflow.spark.source.task import Task, Work
 
 __all__ = ["Planned", "plan_read"]
@@ -92,7 +93,7 @@ def plan_read(given: Mapping[str, str]) -> Planned:
     struct, _ = declared(work.result)
     everything = groups_of(files, schema.columns, leading=work.scan.leading, type=schema.type, time=schema.time)
     condition = relevant_condition(query.tree, query.plan(schema).transducer, schema, counted=work.positions)
-    work = replace(work, scan=replace(work.scan, types=relevant_types(condition, schema)))
+    work = replace(work, scan=replace(work.scan, types=types_named(condition, schema)))
     groups = everything
     if alike and not any(file.constants for file in files):
         groups = relevant_groups(everything, files, condition, schema, skip=options.skip)

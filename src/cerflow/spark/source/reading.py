@@ -18,6 +18,7 @@ from cerflow.errors import InputError
 from cerflow.slices.by_row_groups import Key, RowGroup
 from cerflow.slices.pieces import Keys
 from cerflow.spark.source.row_groups import OrderedBatch, RowGroupReader, Scan
+from cerflow.values.arrow_columns import array_of_numbers, numbers_of, one_array
 
 __all__ = ["InOrder"]
 
@@ -113,9 +114,9 @@ class InOrder:
             order = np.argsort(keys, kind="stable")
         else:
             ties = pa.table({"key": keys, "sequence": table.column(self._scan.sequence), "row": np.arange(len(keys))})
-            order = sort_by_time(ties, "key", "sequence").column("row").to_numpy()
+            order = numbers_of(one_array(sort_by_time(ties, "key", "sequence").column("row")))
         if not (order[1:] > order[:-1]).all():
-            table, keys = table.take(pa.array(order)), keys[order]
+            table, keys = table.take(array_of_numbers(order)), keys[order]
         (rows,) = table.unify_dictionaries().combine_chunks().to_batches()
         return OrderedBatch(pieces[0].place, keys, rows, last=False)
 

@@ -22,6 +22,7 @@ from cerflow.spark.source.files import DataFile, opened
 from cerflow.spark.source.key_shares import KeyShare
 from cerflow.spark.source.keys import keys_of
 from cerflow.values.array_types import Ints, Mask
+from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, truths_of
 
 __all__ = ["OrderedBatch", "RowGroupReader", "Scan"]
 
@@ -36,7 +37,7 @@ class Scan:
     ``columns`` are all columns that are read, in the types of what is handed on: text that repeats as dictionaries.
     Events are ordered by ``leading``, ties by ``sequence`` if there is one, then as they stand in the input; without
     ``leading`` by the latter alone. ``skip`` leaves out events without a type or a ``time``, else they are errors.
-    ``types`` is a filter of event types that all relevant events satisfy, None if there is none.
+    All relevant events have one of ``types``; None if they may have others.
     """
 
     columns: pa.Schema
@@ -45,7 +46,7 @@ class Scan:
     leading: str | None
     sequence: str | None
     skip: bool
-    types: pc.Expression | None = None
+    types: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ class RowGroupReader:
     def _has_relevant(self, types: pa.Array) -> bool:
         """Whether there are events of a relevant type; the dictionary of a group has its types only."""
         wanted = self._scan.types
-        return wanted is None or bool(pa.table({self._scan.type: types.dictionary}).filter(wanted).num_rows)
+        return wanted is None or pc.is_in(types.dictionary, value_set=array_of_texts(wanted)).true_count > 0
 
     @staticmethod
     def _ascending(keys: Keys) -> bool:
@@ -233,7 +234,7 @@ def _missing(column: pa.Array) -> Mask | None:
     """Where a column is null or NaN; None if it is so nowhere."""
     missing: Mask | None = None
     if column.null_count:
-        missing = pc.is_null(column).to_numpy(zero_copy_only=False)
+        missing = truths_of(pc.is_null(column))
     if pa.types.is_floating(column.type):
         unknown = np.isnan(keys_of(column))
         missing = unknown if unknown.any() else None
@@ -245,7 +246,7 @@ def _sliced(columns: _Columns, start: int, stop: int) -> dict[str, pa.Array]:
 
 
 def _taken(columns: _Columns, rows: Ints) -> dict[str, pa.Array]:
-    index = pa.array(rows)
+    index = array_of_numbers(rows)
     return {name: column.take(index) for name, column in columns.items()}
 
 

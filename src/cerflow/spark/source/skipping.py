@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from cerflow.analysis.columns import attributes_in
 from cerflow.automata.model.transducer import Transducer
-from cerflow.conditions.propositions import weakened
 from cerflow.language.condition import Condition
 from cerflow.language.select import Select
 from cerflow.pushdown.arrow import arrow_filter
@@ -19,21 +16,12 @@ from cerflow.schema import Schema
 from cerflow.slices.by_row_groups import RowGroup
 from cerflow.spark.source.files import DataFile, each, filesystem_of
 
-__all__ = ["relevant_condition", "relevant_groups", "relevant_types"]
+__all__ = ["relevant_condition", "relevant_groups"]
 
 
 def relevant_condition(select: Select, transducer: Transducer, schema: Schema, *, counted: bool) -> Condition:
     """The condition that every relevant event of a query satisfies; ``counted`` says that all are numbered."""
     return relevant_events(select, transducer, schema, counted=counted).condition
-
-
-def relevant_types(condition: Condition, schema: Schema) -> pc.Expression | None:
-    """A filter of event types, in a column of text alone, that no event of another type satisfies; None for all."""
-
-    def of_type(leaf: Condition) -> bool:
-        return attributes_in(leaf) <= {schema.type}
-
-    return arrow_filter(weakened(condition, of_type), schema)
 
 
 def relevant_groups(
