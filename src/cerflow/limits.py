@@ -109,7 +109,9 @@ COUNTED_EVENTS = 256
 SCAN_INSTRUCTIONS = 4_000
 #: Nodes of the decisions of a scan; beyond, columns are evaluated instead.
 SCAN_NODES = 50_000
-#: The same for the number of nodes times that of transitions, which nodes may have to remember.
+#: Answers to questions about events that are found before any event; others when an event asks.
+SCAN_EXPLORED = 64
+#: The same as SCAN_NODES for the number of nodes times that of transitions, which nodes may have to remember.
 SCAN_KNOWLEDGE = 5_000_000
 #: Items of an IN that Spark is sent.
 SPARK_IN_ITEMS = 1_000

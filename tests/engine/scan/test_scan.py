@@ -99,9 +99,9 @@ def program_of(query, schema, **roles):
 
 
 def readers(plan):
-    for program in (plan.scan, None):
-        tables = plan.tables()
-        yield EventReader(tables, plan.select.partition, plan.streams.position, plan.evaluation, program)
+    for scan in (plan.begin_scan(), None):
+        tables = plan.tables() if scan is None else scan.tables
+        yield EventReader(tables, plan.select.partition, plan.streams.position, plan.evaluation, scan)
 
 
 def shown(reader, batch, first):

@@ -15,7 +15,6 @@ from cerflow.engine.events.text_tests import rows_of_classes
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, EventArrays
 from cerflow.engine.matches.graph import CountedMatches
 from cerflow.engine.scan.decisions import TooManyDecisionsError
-from cerflow.engine.scan.programs import ScanProgram
 from cerflow.engine.scan.scan import BatchScan
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.formula import CountWindow
@@ -30,8 +29,8 @@ class EventReader:
     """Prepares batches for one set of tables.
 
     ``keys`` are the partition keys, each a choice of attributes. ``position`` names the column with the positions of
-    events in the whole stream, if they are not counted here. With a ``program`` for the same tables
-    batches are scanned; otherwise, and where that is of no use, columns are evaluated as a whole.
+    events in the whole stream, if they are not counted here. With a ``scan`` that has the same tables
+    it reads the batches; otherwise, and where that is of no use, columns are evaluated as a whole.
     """
 
     def __init__(
@@ -40,7 +39,7 @@ class EventReader:
         keys: Sequence[tuple[str, ...]],
         position: str | None = None,
         evaluation: Evaluation | None = None,
-        program: ScanProgram | None = None,
+        scan: BatchScan | None = None,
     ) -> None:
         self.tables = tables
         self.keys = keys
@@ -49,8 +48,7 @@ class EventReader:
         evaluation = Evaluation.of(tables) if evaluation is None else evaluation
         self.signatures = SignatureReader(tables, evaluation)
         self._asking = evaluation.asking
-        self._program = program
-        self._scan: BatchScan | None = None
+        self._scan = scan
         #: The matches of consecutive events that the last batch has by itself, beside the events that it gave.
         self.consecutive: CountedMatches | None = None
         #: Of the events of the last batch, the first and the end of those whose matches are counted, and their number.
@@ -74,17 +72,15 @@ class EventReader:
 
     def _scanned(self, batch: pa.RecordBatch, first: int, occupied: int) -> tuple[EventArrays, Ints] | None:
         self.consecutive = self.counted = None
-        if self._program is None:
-            return None
         if self._scan is None:
-            self._scan = BatchScan(self.tables, self._program)
+            return None
         try:
             found = self._scan.read(batch, first, occupied)
             if found is not None:
                 self.consecutive, self.counted = self._scan.consecutive, self._scan.counted
             return found
         except TooManyDecisionsError:
-            self._program = self._scan = None
+            self._scan = None
             return None
 
     def evaluated(self, batch: pa.RecordBatch, first: int) -> tuple[EventArrays, Ints]:

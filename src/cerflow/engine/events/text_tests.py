@@ -94,8 +94,22 @@ class TextColumn:
                 # Holders of the old table can still read it.
                 known = self._of_text = {}
                 unseen = list(texts)
-            self._judge([text for text in unseen if text not in known], known)
+            unseen = [text for text in unseen if text not in known]
+            if self.compared is None:
+                self._judge(unseen, known)
+            else:
+                of_compared, of_others = self._of_compared
+                known.update((text, of_compared.get(text, of_others)) for text in unseen)
         return known
+
+    @cached_property
+    def _of_compared(self) -> tuple[dict[str | None, int], int]:
+        """The classes of null and of the texts to which tests compare, and the class of all others."""
+        assert self.compared is not None
+        other = "".join(self.compared) + "\n"
+        found: dict[str | None, int] = {}
+        self._judge([None, *self.compared, other], found)
+        return found, found.pop(other)
 
     def _judge(self, texts: Sequence[str | None], known: dict[str | None, int]) -> None:
         batch = pa.RecordBatch.from_arrays([array_of_texts(texts)], names=[self.name])

@@ -53,7 +53,8 @@ class Driver:
         if store is None:
             store = EventStore(pa.schema([columns.field(name) for name in columns_kept(plans, checker.schema)]))
         self.store = store
-        common = {name: Machine(plan, store) for name, plan in plans.items() if plan.shares_events}
+        sharing = {name: plan for name, plan in plans.items() if plan.shares_events}
+        common = {name: Machine(plan, store, alone=len(sharing) == 1) for name, plan in sharing.items()}
         whole = isinstance(store, WholeTable)
         self._apart = {
             name: Machine(plan, store if whole and plan.keeps_input else EventStore(plan.stored))

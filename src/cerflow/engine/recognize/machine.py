@@ -51,18 +51,21 @@ class _StateBefore:
 
 
 class Machine:
-    """Recognises the matches of one plan; the events that matches may refer to are kept in ``store``."""
+    """Recognises the matches of one plan; the events that matches may refer to are kept in ``store``.
 
-    def __init__(self, plan: Plan, store: EventStore) -> None:
+    Without ``alone`` another reader prepares the batches.
+    """
+
+    def __init__(self, plan: Plan, store: EventStore, *, alone: bool = True) -> None:
         self.plan = plan
         self.store = store
+        scan = plan.begin_scan() if alone else None
         # Tables that call predicates serve one recogniser only.
-        self.tables = plan.tables()
+        self.tables = plan.tables() if scan is None else scan.tables
         if self.tables.consumes_at_once:
             # They change while events are read.
             self.tables.arrays = self.tables.arrays._replace(options=self.tables.arrays.options.copy())
-        program = None if isinstance(plan.scan, str) else plan.scan
-        self.reader = EventReader(self.tables, plan.keys, plan.streams.position, plan.evaluation, program)
+        self.reader = EventReader(self.tables, plan.keys, plan.streams.position, plan.evaluation, scan)
         self.memory = Memory(self.tables)
         #: The ticks and pauses that are read beside events; None if deadlines do not matter.
         self.deadlines = Deadlines(self.reader, store) if self.tables.ticking else None

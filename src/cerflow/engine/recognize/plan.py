@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from functools import cached_property
+from threading import Lock
 
 import pyarrow as pa
 
@@ -27,6 +28,7 @@ from cerflow.engine.recognize.planning import (
 from cerflow.engine.recognize.sessions import SESSION, with_sessions
 from cerflow.engine.results.report import Report
 from cerflow.engine.scan.programs import scan_program
+from cerflow.engine.scan.scan import BatchScan
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.errors import InputError, expect
 from cerflow.language.condition import Condition, PredicateCall
@@ -98,6 +100,8 @@ class Plan:
         self.columns = [*self.report.stored, *([SESSION] if self.by_session else [])]
         self.stored = pa.schema([self.read.columns.field(name) for name in self.columns])
         self._tables = self._make()
+        self._lock = Lock()
+        self._first_scan: BatchScan | None = None
         self.evaluation = Evaluation.of(self._tables)
         #: The program by which batches are scanned, or what it could not read.
         self.scan = (
@@ -194,6 +198,17 @@ class Plan:
     def tables(self) -> TransducerTables:
         """The tables for one recogniser, which numbers strings and signatures for itself."""
         return self._tables.fresh() if lasting(self.select) else self._make()
+
+    def begin_scan(self) -> BatchScan | None:
+        """The scan of batches for one recogniser, with `tables` of its own; None if columns are evaluated instead."""
+        if isinstance(self.scan, str):
+            return None
+        if not lasting(self.select):
+            return BatchScan(self._make(), self.scan)
+        with self._lock:
+            if self._first_scan is None:
+                self._first_scan = BatchScan(self._tables.fresh(), self.scan)
+        return self._first_scan.fresh()
 
     def fits(self, schema: Schema, position: str | None, positions: bool) -> bool:
         """Whether this is the plan for such events."""

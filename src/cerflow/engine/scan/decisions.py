@@ -7,6 +7,7 @@ leave after the first. Nodes are made when an answer first leads to them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -98,6 +99,28 @@ class Decisions:
         self.root = self._following(root.after(_NOTHING, _NOTHING), -1)
         #: Signatures are those of this list; the tables begin a new one when they forget them.
         self.signatures_of = tables.relevant
+
+    def explore(self, most: int) -> None:
+        """Answer at most so many questions before events ask them, as far as classes of text are known."""
+        number = 0
+        while number < len(self._nodes):
+            kind, _, _, width = self.nodes[number].tolist()
+            outcomes = 0 if kind == layout.ASK_TESTS else len(self._classes[kind]) if kind >= 0 else width
+            for outcome in range(outcomes):
+                if most == 0 or len(self._nodes) >= self._most:
+                    return
+                most -= 1
+                self.answer(number, outcome)
+            number += 1
+
+    def fresh(self, tables: TransducerTables) -> Decisions:
+        """The same decisions for a fresh copy of the tables, to which answers are added apart from these."""
+        other = copy(self)
+        other._tables, other.signatures_of = tables, tables.relevant
+        other._nodes, other._numbers = list(self._nodes), dict(self._numbers)
+        other.nodes, other.next = self.nodes.copy(), self.next.copy()
+        other.outcomes, other.together = self.outcomes.copy(), self.together.copy()
+        return other
 
     def answer(self, number: int, outcome: int) -> None:
         """Find out where an outcome of a node leads: a class of text, or a bit for each test."""

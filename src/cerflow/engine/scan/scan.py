@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -40,13 +41,22 @@ _ENTRIES = 1 << 12
 _PAUSE = 7
 #: So often at most a batch is narrowed anew because room for keys is lacking.
 _TRIES = 16
+#: The arrays that change while a scan reads, where they are not replaced.
+_CHANGED = (
+    *("control", "columns", "texts", "stack", "fixes", "chosen", "at", "noted", "groups", "members", "slots", "ways"),
+    *("runs", "led", "ends", "hits", "limits"),
+)
 
 
 class BatchScan:
-    """Reads batches for one recogniser, by a program for its tables."""
+    """Reads batches for one recogniser, by a program for its tables.
+
+    Answers that depend on no event are found at once, so a query makes one scan and its recognisers take fresh copies.
+    """
 
     def __init__(self, tables: TransducerTables, program: ScanProgram) -> None:
-        self._tables = tables
+        #: The tables of the recogniser.
+        self.tables = tables
         self._program = program
         self._contiguity = None if isinstance(program.contiguity, str) else program.contiguity
         self._marks = layout.NOT_MARKED
@@ -61,7 +71,6 @@ class BatchScan:
         self.counted: tuple[int, int, int] | None = None
         columns_of_tests = {column.name: column for column in program.judge.columns}
         self._tested = [columns_of_tests.get(name) for name in program.texts]
-        self._decisions = self._begin_deciding()
         control = np.zeros(layout.CONTROLS, np.int64)
         control[layout.FOLLOWS] = self._contiguity is None and empties_states(tables)
         if control[layout.FOLLOWS]:
@@ -80,6 +89,8 @@ class BatchScan:
                 texts, self._tested, program.truths, program.text_tests, program.text_readers
             )
         ]
+        self._decisions = self._begin_deciding()
+        self._decisions.explore(limits.SCAN_EXPLORED)
         ahead = program.ahead
         self._arrays = ScanArrays(
             control=control,
@@ -128,6 +139,23 @@ class BatchScan:
         self._effects_of = tables.relevant
         #: The schema of the last batch.
         self._schema: pa.Schema | None = None
+        self._know_effects()
+
+    def fresh(self) -> BatchScan:
+        """The same scan for another recogniser, if this one has read no batch; with `tables` of its own."""
+        other = copy(self)
+        other.tables = tables = self.tables.fresh()
+        other._decisions = self._decisions.fresh(tables)
+        other._placed_of = other._effects_of = tables.relevant
+        changed = {name: getattr(self._arrays, name).copy() for name in _CHANGED}
+        other._arrays = self._arrays._replace(**changed)
+        other._texts = [text.fresh(own, tables.strings) for text, own in zip(self._texts, other._arrays.texts)]
+        other._events = room_for(tables, _EVENTS, windowed=self._windowed)
+        other._shared = SharedArrays()
+        other._shared.hold(other._events)
+        other._shown = None
+        other._show()
+        return other
 
     def _steps(self) -> Sequence[int]:
         if self._contiguity is not None:
@@ -137,7 +165,7 @@ class BatchScan:
 
     def _begin_deciding(self) -> Decisions:
         classes = [[] if column is None else column.satisfied for column in self._tested]
-        return Decisions(self._tables, self._program.text_tests, self._program.text_readers, classes)
+        return Decisions(self.tables, self._program.text_tests, self._program.text_readers, classes)
 
     def _ways_left(self, tests: frozenset[int], readers: frozenset[int]) -> Callable[[frozenset[int]], int] | None:
         """The ways that a column of text leaves open, by the tests of it that hold; None if nothing asks for them."""
@@ -151,8 +179,8 @@ class BatchScan:
         may have room for more, and are used again by the next call. None if another reader has to read this batch.
         Raises `TooManyDecisionsError` if it has to read all from now on; this one is of no use any more then.
         """
-        self._tables.forget_signatures()
-        if self._decisions.signatures_of is not self._tables.relevant:
+        self.tables.forget_signatures()
+        if self._decisions.signatures_of is not self.tables.relevant:
             self._decisions = self._begin_deciding()
             self._arrays.led.fill(layout.UNKNOWN)
         if self._schema is None or not batch.schema.equals(self._schema):
@@ -194,8 +222,8 @@ class BatchScan:
         found = int(control[layout.COUNT])
         begun, ended, matches = control[layout.BEGUN : layout.FOUND + 1].tolist()
         self.counted = (begun, ended, matches) if ended - begun >= limits.COUNTED_EVENTS else None
-        if self._tables.atoms.ordered:
-            self._events = self._events._replace(ranks=self._tables.strings.ranks())
+        if self.tables.atoms.ordered:
+            self._events = self._events._replace(ranks=self.tables.strings.ranks())
         return self._events, self._events.position[:found] - first
 
     def _scan(self, exported: ExportedBatch, batch: pa.RecordBatch, begin: int, end: int) -> None:
@@ -221,7 +249,7 @@ class BatchScan:
         """Make room for so many events; those found so far stay."""
         old, count = self._events, int(self._arrays.control[layout.COUNT])
         if events > len(old.signature):
-            self._events = room_for(self._tables, 1 << (events - 1).bit_length(), windowed=self._windowed)
+            self._events = room_for(self.tables, 1 << (events - 1).bit_length(), windowed=self._windowed)
             for name in EventArrays._fields[:-1]:  # the last are not by event
                 getattr(self._events, name)[:count] = getattr(old, name)[:count]
             self._events = self._events._replace(ranks=old.ranks)
@@ -252,9 +280,9 @@ class BatchScan:
         """Let kernels know the effects of new signatures."""
         if self._arrays.control[layout.FOLLOWS] == 0:
             return
-        if self._effects_of is not self._tables.relevant or len(self._arrays.effects) < len(self._tables.relevant):
-            self._effects_of = self._tables.relevant
-            effects, moves = effects_of(self._tables)
+        if self._effects_of is not self.tables.relevant or len(self._arrays.effects) < len(self.tables.relevant):
+            self._effects_of = self.tables.relevant
+            effects, moves = effects_of(self.tables)
             self._hold(effects=effects, moves=moves)
 
     def _begin_counting(self, rows: int) -> None:
@@ -264,7 +292,7 @@ class BatchScan:
         control[layout.COUNTS] = control[layout.OPENED] != 0 and rows >= limits.COUNTED_EVENTS
         if control[layout.COUNTS]:
             runs.fill(0)
-            runs[list(self._tables.transducer.initial), layout.RUNS] = 1
+            runs[list(self.tables.transducer.initial), layout.RUNS] = 1
             if not control[layout.OCCUPIED] & control[layout.OPENED]:
                 control[layout.BEGUN] = control[layout.ENDED] = 0
 
@@ -286,11 +314,11 @@ class BatchScan:
     def _narrow(self, contiguity: Contiguity, batch: pa.RecordBatch) -> None:
         """Leave out noted rows that are part of no match; the columns of the batch are located already."""
         known = len(self._arrays.places)
-        if self._placed_of is not self._tables.relevant:
-            self._placed_of, known = self._tables.relevant, 0
-        signatures = range(known, len(self._tables.relevant))
+        if self._placed_of is not self.tables.relevant:
+            self._placed_of, known = self.tables.relevant, 0
+        signatures = range(known, len(self.tables.relevant))
         if len(signatures):
-            added = [contiguity.bits(self._tables.allowed(signature)) for signature in signatures]
+            added = [contiguity.bits(self.tables.allowed(signature)) for signature in signatures]
             self._hold(places=np.append(self._arrays.places[:known], np.array(added, np.int64)))
         key, noted = contiguity.key, int(self._arrays.control[layout.NOTED])
         for _ in range(_TRIES):

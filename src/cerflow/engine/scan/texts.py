@@ -7,6 +7,7 @@ texts get entries in a hash table that kernels fill.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,7 @@ from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.events.text_tests import TextColumn
 from cerflow.engine.layout import NULL
 from cerflow.engine.scan import layout
-from cerflow.values.array_types import Bytes, Ints
+from cerflow.values.array_types import Bytes, IntRows, Ints
 from cerflow.values.arrow_columns import array_of_numbers
 
 __all__ = ["TextEntries"]
@@ -52,8 +53,21 @@ class TextEntries:
         self._texts: list[str | None] = [None]
         self._dictionary: pa.Array | None = None
         self._bytes = _BYTES
+        self._singled: IntRows = np.zeros((0, 2), np.int64)
         self._make_room(_ENTRIES)
         self._judge()
+
+    def fresh(self, words: Ints, strings: Strings) -> TextEntries:
+        """The same entries for a recogniser with its own ``words``, a copy of these, and ``strings``."""
+        other = copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray):
+                setattr(other, name, value.copy())
+        other._words, other._strings, other._coded = words, strings, strings.texts
+        other._left, other._texts = list(self._left), list(self._texts)
+        other._codes[1:] = _UNKNOWN
+        other._show()
+        return other
 
     # -- room ----------------------------------------------------------------------------------------------------
 
@@ -64,20 +78,28 @@ class TextEntries:
         self._codes[0] = NULL
         self._coded = self._strings.texts
         self._classes: Ints = np.full(entries, _UNKNOWN if self._column is not None else 0, np.int64)
-        words[layout.T_CODES] = self._codes.ctypes.data
-        words[layout.T_CLASSES] = self._classes.ctypes.data
         words[layout.T_ROOM], words[layout.T_COUNT] = entries, 1
         if self._ways_left is not None:
             self._ways: Bytes = np.zeros(entries, np.uint8)
-            words[layout.T_WAYS], words[layout.T_SINGLES] = self._ways.ctypes.data, -1
+            words[layout.T_SINGLES] = -1
         if words[layout.T_LAYOUT] >= layout.TEXT32:
             self._slots = np.zeros((2 * entries, layout.SLOT_WORDS), np.int64)
             self._places = np.zeros((entries, 2), np.int64)
             self._kept = np.zeros(self._bytes, np.uint8)
-            words[layout.T_SLOTS], words[layout.T_MASK] = self._slots.ctypes.data, len(self._slots) - 1
-            words[layout.T_ENTRIES] = self._places.ctypes.data
-            words[layout.T_KEPT] = self._kept.ctypes.data
+            words[layout.T_MASK] = len(self._slots) - 1
             words[layout.T_USED], words[layout.T_LIMIT] = 0, self._bytes
+        self._show()
+
+    def _show(self) -> None:
+        """Let kernels know where arrays are."""
+        words = self._words
+        words[layout.T_CODES], words[layout.T_CLASSES] = self._codes.ctypes.data, self._classes.ctypes.data
+        words[layout.T_TRUTHS] = self._truth_values.ctypes.data
+        if self._ways_left is not None:
+            words[layout.T_WAYS], words[layout.T_SINGLED] = self._ways.ctypes.data, self._singled.ctypes.data
+        if words[layout.T_LAYOUT] >= layout.TEXT32:
+            words[layout.T_SLOTS], words[layout.T_ENTRIES] = self._slots.ctypes.data, self._places.ctypes.data
+            words[layout.T_KEPT] = self._kept.ctypes.data
 
     def grow(self) -> None:
         """Make room after all entries are known; they are entered again when they are read again."""

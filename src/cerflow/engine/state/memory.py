@@ -56,6 +56,7 @@ class Memory:
         self._shared = SharedArrays()
         #: The groups of arrays that the kernels see at present.
         self._shown: tuple[object, ...] = (None,) * 5
+        self._address()
 
     def begin_anew(self) -> None:
         """Forget all events, but keep the room that they took."""
