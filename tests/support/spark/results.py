@@ -35,12 +35,16 @@ def assert_same(spark, query, table, *, positions=False, local_positions=None, f
 
 
 def rows_in_a_process(task, *arguments):
-    """The number of rows that a task gives in a process of its own, where it must not import pandas."""
+    """The number of rows that a task gives in a process of its own, where it must not import pandas.
+
+    Spark collects garbage behind each task, so that must not visit all that was imported.
+    """
     code = """
-import pickle, sys
+import gc, pickle, sys
 task, arguments = pickle.load(sys.stdin.buffer)
 print(sum(batch.num_rows for batch in task(*arguments)))
 assert 'pandas' not in sys.modules
+assert gc.get_freeze_count() > 10_000
 """
     given = pickle.dumps((task, arguments))
     done = subprocess.run([sys.executable, "-c", code], input=given, capture_output=True, check=False)

@@ -14,7 +14,6 @@ from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
 from cerflow.engine.matches.row_limit import Bound
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.recognizer import Recognizer
-from cerflow.engine.recognize.warmup import ensure_compiled
 from cerflow.engine.results.report import CountForm
 from cerflow.errors import BadRecordError, UnsupportedQueryError
 from cerflow.language.condition import Condition
@@ -25,6 +24,7 @@ from cerflow.programs.recognizer import ProgramRecognizer
 from cerflow.query import Language, Query
 from cerflow.schema import Schema
 from cerflow.slices.runner import SliceRunner
+from cerflow.spark.worker import prepare_worker
 from cerflow.values.units import TimeUnit
 
 __all__ = ["Recognition", "as_larger_tables", "named", "pack", "readable_value"]
@@ -97,8 +97,7 @@ class Recognition:
 
         The query is parsed and compiled once for all of them.
         """
-        # Compile before the first events, or each process of a node would compile the same kernels.
-        ensure_compiled()
+        prepare_worker()
         schema = self.described
         predicates = () if self.predicates is None else _unpacked(self.predicates)
         with using(predicates):

@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from cerflow.engine.matches.row_limit import Bound
 from cerflow.engine.recognize.recognizer import Recognizer
-from cerflow.engine.recognize.warmup import ensure_compiled
 from cerflow.engine.results.report import CountForm
 from cerflow.errors import InputError
 from cerflow.query import Language, Query, parse
@@ -23,6 +22,7 @@ from cerflow.spark.source.key_shares import KeyShare
 from cerflow.spark.source.reading import InOrder
 from cerflow.spark.source.result import declared
 from cerflow.spark.source.row_groups import RowGroupReader, Scan
+from cerflow.spark.worker import prepare_worker
 from cerflow.values.units import TimeUnit
 
 __all__ = ["Task", "Work", "matches_in", "matches_of"]
@@ -64,7 +64,7 @@ class Task:
 
 def matches_of(work: bytes, task: bytes) -> Iterator[pa.RecordBatch]:
     """The matches of a task, in batches of the declared schema; work and task as they travel."""
-    ensure_compiled()
+    prepare_worker()
     return matches_in(*_unpacked(work), pickle.loads(task))
 
 
