@@ -92,7 +92,7 @@ COLUMN_WORDS = 8
     T_WAYS,  # by entry: the ways that its text leaves open, as a byte (0: no way depends on the column)
     T_JUDGED,  # entries whose classes are known
     T_SINGLES,  # so many texts leave open other ways than most (-1: unknown, or too many)
-    T_SINGLED,  # each as two words: an index of the dictionary or the key of a short text, and the ways
+    T_SINGLED,  # each as two words: an index of the dictionary or the key of a short text, and the ways; full fours
     T_OTHERS,  # the ways that all other texts leave open, not null
 ) = range(24)
 TEXT_WORDS = 24

@@ -264,8 +264,9 @@ class BatchScan:
         if self._not_ahead:
             self._not_ahead -= 1
             return
-        if count + 8 > len(self._arrays.ways):
-            self._hold(ways=np.zeros(8 + (1 << (count - 1).bit_length()), np.uint8))
+        # The kernels read 64 rows at a time.
+        if count + 64 > len(self._arrays.ways):
+            self._hold(ways=np.zeros(64 + (1 << (count - 1).bit_length()), np.uint8))
         control[layout.ROW] = 0
         while (reason := look_ahead(self._shared.address, exported.address, count)) != layout.SCANNED:
             self._go_on(reason, batch)

@@ -192,7 +192,9 @@ class TextEntries:
                 return
             apart = [(int.from_bytes(text.rjust(8, b"\0"), "little", signed=True) | len(text), w) for text, w in some]
         if len(apart) <= layout.SINGLES:
-            self._singled = np.array(apart, np.int64).reshape(-1, 2)
+            # No index is -1, and no key.
+            self._singled = np.full((layout.SINGLES, 2), (-1, others), np.int64)
+            self._singled[: len(apart)] = np.array(apart, np.int64).reshape(-1, 2)
             words[layout.T_SINGLED], words[layout.T_OTHERS] = self._singled.ctypes.data, others
             words[layout.T_SINGLES] = len(apart)
 

@@ -11,7 +11,7 @@ from cerflow.engine.kernels.base.shared_arrays import address_of, as_float, poin
 from cerflow.engine.kernels.scan.looking_ahead import mark_block
 from cerflow.engine.kernels.scan.scan import collected, formed, is_missing, write_event
 from cerflow.engine.kernels.scan.texts import MIX, SHIFT, entry_of
-from cerflow.engine.kernels.scan.values import load_byte, load_word, locate, store_byte, store_word, word_of
+from cerflow.engine.kernels.scan.values import ONES, load_word, locate, ones, packed, store_byte, store_word, word_of
 from cerflow.engine.kernels.step.guards import words_compare
 from cerflow.engine.layout import FLOAT, NULL
 from cerflow.engine.scan.layout import (
@@ -48,9 +48,6 @@ from cerflow.engine.scan.layout import (
 )
 
 __all__ = ["find_rows", "narrow", "write_noted"]
-
-#: Factors that make of eight bytes, each 0 or 1, their sum or a bit of each, in the highest byte.
-_ONES, _BITS = np.uint64(0x0101010101010101), np.uint64(0x0102040810204080)
 
 
 @kernel
@@ -228,21 +225,22 @@ def _packed(ends, hits, count):
         store_byte(ends, k, 0)
     found = np.int64(0)
     for k in range((count + 7) >> 3):
-        eight = np.uint64(load_word(ends, k))
-        found += np.int64((eight * _ONES) >> np.uint64(56))
-        store_byte(hits, k, np.int64((eight * _BITS) >> np.uint64(56)))
+        eight = load_word(ends, k)
+        found += np.int64((np.uint64(eight) * np.uint64(ONES)) >> np.uint64(56))
+        store_byte(hits, k, packed(eight))
     return found
 
 
 @part
 def _step(ways, hits, size, wanted, first):
     # The compiler makes vectors of these loops.
+    mask = wanted * np.int64(ONES)
     if first:
-        for k in range(size):
-            store_byte(hits, k, np.int64((load_byte(ways, k) & wanted) != 0))
+        for k in range((size + 7) >> 3):
+            store_word(hits, k, ones(load_word(ways, k) & mask))
     else:
-        for k in range(size):
-            store_byte(hits, k, load_byte(hits, k) & np.int64((load_byte(ways, k) & wanted) != 0))
+        for k in range((size + 7) >> 3):
+            store_word(hits, k, load_word(hits, k) & ones(load_word(ways, k) & mask))
 
 
 @kernel

@@ -57,7 +57,8 @@ def look_ahead(address, batch, count):
     reason = _mark_all(s, count, ways, address)
     if reason != SCANNED:
         return reason
-    store_word(ways + count, 0, np.int64(0))
+    for k in range(8):
+        store_word(ways + count, k, np.int64(0))
     # Starts at or before a limit are outside of the windows of all events behind with which a match may end; each state
     # has the limit of those that a run may reach from there.
     limit = _value(s, _BOUND, count - 1)

@@ -22,8 +22,11 @@ from cerflow.engine.kernels.scan.passes import pass_of_text
 from cerflow.engine.kernels.scan.texts import entry_of
 from cerflow.engine.kernels.scan.values import (
     NAN,
+    load_byte,
     load_word,
     locate,
+    ones,
+    packed,
     store_byte,
     store_word,
     trailing_zeros,
@@ -141,7 +144,8 @@ def scan(address, batch, end):
         k = np.int64(-1)
         while True:
             k += 1
-            if control[COUNTS] == 1:
+            # Where the ways decide, the questions below find out what they lead to.
+            if control[COUNTS] == 1 and (control[MARKS] != DECIDED or control[OPEN] == 0):
                 k = follow(s, k, count, address)
             if k >= count:
                 break
@@ -169,10 +173,6 @@ def scan(address, batch, end):
     return SCANNED
 
 
-#: In each byte of a word all bits but the highest, and the highest.
-_LOW, _HIGH = np.int64(0x7F7F7F7F7F7F7F7F), np.int64(-0x7F7F7F7F7F7F7F80)
-
-
 @part
 def _marked(s, begin, count):
     """Choose of ``count`` rows those to which a way is open; returns as `pass_of_text`."""
@@ -188,19 +188,19 @@ def _marked(s, begin, count):
         reason = mark(s, begin, count, ways)
         if reason != SCANNED:
             return np.int64(-reason)
-        for k in range(count, (count + 7) & ~7):
+        for k in range(count, (count + 63) & ~63):
             store_byte(ways, k, 0)
     root, led = s.control[ROOT], address_of(pointer_to(s.led, 0))
     kept = np.int64(0)
     unknown = np.int64(0)
-    for k in range(0, count, 8):
-        eight = load_word(ways + k, 0)
-        # The highest bit of each byte that is not zero.
-        left = ((eight & _LOW) + _LOW | eight) & _HIGH
+    for k in range(0, count, 64):
+        left = np.int64(0)
+        for j in range(8):
+            left |= packed(ones(load_word(ways + k, j))) << 8 * j
         while left != 0:
-            j = trailing_zeros(left) >> 3
-            to = load_word(led, eight >> 8 * j & 255)
-            store_word(chosen, kept, begin + k + j)
+            row = k + trailing_zeros(left)
+            to = load_word(led, load_byte(ways, row))
+            store_word(chosen, kept, begin + row)
             store_word(at, kept, root if to == UNKNOWN else to)
             unknown |= np.int64(to == UNKNOWN)
             kept += 1

@@ -44,6 +44,8 @@ from cerflow.engine.scan.layout import (
 
 #: The bits of NaN, which is null.
 NAN = 0x7FF8000000000000
+#: The lowest bit of each byte of a word.
+ONES = 0x0101010101010101
 #: The words of an array of Arrow's C data interface that count here.
 _OFFSET, _BUFFERS, _CHILDREN = 2, 5, 6
 
@@ -110,6 +112,20 @@ def trailing_zeros(_, word):
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
 
     return types.int64(types.int64), generate
+
+
+@inlined
+def ones(eight):
+    """1 for each byte of a word that is not zero."""
+    # Seven bits of a byte carry into the highest one.
+    low = np.int64(0x7F7F7F7F7F7F7F7F)
+    return ((eight & low) + low | eight) >> 7 & np.int64(ONES)
+
+
+@inlined
+def packed(eight):
+    """A bit for each byte of a word, 0 or 1; that of the first byte is the lowest."""
+    return np.int64((np.uint64(eight) * np.uint64(0x0102040810204080)) >> np.uint64(56))
 
 
 @inlined
