@@ -230,6 +230,7 @@ import numpy as np
 import pyarrow as pa
 import cerflow
 from cerflow.values.arrow_columns import array_of_numbers, array_of_texts
+cerflow.limits.EVENT_SLACK = 50
 rng = np.random.default_rng(1)
 types, names = (array_of_texts(rng.choice(["BUY", "SELL", *more], 300)) for more in ([], ["A"]))
 prices = array_of_numbers(rng.random(300), rng.random(300) < 0.1)
@@ -243,7 +244,9 @@ for events in (pa.table(columns), pa.table({{**columns, "type": types.dictionary
         assert matches.count() and matches.to_pylist() and matches.to_arrow().num_rows
         if "COUNT" not in text:
             assert matches.to_arrow(events="dictionary").num_rows == matches.to_arrow(flat=True).num_rows
-        assert len(query.recognizer(events.schema, time="time").push(events).to_pylist()) == matches.rows()
+        recognizer = query.recognizer(events.schema, time="time")
+        parts = [recognizer.push(events.slice(at, 20)).to_pylist() for at in range(0, 300, 20)]
+        assert sum(map(len, parts)) == matches.rows()
 assert "pandas" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -64,7 +64,7 @@ class StoredEvents:
     def at(self, positions: Ints) -> pa.Table:
         """The rows at these positions (all of them must be kept); takes time for these rows only."""
         if not len(positions):
-            return self.schema.empty_table()
+            return pa.Table.from_batches([], self.schema)
         if self._latest is not None:
             return self._with_latest(positions, self._latest)
         return self._at(positions)

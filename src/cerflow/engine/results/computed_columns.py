@@ -302,7 +302,7 @@ class _LabelEvents:
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks else pa.array([], column.type)
+    return column.chunk(0) if column.num_chunks else pa.nulls(0, column.type)
 
 
 def _array(vector: Vector, target: pa.DataType, count: int) -> pa.Array:
