@@ -206,8 +206,10 @@ CHOSEN_NODES_EACH = 64
 CHOSEN_NODES = 1 << 15
 #: Matches of a record batch where all matches are wanted at once.
 LARGE_RESULT_ROWS = 1 << 20
-#: Places of a column from which on a kernel gathers texts and lists; of fewer, Arrow does.
+#: Places of a column from which on a kernel gathers its values; of fewer, Arrow does.
 GATHERED_ROWS = 1 << 13
+#: Bytes of repeated texts that are kept for the next batch.
+REPEATED_BYTES = 1 << 23
 #: Bytes of the longest text, or of the longest list of texts and the texts in it; beyond, Arrow takes them.
 GATHERED_SIZE = 64
 #: A set of queries finds the rows of a query by sorting them once if these are less than one of so many.

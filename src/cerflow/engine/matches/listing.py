@@ -6,13 +6,13 @@ The columns of an event are gathered once for every event of a batch, however ma
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property, lru_cache, partial
-from itertools import chain
+from functools import cached_property, partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cerflow import limits
 from cerflow.automata.model.transducer import TYPE_LABEL
 from cerflow.engine.events.store import StoredEvents
 from cerflow.engine.matches.moments import Moments
@@ -20,7 +20,14 @@ from cerflow.engine.matches.unfolding import Unfolded
 from cerflow.engine.results.computed_columns import LabelAttributes
 from cerflow.engine.results.flat import FlatColumn
 from cerflow.engine.results.report import Report
-from cerflow.engine.results.taking import spelt, taken, taken_or_null
+from cerflow.engine.results.taking import (
+    lists_of_texts,
+    repeated_or_taken,
+    spelt,
+    taken,
+    taken_or_null,
+    taken_together,
+)
 from cerflow.language.select import ProjectionKind
 from cerflow.values.array_types import Ints, Mask, Smalls
 from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, numbers_of, one_array, truths_of
@@ -218,7 +225,7 @@ class Listing:
                 numbers = self._renumbered[numbers]
             values = pa.DictionaryArray.from_arrays(array_of_numbers(numbers), self.events, safe=False)
         else:
-            values = taken(self.events, numbers)
+            values = self._events_of_matches()
         return pa.ListArray.from_arrays(array_of_numbers(self._shown.offsets), values)
 
     # -- the flat form ---------------------------------------------------------------------------------------------
@@ -274,11 +281,38 @@ class Listing:
     @cached_property
     def events(self) -> pa.StructArray:
         """The events as they are reported."""
-        report, numbers = self._report, self._shown.labels
-        types = self._rows.column(report.events.type)
-        fields = [self._places, _labels(numbers, self._labels, types), self._types]
-        fields += [self._attribute(name) for name in report.attributes]
-        return pa.StructArray.from_arrays(fields, fields=list(report.event_type))
+        lists, numbers = self._coded_labels
+        return self._structs([taken(lists, numbers.astype(np.int32)), self._types], self._plain_fields)
+
+    def _events_of_matches(self) -> pa.StructArray:
+        """The events of all matches, one after the other."""
+        at = self._shown.events
+        if len(at) < limits.GATHERED_ROWS:
+            return taken(self.events, at)
+        texts = repeated_or_taken([self._coded_labels, self._coded_types], at)
+        return self._structs(texts, taken_together(self._plain_fields, at))
+
+    def _structs(self, texts: Sequence[pa.Array], fields: Sequence[pa.Array]) -> pa.StructArray:
+        """Events of their labels and types, and of other fields, the position first."""
+        made = [fields[0], *texts, *fields[1:]]
+        return pa.StructArray.from_arrays(made, fields=list(self._report.event_type))
+
+    @cached_property
+    def _plain_fields(self) -> list[pa.Array]:
+        """The places and attributes of events."""
+        return [self._places, *map(self._attribute, self._report.attributes)]
+
+    @cached_property
+    def _coded_types(self) -> tuple[pa.Array, Ints]:
+        """Names of types, and the number of each event's type among them."""
+        types = self._rows.column(self._report.events.type)
+        few = pa.types.is_dictionary(types.type) and len(types.dictionary) <= len(types)
+        encoded = types if few else spelt(types).dictionary_encode()
+        return encoded.dictionary.cast(pa.string()), numbers_of(encoded.indices.cast(pa.int64()))
+
+    @cached_property
+    def _coded_labels(self) -> tuple[pa.ListArray, Ints]:
+        return _labels(self._shown.labels, self._labels, lambda: self._coded_types)
 
     @property
     def keys(self) -> Ints:
@@ -328,28 +362,22 @@ def _without_nan(values: pa.Array) -> pa.Array:
     return pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
 
 
-def _labels(numbers: Ints, label_sets: Sequence[frozenset[str]], types: pa.Array) -> pa.Array:
-    """The labels of each event, sorted, with the type of the event (text, or a dictionary) for its placeholder."""
+def _labels(
+    numbers: Ints, label_sets: Sequence[frozenset[str]], types: Callable[[], tuple[pa.Array, Ints]]
+) -> tuple[pa.ListArray, Ints]:
+    """Lists of labels, sorted, and the number of each event's list; its type stands there for the placeholder."""
     texts: list[list[str]] = [sorted(s - {TYPE_LABEL}) for s in label_sets]
     index = numbers
     open_ = np.array([TYPE_LABEL in s for s in label_sets], bool)
     if open_.any():
-        few = pa.types.is_dictionary(types.type) and len(types.dictionary) <= len(types)
-        encoded = types if few else spelt(types).dictionary_encode()
-        names = encoded.dictionary.cast(pa.string()).to_pylist()
+        names, codes = types()
         width = len(names) + 1
-        pairs = np.where(open_[numbers], numbers_of(encoded.indices.cast(pa.int64())), len(names)) + numbers * width
+        pairs = np.where(open_[numbers], codes, len(names)) + numbers * width
         used: Sequence[int] = range(len(texts) * width)
         index = pairs
         if len(used) > _FEW_LISTS:
             distinct, index = np.unique(pairs, return_inverse=True)
             used = distinct.tolist()
-        texts = [sorted({*texts[p // width], *names[p % width :][:1]}) for p in used]
-    return taken(_lists(tuple(map(tuple, texts))), index.astype(np.int32))
-
-
-@lru_cache(maxsize=8)
-def _lists(texts: tuple[tuple[str, ...], ...]) -> pa.ListArray:
-    """Lists of texts; those of the last batches are mostly wanted again."""
-    ends = np.cumsum([0, *map(len, texts)], dtype=np.int32)
-    return pa.ListArray.from_arrays(array_of_numbers(ends), array_of_texts([*chain(*texts)]))
+        spelt_names = names.to_pylist()
+        texts = [sorted({*texts[p // width], *spelt_names[p % width :][:1]}) for p in used]
+    return lists_of_texts(tuple(map(tuple, texts))), index

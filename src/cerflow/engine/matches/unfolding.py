@@ -9,7 +9,7 @@ import numpy as np
 
 from cerflow.engine import layout
 from cerflow.engine.events.store import StoredEvents
-from cerflow.engine.kernels.matches.unfold import K_USED, OUTPUT_FULL, UNFOLDED, unfold
+from cerflow.engine.kernels.matches.unfold import CURSOR_WORDS, K_USED, OUTPUT_FULL, SET_WORDS, UNFOLDED, unfold
 from cerflow.engine.matches.graph import CountedMatches, MatchGraph
 from cerflow.engine.matches.moments import Moments
 from cerflow.values.array_types import IntRows, Ints, Mask, SmallRows, Smalls
@@ -18,6 +18,8 @@ __all__ = ["NO_LIMIT", "Part", "Unfolded", "unfolded"]
 
 
 NO_LIMIT = 2**62
+#: Sets of events that are remembered while matches are unfolded, and their events at most.
+_SETS, _LISTED = 1 << 10, 1 << 15
 
 
 @dataclass(frozen=True)
@@ -92,11 +94,12 @@ class Unfolded:
 def unfolded(part: Part, limit: int, max_rows: int) -> Iterator[Unfolded]:
     """Unfold the detections of a part, at most ``max_rows`` matches at a time and ``limit`` of each event."""
     small = part.nodes.view(np.int32)
-    cursor = np.zeros(5, np.int64)
+    cursor = np.zeros(CURSOR_WORDS, np.int64)
     stack = np.zeros((256, 2), np.int32)
     path = np.zeros((2, 64), np.int32)
     number = np.zeros(len(part.marks), np.int32)
     used = np.empty(len(part.marks), np.int32)
+    sets, listed = np.zeros((_SETS, SET_WORDS), np.int64), np.empty(_LISTED, np.int32)
     size = 8 * max_rows + 64
     while True:
         # The caller keeps the arrays, so the next matches need new ones.
@@ -104,11 +107,10 @@ def unfolded(part: Part, limit: int, max_rows: int) -> Iterator[Unfolded]:
         events = np.empty(size, np.int32)
         ends = np.empty((2, max_rows), np.int32)
         owner = np.empty(max_rows, np.int32)
-        reason, matches = unfold(
-            part.nodes, small, part.detections, limit, cursor, stack, path, number, used, offsets, events, ends, owner
-        )
+        scratch = (cursor, stack, path, number, used, sets, listed)
+        reason, matches = unfold(part.nodes, small, part.detections, limit, *scratch, offsets, events, ends, owner)
         if matches:
-            chosen = part.marks[used[: cursor[K_USED]]]
+            chosen = used[: cursor[K_USED]]
             first, last = int(owner[0]), int(owner[matches - 1])
             own = part.detections[first : last + 1]
             positions, last_marks = own[:, layout.D_POSITION], own[:, layout.D_MARK]
@@ -119,8 +121,9 @@ def unfolded(part: Part, limit: int, max_rows: int) -> Iterator[Unfolded]:
                 offsets[: matches + 1],
                 events[: offsets[matches]],
                 ends[:, :matches],
-                np.ascontiguousarray(chosen[:, layout.M_POSITION]),
-                np.ascontiguousarray(chosen[:, layout.M_LABEL]),
+                # Columns one by one are quicker than rows.
+                part.marks[:, layout.M_POSITION][chosen],
+                part.marks[:, layout.M_LABEL][chosen],
                 bool(marked.all()),
             )
         number[used[: cursor[K_USED]]] = 0

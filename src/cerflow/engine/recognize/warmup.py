@@ -22,7 +22,7 @@ from cerflow.engine.matches.strategy_parts import prepare_choices
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.recognizer import Recognizer
 from cerflow.engine.recognize.set_recognizer import SetRecognizer
-from cerflow.engine.results.taking import taken
+from cerflow.engine.results.taking import taken_together
 from cerflow.language.parser import parse_query
 from cerflow.schema import Schema
 from cerflow.values.arrow_columns import array_of_numbers, array_of_texts
@@ -132,8 +132,9 @@ def _use(queries: tuple[str, ...] = _QUERIES) -> None:
 
 def _use_rest() -> None:
     """Use kernels that only large results and sets of queries need."""
-    # Take so many texts as results with many matches do.
-    taken(array_of_texts(["A"]), np.zeros(limits.GATHERED_ROWS, np.int32))
+    # Take so many texts and numbers as results with many matches do.
+    columns = [array_of_texts(["A"]), array_of_numbers(np.zeros(1))]
+    taken_together(columns, np.zeros(limits.GATHERED_ROWS, np.int32))
     events = _events()
     schema = Schema(events.schema)
     # The number of matches has more than 64 bits.

@@ -2,34 +2,156 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import chain
+from math import prod
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from cerflow import limits
-from cerflow.values.array_types import Smalls
-from cerflow.values.arrow_columns import array_of_numbers, numbers_of
+from cerflow.values.array_types import Ints, Smalls
+from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, numbers_of
 
-__all__ = ["spelt", "taken", "taken_or_null"]
+__all__ = ["lists_of_texts", "repeated_or_taken", "spelt", "taken", "taken_or_null", "taken_together"]
 
 #: The largest offset of texts and lists.
 _OFFSETS = 2**31
+#: Bits of the values that a kernel takes.
+_BITS = (1, 8, 16, 32, 64, 128)
+#: Places after which values are expected to repeat, at most, and the places that are looked at first.
+_PERIOD, _BEGINNING = 16, 64
 
 
 def taken(values: pa.Array, at: Smalls) -> pa.Array:
-    """The values at some places, which are known to be within bounds.
+    """The values at some places, which are known to be within bounds."""
+    return taken_together([values], at)[0]
 
-    Arrow takes texts and lists in many times the time of numbers, so a kernel takes them at many places.
+
+def taken_together(columns: Sequence[pa.Array], at: Smalls) -> list[pa.Array]:
+    """The values of several columns at some places, which are known to be within bounds.
+
+    A kernel takes all columns of numbers at many places. It also takes texts and lists of texts, for which Arrow needs
+    many times as long.
     """
-    if len(at) >= max(limits.GATHERED_ROWS, len(values)) and not values.null_count:
-        kind = values.type
+    if len(at) < limits.GATHERED_ROWS:
+        places = array_of_numbers(at)
+        return [pc.take(values, places, boundscheck=False) for values in columns]
+    from cerflow.engine.kernels.matches.gather import gather_columns
+
+    rows: list[tuple[int, int, int, int]] = []
+    buffers = [_gathered(values, len(at), rows) if _fits(values) else None for values in columns]
+    if rows:
+        gather_columns(at, np.array(rows, np.int64))
+    return [_made(v, len(at), b) if b is not None else _taken_alone(v, at) for v, b in zip(columns, buffers)]
+
+
+def _fits(values: pa.Array) -> bool:
+    """Whether the kernel takes the values of a column, or their numbers in its dictionary."""
+    kind = values.type
+    if isinstance(kind, pa.BaseExtensionType) or kind.num_fields or not len(values):
+        return False
+    try:
+        return kind.bit_width in _BITS
+    except ValueError:
+        return False
+
+
+def _gathered(values: pa.Array, count: int, rows: list[tuple[int, int, int, int]]) -> list[pa.Buffer | None]:
+    """Buffers for the values at so many places; ``rows`` tells the kernel how to fill them."""
+    plain = values.indices if pa.types.is_dictionary(values.type) else values
+    found: list[pa.Buffer | None] = []
+    for source, bits, wanted in zip(plain.buffers(), (1, plain.type.bit_width), (plain.null_count, True)):
+        target = pa.allocate_buffer(-(-count * bits // 8)) if wanted else None
+        if target is not None:
+            rows.append((bits, source.address, plain.offset, target.address))
+        found.append(target)
+    return found
+
+
+def _made(values: pa.Array, count: int, buffers: list[pa.Buffer | None]) -> pa.Array:
+    kind = values.type
+    if not pa.types.is_dictionary(kind):
+        return pa.Array.from_buffers(kind, count, buffers)
+    indices = pa.Array.from_buffers(kind.index_type, count, buffers)
+    return pa.DictionaryArray.from_arrays(indices, values.dictionary, ordered=kind.ordered, safe=False)
+
+
+def _taken_alone(values: pa.Array, at: Smalls) -> pa.Array:
+    kind = values.type
+    if not values.null_count:
         if pa.types.is_struct(kind):
-            return pa.StructArray.from_arrays([taken(c, at) for c in values.flatten()], fields=list(kind))
-        if kind in (pa.string(), pa.list_(pa.string())):
+            return pa.StructArray.from_arrays(taken_together(values.flatten(), at), fields=list(kind))
+        if kind in (pa.string(), pa.list_(pa.string())) and len(at) >= len(values):
             found = _texts(values, at)
             if found is not None:
                 return found
     return pc.take(values, array_of_numbers(at), boundscheck=False)
+
+
+def repeated_or_taken(coded: Sequence[tuple[pa.Array, Ints]], at: Smalls) -> list[pa.Array]:
+    """Columns of texts, or of lists of texts, at some places; none are null.
+
+    A column is given by some values and the numbers of those that it has. They often repeat in the order of a
+    pattern's labels. Then most of the result is there from the batch before.
+    """
+    both = np.zeros(1, np.int64)
+    for values, codes in coded:
+        both = both * len(values) + codes
+    most = prod(len(values) for values, _ in coded)
+    if most >= 1 << 31:
+        return [repeated_or_taken([each], at)[0] for each in coded]
+    numbers = numbers_of(taken(array_of_numbers(both.astype(np.uint8 if most < 1 << 8 else np.int32)), at))
+    period = _period(numbers)
+    found: list[pa.Array] = []
+    numbers = numbers[: period or None]
+    for values, _ in reversed(coded):
+        some = taken(values, (numbers % len(values)).astype(np.int32))
+        found.insert(0, _repeating(some, len(at)) if period else some)
+        numbers = numbers // len(values)
+    return found
+
+
+def _repeating(pattern: pa.Array, count: int) -> pa.Array:
+    """So many texts or lists of texts, which repeat those of a pattern."""
+    # Batches of about one size have the same texts.
+    size = 1 << max(16, 2 * -(-(count - 1).bit_length() // 2))
+    if pattern.nbytes * size > limits.REPEATED_BYTES * len(pattern):
+        return taken(pattern, _around(len(pattern), count))
+    texts = pattern.to_pylist()
+    return _repeated(tuple(map(tuple, texts)) if pa.types.is_list(pattern.type) else tuple(texts), size)[:count]
+
+
+def _around(period: int, count: int) -> Smalls:
+    """So many numbers: those below the period, again and again."""
+    return np.tile(np.arange(period, dtype=np.int32), -(-count // period))[:count]
+
+
+def _period(numbers: NDArray[Any]) -> int:
+    """After how many places numbers repeat; 0 if they do not, or after too many."""
+    beginning = numbers[:_BEGINNING]
+    for period in range(1, min(_PERIOD, len(beginning)) + 1):
+        if beginning[period:].tobytes() == beginning[: len(beginning) - period].tobytes():
+            return period if np.array_equal(numbers[period:], numbers[: len(numbers) - period]) else 0
+    return 0
+
+
+@lru_cache(maxsize=8)
+def _repeated(texts: tuple[str, ...] | tuple[tuple[str, ...], ...], count: int) -> pa.Array:
+    """So many texts or lists of texts, which repeat some; those of the last batches are mostly wanted again."""
+    values = array_of_texts(texts) if isinstance(texts[0], str) else lists_of_texts(texts)
+    return taken(values, _around(len(texts), count))
+
+
+@lru_cache(maxsize=8)
+def lists_of_texts(texts: tuple[tuple[str, ...], ...]) -> pa.ListArray:
+    """Lists of texts; those of the last batches are mostly wanted again."""
+    ends = np.cumsum([0, *map(len, texts)], dtype=np.int32)
+    return pa.ListArray.from_arrays(array_of_numbers(ends), array_of_texts([*chain(*texts)]))
 
 
 def _texts(values: pa.Array, at: Smalls) -> pa.Array | None:

@@ -5,7 +5,7 @@ The delay between two matches is linear in the match that is written (P1 §7.1, 
 
 from __future__ import annotations
 
-from cerflow.engine.kernels.base.jit import inlined, kernel
+from cerflow.engine.kernels.base.jit import inlined, kernel, part
 from cerflow.engine.layout import (
     BOTTOM,
     D_BOUND,
@@ -16,12 +16,14 @@ from cerflow.engine.layout import (
     I_LEFT,
     I_MARK,
     I_RIGHT,
+    NO_BOUND,
     NO_MARK,
     W_MEASURE,
 )
 
-# The cursor: detection, whether it is open, entries on the stack, matches of the event so far, marks used
-K_DETECTION, K_OPEN, K_DEPTH, K_TAKEN, K_USED = range(5)
+# The cursor: detection, whether it is open, entries on the stack, matches of the event so far, marks used, marks listed
+K_DETECTION, K_OPEN, K_DEPTH, K_TAKEN, K_USED, K_LISTED = range(6)
+CURSOR_WORDS = 6
 
 # Reasons for which `unfold` returns
 UNFOLDED, OUTPUT_FULL, STACK_FULL = range(3)
@@ -32,22 +34,86 @@ S_NODE, S_LENGTH = range(2)
 # Columns of the path: marks, and their numbers among those used
 P_MARK, P_NUMBER = range(2)
 
+# Columns of the sets: the node (0 if none), its first mark, the number of marks (0: not listed), the least measure
+# of these events, and the greatest of those left out
+L_NODE, L_BEGIN, L_COUNT, L_LEAST, L_OUTSIDE = range(5)
+SET_WORDS = 5
+
 
 @inlined
-def _note(mark, at, path, number, used, cursor):
-    """Put a mark on the path, numbered in the order in which marks appear."""
+def _numbered(mark, number, used, cursor):
+    """The number of a mark, in the order in which marks appear."""
     k = number[mark]
     if k == 0:
         used[cursor[K_USED]] = mark
         cursor[K_USED] += 1
         k = cursor[K_USED]
         number[mark] = k
+    return k - 1
+
+
+@inlined
+def _note(mark, at, path, number, used, cursor):
+    """Put a mark on the path."""
     path[P_MARK, at] = mark
-    path[P_NUMBER, at] = k - 1
+    path[P_NUMBER, at] = _numbered(mark, number, used, cursor)
+
+
+@part
+def _list(n, bound, nodes, small, stack, depth, sets, marks, cursor):
+    """The row of ``sets`` for the set below node ``n``, if it is one of single events.
+
+    Then ``marks`` has their marks in the order of unfolding. Many matches of one set come one after the other, and
+    many detections have the same sets. The stack is used from ``depth`` on.
+    """
+    row = n & (sets.shape[0] - 1)
+    again = sets[row, L_COUNT] == 0 or sets[row, L_OUTSIDE] <= bound < sets[row, L_LEAST]
+    if sets[row, L_NODE] == n and again:
+        return row
+    if 2 * cursor[K_LISTED] > marks.shape[0]:
+        sets[:, L_NODE] = 0
+        cursor[K_LISTED] = 0
+    begin = cursor[K_LISTED]
+    sets[row, L_NODE] = n
+    sets[row, L_BEGIN] = begin
+    sets[row, L_COUNT] = 0
+    least, outside = nodes[n, W_MEASURE], NO_BOUND
+    lowest = depth
+    at = begin
+    stack[depth, S_NODE] = n
+    depth += 1
+    while depth > lowest:
+        depth -= 1
+        n = stack[depth, S_NODE]
+        while n >= 0:
+            if small[n, I_CHILD] != BOTTOM or at == marks.shape[0] or depth == stack.shape[0]:
+                return row
+            marks[at] = small[n, I_MARK]
+            at += 1
+            least = min(least, nodes[n, W_MEASURE])
+            right = small[n, I_RIGHT]
+            left = small[n, I_LEFT]
+            if right >= 0 and nodes[right, W_MEASURE] <= bound:
+                outside = max(outside, nodes[right, W_MEASURE])
+                right = -1
+            if left >= 0 and nodes[left, W_MEASURE] <= bound:
+                outside = max(outside, nodes[left, W_MEASURE])
+                left = -1
+            if left >= 0 and right >= 0:
+                stack[depth, S_NODE] = right
+                depth += 1
+            n = left if left >= 0 else right
+    sets[row, L_COUNT] = at - begin
+    sets[row, L_LEAST] = least
+    sets[row, L_OUTSIDE] = outside
+    cursor[K_LISTED] = at
+    return row
 
 
 @kernel
-def unfold(nodes, small, detections, limit, cursor, stack, path, number, used, offsets, events, ends, owner):
+def unfold(
+    nodes, small, detections, limit, cursor, stack, path, number, used, sets, marks, offsets, events, ends, owner
+):
     """Write matches of the detections, from the position of ``cursor`` (int64, columns K_…) on, until a buffer is full.
 
     Match m has the events ``events[offsets[m] : offsets[m + 1]]`` in order. ``ends[0, m]`` is the first of them and
@@ -56,7 +122,8 @@ def unfold(nodes, small, detections, limit, cursor, stack, path, number, used, o
     most ``limit`` matches are written per detecting event. Returns (reason, matches).
 
     ``stack`` is int32 (depth, 2), columns S_…. The ``path`` is int32 (2, length), rows P_…, and written from its end
-    backwards, so that a match is one piece of it. All others are int32: ``number`` and ``used`` (marks,), ``offsets``
+    backwards, so that a match is one piece of it. ``sets`` (int64, columns L_…, rows a power of two, zeros at first)
+    and ``marks`` remember sets. All others are int32: ``number`` and ``used`` (marks,), ``marks``, ``offsets``
     (matches + 1,), ``events``, ``ends`` (2, matches), ``owner`` (matches,).
     """
     matches = 0
@@ -134,6 +201,30 @@ def unfold(nodes, small, detections, limit, cursor, stack, path, number, used, o
                     length += 1
                     _note(small[n, I_MARK], top - length, path, number, used, cursor)
                     n = child
+                    if small[n, I_LEFT] < 0 and small[n, I_RIGHT] < 0:
+                        continue
+                    row = _list(n, bound, nodes, small, stack, depth, sets, marks, cursor)
+                    count = sets[row, L_COUNT]
+                    whole = length + 1
+                    to = offsets[matches]
+                    fits = matches + count < offsets.shape[0] and to + count * whole <= events.shape[0]
+                    if count > 0 and fits and cursor[K_TAKEN] + count < limit:
+                        # Each event of the set completes a match.
+                        begin = sets[row, L_BEGIN]
+                        for i in range(count):
+                            e = _numbered(marks[begin + i], number, used, cursor)
+                            events[to + i * whole] = e
+                            ends[0, matches + i] = e
+                            ends[1, matches + i] = path[P_NUMBER, top - 1]
+                            owner[matches + i] = d
+                            offsets[matches + i + 1] = to + (i + 1) * whole
+                        for k in range(1, whole):
+                            e = path[P_NUMBER, top - whole + k]
+                            for i in range(count):
+                                events[to + i * whole + k] = e
+                        matches += count
+                        cursor[K_TAKEN] += count
+                        break
                 elif left >= 0:
                     if right >= 0:
                         stack[depth, S_NODE] = right
