@@ -75,11 +75,11 @@ def test_whole_batches_are_forgotten_as_rarely_as_small_ones(monkeypatch):
     store.keep(0, batch(0, 1, 2, 3), np.array([1, 3]))
     assert store.wants_cleaning
     store.forget(np.array([1, 3]))
-    store.keep(4, batch(4, 5), np.array([0]))
-    store.keep(6, batch(6, 7), np.array([1]))
+    store.keep(4, batch(4, 5), np.array([4]))
+    store.keep(6, batch(6, 7), np.array([7]))
     assert not store.wants_cleaning
-    store.keep(8, batch(8, 9), np.array([1]))
-    store.keep(10, batch(10), np.array([0]))
+    store.keep(8, batch(8, 9), np.array([9]))
+    store.keep(10, batch(10), np.array([10]))
     assert store.wants_cleaning
     assert shown(store.kept(), 10, 4, 1, 9, 3, 4) == [(v, f"text {v}") for v in (10, 4, 1, 9, 3, 4)]
 
@@ -104,11 +104,11 @@ def test_small_batches_are_joined_later(monkeypatch):
     store = EventStore(SCHEMA)
     store.add(np.array([0]), batch(0))
     for first in range(1, 40, 4):
-        store.keep(first, batch(*range(first, first + 4)), np.array([1, 3]))
+        store.keep(first, batch(*range(first, first + 4)), np.array([first + 1, first + 3]))
         assert len(store) == 1 + 2 * (1 + first // 4)
         assert shown(store.kept(), 0, first + 3, first + 1) == [(v, f"text {v}") for v in (0, first + 3, first + 1)]
     store.add_one(50, {"v": 50, "s": "text 50"})
-    store.keep(51, batch(51), np.array([0]))
+    store.keep(51, batch(51), np.array([51]))
     store.keep(52, batch(52), np.array([], np.int64))
     needed = [0, *range(2, 40, 2), 40, 50, 51]
     assert shown(store.kept(), *needed) == [(v, f"text {v}") for v in needed]
@@ -117,11 +117,11 @@ def test_small_batches_are_joined_later(monkeypatch):
 
 
 def test_going_back_to_small_batches(store):
-    store.keep(8, batch(80, 90), np.array([1]))
+    store.keep(8, batch(80, 90), np.array([9]))
     undo = store.checkpoint()
-    store.keep(10, batch(100), np.array([0]))
+    store.keep(10, batch(100), np.array([10]))
     store.add_one(11, {"v": 110, "s": "text 110"})
     undo()
     assert len(store) == 5
-    store.keep(10, batch(101), np.array([0]))
+    store.keep(10, batch(101), np.array([10]))
     assert shown(store.kept(), 9, 10) == [(90, "text 90"), (101, "text 101")]

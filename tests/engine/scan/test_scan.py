@@ -106,8 +106,8 @@ def readers(plan):
 
 def shown(reader, batch, first):
     """The events, with texts in place of their codes."""
-    events, chosen = reader.read(batch, first)
-    n, tables = len(chosen), reader.tables
+    events, n = reader.read(batch, first)
+    tables = reader.tables
     allowed = [sorted(tables._allowed[s]) for s in events.signature[:n].tolist()]
     columns, keys = events.columns[:n].astype(object), events.keys[:n].astype(object)
     texts = [*tables.strings.texts]
@@ -121,7 +121,7 @@ def shown(reader, batch, first):
         if kind.coded:
             keys[:, k] = [texts[c] for c in keys[:, k]]
     more = (events.position, events.measure, events.bound, events.moment, events.idle)
-    return chosen.tolist(), allowed, columns.tolist(), keys.tolist(), *(each[:n].tolist() for each in more)
+    return events.position[:n].tolist(), allowed, columns.tolist(), keys.tolist(), *(each[:n].tolist() for each in more)
 
 
 def check(query, batches, **roles):

@@ -191,8 +191,8 @@ def test_events_may_be_filled_anew_in_place():
     memory, batches = recognizer._machine.memory, table.to_batches(max_chunksize=1)
     found = []
     for k, batch in enumerate(batches):
-        events, chosen = recognizer._machine.reader.read(batch, k)
-        if len(chosen):
+        events, count = recognizer._machine.reader.read(batch, k)
+        if count:
             found.append(events)
             assert memory.advance(events, 0, 1) == (layout.DONE, 1)
     assert all(events is found[0] for events in found)

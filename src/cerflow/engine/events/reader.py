@@ -15,6 +15,7 @@ from cerflow.engine.events.text_tests import rows_of_classes
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, EventArrays
 from cerflow.engine.matches.graph import CountedMatches
 from cerflow.engine.scan.decisions import TooManyDecisionsError
+from cerflow.engine.scan.effects import CountedEvents
 from cerflow.engine.scan.scan import BatchScan
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.formula import CountWindow
@@ -51,8 +52,8 @@ class EventReader:
         self._scan = scan
         #: The matches of consecutive events that the last batch has by itself, beside the events that it gave.
         self.consecutive: CountedMatches | None = None
-        #: Of the events of the last batch, the first and the end of those whose matches are counted, and their number.
-        self.counted: tuple[int, int, int] | None = None
+        #: The events of the last batch whose matches are counted.
+        self.counted: CountedEvents | None = None
 
     def rows(self, batch: pa.RecordBatch, first: int) -> BatchRows:
         """The rows of a batch that begins at position ``first`` of the stream."""
@@ -60,17 +61,19 @@ class EventReader:
         numbers = None if self.position is None else whole_numbers(batch.column(self.position))
         return BatchRows(batch, self.tables.schema, positions, self.unit, numbers)
 
-    def read(self, batch: pa.RecordBatch, first: int, occupied: int = -1) -> tuple[EventArrays, Ints]:
-        """The relevant events, and their row numbers; the batch begins at position ``first`` of the stream.
+    def read(self, batch: pa.RecordBatch, first: int, occupied: int = -1) -> tuple[EventArrays, int]:
+        """The relevant events, and how many these are; the batch begins at position ``first`` of the stream.
 
-        ``occupied`` are the states in which runs may be before it, as bits.
-
-        There are as many events as row numbers. The arrays may have room for more, and be used again by the next call.
+        ``occupied`` are the states in which runs may be before it, as bits. The arrays may have room for more events,
+        and be used again by the next call.
         """
         scanned = self._scanned(batch, first, occupied)
-        return scanned if scanned is not None else self.evaluated(batch, first)
+        if scanned is not None:
+            return scanned
+        events, some = self.evaluated(batch, first)
+        return events, len(some)
 
-    def _scanned(self, batch: pa.RecordBatch, first: int, occupied: int) -> tuple[EventArrays, Ints] | None:
+    def _scanned(self, batch: pa.RecordBatch, first: int, occupied: int) -> tuple[EventArrays, int] | None:
         self.consecutive = self.counted = None
         if self._scan is None:
             return None
@@ -84,7 +87,7 @@ class EventReader:
             return None
 
     def evaluated(self, batch: pa.RecordBatch, first: int) -> tuple[EventArrays, Ints]:
-        """The same by columns, without a scan."""
+        """The same by columns, without a scan, with the row numbers of the events."""
         rows = self.rows(batch, first)
         classes, satisfied = self.signatures.texts.classify(rows)
         if self.tables.counted:

@@ -148,9 +148,9 @@ class EventStore:
         """Whether it is time to `forget`: more events came since the last time than were needed then."""
         return self._count > self._limit
 
-    def keep(self, first: int, rows: pa.RecordBatch, chosen: Ints) -> None:
-        """Keep the chosen rows of a batch whose first row has position ``first``."""
-        if not len(chosen):
+    def keep(self, first: int, rows: pa.RecordBatch, positions: Ints) -> None:
+        """Keep the rows at these positions of a batch whose first row has position ``first``."""
+        if not len(positions):
             return
         # The rows have at least the columns of the store, in this order.
         kept = rows if rows.num_columns == len(self._names) else rows.select(self._names)
@@ -163,8 +163,8 @@ class EventStore:
         many = self._recent_rows + rows.num_rows > limits.WHOLE_BATCH_ROWS
         if many or self._latest.positions or len(self._recent) == limits.RECENT_BATCHES:
             self._join()
-        self._count += len(chosen)
-        self._recent.append((first, kept, chosen))
+        self._count += len(positions)
+        self._recent.append((first, kept, positions - first))
         self._recent_rows += rows.num_rows
 
     def add_one(self, position: int, event: Mapping[str, Any]) -> None:

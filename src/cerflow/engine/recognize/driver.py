@@ -187,7 +187,7 @@ class Driver:
             used = np.zeros(rows.num_rows, bool)
             for _, _, chosen in read:
                 used[chosen] = True
-            self.store.keep(first, rows, np.flatnonzero(used))
+            self.store.keep(first, rows, first + np.flatnonzero(used))
         for member, events, chosen in read:
             yield (
                 member.name,

@@ -23,7 +23,7 @@ from cerflow.engine.recognize.deadlines import Deadlines, ascending
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.sessions import Sessions
 from cerflow.engine.recognize.single_events import SingleEvents
-from cerflow.engine.scan.effects import counted_states, empties_states
+from cerflow.engine.scan.effects import CountedEvents, counted_states, empties_states
 from cerflow.engine.state.memory import Memory
 from cerflow.engine.state.snapshot import Contents
 from cerflow.engine.state.string_renumbering import forget_strings
@@ -92,16 +92,18 @@ class Machine:
             return []
         if self.sessions is not None:
             rows = self.sessions.added(rows, first)
-        events, chosen = self.reader.read(rows, first, self.memory.occupied)
+        events, count = self.reader.read(rows, first, self.memory.occupied)
         consecutive = self.reader.consecutive
-        if not len(chosen) and consecutive is None and self.deadlines is None:
+        if not count and consecutive is None and self.deadlines is None:
             return []
-        self.store.keep(first, rows, chosen if len(chosen) else np.zeros(1, np.int64))
+        positions = events.position[:count]
+        self.store.keep(first, rows, positions if count else np.array([first]))
+        if self.reader.counted is not None:
+            return self._counted(events, count, self.reader.counted)
+        chosen = positions - first
         at_rows = chosen if index is None else index[chosen]
         if self.deadlines is None:
-            if self.reader.counted is not None:
-                return self._counted(events, len(chosen), *self.reader.counted)
-            parts = self.advance(events, len(chosen), lambda at: refuse(int(at_rows[at]))) if len(chosen) else []
+            parts = self.advance(events, count, lambda at: refuse(int(at_rows[at]))) if count else []
             if consecutive is not None:
                 # All other detections are at the first events of the batch.
                 parts.append(Part(consecutive, self.store.kept(), self.tables.label_sets))
@@ -168,24 +170,22 @@ class Machine:
         self._tidy()
         return parts
 
-    def _counted(self, events: EventArrays, count: int, begin: int, end: int, number: int) -> list[Part]:
-        """Process ``count`` events, of which those from ``begin`` up to ``end`` have ``number`` matches.
-
-        No run is open before these events, and none behind them.
-        """
+    def _counted(self, events: EventArrays, count: int, counted: CountedEvents) -> list[Part]:
+        """Process ``count`` events, of which some are counted."""
         parts: list[Part] = []
-        self._read(events, 0, begin, _nobody, None, parts)
+        self._read(events, 0, counted.begin, _nobody, None, parts)
         self._close_part(parts, None)
-        if number:
+        if counted.matches:
             # The tables learn signatures and forget them again; these stay as they are.
             tables = copy(self.tables)
-            signatures, positions = events.signature[begin:end].copy(), events.position[begin:end].copy()
 
             def make() -> MatchGraph:
-                return MatchGraph(*whole_graph(tables, signatures, positions))
+                return MatchGraph(*whole_graph(tables, counted.signatures, counted.positions))
 
-            parts.append(Part(CountedMatches(number, make, single=False), self.store.kept(), tables.label_sets))
-        self._read(events, end, count, _nobody, None, parts)
+            parts.append(
+                Part(CountedMatches(counted.matches, make, single=False), self.store.kept(), tables.label_sets)
+            )
+        self._read(events, counted.end, count, _nobody, None, parts)
         self._close_part(parts, None)
         self._tidy()
         return parts

@@ -8,15 +8,26 @@ counted, and the match graph is made only when matches are listed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from cerflow.engine import layout as engine_layout
 from cerflow.engine.scan import layout
 from cerflow.engine.tables.transducer_tables import TransducerTables
-from cerflow.values.array_types import IntRows
+from cerflow.values.array_types import IntRows, Ints, Smalls
 
-__all__ = ["counted_states", "effects_of", "empties_states"]
+__all__ = ["CountedEvents", "counted_states", "effects_of", "empties_states"]
+
+
+class CountedEvents(NamedTuple):
+    """The events of a batch from number ``begin`` up to ``end``, before and behind which no run is open."""
+
+    begin: int
+    end: int
+    matches: int
+    signatures: Smalls
+    positions: Ints
 
 
 def empties_states(tables: TransducerTables) -> bool:

@@ -23,7 +23,7 @@ from cerflow.engine.scan import layout
 from cerflow.engine.scan.columns import ExportedBatch
 from cerflow.engine.scan.contiguous import Contiguity
 from cerflow.engine.scan.decisions import Decisions
-from cerflow.engine.scan.effects import counted_states, effects_of, empties_states
+from cerflow.engine.scan.effects import CountedEvents, counted_states, effects_of, empties_states
 from cerflow.engine.scan.layout import ScanArrays
 from cerflow.engine.scan.programs import ScanProgram
 from cerflow.engine.scan.texts import TextEntries
@@ -67,8 +67,10 @@ class BatchScan:
         self._windowed = any(row[layout.O_TO] == layout.TO_BOUND for row in program.outputs)
         #: So many further batches are read whole.
         self._not_ahead = 0
-        #: Of the events that `read` gave, the first and the end of those whose matches are counted, and their number.
-        self.counted: tuple[int, int, int] | None = None
+        #: Whether the arrays of events belong to matches by now.
+        self._given_away = False
+        #: Those of the events that `read` gave whose matches are counted.
+        self.counted: CountedEvents | None = None
         columns_of_tests = {column.name: column for column in program.judge.columns}
         self._tested = [columns_of_tests.get(name) for name in program.texts]
         control = np.zeros(layout.CONTROLS, np.int64)
@@ -172,12 +174,12 @@ class BatchScan:
         ways = self._program.ways
         return None if ways is None or not (tests or readers) else partial(ways.left_by, tests)
 
-    def read(self, batch: pa.RecordBatch, first: int, occupied: int = -1) -> tuple[EventArrays, Ints] | None:
-        """The relevant events of a batch that begins at position ``first`` of the stream, and their row numbers.
+    def read(self, batch: pa.RecordBatch, first: int, occupied: int = -1) -> tuple[EventArrays, int] | None:
+        """The relevant events of a batch that begins at position ``first`` of the stream, and how many these are.
 
-        ``occupied`` are the states in which runs may be, as bits. There are as many events as row numbers; the arrays
-        may have room for more, and are used again by the next call. None if another reader has to read this batch.
-        Raises `TooManyDecisionsError` if it has to read all from now on; this one is of no use any more then.
+        ``occupied`` are the states in which runs may be, as bits. The arrays may have room for more events, and are
+        used again by the next call. None if another reader has to read this batch. Raises `TooManyDecisionsError` if it
+        has to read all from now on; this one is of no use any more then.
         """
         self.tables.forget_signatures()
         if self._decisions.signatures_of is not self.tables.relevant:
@@ -198,6 +200,11 @@ class BatchScan:
         marks = layout.NOT_MARKED if alone else self._marks
         control[layout.NARROWS : layout.MARKS + 1] = (narrows, 0, 0, marks)
         control[layout.OCCUPIED] = occupied
+        if self._given_away:
+            self._given_away, events = False, self._events
+            room = np.empty_like(events.signature), np.empty_like(events.position)
+            self._events = events._replace(signature=room[0], position=room[1])
+            self._shared.hold(self._events)
         self._know_effects()
         self._begin_counting(count)
         exported = ExportedBatch(batch)
@@ -220,11 +227,10 @@ class BatchScan:
                 self._go_on(reason, batch)
         self._learn(batch)
         found = int(control[layout.COUNT])
-        begun, ended, matches = control[layout.BEGUN : layout.FOUND + 1].tolist()
-        self.counted = (begun, ended, matches) if ended - begun >= limits.COUNTED_EVENTS else None
+        self._take_counted(*control[layout.BEGUN : layout.FOUND + 1].tolist())
         if self.tables.atoms.ordered:
             self._events = self._events._replace(ranks=self.tables.strings.ranks())
-        return self._events, self._events.position[:found] - first
+        return self._events, found
 
     def _scan(self, exported: ExportedBatch, batch: pa.RecordBatch, begin: int, end: int) -> None:
         """Read the events of some rows of a batch."""
@@ -250,7 +256,8 @@ class BatchScan:
         old, count = self._events, int(self._arrays.control[layout.COUNT])
         if events > len(old.signature):
             self._events = room_for(self.tables, 1 << (events - 1).bit_length(), windowed=self._windowed)
-            for name in EventArrays._fields[:-1]:  # the last are not by event
+            windowed = ("measure", "bound") if self._windowed else ()
+            for name in ("signature", "position", "keys", "columns", "left_out", *windowed):
                 getattr(self._events, name)[:count] = getattr(old, name)[:count]
             self._events = self._events._replace(ranks=old.ranks)
             self._shared.hold(self._events)
@@ -296,6 +303,20 @@ class BatchScan:
             runs[list(self.tables.transducer.initial), layout.RUNS] = 1
             if not control[layout.OCCUPIED] & control[layout.OPENED]:
                 control[layout.BEGUN] = control[layout.ENDED] = 0
+
+    def _take_counted(self, begin: int, end: int, matches: int) -> None:
+        """Set apart the events from ``begin`` up to ``end``, which have so many matches."""
+        self.counted = None
+        if end - begin < limits.COUNTED_EVENTS:
+            return
+        signatures, positions = self._events.signature, self._events.position
+        if 2 * (end - begin) < len(signatures):
+            some = signatures[begin:end].copy(), positions[begin:end].copy()
+        else:
+            # To make room for other events costs less than to copy so many.
+            some = signatures[begin:end], positions[begin:end]
+            self._given_away = True
+        self.counted = CountedEvents(begin, end, matches, *some)
 
     def _consecutive(
         self, contiguity: Contiguity, exported: ExportedBatch, batch: pa.RecordBatch, first: int

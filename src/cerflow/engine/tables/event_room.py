@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from cerflow.engine.layout import NO_BOUND, EventArrays
 from cerflow.engine.tables.transducer_tables import TransducerTables
+from cerflow.values.array_types import Ints
 
 __all__ = ["room_for"]
+
+
+@lru_cache(maxsize=4)
+def _unbounded(events: int) -> Ints:
+    bounds = np.full(events, NO_BOUND)
+    bounds.flags.writeable = False
+    return bounds
 
 
 def room_for(tables: TransducerTables, events: int, *, windowed: bool) -> EventArrays:
@@ -21,7 +31,7 @@ def room_for(tables: TransducerTables, events: int, *, windowed: bool) -> EventA
         signature=np.empty(events, np.int32),
         position=np.empty(events, np.int64),
         measure=np.empty(events, np.int64) if windowed else never_written,
-        bound=np.empty(events, np.int64) if windowed else np.full(events, NO_BOUND),
+        bound=np.empty(events, np.int64) if windowed else _unbounded(events),
         keys=np.zeros((events, max(1, len(tables.key_kinds))), np.int64),
         columns=np.zeros((events, max(1, len(tables.columns))), np.int64),
         moment=never_written,
