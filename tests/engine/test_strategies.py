@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from numba import njit
 
 import cerflow
 from cerflow.automata.compile.formulas import compile_formula
@@ -18,6 +17,7 @@ from cerflow.automata.model.transducer import Transducer, Transition
 from cerflow.conditions.connectives import TRUE
 from cerflow.conditions.guards import TypeTest
 from cerflow.engine import layout
+from cerflow.engine.kernels.base.jit import kernel
 from cerflow.engine.kernels.state.classes import WORST, new_class, release
 from cerflow.engine.state.memory import Memory
 from cerflow.language.formula import Strategy
@@ -315,13 +315,13 @@ def test_classes_are_numbered_anew_when_there_is_no_number_left():
     assert supports(found) == {(301, frozenset({0, 301})), (302, frozenset(range(1, 301)) | {302})}
 
 
-@njit
+@kernel
 def _new_class(p, cls, strategy, classes, partition, counters):
     # Parts of kernels cannot be called from Python.
     return new_class(p, cls, strategy, classes, partition, counters)
 
 
-@njit
+@kernel
 def _release(p, cls, classes, partition, counters):
     release(p, cls, classes, partition, counters)
 

@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 
 import cerflow
+from cerflow.engine import layout
 from cerflow.engine.evaluate import encoding
 from cerflow.engine.events import signatures
 from cerflow.engine.events import text_tests as prefilter
@@ -28,7 +29,8 @@ def test_every_kernel_that_the_engine_calls_is_compiled():
 
 def test_choosing_from_a_graph_without_detections_compiles_what_queries_call():
     warm_up()
-    strategy_parts.prepare_choices()
+    for pick in (layout.LATEST, layout.LARGEST):
+        strategy_parts.prepare_choice(pick)
     assert [len(kernel.compiled) for kernel in (strategy_parts.largest, strategy_parts.pick)] == [1, 1]
 
 

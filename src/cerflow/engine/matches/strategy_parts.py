@@ -18,7 +18,7 @@ from cerflow.engine.matches.graph import MatchGraph
 from cerflow.engine.matches.unfolding import Part
 from cerflow.values.array_types import IntRows, SmallRows
 
-__all__ = ["ChosenParts", "prepare_choices"]
+__all__ = ["ChosenParts", "prepare_choice"]
 
 
 class ChosenParts:
@@ -37,11 +37,11 @@ class ChosenParts:
                 yield from _picked(part)
 
 
-def prepare_choices() -> None:
-    """Compile or load the kernels that apply strategies, by choosing from a graph without detections."""
+def prepare_choice(pick: int) -> None:
+    """Compile or load the kernel that applies a strategy, by choosing from a graph without detections."""
     graph = MatchGraph(np.zeros((0, 4), np.int64), _graph(1)[0], np.zeros((1, 2), np.int64))
     empty = Part(graph, StoredEvents(pa.schema([]), [], []), [frozenset()])
-    list(ChosenParts(replace(empty, pick=pick) for pick in (layout.LATEST, layout.LARGEST)))
+    list(ChosenParts([replace(empty, pick=pick)]))
 
 
 def _picked(part: Part) -> Iterator[Part]:

@@ -7,9 +7,11 @@ It reads objects and arrays as every compiled extension does, whose code contain
 
 from __future__ import annotations
 
+import gc
 import re
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache, partial
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -21,6 +23,7 @@ from numba.np.numpy_support import as_dtype
 
 from cerflow.engine.kernels.base.array_groups import array_value
 from cerflow.engine.kernels.base.jit import OPTIONS
+from cerflow.engine.kernels.base.pipeline import Pipeline, TextLibrary
 from cerflow.engine.machine_code import API, SYMBOL, target_machine
 
 __all__ = ["code_for_python", "code_of_integers"]
@@ -34,14 +37,15 @@ _DESCRIPTION = _HEAD + 8
 #: Bits of these flags: without gaps, and aligned.
 _USABLE = 0x0101
 #: The first function of Numba that is called where a kernel has failed.
-_REPORTING = r"(?m)^declare (void @numba_gil_ensure\([^)]*\)).*$"
+_REPORTING = r'(?m)^declare (void @"?numba_gil_ensure"?\([^)]*\)).*$'
+_TRAP = r"define internal \1 {\n call void @llvm.trap()\n unreachable\n}\ndeclare void @llvm.trap()"
 #: The fourth of the eight bytes are flags.
 _NAMED = ~(0xFF << 24) & (2**64 - 1)
 
 
 def code_of_integers(function: Callable[..., Any], arguments: int) -> bytes:
     """The object code of a plain function whose arguments and result are 64-bit integers."""
-    return _object_code(cfunc(types.int64(*[types.int64] * arguments), **OPTIONS)(function))
+    return _object_code(function, arguments)
 
 
 def code_for_python(kernel: Any, arguments: Sequence[Any]) -> bytes:
@@ -62,29 +66,56 @@ def code_for_python(kernel: Any, arguments: Sequence[Any]) -> bytes:
         _enter(thread)
         return _boxed(result)
 
-    return _object_code(cfunc(types.int64(types.int64, types.int64, types.int64), **OPTIONS)(called))
+    return _object_code(called, 3)
 
 
-def _object_code(compiled: Any) -> bytes:
-    """The code that Numba has made, alone. Kernels raise no errors, so reporting one with Numba's help is a trap."""
-    text, traps = re.subn(
-        _REPORTING, r"define internal \1 {\n call void @llvm.trap()\n unreachable\n}", compiled.inspect_llvm()
-    )
-    module = llvm.parse_assembly(text + "declare void @llvm.trap()\n" * bool(traps))
+def _object_code(function: Callable[..., Any], arguments: int) -> bytes:
+    """The object code of a function of 64-bit integers, together with all that it calls.
+
+    Kernels raise no errors, so reporting one with Numba's help is a trap.
+    """
+    signature = types.int64(*[types.int64] * arguments)
+    with _without_collector():
+        compiled: Any = cfunc(signature, pipeline_class=Pipeline, **OPTIONS)(function)
+    module = llvm.parse_assembly("")
+    for library in compiled._library.with_called():
+        for part in _modules(library):
+            module.link_in(part, preserve=True)
     module.get_function(compiled.native_name).name = SYMBOL
     for value in (*module.functions, *module.global_variables):
         if not value.is_declaration and value.name != SYMBOL:
             value.linkage = "internal"
     machine = target_machine()
-    passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
+    tuning = llvm.create_pipeline_tuning_options(speed_level=3)
+    tuning.loop_vectorization, tuning.slp_vectorization = True, False
+    passes = llvm.create_pass_builder(machine, tuning)
     passes.getModulePassManager().run(module, passes)
     for value in (*module.functions, *module.global_variables):
         # LLVM ends the process where it finds no such name.
         known = value.name.startswith("llvm.") or value.name in API or llvm.address_of_symbol(value.name)
         if value.is_declaration and (not known or value.name.startswith(("numba_", "NRT_"))):
-            raise NotImplementedError(f"the kernel {compiled.__qualname__} calls {value.name}")
+            raise NotImplementedError(f"the kernel {function.__qualname__} calls {value.name}")
     code: bytes = machine.emit_object(module)
     return code
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Let Python not look for garbage: a compilation makes millions of objects that are needed to its end."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@cache
+def _modules(library: Any) -> list[Any]:
+    """The modules of a library; Numba's own functions, such as `max`, come as machine code and text."""
+    texts = library.texts if isinstance(library, TextLibrary) else [library.get_llvm_str()]
+    return [llvm.parse_assembly(re.sub(_REPORTING, _TRAP, text)) for text in texts]
 
 
 def _type_of(argument: Any) -> types.Type:

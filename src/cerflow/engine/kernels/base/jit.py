@@ -4,8 +4,9 @@ Kernels work on arrays that Python holds while they run, and make none themselve
 (``_nrt=False``). With them, every access to an array costs two atomic operations, in all a hundred times the work for
 an event.
 
-A kernel is compiled together with all kernels below it, again for each one above. So a part that only some queries need
-is a kernel of its own, called by its address, and compiled or loaded only for such a query.
+A kernel is optimised together with all functions below it. So a part that only some queries need is a kernel of its
+own, called by its address, and compiled or loaded only for such a query. Integers that are arguments of functions have
+64 bits (see `cerflow.engine.kernels.base.pipeline`).
 
 Numba is imported when something has to be compiled. Compiled kernels are loaded without it (see
 `cerflow.engine.machine_code`), as its import and its own caches take longer than all else before a first match.
@@ -73,8 +74,10 @@ class KernelPart:
         """The type by which Numba knows such a function in the functions that call it."""
         from numba import njit
 
+        from cerflow.engine.kernels.base.pipeline import Pipeline
+
         # The type does not hold the compiled function.
-        self._dispatcher = njit(**self.options)(self.py_func)
+        self._dispatcher = njit(pipeline_class=Pipeline, **self.options)(self.py_func)
         return types.Dispatcher(self._dispatcher)
 
 

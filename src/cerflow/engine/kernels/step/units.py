@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from cerflow.engine.kernels.base.jit import by_address
 from cerflow.engine.kernels.scan.programs import compute
 from cerflow.engine.kernels.state.lists import enter
@@ -52,7 +54,8 @@ def prepare_kernels(tables: TableArrays) -> None:
         options[option] = by_address(*_UNITS[option])
 
 
-def prepare_all() -> None:
-    """Compile or load all of these kernels."""
-    for unit in (*_UNITS.values(), COMPUTE):
-        by_address(*unit)
+def prepare_all(*functions: Callable[..., object]) -> None:
+    """Compile or load all of these kernels, or those of some functions."""
+    for function, arguments in (*_UNITS.values(), COMPUTE):
+        if not functions or function in functions:
+            by_address(function, arguments)
