@@ -56,8 +56,12 @@ __all__ = ["ScanArrays"]
     BEGUN,  # the first event before which no run is in any of these, -1: unknown
     ENDED,  # the last such event (or that behind the last one)
     FOUND,  # the matches that events from BEGUN up to ENDED detect, or those in `hits`
-) = range(27)
-CONTROLS = 27
+    LIMIT,  # for `look_ahead`: the bound of the last match that is known to end behind a row
+    PASSED,  # whether all rows before lie at or before this
+    STAYS,  # whether the further rows stay, as too few go
+    LEAD,  # the column of text to ask first
+) = range(31)
+CONTROLS = 31
 #: In MARKS.
 NOT_MARKED, MARKED, DECIDED = range(3)
 
@@ -94,8 +98,10 @@ COLUMN_WORDS = 8
     T_SINGLES,  # so many texts leave open other ways than most (-1: unknown, or too many)
     T_SINGLED,  # each as two words: an index of the dictionary or the key of a short text, and the ways; full fours
     T_OTHERS,  # the ways that all other texts leave open, not null
-) = range(24)
-TEXT_WORDS = 24
+    T_OPEN,  # the ways that any text leaves open, or null
+    T_LENGTHS,  # how many bytes texts have with which a match may end, as bits (the last for all longer ones); -1: any
+) = range(26)
+TEXT_WORDS = 26
 #: Texts that are compared one by one with whole columns.
 SINGLES = 8
 # Words of a slot: the first eight bytes, the length, the entry (0: free)

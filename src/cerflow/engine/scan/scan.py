@@ -85,8 +85,9 @@ class BatchScan:
             tests_of[number] = row
         texts = np.zeros((len(program.texts), layout.TEXT_WORDS), np.int64)
         texts[:, layout.T_LAYOUT] = program.text_layouts
+        last = 0 if program.ahead is None else program.ahead.last
         self._texts = [
-            TextEntries(words, column, truths, tables.strings, self._ways_left(tests, readers))
+            TextEntries(words, column, truths, tables.strings, self._ways_left(tests, readers), last)
             for words, column, truths, tests, readers in zip(
                 texts, self._tested, program.truths, program.text_tests, program.text_readers
             )
@@ -274,7 +275,7 @@ class BatchScan:
         # The kernels read 64 rows at a time.
         if count + 64 > len(self._arrays.ways):
             self._hold(ways=np.zeros(64 + (1 << (count - 1).bit_length()), np.uint8))
-        control[layout.ROW] = 0
+        control[layout.ROW] = count
         while (reason := look_ahead(self._shared.address, exported.address, count)) != layout.SCANNED:
             self._go_on(reason, batch)
         control[layout.LOOKED_AHEAD] = 1

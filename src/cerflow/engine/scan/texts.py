@@ -37,10 +37,12 @@ class TextEntries:
         truths: Sequence[tuple[int, int]],
         strings: Strings,
         ways_left: Callable[[frozenset[int]], int] | None,
+        last: int,
     ) -> None:
         """``truths`` are the tests of the column that say whether conditions are true, and whether they are false.
 
-        ``ways_left`` gives the ways that a text leaves open, by the tests of the column that hold (see `Ways`).
+        ``ways_left`` gives the ways that a text leaves open, by the tests of the column that hold (see `Ways`);
+        ``last`` are those with which a match may end.
         """
         self._words = words
         self._column = column
@@ -48,6 +50,7 @@ class TextEntries:
         self._truth_values: Ints = np.zeros(0, np.int64)
         self._strings = strings
         self._ways_left = ways_left
+        self._last = last
         #: The ways that the texts of each class leave open.
         self._left: list[int] = []
         self._texts: list[str | None] = [None]
@@ -175,10 +178,11 @@ class TextEntries:
     def _single_out(self) -> None:
         """Find the few texts that leave open other ways than all others, if it is known that these are few."""
         words, column = self._words, self._column
-        words[layout.T_SINGLES] = -1
+        words[layout.T_SINGLES] = words[layout.T_OPEN] = words[layout.T_LENGTHS] = -1
         if self._ways_left is None or column is None:
             return
         if words[layout.T_LAYOUT] < layout.TEXT32:
+            words[layout.T_OPEN] = int(np.bitwise_or.reduce(self._ways))
             # An index beyond the dictionary counts as null.
             others = int(self._ways[0])
             apart = [(int(k) - 1, int(self._ways[k])) for k in np.flatnonzero(self._ways != others)]
@@ -187,6 +191,9 @@ class TextEntries:
         else:
             texts = [*column.compared, "".join(column.compared) + "\n"]
             *left, others = self._ways_of(texts)
+            if not others & self._last:
+                ending = {min(len(text.encode()), 63) for text, ways in zip(texts, left) if ways & self._last}
+                words[layout.T_LENGTHS] = np.uint64(sum(1 << length for length in ending)).view(np.int64)
             some = [(text.encode(), ways) for text, ways in zip(texts, left) if ways != others]
             if not all(0 < len(text) < 8 for text, _ in some):
                 return

@@ -206,7 +206,7 @@ def find_rows(address, batch, count):
     while control[ROW] < count:
         begin = control[ROW]
         size = min(count - begin, BLOCK)
-        reason = mark_block(s, begin, size, ways, address)
+        reason = mark_block(s, begin, size, ways, np.int64(0), address)
         if reason != SCANNED:
             return collected(s, reason, begin, count)
         for place in range(places):

@@ -19,15 +19,19 @@ from cerflow.engine.scan.layout import (
     D_TEST,
     FIRST,
     KEPT,
+    LEAD,
     LEADS_FINAL,
     LEADS_SOURCE,
     LEADS_TARGET,
+    LIMIT,
     O_COLUMN,
     O_FORM,
     O_SIZE,
+    PASSED,
     RELEVANT,
     ROW,
     SCANNED,
+    STAYS,
     WAYS,
 )
 
@@ -37,6 +41,8 @@ __all__ = ["look_ahead", "mark_block"]
 _MEASURE, _BOUND = 0, 1
 #: Relevant rows after which it is clear whether many go.
 _TRIAL = 1024
+#: Rows whose new texts are read together.
+_TOGETHER = 4 * BLOCK
 #: A limit behind all starts.
 _NOWHERE = 2**63 - 1
 
@@ -48,26 +54,46 @@ def look_ahead(address, batch, count):
     A match ends with an event to which a way of the first of `steps` is open, and lies within the window that `reach`
     measures; the `leads` say which ways are open to the events before. Of events with a way of the second of `steps`
     only the window decides. Events that come after the batch may go on with any partial match. Returns what stopped it,
-    as ``scan`` does; it goes on from `ROW`.
+    as ``scan`` does; it begins with ``count`` in `ROW`, and goes on before the row there.
     """
     s = scan_at(address)
     control = s.control
     locate(s.columns, s.texts, batch)
     ways = address_of(pointer_to(s.ways, 0))
-    reason = _mark_all(s, count, ways, address)
-    if reason != SCANNED:
-        return reason
-    for k in range(8):
-        store_word(ways + count, k, np.int64(0))
-    # Starts at or before a limit are outside of the windows of all events behind with which a match may end; each state
-    # has the limit of those that a run may reach from there.
-    limit = _value(s, _BOUND, count - 1)
-    for q in range(s.limits.shape[0]):
-        s.limits[q] = limit
+    if control[ROW] == count:
+        for k in range(8):
+            store_word(ways + count, k, np.int64(0))
+        # Starts at or before a limit are outside of the windows of all events behind with which a match may end; each
+        # state has the limit of those that a run may reach from there.
+        control[LIMIT] = _value(s, _BOUND, count - 1)
+        for q in range(s.limits.shape[0]):
+            s.limits[q] = control[LIMIT]
+        control[PASSED] = control[STAYS] = control[RELEVANT] = control[KEPT] = control[LEAD] = 0
+    while control[ROW] > 0:
+        end = control[ROW]
+        begin = (end - 1) & -BLOCK
+        closing = control[STAYS] == 0
+        # Behind the windows of all matches only their last events are looked for.
+        wanted = s.steps[0] if closing and control[PASSED] == 1 else np.int64(0)
+        reason = mark_block(s, begin, end - begin, ways + begin, wanted, address)
+        if reason != SCANNED:
+            return collected(s, reason, max(end - _TOGETHER, 0), end)
+        if closing:
+            _close(s, begin, end, ways)
+        control[ROW] = begin
+    if control[STAYS] == 1:
+        control[KEPT] = count
+    return SCANNED
+
+
+@part
+def _close(s, begin, end, ways):
+    """Close the ways to the rows of a block that no match can need."""
+    control = s.control
     ends = s.steps[0] * np.int64(0x0101010101010101)
-    passed = False
-    relevant = kept = 0
-    for first in range((count - 1) & ~7, -1, -8):
+    limit, passed = control[LIMIT], control[PASSED] == 1
+    relevant, kept = control[RELEVANT], control[KEPT]
+    for first in range((end - 1) & ~7, begin - 1, -8):
         eight = load_word(ways + first, 0)
         if eight == 0:
             continue
@@ -77,7 +103,7 @@ def look_ahead(address, batch, count):
             continue
         if relevant >= _TRIAL and 4 * kept > 3 * relevant:
             # Too few go; the rows that are not looked at stay.
-            kept = count
+            control[STAYS] = 1
             break
         for k in range(first + 7, first - 1, -1):
             is_open = load_byte(ways, k)
@@ -94,8 +120,8 @@ def look_ahead(address, batch, count):
                 kept += 1
             else:
                 store_byte(ways, k, 0)
+    control[LIMIT], control[PASSED] = limit, np.int64(passed)
     control[RELEVANT], control[KEPT] = relevant, kept
-    return SCANNED
 
 
 @inlined
@@ -124,26 +150,12 @@ def _value(s, which, row):
 
 
 @part
-def _mark_all(s, count, ways, address):
-    """Write the ways of ``count`` rows, decided by texts and tests, at the address ``ways``; returns as ``look_ahead``.
+def mark_block(s, begin, count, ways, wanted, address):
+    """Write the ways of ``count`` rows from row ``begin`` on, decided by texts and tests; returns as ``look_ahead``.
 
-    ``s`` are the arrays of the scan at ``address``.
+    See `mark` for the ways ``wanted``. ``s`` are the arrays of the scan at ``address``.
     """
-    begin = s.control[ROW]
-    while begin < count:
-        size = min(count - begin, BLOCK)
-        reason = mark_block(s, begin, size, ways + begin, address)
-        if reason != SCANNED:
-            s.control[ROW] = begin
-            return collected(s, reason, begin, count)
-        begin += size
-    return np.int64(SCANNED)
-
-
-@part
-def mark_block(s, begin, count, ways, address):
-    """Write the ways of ``count`` rows from row ``begin`` on; returns as ``look_ahead``."""
-    reason = mark(s, begin, count, ways)
+    reason = mark(s, begin, count, ways, wanted)
     if reason == SCANNED:
         for n in range(s.decided.shape[0]):
             _decide(s, n, begin, count, ways, address)

@@ -22,6 +22,7 @@ from cerflow.engine.kernels.scan.values import (
 from cerflow.engine.scan.layout import (
     INT8,
     INT32,
+    LEAD,
     NO_CLASS,
     NO_ROOM,
     S_ENTRY,
@@ -34,8 +35,10 @@ from cerflow.engine.scan.layout import (
     T_DATA,
     T_JUDGED,
     T_LAYOUT,
+    T_LENGTHS,
     T_MASK,
     T_OFFSET,
+    T_OPEN,
     T_OTHERS,
     T_ROOM,
     T_SINGLED,
@@ -53,14 +56,25 @@ __all__ = ["mark"]
 
 
 @part
-def mark(s, begin, count, out):
-    """Write the ways that are open to ``count`` rows; returns what stopped it, as ``scan`` does."""
+def mark(s, begin, count, out, wanted):
+    """Write the ways that are open to ``count`` rows; returns what stopped it, as ``scan`` does.
+
+    If ``wanted`` are not 0 and none of these ways is open to any row, no way is.
+    """
     texts = s.texts
     first = True
-    for t in range(texts.shape[0]):
+    lead = s.control[LEAD] if wanted != 0 else np.int64(0)
+    for j in range(texts.shape[0]):
+        t = lead + j
+        if t >= texts.shape[0]:
+            t -= texts.shape[0]
         ways = texts[t, T_WAYS]
         if ways == 0:
             continue
+        if wanted != 0 and not _may_open(texts, t, begin, count, wanted):
+            _fill(out, count, 0)
+            s.control[LEAD] = t
+            return SCANNED
         layout = texts[t, T_LAYOUT]
         data, at, room = texts[t, T_DATA], texts[t, T_OFFSET] + begin, texts[t, T_ROOM]
         reason = SCANNED
@@ -85,6 +99,10 @@ def mark(s, begin, count, out):
             s.control[TEXT] = t
             return reason
         first = False
+        if wanted != 0 and not _any_open(out, count, wanted):
+            _fill(out, count, 0)
+            s.control[LEAD] = t
+            return SCANNED
     if first:
         _fill(out, count, 255)
     return SCANNED
@@ -94,6 +112,33 @@ def mark(s, begin, count, out):
 def _fill(out, count, ways):
     for k in range(count):
         store_byte(out, k, ways)
+
+
+@part
+def _may_open(texts, t, begin, count, wanted):
+    """Whether some row may have a text with any of the ways ``wanted``, by the dictionary or by lengths alone."""
+    if texts[t, T_OPEN] & wanted == 0:
+        return False
+    lengths = texts[t, T_LENGTHS]
+    if lengths == -1 or texts[t, T_VALID] != 0 or texts[t, T_LAYOUT] != TEXT32:
+        return True
+    offsets = texts[t, T_DATA] + 4 * (texts[t, T_OFFSET] + begin)
+    seen = np.int64(0)
+    # The compiler makes vectors of this loop.
+    for k in range(count):
+        seen |= np.int64(1) << min(load_int(offsets, k + 1) - load_int(offsets, k), np.int64(63))
+    return seen & lengths != 0
+
+
+@part
+def _any_open(ways, count, wanted):
+    """Whether any of the ways ``wanted`` is open to some row."""
+    found = np.int64(0)
+    for k in range(count >> 3):
+        found |= load_word(ways, k)
+    for k in range(count & ~7, count):
+        found |= load_byte(ways, k)
+    return found & (wanted * np.int64(0x0101010101010101)) != 0
 
 
 def _comparing(name, load, number):

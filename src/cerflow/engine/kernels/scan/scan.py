@@ -185,7 +185,7 @@ def _marked(s, begin, count):
     if looked_ahead:
         ways += begin
     else:
-        reason = mark(s, begin, count, ways)
+        reason = mark(s, begin, count, ways, np.int64(0))
         if reason != SCANNED:
             return np.int64(-reason)
         for k in range(count, (count + 63) & ~63):
