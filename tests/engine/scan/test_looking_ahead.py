@@ -96,6 +96,42 @@ def test_matches_are_those_of_the_semantics(data):
         assert bag(plain) == bag(RUNNERS["semantics"](query, table, time="t"))
 
 
+LONG_FORMULAS = [
+    "A ; Z",
+    "A ; longer",
+    "(A AS x ; B AS y ; Z AS z) FILTER z.k = 'p'",
+    "(A AS x ; Z AS z) FILTER x.k = 'q' AND z.k = 'no such text'",
+    "(A AS x ; Z AS z) FILTER z.k IS NULL",
+    "(A AS x ; Z AS z) FILTER z.k LIKE 'q%' AND z.v > 3",
+    "(A ; B)+ ; (Z OR EVENT AS z FILTER z.v > 3 AND z.k = 'a text of more than eight bytes')",
+]
+
+
+@pytest.mark.parametrize("formula", LONG_FORMULAS)
+@given(st.data())
+@examples(12)
+def test_in_long_batches_it_does_not_matter_where_the_last_events_are(formula, data):
+    generator = random.Random(data.draw(st.integers(0, 10**6)))
+    size = data.draw(st.integers(4_000, 13_000))
+    seldom = ["A", "A", "B", "B", "C"]
+    last = {generator.randrange(size) for _ in range(data.draw(st.integers(0, 6)))}
+    last |= {k + 1 for k in last}
+    texts = ["p", "q", "qq", *data.draw(st.sampled_from([[], [None], ["a text of more than eight bytes"]]))]
+    kinds = data.draw(st.sampled_from([pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())]))
+    columns = {
+        "type": pa.array([generator.choice(["Z", "longer"] if k in last else seldom) for k in range(size)]).cast(kinds),
+        "k": pa.array([generator.choice(texts) for _ in range(size)], pa.string()).cast(kinds),
+        "v": pa.array([generator.choice([1, 2, 3, 4]) for _ in range(size)]),
+        "t": pa.array([k // 3 for k in range(size)]),
+    }
+    table = pa.table(columns).slice(data.draw(st.integers(0, 5)))
+    query = cerflow.parse(f"SELECT * WHERE ({formula}) WITHIN {data.draw(st.sampled_from([3, 30]))} [t]")
+    with pytest.MonkeyPatch.context() as patch:
+        ahead = query.match(table, time="t").to_pylist()
+        patch.setattr(limits, "NARROWED_ROWS", 1 << 30)
+        assert ahead == query.match(table, time="t").to_pylist()
+
+
 @pytest.fixture
 def rows_read(monkeypatch):
     """Numbers of events that came to the automaton, batch by batch."""
