@@ -18,6 +18,7 @@ from pyspark.sql.types import (
     BooleanType,
     ByteType,
     DataType,
+    DateType,
     DayTimeIntervalType,
     DecimalType,
     DoubleType,
@@ -96,7 +97,7 @@ class SparkConditions(Translation[Column]):
             case Literal():
                 return self._literal_value(expression.value)
             case Function("length", (operand,)):
-                return F.length(self._text(operand)).cast("bigint"), _NUMBER
+                return F.length(self._text(operand)).cast(LongType()), _NUMBER
             case Function("abs", (operand,)):
                 column, kind = self._computed(operand)
                 if kind == _REAL:
@@ -129,13 +130,13 @@ class SparkConditions(Translation[Column]):
             case DecimalType():
                 kind = kind_of(pa.decimal128(data_type.precision, data_type.scale))
                 if kind is Kind.INTEGER:
-                    return column.cast("bigint"), _NUMBER
+                    return column.cast(LongType()), _NUMBER
                 if kind is Kind.FLOAT:
-                    return column.cast("double"), _REAL
+                    return column.cast(DoubleType()), _REAL
         if isinstance(data_type, _INTEGERS):
             return column, _NUMBER
         if isinstance(data_type, _FLOATS):
-            return column if isinstance(data_type, DoubleType) else column.cast("double"), _REAL
+            return column if isinstance(data_type, DoubleType) else column.cast(DoubleType()), _REAL
         raise UndecidedError
 
     def _microseconds(self, name: str) -> Column:
@@ -145,13 +146,13 @@ class SparkConditions(Translation[Column]):
             case TimestampType():
                 return F.unix_micros(column)
             case TimestampNTZType():
-                days = F.unix_date(column.cast("date")).cast("bigint")
+                days = F.unix_date(column.cast(DateType())).cast(LongType())
                 within = _seconds(F.hour(column), F.minute(column), F.extract(F.lit("SECOND"), column))
                 # Towards zero, as the beginning of the first day is beyond 64 bits.
                 return F.when(days < 0, (days + 1) * DAY + (within - DAY)).otherwise(days * DAY + within)
             case DayTimeIntervalType(startField=DayTimeIntervalType.DAY, endField=DayTimeIntervalType.SECOND):
                 days, *parts = (F.extract(F.lit(part), column) for part in ("DAY", "HOUR", "MINUTE", "SECOND"))
-                return days.cast("bigint") * DAY + _seconds(*parts)
+                return days.cast(LongType()) * DAY + _seconds(*parts)
         raise UndecidedError
 
     def _literal_value(self, value: object) -> tuple[Column, int]:
@@ -161,7 +162,7 @@ class SparkConditions(Translation[Column]):
             case bool():
                 return F.lit(value), _TRUTH
             case int() if _LEAST < value < 2**63:
-                return F.lit(value).cast("bigint"), _NUMBER
+                return F.lit(value).cast(LongType()), _NUMBER
             case float() if math.isfinite(value):
                 return F.lit(value), _REAL
             case str():
@@ -189,7 +190,7 @@ class SparkConditions(Translation[Column]):
         """A number to compute with: 64 bits, whole or not."""
         column, kind = self._value(operand)
         if kind == _NUMBER:
-            return column.cast("bigint"), kind
+            return column.cast(LongType()), kind
         if kind == _REAL:
             return column, kind
         raise UndecidedError
@@ -197,7 +198,7 @@ class SparkConditions(Translation[Column]):
     def _arithmetic(self, operator: str, left: Column, a: int, right: Column, b: int) -> tuple[Column, int]:
         """Whole numbers that leave 64 bits, and what is divided by zero, are null to the engine; nothing may fail."""
         if operator == "/" or _REAL in (a, b):
-            left, right = left.cast("double"), right.cast("double")
+            left, right = left.cast(DoubleType()), right.cast(DoubleType())
             match operator:
                 case "+":
                     return left + right, _REAL
@@ -227,7 +228,7 @@ class SparkConditions(Translation[Column]):
         if _NULL in (kind, other):
             return F.lit(False)
         if {kind, other} == {_NUMBER, _REAL}:
-            a, b, kind, other = a.cast("double"), b.cast("double"), _REAL, _REAL
+            a, b, kind, other = a.cast(DoubleType()), b.cast(DoubleType()), _REAL, _REAL
         if kind in (_INSTANT, _MOMENT) and isinstance(right, Literal) and isinstance(right.value, str):
             b, other = _instant(right.value, kind), kind
         if kind != other or (kind == _TRUTH and operator not in (Operator.EQ, Operator.NE)):
@@ -272,8 +273,8 @@ class SparkConditions(Translation[Column]):
 
 def _seconds(hours: Column, minutes: Column, seconds: Column) -> Column:
     """The microseconds of a part of a day."""
-    micros = (seconds * 10**6).cast("bigint")
-    return (hours.cast("bigint") * 60 + minutes.cast("bigint")) * (60 * 10**6) + micros
+    micros = (seconds * 10**6).cast(LongType())
+    return (hours.cast(LongType()) * 60 + minutes.cast(LongType())) * (60 * 10**6) + micros
 
 
 def _item(value: object, kind: int) -> int | str:
@@ -296,7 +297,7 @@ def _is_number(column: Column) -> Column:
 
 def _opposite(column: Column) -> Column:
     """Minus a whole number of 64 bits."""
-    return _whole(F.try_subtract(F.lit(0).cast("bigint"), column))
+    return _whole(F.try_subtract(F.lit(0).cast(LongType()), column))
 
 
 def _whole(column: Column) -> Column:
@@ -307,9 +308,9 @@ def _whole(column: Column) -> Column:
 def _instant(text: str, kind: int) -> Column:
     micros = instant(text, "us")
     if kind == _INSTANT:
-        return F.timestamp_micros(F.lit(micros).cast("bigint"))
+        return F.timestamp_micros(F.lit(micros).cast(LongType()))
     try:
         moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
     except OverflowError:
         raise UndecidedError from None
-    return F.lit(moment.replace(tzinfo=None).isoformat(" ", "microseconds")).cast("timestamp_ntz")
+    return F.lit(moment.replace(tzinfo=None).isoformat(" ", "microseconds")).cast(TimestampNTZType())

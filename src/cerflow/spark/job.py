@@ -9,6 +9,7 @@ from typing import Literal, Unpack
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import DoubleType
 
 from cerflow.errors import BadRecordError, InputError
 from cerflow.programs.program import Program, without_definitions
@@ -149,7 +150,7 @@ class _RecordCounter:
         schema = self.schema
         if schema.time is None or not schema.kind(schema.time).numeric:
             return []
-        time = F.when(self._events.usable(), F.col(self._events.plain(schema.time)).cast("double"))
+        time = F.when(self._events.usable(), F.col(self._events.plain(schema.time)).cast(DoubleType()))
         return [F.min(time).alias("least"), F.max(time).alias("greatest")]
 
     def of(self, df: DataFrame) -> dict[str, int]:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import DataType, DateType, DoubleType, LongType, TimestampNTZType, TimestampType
 
 from cerflow.engine.evaluate.measures import bounds, floats_of, measures
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit
@@ -42,17 +43,17 @@ class Axis:
     def __init__(self, schema: Schema) -> None:
         self.time = schema.time
         #: The type of the values that keys are compared by in Spark.
-        self.data_type = "bigint"
+        self.data_type: DataType = LongType()
         if schema.time is None:
             return
         found = schema.columns.field(schema.time).type
         kind = schema.kind(schema.time)
         if kind is Kind.FLOAT:
-            self.data_type = "double"
+            self.data_type = DoubleType()
         elif pa.types.is_date(found):
-            self.data_type = "date"
+            self.data_type = DateType()
         elif kind is Kind.TIMESTAMP:
-            self.data_type = "timestamp_ntz" if found.tz is None else "timestamp"
+            self.data_type = TimestampNTZType() if found.tz is None else TimestampType()
         self._given = _timed(found, schema.time_unit)
         self._unit = finest_unit(self._given)
         plain = {Kind.INTEGER: pa.int64(), Kind.FLOAT: pa.float64()}.get(kind, pa.timestamp(self._unit))
@@ -73,13 +74,13 @@ class Axis:
 
     def bounds(self, window: Window, keys: Ints) -> Ints:
         """For each key the greatest one outside of a window of time that ends there."""
-        values = floats_of(keys) if self.data_type == "double" else keys
+        values = floats_of(keys) if self.data_type == DoubleType() else keys
         column = array_of_numbers(values).cast(self._plain.columns.field("time").type)
         return bounds(window, self._rows(column, self._plain), self._plain)
 
     def compared(self, column: Column) -> Column:
         """The values of a column as they are compared with `literals`."""
-        return column.cast(self.data_type) if self.data_type in ("bigint", "double") else column
+        return column.cast(self.data_type) if self.data_type in (LongType(), DoubleType()) else column
 
     def literals(self, keys: Sequence[int]) -> list[int | float | str | None]:
         """For each key the least value with at least this key; null for the ends. Cast them to ``data_type``."""
@@ -87,13 +88,13 @@ class Axis:
 
     def _literal(self, key: int) -> int | float | str:
         match self.data_type:
-            case "bigint":
+            case LongType():
                 return key
-            case "double":
+            case DoubleType():
                 return float(floats_of(np.array([key]))[0])
-            case "date":
+            case DateType():
                 return str(np.datetime64(-(-key // DAY), "D"))
-        zone = "Z" if self.data_type == "timestamp" else ""
+        zone = "Z" if self.data_type == TimestampType() else ""
         return f"{np.datetime64(key, 'us')}{zone}"
 
     def at_least(self, column: Column, key: int) -> Column:

@@ -11,7 +11,7 @@ from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  (the name under which everybody knows it)
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, DoubleType, LongType, StructType
 
 from cerflow.engine.evaluate.ranges import limits, why
 from cerflow.pushdown.spark import SparkConditions
@@ -64,7 +64,7 @@ class EventColumns:
         for name, most in limits(self.schema).items():
             # All of Spark's times fit 64 bits.
             if name in names and self.schema.kind(name) is Kind.INTEGER:
-                value = F.col(self.plain(name)).cast("bigint")
+                value = F.col(self.plain(name)).cast(LongType())
                 found[f"a value of '{name}' {why(name, self.schema, most)}"] = (value < -most) | (value > most)
         return found
 
@@ -86,9 +86,9 @@ class EventColumns:
         kinds = {self.schema.kind(n) for n in key}
         if Kind.FLOAT in kinds:
             # Zero has two bit patterns, and NaN is null.
-            number = column.cast("double") + F.lit(0.0)
+            number = column.cast(DoubleType()) + F.lit(0.0)
             return F.when(~F.isnan(number), number)
-        return column.cast("bigint") if Kind.INTEGER in kinds else column
+        return column.cast(LongType()) if Kind.INTEGER in kinds else column
 
     def has_keys(self, plan: JobPlan) -> Column:
         """Whether an event belongs to a substream; true of events that cannot be used, which are not lost so."""
@@ -105,7 +105,7 @@ class EventColumns:
         return [F.col(self.plain(name)).asc_nulls_last() for name in names] + [F.col(IDENTIFIER).asc()]
 
 
-def halved(value: Column, cuts: Sequence[object], data_type: str) -> Column:
+def halved(value: Column, cuts: Sequence[object], data_type: DataType) -> Column:
     """The number of cuts (ascending, to be cast to a type) that are not greater than a value; all of them for null.
 
     A binary search finds it, so a row costs a few comparisons.

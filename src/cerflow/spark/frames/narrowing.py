@@ -13,6 +13,7 @@ from functools import reduce
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import IntegerType, LongType, StringType
 
 from cerflow import limits
 from cerflow.automata.model.clock import has_ticks
@@ -67,7 +68,7 @@ def narrowed(query: Query | Program, plan: JobPlan, df: DataFrame, *, skip: bool
     needed = tuple(name for name in schema.attributes if name in engine.needs)
     bits = _bits(precomputed, plan.schema, conditions, stream)
     bits = _checked(bits, events, [name for name in limits_of(plan.schema) if name not in needed])
-    bits = bits.cast("bigint" if wide else "int")
+    bits = bits.cast(LongType() if wide else IntegerType())
     # An event without a type is a bad record, even if types are not sent.
     bits = F.when(F.col(events.plain(schema.type)).isNotNull(), bits)
     # Later steps cannot look at values that are not sent.
@@ -111,9 +112,11 @@ def _known(condition: Condition, schema: Schema, stream: str | None) -> tuple[Co
 def _checked(bits: Column, events: EventColumns, names: Sequence[str]) -> Column:
     """The bits, or the error of a bad record for a value of these columns that the engine could not hold."""
     for reason, bad in events.beyond(names).items():
-        values = F.concat_ws(", ", *(F.concat(F.lit(f"{n}: "), F.col(events.plain(n)).cast("string")) for n in names))
+        values = F.concat_ws(
+            ", ", *(F.concat(F.lit(f"{n}: "), F.col(events.plain(n)).cast(StringType())) for n in names)
+        )
         text = F.concat(F.lit(f"{BadRecordError.__module__}.BadRecordError: row {{"), values, F.lit(f"}}: {reason}"))
-        bits = F.when(bad, F.raise_error(text).cast("bigint")).otherwise(bits)
+        bits = F.when(bad, F.raise_error(text).cast(LongType())).otherwise(bits)
     return bits
 
 
@@ -121,5 +124,5 @@ def _bits(precomputed: Sequence[Condition], schema: Schema, conditions: SparkCon
     found = []
     for number, condition in enumerate(precomputed):
         true, false = (conditions.proposition(known) for known in _known(condition, schema, stream))
-        found.append(F.when(true, 1 << 2 * number).when(false, 0).otherwise(2 << 2 * number).cast("bigint"))
+        found.append(F.when(true, 1 << 2 * number).when(false, 0).otherwise(2 << 2 * number).cast(LongType()))
     return reduce(Column.bitwiseOR, found)

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import LongType
 
 from cerflow.conditions.guards import TypeTest
 from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, numbers_of, truths_of
@@ -47,8 +48,8 @@ class Stamps:
         number = F.when(type.isNull(), _NO_TYPE)
         for k, name in enumerate(self.types):
             number = number.when(conditions.proposition(TypeTest(name)), k)
-        whole = F.unix_micros(time) if pa.types.is_timestamp(self.data_type) else time.cast("bigint")
-        stamp = F.shiftleft(whole, _BITS).bitwiseOR(number.otherwise(_OTHER).cast("bigint"))
+        whole = F.unix_micros(time) if pa.types.is_timestamp(self.data_type) else time.cast(LongType())
+        stamp = F.shiftleft(whole, _BITS).bitwiseOR(number.otherwise(_OTHER).cast(LongType()))
         sent = [*columns]
         sent[self.time] = stamp.alias("stamp")
         del sent[self.type]

@@ -99,15 +99,16 @@ class _Placing:
             return self._otherwise(f"Spark may compare the values of '{schema.time}' in another way")
         if schema.time is None and plan.sequence is not None:
             return self._otherwise("the order is that of a sequence, without a time")
+        # Spark's estimate takes longer than a look at the files.
+        told = self._told()
+        if told is not None:
+            return told
         guess = estimate(self._frame)
         if guess.size is not None and guess.size < limits.SPARK_SMALL_BYTES:
             return self._otherwise("the input is small")
         if not guess.stays and (plan.by_key or schema.time is None):
             return self._otherwise("whether the input lies in the order of time is not known before it is computed")
         by_file = guess.stays and schema.time is not None
-        told = self._told() if by_file else None
-        if told is not None:
-            return told
         found = survey_partitions(
             self._frame, self._events, self._axis, self._window, limits.SPARK_PIECE_BITS, by_file=by_file
         )
@@ -127,9 +128,8 @@ class _Placing:
     def _told(self) -> Placement | None:
         """Files as they are, if their statistics tell that this can be done; then nothing has to be counted."""
         plan, time = self._plan, self._plan.schema.time
-        assert time is not None
         # Deadlines and windows of events depend on which events there are.
-        if plan.positions or plan.division.late or not isinstance(self._window, DurationWindow):
+        if time is None or plan.positions or plan.division.late or not isinstance(self._window, DurationWindow):
             return None
         data_type = plan.schema.columns.field(time).type
         found = pieces_of_files(self._frame, self._events.leading(), data_type, self._axis)

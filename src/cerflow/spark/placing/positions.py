@@ -12,7 +12,16 @@ from itertools import accumulate
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import DateType, NumericType, TimestampNTZType, TimestampType
+from pyspark.sql.types import (
+    ArrayType,
+    DateType,
+    IntegerType,
+    LongType,
+    NumericType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from cerflow import limits
 from cerflow.spark.frames.axis import ROW_BITS
@@ -34,9 +43,9 @@ def number_rows(frame: DataFrame) -> DataFrame:
     """
     part = F.shiftright(F.col(IDENTIFIER), ROW_BITS)
     within = F.col(IDENTIFIER).bitwiseAND(F.lit((1 << ROW_BITS) - 1))
-    counts, offsets = _counted(frame.select(part.cast("int").alias(_PART)))
-    place = F.when(within < F.get(counts, part.cast("int")), F.get(offsets, part.cast("int")) + within)
-    return frame.withColumn(POSITION, place.otherwise(F.raise_error(F.lit(_CHANGED)).cast("bigint")))
+    counts, offsets = _counted(frame.select(part.cast(IntegerType()).alias(_PART)))
+    place = F.when(within < F.get(counts, part.cast(IntegerType())), F.get(offsets, part.cast(IntegerType())) + within)
+    return frame.withColumn(POSITION, place.otherwise(F.raise_error(F.lit(_CHANGED)).cast(LongType())))
 
 
 def number_sorted(frame: DataFrame, leading: str, order: Sequence[Column]) -> DataFrame:
@@ -45,7 +54,7 @@ def number_sorted(frame: DataFrame, leading: str, order: Sequence[Column]) -> Da
     Runs two jobs: one for quantiles of ``leading``, which cut the stream into parts of about the same size, and one
     that counts the parts. The result shuffles and sorts all rows; a part is numbered by one task.
     """
-    part = halved(F.col(leading), _cuts(frame, leading), frame.schema[leading].dataType.simpleString())
+    part = halved(F.col(leading), _cuts(frame, leading), frame.schema[leading].dataType)
     counts, offsets = _counted(frame.select(part.alias(_PART)))
     cut = frame.withColumn(_PART, part)
     whole = Window.partitionBy(_PART)
@@ -55,7 +64,7 @@ def number_sorted(frame: DataFrame, leading: str, order: Sequence[Column]) -> Da
         F.count(one).over(whole) == F.get(counts, F.col(_PART)),
         F.get(offsets, F.col(_PART)) + F.count(one).over(so_far) - 1,
     )
-    numbered = cut.withColumn(POSITION, place.otherwise(F.raise_error(F.lit(_CHANGED)).cast("bigint")))
+    numbered = cut.withColumn(POSITION, place.otherwise(F.raise_error(F.lit(_CHANGED)).cast(LongType())))
     return numbered.drop(_PART)
 
 
@@ -64,7 +73,7 @@ def _counted(parts: DataFrame) -> tuple[Column, Column]:
     found: Mapping[int, int] = {row[_PART]: row["count"] for row in parts.groupBy(_PART).count().collect()}
     counts = [found.get(part, 0) for part in range(max(found, default=0) + 1)]
     offsets = list(accumulate(counts[:-1], initial=0))
-    return F.lit(counts).cast("array<bigint>"), F.lit(offsets).cast("array<bigint>")
+    return F.lit(counts).cast(ArrayType(LongType())), F.lit(offsets).cast(ArrayType(LongType()))
 
 
 def _cuts(frame: DataFrame, leading: str) -> list[str]:
@@ -78,6 +87,6 @@ def _cuts(frame: DataFrame, leading: str) -> list[str]:
     if parts < 2:
         return []
     fractions = [k / parts for k in range(1, parts)]
-    quantiles = F.percentile_approx(leading, fractions, F.lit(20 * parts)).cast("array<string>")
+    quantiles = F.percentile_approx(leading, fractions, F.lit(20 * parts)).cast(ArrayType(StringType()))
     (row,) = frame.agg(quantiles.alias("cuts")).collect()
     return list(dict.fromkeys(row["cuts"] or []))

@@ -8,6 +8,7 @@ from functools import reduce
 import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType
 
 from cerflow import limits
 from cerflow.errors import InputError
@@ -74,14 +75,16 @@ def in_known_partitions(rows: DataFrame, how: Clustered) -> DataFrame:
     """The same rows; the job fails if there are more partitions than those that the statistics of files told."""
     known = F.spark_partition_id() < max(stretch.part for stretch in how.stretches) + 1
     return rows.filter(
-        F.when(known, True).otherwise(F.raise_error(f"{InputError.__module__}.InputError: {CHANGED}").cast("boolean"))
+        F.when(known, True).otherwise(
+            F.raise_error(f"{InputError.__module__}.InputError: {CHANGED}").cast(BooleanType())
+        )
     )
 
 
 def _array(axis: Axis, keys: Sequence[int]) -> Column:
     """Values with these keys as an array, made of one text: thousands of literals would take long to plan."""
-    values = keys if axis.data_type == "bigint" else axis.literals(keys)
-    return F.split(F.lit(" ".join(map(str, values))), " ").cast(f"array<{axis.data_type}>")
+    values = keys if axis.data_type == LongType() else axis.literals(keys)
+    return F.split(F.lit(" ".join(map(str, values))), " ").cast(ArrayType(axis.data_type))
 
 
 def _with_number_of_cuts(rows: DataFrame, name: str, value: Column, axis: Axis, cuts: Sequence[int]) -> DataFrame:
@@ -100,7 +103,7 @@ def _with_number_of_cuts(rows: DataFrame, name: str, value: Column, axis: Axis, 
 
 
 def _code(own: Column) -> Column:
-    return (F.col(_NUMBER) * 2 + own.cast("int")).cast("int")
+    return (F.col(_NUMBER) * 2 + own.cast(IntegerType())).cast(IntegerType())
 
 
 def _likely(frame: DataFrame, events: EventColumns, axis: Axis, slices: Sequence[Slice[int]]) -> DataFrame:

@@ -37,11 +37,15 @@ _Part = tuple[str, int, int, int]
 def pieces_of_files(frame: DataFrame, time: Column, data_type: pa.DataType, axis: Axis) -> PartitionSurvey | None:
     """The row groups of each partition with the range of their times, as if no rows of the files were left out.
 
-    ``time`` is a column of a DataFrame whose every reading gives the same partitions; ``data_type`` its Arrow type.
+    ``time`` is a column of the DataFrame, ``data_type`` its Arrow type. None unless the DataFrame only filters and
+    computes columns of files, so that each reading gives the same partitions.
     """
     if not (pa.types.is_timestamp(data_type) or pa.types.is_signed_integer(data_type) or pa.types.is_date32(data_type)):
         return None
     try:
+        (leaf,) = _elements(frame._jdf.queryExecution().analyzed().collectLeaves())
+        if leaf.getClass().getSimpleName() != "LogicalRelation":
+            return None
         execution = frame.select(time)._jdf.queryExecution()
         name = _stored_name(execution.optimizedPlan())
         partitions = None if name is None else _partitions(execution.executedPlan())
@@ -88,7 +92,10 @@ def _stored_name(plan: Any) -> str | None:
             wanted = found.exprId().id()
         elif kind == "LogicalRelation":
             relation = plan.relation()
-            if relation.fileFormat().getClass().getSimpleName() != "ParquetFileFormat":
+            if (
+                relation.fileFormat().getClass().getSimpleName() != "ParquetFileFormat"
+                or relation.bucketSpec().isDefined()
+            ):
                 return None
             (name,) = (str(some.name()) for some in _elements(plan.output()) if some.exprId().id() == wanted)
             return None if name in list(relation.partitionSchema().fieldNames()) else name

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import LongType
 
 from cerflow import limits
 from cerflow.engine.evaluate.measures import bounds, floats_of, measures
@@ -113,7 +114,7 @@ def file_of_row(by_file: bool) -> Column:
 
     Without ``by_file`` all rows have the same.
     """
-    return F.xxhash64(F.input_file_name(), F.input_file_block_start()) if by_file else F.lit(0).cast("bigint")
+    return F.xxhash64(F.input_file_name(), F.input_file_block_start()) if by_file else F.lit(0).cast(LongType())
 
 
 def survey_partitions(

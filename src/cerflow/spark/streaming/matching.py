@@ -14,6 +14,7 @@ from typing import Literal
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, GroupedData
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import DoubleType, IntegerType, LongType
 
 from cerflow.conditions.connectives import TRUE
 from cerflow.engine.recognize.columns_needed import separable_by_key
@@ -111,7 +112,7 @@ class PreparedStream:
         frame = frame.withWatermark(INSTANT, f"{self.delay} milliseconds")
         frame = _sendable(frame, df, plan, events, skip=self.bad == "skip")
         keys = events.keys(plan)
-        bucket = F.pmod(F.xxhash64(*keys), F.lit(self.buckets)).cast("int") if self.buckets > 1 else F.lit(0)
+        bucket = F.pmod(F.xxhash64(*keys), F.lit(self.buckets)).cast(IntegerType()) if self.buckets > 1 else F.lit(0)
         columns = [events.plain(name) for name in work.schema.names[:-1]]
         sent = frame.select(bucket.alias(BUCKET), _reason(events).alias(REASON), INSTANT, *columns)
         blobs = sent.mapInArrow(Packing(work.columns, self.bad == "tell"), spark_schema(PACKED))
@@ -231,17 +232,17 @@ def _instant(events: EventColumns) -> Column:
     ratio = schema.microseconds
     match schema.kind(schema.time):
         case Kind.INTEGER:
-            count = column.cast("bigint")
+            count = column.cast(LongType())
             unit = F.lit(ratio.denominator)
             divided = F.call_function("div", count - F.pmod(count, unit), unit)
             most = _MOST // ratio.numerator
             # Beyond, the product would not be an integer of 64 bits.
             return F.when(divided.between(-most, most), F.timestamp_micros(divided * F.lit(ratio.numerator)))
         case Kind.FLOAT:
-            number = column.cast("double") * F.lit(float(ratio))
+            number = column.cast(DoubleType()) * F.lit(float(ratio))
             return F.when(number.between(-_MOST, _MOST), F.timestamp_micros(F.floor(number)))
     if pa.types.is_date(data_type):
-        return F.timestamp_micros(F.unix_date(column).cast("bigint") * F.lit(DAY))
+        return F.timestamp_micros(F.unix_date(column).cast(LongType()) * F.lit(DAY))
     if data_type.tz is not None:
         return column
     # Times without a zone are read as UTC: in that of the session some might be the same, or none.
