@@ -155,7 +155,7 @@ ARGUMENT_CHARACTERS = 200
 #: Rows of a push that are prepared and processed at a time.
 BATCH_ROWS = 1 << 17
 #: The same where whole columns are compared and hardly any events are written.
-COLUMN_ROWS = 1 << 20
+COLUMN_ROWS = 1 << 22
 #: Rows of the batches of a table, on average, that are processed where they are; smaller ones are joined first.
 BATCH_LEAST = 1 << 14
 #: Ways in which an event may be no event that ends some waiting; conditions with more are tested as a whole.

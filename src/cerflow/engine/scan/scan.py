@@ -39,6 +39,8 @@ _EVENTS, _FIXES = 1 << 10, 1 << 10
 _ENTRIES = 1 << 12
 #: Batches that are read whole after one of which most relevant rows were left.
 _PAUSE = 7
+#: Bytes of `ScanArrays.hits` that are copied at most.
+_COPIED = 1 << 12
 #: So often at most a batch is narrowed anew because room for keys is lacking.
 _TRIES = 16
 #: The arrays that change while a scan reads, where they are not replaced.
@@ -324,14 +326,16 @@ class BatchScan:
     ) -> CountedMatches | None:
         """The matches whose events are all in a batch, where each row alone says which places it may have."""
         size = (batch.num_rows + 7) >> 3
-        if size > len(self._arrays.hits):
-            self._hold(hits=np.zeros(1 << (size - 1).bit_length(), np.uint8))
+        if size > len(self._arrays.hits) or size > _COPIED:
+            self._hold(hits=np.empty(max(size, _COPIED), np.uint8))
         self._arrays.ways[: layout.CARRIED] = 0
         while (reason := find_rows(self._shared.address, exported.address, batch.num_rows)) != layout.SCANNED:
             self._go_on(reason, batch)
         found = int(self._arrays.control[layout.FOUND])
         assert contiguity.labels is not None
-        make = partial(consecutive_events, first, self._arrays.hits[:size].copy(), contiguity.labels)
+        hits = self._arrays.hits[:size]
+        # Many bytes are not copied but given away.
+        make = partial(consecutive_events, first, hits if size > _COPIED else hits.copy(), contiguity.labels)
         return CountedMatches(found, make, single=True) if found else None
 
     def _narrow(self, contiguity: Contiguity, batch: pa.RecordBatch) -> None:

@@ -81,10 +81,10 @@ def mark(s, begin, count, out, wanted):
         plain = texts[t, T_VALID] == 0
         single = plain and texts[t, T_SINGLES] >= 0
         indexed = plain and layout in (INT32, UINT32, INT8)
-        if first and (single or not indexed):
+        if first and not indexed:
             _fill(out, count, 255)
-        if single and layout in (INT8, INT32, UINT32, TEXT32):
-            reason = _by_single(s, t, begin, count, out)
+        if single and (indexed or layout == TEXT32):
+            reason = _by_single(s, t, begin, count, out, first and indexed)
         elif plain and layout == INT32:
             _by_index32(data, at, count, room, ways, out, first)
         elif plain and layout == UINT32:
@@ -144,8 +144,10 @@ def _any_open(ways, count, wanted):
 def _comparing(name, load, number):
     """Compares a column with single words, each a ``number``; the compiler makes vectors of these loops."""
 
-    def run(texts, t, data, count, left, out):
+    def run(texts, t, data, count, left, out, first):
         singles = texts[t, T_SINGLED]
+        if first:
+            left = out
         _fill(left, count, texts[t, T_OTHERS])
         # Four at a time, so that a column is read once for most queries.
         for j in range(0, 2 * texts[t, T_SINGLES], 8):
@@ -161,8 +163,9 @@ def _comparing(name, load, number):
                 ways = ways2 if word == word2 else ways
                 ways = ways3 if word == word3 else ways
                 store_byte(left, k, np.int64(ways))
-        for k in range(count):
-            store_byte(out, k, load_byte(out, k) & load_byte(left, k))
+        if not first:
+            for k in range(count):
+                store_byte(out, k, load_byte(out, k) & load_byte(left, k))
 
     run.__qualname__ = run.__name__ = name
     return part(run)
@@ -177,24 +180,27 @@ _compare8, _compare_keys = (
 
 
 @part
-def _by_single(s, t, begin, count, out):
-    """Each of a few texts leaves open ways of its own, all others the same."""
+def _by_single(s, t, begin, count, out, first):
+    """Each of a few texts leaves open ways of its own, all others the same.
+
+    ``first`` says that nothing is in ``out`` yet.
+    """
     texts = s.texts
     layout, data, at = texts[t, T_LAYOUT], texts[t, T_DATA], texts[t, T_OFFSET] + begin
     # Nothing else is in these while rows are marked.
     keys, left = address_of(pointer_to(s.chosen, 0)), address_of(pointer_to(s.at, 0))
-    for first in range(0, count, STRETCH):
-        size = min(count - first, STRETCH)
+    for start in range(0, count, STRETCH):
+        size = min(count - start, STRETCH)
         if layout in (INT32, UINT32):
-            _compare32(texts, t, data + 4 * (at + first), size, left, out + first)
+            _compare32(texts, t, data + 4 * (at + start), size, left, out + start, first)
         elif layout == INT8:
-            _compare8(texts, t, data + at + first, size, left, out + first)
-        elif load_int(data, at + first + size) + 8 <= texts[t, T_SIZE]:
-            _write_keys(texts[t, T_BYTES], data + 4 * (at + first), size, keys)
-            _compare_keys(texts, t, keys, size, left, out + first)
+            _compare8(texts, t, data + at + start, size, left, out + start, first)
+        elif load_int(data, at + start + size) + 8 <= texts[t, T_SIZE]:
+            _write_keys(texts[t, T_BYTES], data + 4 * (at + start), size, keys)
+            _compare_keys(texts, t, keys, size, left, out + start, first)
         else:
             # Eight bytes from the last texts on would be too many.
-            reason = _by_text(texts, t, begin + first, size, texts[t, T_WAYS], out + first)
+            reason = _by_text(texts, t, begin + start, size, texts[t, T_WAYS], out + start)
             if reason != SCANNED:
                 return reason
     return SCANNED
