@@ -6,6 +6,7 @@ A timestamp or duration becomes the integer that its column holds. Arrow takes t
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
@@ -28,11 +29,13 @@ _MOST = 2**63 // 1000 - 1
 class PlainType(NamedTuple):
     """How values of a column are given: of a Python type (None: none will do), and how they become the column's own.
 
-    The function returns None for values that need the check of a batch; without one all values of the type fit.
+    The function returns None for values that need the check of a batch, as numbers do that are beyond ``most`` or not
+    a number; without both all values of the type fit.
     """
 
     python: type | None
     taken: Callable[[Any], Any] | None = None
+    most: float | None = None
 
 
 def plain_type_of(data_type: pa.DataType, unit: str) -> PlainType:
@@ -41,10 +44,9 @@ def plain_type_of(data_type: pa.DataType, unit: str) -> PlainType:
         data_type = data_type.value_type
     if pa.types.is_signed_integer(data_type):
         # The least integer of 64 bits stands for null.
-        most = 2 ** (data_type.bit_width - 1) - 1
-        return PlainType(int, lambda value: value if -most <= value <= most else None)
+        return PlainType(int, most=2 ** (data_type.bit_width - 1) - 1)
     if pa.types.is_float64(data_type):
-        return PlainType(float, lambda value: value if value == value else None)
+        return PlainType(float, most=math.inf)
     if pa.types.is_string(data_type) or pa.types.is_large_string(data_type):
         return PlainType(str)
     if pa.types.is_boolean(data_type):

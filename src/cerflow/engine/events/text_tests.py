@@ -131,7 +131,8 @@ class TextTests:
 
     def __init__(self, tests: Mapping[str, Mapping[int, Condition]], schema: Schema, unit: str) -> None:
         self.columns = [TextColumn(name, some, schema, unit) for name, some in tests.items()]
-        self._joint: dict[tuple[int, ...], frozenset[int]] = {}
+        self._names = [column.name for column in self.columns]
+        self._joint: dict[tuple[object, ...], frozenset[int]] = {}
 
     def classify(self, rows: BatchRows) -> tuple[Ints, list[frozenset[int]]]:
         """A class for each row, and for each class the tests that hold (empty for classes that do not occur)."""
@@ -152,9 +153,11 @@ class TextTests:
 
     def of(self, event: Mapping[str, object]) -> frozenset[int]:
         """The tests that hold for one event (its texts as strings, or None)."""
-        key = tuple([column.of(event.get(column.name)) for column in self.columns])  # type: ignore[arg-type]
-        found = self._joint.get(key)
+        texts = tuple([event.get(name) for name in self._names])
+        found = self._joint.get(texts)
         if found is None:
-            parts = [column.satisfied[k] for column, k in zip(self.columns, key)]
-            found = self._joint[key] = frozenset().union(*parts)
+            parts = [column.satisfied[column.of(text)] for column, text in zip(self.columns, texts)]  # type: ignore[arg-type]
+            if len(self._joint) > limits.TESTED_TEXTS:
+                self._joint = {}
+            found = self._joint[texts] = frozenset().union(*parts)
         return found

@@ -106,6 +106,8 @@ class Matches:
 
     def count(self) -> int:
         """The number of matches, computed on the shared graph without unfolding them."""
+        if not self._found:
+            return 0
         if isinstance(self._picker, NumberRange):
             if self._report.counts:
                 last = self.schema.names[-1]

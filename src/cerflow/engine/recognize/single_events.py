@@ -39,6 +39,8 @@ _NAN = int(np.array([np.nan]).view(np.int64)[0])
 #: Functions that give the 64-bit word for an event column or key: from a value, or from an event and its position.
 _Word = Callable[[Any], int]
 _OfEvent = Callable[[Mapping[str, Any], int], int]
+#: A column with what `PlainType` says of it.
+_Field = tuple[str, Any, Callable[[Any], Any] | None, float | None]
 
 
 class SingleEvents:
@@ -51,8 +53,8 @@ class SingleEvents:
         self._type = schema.type
         self._time = schema.time
         unit = tables.atoms.unit
-        self._fields = [(field.name, *plain_type_of(field.type, unit)) for field in schema.columns]
-        self._kinds = {name: kind for name, kind, _ in self._fields}
+        self._fields: list[_Field] = [(field.name, *plain_type_of(field.type, unit)) for field in schema.columns]
+        self._kinds = {name: kind for name, kind, _, _ in self._fields}
         tests = [(number, scalar(tables.tests[number], schema)) for number in signatures.others]
         columns = [self._column(k) for k in range(len(tables.columns))]
         words = [[(self._schema.column(name), self._word(name)) for name in key] for key in keys]
@@ -211,12 +213,15 @@ class SingleEvents:
         That is so for unusual values and bad records. ``latest`` is the time of the event before.
         """
         values: dict[str, Any] = {}
-        for name, kind, taken in self._fields:
+        for name, kind, taken, most in self._fields:
             value: Any = event.get(name)
             if value is not None:
                 if type(value) is not kind:
                     return None
-                if taken is not None:
+                if most is not None:
+                    if not -most <= value <= most:
+                        return None
+                elif taken is not None:
                     value = taken(value)
                     if value is None:
                         return None
