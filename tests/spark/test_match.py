@@ -311,6 +311,11 @@ def test_inputs_of_different_units(spark):
     assert [row.end_time for row in found] == [1700000009000]
 
 
+def test_keys_without_a_window_are_shuffled_once(spark):
+    plan = match(KEYED_AB, spark.createDataFrame(many()), time="t")._jdf.queryExecution().executedPlan().toString()
+    assert plan.count("Exchange") == plan.count("Exchange hashpartitioning") == 1
+
+
 def test_keys_begin_anew(spark):
     first = [("A", 0, "p"), ("C", 1500, "p"), ("A", 1600, "q"), ("B", 3000, "p")]
     rows = [*first, ("B", 5000, "p"), ("B", 7001, "p"), ("B", 9000, "q")]

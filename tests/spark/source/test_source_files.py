@@ -211,6 +211,30 @@ def test_without_a_window_tasks_share_the_keys(tmp_path, monkeypatch, kind, rest
     assert len(planned(query, tmp_path, time="t").tasks) == 1
 
 
+@pytest.mark.parametrize("by_folder", [True, False])
+def test_row_groups_without_keys_of_a_task_are_not_read(tmp_path, monkeypatch, by_folder):
+    on_many_cores(monkeypatch, 3)
+    table = ticks(k=[n // 2 % 8 for n in range(200)])
+    for key in range(8):
+        rows_of_key = table.filter(pa.compute.equal(table["k"], key))
+        folder = tmp_path / (f"k={key}" if by_folder else f"{key}")
+        folder.mkdir()
+        write(folder, rows_of_key.drop_columns(["k"]) if by_folder else rows_of_key)
+    query = "SELECT * WHERE A AS x ; B AS y FILTER x.v < y.v PARTITION BY k"
+    read, real = [], row_groups.RowGroupReader._read
+    monkeypatch.setattr(
+        row_groups.RowGroupReader,
+        "_read",
+        lambda self, group, file, names: read.append((group.file, *names)) or real(self, group, file, names),
+    )
+    expected = cerflow.parse(query).match(table, time="t")
+    found = recognised(query, tmp_path, time="t", sliceRows=20)
+    assert found.num_rows == expected.count() > 0
+    # All three tasks look at the keys of each file, and one at its times.
+    assert sorted(names for names in read if "t" in names) == [(file, "type", "t") for file in range(8)]
+    assert sum("k" in names for names in read) == 24
+
+
 @pytest.mark.parametrize("key", ["[f, k]", "[k, f]"])
 def test_a_key_may_be_an_integer_or_a_float(tmp_path, monkeypatch, key):
     on_many_cores(monkeypatch, 4)

@@ -84,9 +84,10 @@ class RowGroupReader:
         self._stop = stop
         self._share = share
         self.dropped = 0
-        deciding = [scan.type, scan.leading, *(share.columns if share is not None else ())]
-        self._head = [name for name in dict.fromkeys(deciding) if name is not None]
-        self._body = [name for name in scan.columns.names if name not in self._head]
+        self._shared = [] if share is None else share.columns
+        head = dict.fromkeys(name for name in (scan.type, scan.leading) if name is not None)
+        self._head = [name for name in head if name not in self._shared]
+        self._body = [name for name in scan.columns.names if name not in head and name not in self._shared]
         self._open: tuple[int, pq.ParquetFile] | None = None
 
     def pieces(self, group: RowGroup) -> Iterator[OrderedBatch]:
@@ -96,7 +97,12 @@ class RowGroupReader:
         file is not what was planned with.
         """
         file = self._file(group)
-        head = self._read(group, file, self._head)
+        shared = self._read(group, file, self._shared)
+        own = None if self._share is None else self._share.own([shared[name] for name in self._shared])
+        if own is not None and not own.any():
+            # Other tasks read these events, and check them.
+            return
+        head = {**shared, **self._read(group, file, self._head)}
         usable = self._usable(group, head)
         keys = self._keys(group, head)
         self._check(group, keys if usable is None else keys[usable])
@@ -106,8 +112,8 @@ class RowGroupReader:
             wanted = wanted & (keys >= self._begin)
         if self._stop is not None:
             wanted = wanted & (keys < self._stop)
-        if self._share is not None:
-            wanted = wanted & self._share.own([head[name] for name in self._share.columns])
+        if own is not None:
+            wanted = wanted & own
         rows = np.flatnonzero(wanted)
         if not len(rows) or not self._has_relevant(head[self._scan.type]):
             return
