@@ -162,8 +162,8 @@ def _enumeration(rows: Sequence[Row]) -> Iterable[tuple[float, str]]:
 
 def _memory(rows: Sequence[Row], interpreter_mb: float) -> Iterable[tuple[float, str]]:
     for row in rows:
-        if row.engine.startswith("cerflow") and row.peak_mb:
-            yield row.peak_mb - interpreter_mb, f"{row.suite}, {row.case}, {row.mode}"
+        if row.own_mb:
+            yield row.own_mb - interpreter_mb, f"{row.suite}, {row.case}, {row.mode}"
 
 
 def _seconds(tag: str, word: str = "") -> Callable[[Sequence[Row]], Iterable[tuple[float, str]]]:

@@ -32,7 +32,8 @@ class Row:
     """What was measured of one engine (``engine``) at one case, in one mode.
 
     ``seconds`` are those of every run, ``processor`` what all threads of the process used; ``floor`` the least seconds
-    of a NumPy pass over the columns that the query reads; ``peak_mb`` the most memory that the engine's process had.
+    of a NumPy pass over the columns that the query reads; ``peak_mb`` the most memory that the engine's process had,
+    and ``own_mb`` the same without the events and what was there before (for cerflow).
     ``status`` is ``ok``, ``over the limit``, or what went wrong; ``checked`` whether the number of matches is equal
     to the peer's, None where nobody can tell.
     """
@@ -50,6 +51,7 @@ class Row:
     processor: list[float] = field(default_factory=list)
     floor: float | None = None
     peak_mb: float | None = None
+    own_mb: float | None = None
     status: str = "ok"
     checked: bool | None = None
     #: What is to be known of the figure, such as why a number of matches differs.
@@ -177,6 +179,8 @@ def _ask(row: Row, case: Case, engine: Engine, mode: Mode, limit: float) -> None
     peak = worker.peak()
     if peak is not None:
         row.peak_mb = max(row.peak_mb or 0.0, peak)
+    if answer.get("memory") is not None:
+        row.own_mb = max(row.own_mb or 0.0, answer["memory"])
     found = str(answer["matches"])
     if row.matches not in (None, found):
         row.status = f"not the same number of matches in all runs: {row.matches}, then {found}"

@@ -10,10 +10,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-__all__ = ["OverLimitError", "ProcessDiedError", "Worker", "answer_lines", "peak_of"]
+__all__ = ["OverLimitError", "ProcessDiedError", "Worker", "answer_lines", "forget_peak", "peak", "peak_of"]
 
 
 def answer_lines(answer: Callable[[Any], Mapping[str, Any]]) -> None:
@@ -25,6 +26,20 @@ def answer_lines(answer: Callable[[Any], Mapping[str, Any]]) -> None:
         except Exception as failure:
             reply = {"error": f"{type(failure).__name__}: {failure}".splitlines()[0]}
         print(json.dumps(reply), flush=True)
+
+
+def forget_peak(process: int | str = "self") -> None:
+    """Begin anew to note the most memory a process has (Linux; elsewhere the peak is that of its whole life)."""
+    with suppress(OSError):
+        Path(f"/proc/{process}/clear_refs").write_text("5")
+
+
+def peak(process: int | str = "self") -> float | None:
+    """The most memory that a process had, in MB; None where the system does not tell."""
+    try:
+        return peak_of(Path(f"/proc/{process}/status").read_text())
+    except OSError:
+        return None
 
 
 def peak_of(status: str) -> float | None:
@@ -82,19 +97,12 @@ class Worker:
         return self._read(limit)
 
     def forget_peak(self) -> None:
-        """Begin anew to note the most memory the process has (Linux; elsewhere the peak is that of its whole life)."""
-        try:
-            Path(f"/proc/{self._process.pid}/clear_refs").write_text("5")
-        except OSError:
-            return
+        """Begin anew to note the most memory the process has."""
+        forget_peak(self._process.pid)
 
     def peak(self) -> float | None:
         """The most memory the process had, in MB; None where the system does not tell."""
-        try:
-            status = Path(f"/proc/{self._process.pid}/status").read_text()
-        except OSError:
-            return None
-        return peak_of(status)
+        return peak(self._process.pid)
 
     def close(self) -> None:
         """End the process."""

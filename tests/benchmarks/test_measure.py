@@ -115,6 +115,7 @@ def test_a_tiny_run_of_cerflow_has_all_fields(tmp_path):
         assert row["events_per_second"] > 0
         assert row["times_floor"] > 1
         assert row["peak_mb"] is None or row["peak_mb"] > 10
+        assert row["own_mb"] is None or 10 < row["own_mb"] <= row["peak_mb"]
     text = (tmp_path / "results.md").read_text()
     assert "Not measured: CORE, because it is not here." in text
     assert text.count("| a then b |") == 2
@@ -143,7 +144,7 @@ def test_bars_of_what_was_not_measured_are_open():
 
 
 def test_memory_is_judged_by_the_largest():
-    rows = [_row("cerflow", "count", 1.0, peak_mb=200.0), _row("cerflow", "write", 1.0, peak_mb=400.0)]
+    rows = [_row("cerflow", "count", 1.0, own_mb=200.0), _row("cerflow", "write", 1.0, own_mb=400.0)]
     verdict = _verdict(rows, lambda bar: "memory" in bar)
     assert (verdict.measured, verdict.met) == (390.0, False)
 
