@@ -99,8 +99,6 @@ REMARK_QUESTIONS = 40
 EXHAUSTIVE_SPLITS = 10_000
 #: Leaves of a condition that is sent to the reader of the input; of larger ones the types of events alone are sent.
 PUSHED_LEAVES = 200
-#: Events of a match without gaps, at most, for which a scan leaves out events that are part of none.
-CONTIGUOUS_EVENTS = 62
 #: Rows of a batch from which on that pays.
 NARROWED_ROWS = 256
 #: Events from which on their matches may be counted without a match graph.

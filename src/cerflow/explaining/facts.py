@@ -338,10 +338,8 @@ def _left_out(program: ScanProgram, tables: TransducerTables) -> list[str]:
     elif found.undecided is None:
         lines.append("nearly all: matches are consecutive events, found and counted on whole columns")
     else:
-        lines.append(
-            f"those in no row of {found.length} consecutive events that may match; the automaton decides of the rest: "
-            f"{found.undecided}"
-        )
+        row = f"row of {found.length} consecutive events" if found.length else "row of consecutive events"
+        lines.append(f"those in no {row} that may match; the automaton decides of the rest: {found.undecided}")
     if isinstance(found, str) and empties_states(tables):
         lines.append("those that do nothing to the states where partial matches may wait")
         if counted_states(tables, program.outputs):

@@ -47,6 +47,7 @@ class BatchCheck:
             slots=none,
             places=none,
             links=wide,
+            follows=wide,
             ways=np.zeros(0, np.uint8),
             led=none,
             effects=wide,

@@ -1,18 +1,19 @@
 """Which events a pattern without gaps can do without: those that stand in no row of events that may match.
 
-If every match has the same number of events, each directly behind the one before, bits say for an event which places of
-a match it may have. A few events are left where bits are shifted and compared along the stream, or along the events of
-each key. The engine decides of these as ever.
+If every match is a row of events, each directly behind the one before, bits say for an event which places of a match it
+may have. A few events are left where bits are moved and compared along the stream, or along the events of each key. The
+engine decides of these as ever.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 import numpy as np
 
-from cerflow import limits
 from cerflow.engine import layout as engine_layout
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.ways import Ways
@@ -27,9 +28,11 @@ _Link = tuple[int, int, int, int]
 class Contiguity:
     """How matches without gaps lie in a stream.
 
-    They have ``length`` events. For each move of the tables ``places`` has the bit of the place that its event has.
-    ``links`` are rows of `ScanArrays.links`: comparisons with the event directly before. ``key`` is the number of the
-    column of text that is the key, or `NO_KEYS` or `HASHED_KEYS`.
+    They have ``length`` events, or 0 if not all have as many. For each move of the tables ``places`` has the bit of the
+    place that its event has. ``first`` and ``last`` are the places, as bits, where matches begin and end, ``follows``
+    rows of `ScanArrays.follows`: which places come directly behind others. ``links`` are rows of `ScanArrays.links`:
+    comparisons with the event directly before. ``key`` is the number of the column of text that is the key, or
+    `NO_KEYS` or `HASHED_KEYS`.
 
     ``steps`` has for each place of a match the ways (see `cerflow.engine.scan.ways`) of which one must be open to its
     event, and ``labels`` the numbers of the label sets, if all rows of such events are matches. Otherwise both are
@@ -38,18 +41,23 @@ class Contiguity:
 
     length: int
     places: Sequence[int]
+    first: int
+    last: int
+    follows: Sequence[Sequence[int]]
     links: Sequence[Sequence[int]]
     key: int
     steps: Sequence[int] | None
     labels: Sequence[int] | None
     undecided: str | None
 
+    @property
+    def alone(self) -> bool:
+        """Whether matches are found on whole columns, without the automaton."""
+        return self.labels is not None
+
     def bits(self, moves: Iterable[int]) -> int:
         """The places that some of these moves give to an event."""
-        bits = 0
-        for move in moves:
-            bits |= self.places[move]
-        return bits
+        return _together(self.places[move] for move in moves)
 
 
 def contiguity(tables: TransducerTables, outputs: Sequence[Sequence[int]], ways: Ways | None) -> Contiguity | str:
@@ -64,10 +72,12 @@ def contiguity(tables: TransducerTables, outputs: Sequence[Sequence[int]], ways:
         return "a window measures an attribute, which must not decrease"
     if tables.ticking or tables.asks:
         return "deadlines and predicates"
-    levels = _levels(tables)
+    classes = _classes(tables)
     keys = [row for row in outputs if row[layout.O_TO] == layout.TO_KEYS]
-    if levels is None or (keys and not tables.counted):
-        return "matches have gaps, or not all as many events"
+    if isinstance(classes, str):
+        return classes
+    if keys and not tables.counted:
+        return "matches have gaps"
     # Keys that are found in one of several columns are left to the engine, as those without any value.
     if len({row[layout.O_PLACE] for row in keys}) < len(keys) or any(row[layout.O_COLUMN] < 0 for row in keys):
         return "a key that one of several columns has"
@@ -75,17 +85,25 @@ def contiguity(tables: TransducerTables, outputs: Sequence[Sequence[int]], ways:
     if len(keys) == 1 and keys[0][layout.O_FORM] == layout.AS_TEXT:
         key = keys[0][layout.O_COLUMN]
     rows = tables.moves.rows
-    places = [1 << levels[move.transition.source] for move in rows]
-    length = max(places).bit_length()
-    if any(move.final != (place == 1 << length - 1) for move, place in zip(rows, places)):
-        return "not all matches have as many events"
+    numbers = {found: number for number, found in enumerate(dict.fromkeys(sorted(classes)))}
+    places = [1 << numbers[found] for found in classes]
+    behind: dict[int, int] = {}
+    for move, place in zip(rows, places):
+        for other, to in zip(rows, places):
+            if move.target == other.transition.source:
+                distance = to.bit_length() - place.bit_length()
+                behind[distance] = behind.get(distance, 0) | place
+    initial = tables.transducer.initial
+    first = _together(place for move, place in zip(rows, places) if move.transition.source in initial)
+    last = _together(place for move, place in zip(rows, places) if move.final)
+    # Classes of one number each are the numbers of events before.
+    length = len(numbers) if len(classes[0]) == 1 else 0
     links = _links(tables, places, outputs)
-    if keys:
-        return Contiguity(length, places, links, key, None, None, "keys")
-    whole = _whole(tables, places, length, ways)
+    lie = length, places, first, last, sorted(behind.items()), links, key
+    whole = "keys" if keys else _whole(tables, places, length, ways)
     if isinstance(whole, str):
-        return Contiguity(length, places, links, key, None, None, whole)
-    return Contiguity(length, places, links, key, *whole, None)
+        return Contiguity(*lie, None, None, whole)
+    return Contiguity(*lie, *whole, None)
 
 
 def _whole(
@@ -94,6 +112,8 @@ def _whole(
     """The ways and the label set of each place, if these alone decide; or else what else has to be looked at."""
     arrays = tables.arrays
     transitions = arrays.transitions
+    if not length:
+        return "not all matches have as many events"
     if ways is None or not ways.apart:
         return f"more than {layout.WAYS} different conditions"
     if arrays.options[engine_layout.O_CONSUME]:
@@ -115,13 +135,37 @@ def _whole(
     return steps, labels
 
 
-def _levels(tables: TransducerTables) -> dict[int, int] | None:
-    """How many events every run has read in each state, if that is one number and none may be skipped."""
+def _classes(tables: TransducerTables) -> list[tuple[int, ...]] | str:
+    """The place that each move gives to its event, if no event of a match may be skipped; moves of one have equal ones.
+
+    That is the number of events before, if all matches have as many events. Otherwise moves between the same states
+    give the same place.
+    """
     moves, initial = tables.moves, tables.transducer.initial
+    sources = {move.transition.source for move in moves.rows}
+    if not sources or any(moves.loops[q] for q in sources - initial) or any(m.target in initial for m in moves.rows):
+        return "matches have gaps"
+    levels = _levels(tables)
+    found: list[tuple[int, ...]]
+    if levels is not None:
+        found = [(levels[move.transition.source],) for move in moves.rows]
+        last = max(found)
+        if any(move.final != (place == last) for move, place in zip(moves.rows, found)):
+            levels = None
+    if levels is None:
+        found = [(move.transition.source, move.target, int(move.final)) for move in moves.rows]
+    if len(set(found)) > layout.PLACES:
+        return f"more than {layout.PLACES} places in a match"
+    return found
+
+
+def _levels(tables: TransducerTables) -> dict[int, int] | None:
+    """How many events every run has read in each state, if that is one number."""
+    initial = tables.transducer.initial
     levels = dict.fromkeys(initial, 0)
     pending = list(initial)
     leaving: dict[int, list[int]] = {}
-    for move in moves.rows:
+    for move in tables.moves.rows:
         leaving.setdefault(move.transition.source, []).append(move.target)
     while pending:
         state = pending.pop()
@@ -129,12 +173,12 @@ def _levels(tables: TransducerTables) -> dict[int, int] | None:
             if target < 0:
                 continue
             level = levels[state] + 1
-            if level >= limits.CONTIGUOUS_EVENTS or moves.loops[target] or levels.get(target, level) != level:
+            if levels.get(target, level) != level:
                 return None
             if target not in levels:
                 levels[target] = level
                 pending.append(target)
-    return levels if leaving and all(state in levels for state in leaving) else None
+    return levels if all(state in levels for state in leaving) else None
 
 
 def _links(tables: TransducerTables, places: Sequence[int], outputs: Sequence[Sequence[int]]) -> list[list[int]]:
@@ -155,6 +199,10 @@ def _links(tables: TransducerTables, places: Sequence[int], outputs: Sequence[Se
         for (operator, kind, now, before), mask in sorted(found.items())
         if columns.get(now, -1) >= 0 and columns.get(before, -1) >= 0
     ]
+
+
+def _together(bits: Iterable[int]) -> int:
+    return reduce(or_, bits, 0)
 
 
 def _comparisons(tables: TransducerTables, number: int) -> set[_Link]:

@@ -136,13 +136,15 @@ AS_INT, AS_FLOAT, AS_TEXT, AS_NULL, AS_ORDER, AS_BOUND, AS_FLOAT_BOUND = range(7
 X_TEXT, X_ENTRY, X_PLACE, X_EVENT = range(4)
 
 # Columns of ScanArrays.noted, the relevant rows of a batch whose pattern has no gaps: row, signature, entry of the key,
-# which of these is the one before of the same key (-1: none); how many events of the key are left out directly before
-# it (0 without keys), or -1 if it is left out itself
-B_ROW, B_SIGNATURE, B_KEY, B_BEFORE, B_LEFT_OUT = range(5)
+# the places in a match that the event may have, as bits; how many events of the key are left out directly before it (0
+# without keys), or -1 if it is left out itself
+B_ROW, B_SIGNATURE, B_KEY, B_PLACES, B_LEFT_OUT = range(5)
 NOTE_WORDS = 5
-# Columns of ScanArrays.groups, by entry of the key: the last of its noted rows, the places that it may have, how many
-# there are (counted up to one less than a match has), how many are left out since the last one that is not
-G_LAST, G_BITS, G_SEEN, G_LEFT_OUT = range(4)
+# Columns of ScanArrays.groups, by entry of the key: while rows are read forwards the last noted row (-1: none yet) and
+# its places, then backwards the first row that is kept (-1: none yet) and the places of events that may go before
+G_ROW, G_PLACES = range(2)
+# Columns of ScanArrays.follows: these places are followed by those so many bits higher
+F_DISTANCE, F_PLACES = range(2)
 # Keys of patterns without gaps that are not one column of text: there are none, or a hash table gives them numbers
 NO_KEYS, HASHED_KEYS = -1, -2
 # Columns of ScanArrays.links, comparisons with the event before: operator and kind as in atoms, column of `columns` for
@@ -179,6 +181,8 @@ BLOCK = 4096
 CARRIED = 64
 #: Ways that have bits of their own.
 WAYS = 8
+#: Places in matches without gaps that have bits of their own.
+PLACES = 31
 
 
 class ScanArrays(NamedTuple):
@@ -200,11 +204,12 @@ class ScanArrays(NamedTuple):
     chosen: Ints  # (STRETCH,) the rows that may be relevant
     at: Ints  # (STRETCH,) and where the answers so far have led
     noted: SmallRows  # (rows of a batch, NOTE_WORDS), nothing unless the scan narrows
-    groups: IntRows  # (entries of the key, 4)
+    groups: IntRows  # (entries of the key, 2)
     members: IntRows  # (keys, words): the keys of groups, the first one is under construction
     slots: Ints  # hash table of members, 0: free
     places: Ints  # by signature: which places in a match an event may have, as bits
     links: IntRows  # (comparisons, LINK_WORDS)
+    follows: IntRows  # (distances, 2)
     ways: Bytes  # by row: the ways that are open to it
     led: Ints  # by the ways that are open, where these lead (`DECIDED`); or UNKNOWN
     effects: IntRows  # (signatures, EFFECT_WORDS)

@@ -68,7 +68,7 @@ class BatchScan:
         self.consecutive: CountedMatches | None = None
         self._windowed = any(row[layout.O_TO] == layout.TO_BOUND for row in program.outputs)
         #: So many further batches are read whole.
-        self._not_ahead = 0
+        self._whole = 0
         #: Whether the arrays of events belong to matches by now.
         self._given_away = False
         #: Those of the events that `read` gave whose matches are counted.
@@ -114,11 +114,12 @@ class BatchScan:
             chosen=np.zeros(layout.STRETCH, np.int64),
             at=np.zeros(layout.STRETCH, np.int64),
             noted=np.zeros((0, layout.NOTE_WORDS), np.int32),
-            groups=np.zeros((0, 4), np.int64),
+            groups=np.zeros((0, 2), np.int64),
             members=np.zeros((1, sum(row[layout.O_TO] == layout.TO_KEYS for row in program.outputs)), np.int64),
             slots=np.zeros(1, np.int64),
             places=np.zeros(0, np.int64),
             links=_rows([] if self._contiguity is None else self._contiguity.links, layout.LINK_WORDS),
+            follows=_rows([] if self._contiguity is None else self._contiguity.follows, 2),
             ways=np.zeros(layout.CARRIED + layout.BLOCK, np.uint8),
             effects=np.zeros((0, layout.EFFECT_WORDS), np.int64),
             moves=np.zeros((0, 3), np.int64),
@@ -196,10 +197,11 @@ class BatchScan:
         control = self._arrays.control
         control[: layout.FIXES + 1] = (first, 0, 0, 0)
         contiguity = self._contiguity
-        narrows = contiguity is not None and count >= limits.NARROWED_ROWS
-        alone = narrows and contiguity is not None and contiguity.labels is not None
-        alone = alone and contiguity is not None and count >= 2 * contiguity.length
-        narrows = narrows and not alone
+        whole = self._whole > 0 or count < limits.NARROWED_ROWS
+        if count >= limits.NARROWED_ROWS:
+            self._whole = max(0, self._whole - 1)
+        alone = not whole and contiguity is not None and contiguity.alone and count >= 2 * contiguity.length
+        narrows = not whole and not alone and contiguity is not None
         marks = layout.NOT_MARKED if alone else self._marks
         control[layout.NARROWS : layout.MARKS + 1] = (narrows, 0, 0, marks)
         control[layout.OCCUPIED] = occupied
@@ -212,7 +214,7 @@ class BatchScan:
         self._begin_counting(count)
         exported = ExportedBatch(batch)
         self.consecutive = None
-        self._look_ahead(exported, batch)
+        self._look_ahead(exported, batch, whole)
         if narrows and count > len(self._arrays.noted):
             self._hold(noted=np.zeros((1 << (count - 1).bit_length(), layout.NOTE_WORDS), np.int32))
         if contiguity is not None and alone:
@@ -265,14 +267,11 @@ class BatchScan:
             self._events = self._events._replace(ranks=old.ranks)
             self._shared.hold(self._events)
 
-    def _look_ahead(self, exported: ExportedBatch, batch: pa.RecordBatch) -> None:
+    def _look_ahead(self, exported: ExportedBatch, batch: pa.RecordBatch, whole: bool) -> None:
         """Close all ways to the rows of a batch that no event behind them can complete within the window."""
         control, count = self._arrays.control, int(batch.num_rows)
         control[layout.LOOKED_AHEAD] = 0
-        if self._contiguity is not None or self._program.ahead is None or count < limits.NARROWED_ROWS:
-            return
-        if self._not_ahead:
-            self._not_ahead -= 1
+        if self._contiguity is not None or self._program.ahead is None or whole:
             return
         # The kernels read 64 rows at a time.
         if count + 64 > len(self._arrays.ways):
@@ -283,9 +282,13 @@ class BatchScan:
         control[layout.LOOKED_AHEAD] = 1
         if self._marks == layout.NOT_MARKED:
             control[layout.MARKS] = layout.MARKED
-        relevant, kept = control[layout.RELEVANT : layout.KEPT + 1].tolist()
+        self._rest_if_kept()
+
+    def _rest_if_kept(self) -> None:
+        """Read the next batches whole if most relevant rows of this one are left."""
+        relevant, kept = self._arrays.control[layout.RELEVANT : layout.KEPT + 1].tolist()
         if 4 * kept > 3 * relevant:
-            self._not_ahead = _PAUSE
+            self._whole = _PAUSE
 
     def _know_effects(self) -> None:
         """Let kernels know the effects of new signatures."""
@@ -351,13 +354,15 @@ class BatchScan:
         for _ in range(_TRIES):
             if key == layout.HASHED_KEYS:
                 self._begin_groups(1 + noted)
-            if narrow(self._shared.address, contiguity.length, key, batch.num_rows) == layout.SCANNED:
+            ends = contiguity.first, contiguity.last
+            if narrow(self._shared.address, *ends, key, batch.num_rows) == layout.SCANNED:
+                self._rest_if_kept()
                 return
             entries = int(self._arrays.texts[key, layout.T_ROOM]) if key >= 0 else 0
             if entries > 2 * max(noted, _ENTRIES):
                 break
             if entries > len(self._arrays.groups):
-                self._hold(groups=np.zeros((entries, 4), np.int64))
+                self._hold(groups=np.zeros((entries, 2), np.int64))
             else:
                 self._go_on(layout.NO_ROOM, batch)
         # There are so many keys that few events could be left out.
@@ -369,7 +374,7 @@ class BatchScan:
         if most > len(arrays.members):
             room = 1 << most.bit_length()
             members = np.zeros((room, arrays.members.shape[1]), np.int64)
-            groups = np.zeros((room, 4), np.int64)
+            groups = np.zeros((room, 2), np.int64)
             self._hold(members=members, groups=groups, slots=np.zeros(2 * room, np.int64))
         arrays.control[layout.GROUPS] = 0
         self._arrays.slots.fill(0)

@@ -16,21 +16,22 @@ from cerflow.engine.kernels.step.guards import words_compare
 from cerflow.engine.layout import FLOAT, NULL
 from cerflow.engine.scan.layout import (
     AS_TEXT,
-    B_BEFORE,
     B_KEY,
     B_LEFT_OUT,
+    B_PLACES,
     B_ROW,
     B_SIGNATURE,
     BLOCK,
     CARRIED,
+    F_DISTANCE,
+    F_PLACES,
     FIRST,
     FOUND,
-    G_BITS,
-    G_LAST,
-    G_LEFT_OUT,
-    G_SEEN,
+    G_PLACES,
+    G_ROW,
     GROUPS,
     HASHED_KEYS,
+    KEPT,
     L_BEFORE,
     L_KIND,
     L_MASK,
@@ -41,6 +42,8 @@ from cerflow.engine.scan.layout import (
     NOTED,
     O_COLUMN,
     O_FORM,
+    PLACES,
+    RELEVANT,
     ROW,
     SCANNED,
     TEXT,
@@ -49,44 +52,58 @@ from cerflow.engine.scan.layout import (
 
 __all__ = ["find_rows", "narrow", "write_noted"]
 
+#: All places.
+_ANY = (1 << PLACES) - 1
+
 
 @kernel
-def narrow(address, length, key, count):
+def narrow(address, first, last, key, count):
     """Say in `B_LEFT_OUT` which of the noted rows of a batch of ``count`` rows may be part of a match.
 
-    A match has ``length`` events. ``key`` is the number of the text that is the key, or `NO_KEYS` or `HASHED_KEYS`. The
-    first and the last events of the batch, also of each key, may belong to matches that begin before it or go on behind
-    it.
+    Matches begin at the places ``first`` and end at the places ``last``, as bits. ``key`` is the number of the text
+    that is the key, or `NO_KEYS` or `HASHED_KEYS`. Matches may begin before the batch and go on behind it.
     """
     s = scan_at(address)
-    return _in_a_row(s, length, count) if key == NO_KEYS else _by_key(s, length, key)
-
-
-@part
-def _in_a_row(s, length, count):
-    end = 1 << (length - 1)
-    bits = 0
-    last = -1
-    for k in range(s.control[NOTED]):
-        row = s.noted[k, B_ROW]
-        if row != last + 1:
-            bits = 0
-        bits = _shifted(s, bits, k, row, last)
-        s.noted[k, B_LEFT_OUT] = 0 if row < length - 1 or row > count - length else -1
-        if bits & end:
-            for j in range(k - length + 1, k + 1):
-                s.noted[j, B_LEFT_OUT] = 0
-        last = row
+    if key == NO_KEYS:
+        kept = _in_a_row(s, first, last, count)
+    else:
+        if not _placed_by_key(s, first, key):
+            return NO_ROOM
+        kept = _kept_by_key(s, last)
+    s.control[RELEVANT], s.control[KEPT] = s.control[NOTED], kept
     return SCANNED
 
 
 @part
-def _by_key(s, length, key):
-    end = 1 << (length - 1)
+def _in_a_row(s, first, last, count):
     noted = s.control[NOTED]
-    for g in range(s.groups.shape[0]):
-        s.groups[g, G_LAST], s.groups[g, G_BITS], s.groups[g, G_SEEN], s.groups[g, G_LEFT_OUT] = -1, 0, 0, 0
+    places, before = _ANY, -1
     for k in range(noted):
+        row = s.noted[k, B_ROW]
+        if row != before + 1:
+            places = 0
+        places = _placed(s, k, places, before, first)
+        s.noted[k, B_PLACES] = places
+        before = row
+    kept = 0
+    going_on, behind = _ANY, count
+    for k in range(noted - 1, -1, -1):
+        row = s.noted[k, B_ROW]
+        if row != behind - 1:
+            going_on = 0
+        useful = s.noted[k, B_PLACES] & (last | going_on)
+        s.noted[k, B_LEFT_OUT] = 0 if useful else -1
+        kept += useful != 0
+        going_on, behind = _moved(s, useful, -1), row
+    return kept
+
+
+@part
+def _placed_by_key(s, first, key):
+    """Note keys and places; returns False if there is no room for a key."""
+    for g in range(s.groups.shape[0]):
+        s.groups[g, G_ROW], s.groups[g, G_PLACES] = -1, _ANY
+    for k in range(s.control[NOTED]):
         row = s.noted[k, B_ROW]
         if key == HASHED_KEYS:
             g = _group_of(s, row)
@@ -94,30 +111,36 @@ def _by_key(s, length, key):
             g = entry_of(s.texts, key, row)
             s.control[TEXT] = key
         if g < 0 or g >= s.groups.shape[0]:
-            return NO_ROOM
+            return False
         s.noted[k, B_KEY] = g
+        if g > 0:
+            places = _placed(s, k, s.groups[g, G_PLACES], s.groups[g, G_ROW], first)
+            s.noted[k, B_PLACES] = places
+            s.groups[g, G_ROW], s.groups[g, G_PLACES] = row, places
+    return True
+
+
+@part
+def _kept_by_key(s, last):
+    """Say which rows are left out; the last one of each key tells how many are left out before it."""
+    for g in range(s.groups.shape[0]):
+        s.groups[g, G_ROW], s.groups[g, G_PLACES] = -1, _ANY
+    kept = 0
+    for k in range(s.control[NOTED] - 1, -1, -1):
+        g = s.noted[k, B_KEY]
         s.noted[k, B_LEFT_OUT] = -1
         if g == 0:
             continue  # without a key
-        before = s.groups[g, G_LAST]
-        bits = _shifted(s, s.groups[g, G_BITS], k, row, s.noted[max(before, 0), B_ROW])
-        s.noted[k, B_BEFORE] = before
-        s.groups[g, G_LAST], s.groups[g, G_BITS] = k, bits
-        if s.groups[g, G_SEEN] < length - 1:
-            s.groups[g, G_SEEN] += 1
+        useful = s.noted[k, B_PLACES] & (last | s.groups[g, G_PLACES])
+        behind = s.groups[g, G_ROW]
+        if useful or behind < 0:
             s.noted[k, B_LEFT_OUT] = 0
-        if bits & end:
-            _keep(s, k, length)
-    for g in range(1, s.groups.shape[0]):
-        _keep(s, s.groups[g, G_LAST], length - 1)
-    for k in range(noted):
-        g = s.noted[k, B_KEY]
-        if s.noted[k, B_LEFT_OUT] < 0:
-            s.groups[g, G_LEFT_OUT] += 1
+            s.groups[g, G_ROW] = k
+            kept += 1
         else:
-            s.noted[k, B_LEFT_OUT] = s.groups[g, G_LEFT_OUT]
-            s.groups[g, G_LEFT_OUT] = 0
-    return SCANNED
+            s.noted[behind, B_LEFT_OUT] += 1
+        s.groups[g, G_PLACES] = _moved(s, useful, -1)
+    return kept
 
 
 @part
@@ -159,24 +182,33 @@ def _group_of(s, row):
 
 
 @inlined
-def _keep(s, k, length):
-    """Keep an event and those before it of the same key."""
-    for _ in range(length):
-        if k < 0:
-            break
-        s.noted[k, B_LEFT_OUT] = 0
-        k = s.noted[k, B_BEFORE]
+def _placed(s, k, places, before, first):
+    """The places that event ``k`` may have behind an event with ``places``, in the row ``before`` (-1: not known)."""
+    found = (_moved(s, places, 1) | first) & s.places[s.noted[k, B_SIGNATURE]]
+    if before >= 0:
+        for n in range(s.links.shape[0]):
+            mask = s.links[n, L_MASK]
+            if found & mask and not _linked(s, n, s.noted[k, B_ROW], before):
+                found &= ~mask
+    return found
 
 
 @inlined
-def _shifted(s, bits, k, row, before):
-    """The places that event ``k`` may have behind an event with places ``bits``, which is in the row ``before``."""
-    bits = (bits << 1 | 1) & s.places[s.noted[k, B_SIGNATURE]]
-    for n in range(s.links.shape[0]):
-        mask = s.links[n, L_MASK]
-        if bits & mask and not _linked(s, n, row, before):
-            bits &= ~mask
-    return bits
+def _moved(s, places, way):
+    """The places directly behind these (``way`` is 1), or directly before them (-1)."""
+    found = 0
+    for n in range(s.follows.shape[0] if places else 0):
+        distance, own = s.follows[n, F_DISTANCE], s.follows[n, F_PLACES]
+        if way > 0:
+            found |= _shifted(places & own, distance)
+        else:
+            found |= _shifted(places, -distance) & own
+    return found
+
+
+@inlined
+def _shifted(bits, distance):
+    return bits << distance if distance >= 0 else bits >> -distance
 
 
 @part
