@@ -15,7 +15,8 @@ from cerflow.engine.scan.contiguous import Contiguity
 from cerflow.schema import Schema
 from support.runners import RUNNERS, bag, examples, in_random_pieces, restored_at_every_event
 
-LABELS = "abcde"
+#: Events may have types that are labels, too.
+LABELS = ["a", "b", "c", "d", "e"], ["A", "B", "C", "d", "e"]
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +33,7 @@ def contiguity_of(query, schema, **roles) -> Contiguity | None:
 @st.composite
 def queries(draw):
     size = draw(st.integers(2, 5))
-    labels = LABELS[:size]
+    labels = draw(st.sampled_from(LABELS))[:size]
     steps = [f"{draw(st.sampled_from(['A', 'B', '(A OR B)', 'EVENT']))} AS {label}" for label in labels]
     if draw(st.booleans()):
         steps[0] = f"({steps[0]} OR C AS {labels[0]})"
@@ -59,7 +60,7 @@ def queries(draw):
         steps[first : second + 1] = [f"({' : '.join(group)}){again}"]
     formula = " : ".join(steps)
     if varied and draw(st.integers(0, 3)) == 0:
-        formula = f"({formula}) OR (A AS a : C AS c)"
+        formula = f"({formula}) OR (A AS {labels[0]} : C AS {labels[-1]})"
     formula = f"({formula})" + (f" FILTER {' AND '.join(conditions)}" if conditions else "")
     if draw(st.integers(0, 3)) == 0:
         formula = f"({formula}) WITHIN {draw(st.integers(2, 6))} EVENTS"
@@ -126,6 +127,7 @@ SCHEMA = pa.schema({"type": pa.string(), "k": pa.string(), "v": pa.int64(), "w":
         ),
         (" : ".join(["A"] * 32), None),
         ("A : (B AND B) ; C", None),
+        ("(EVENT AS x : EVENT AS y : EVENT AS z) FILTER x.v < y.v AND y.v > z.v", (3, 2)),
         ("A : B PARTITION BY v", (2, 0)),
         ("(A AS x : B AS y) FILTER x.v < y.v PARTITION BY k, v, w", (2, 1)),
         ("A : B PARTITION BY [k, type]", None),

@@ -17,11 +17,20 @@ import numpy as np
 from cerflow.engine import layout as engine_layout
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.ways import Ways
+from cerflow.engine.tables.instructions import OPERATORS
 from cerflow.engine.tables.transducer_tables import TransducerTables
 
 __all__ = ["Contiguity", "contiguity"]
 
 _Link = tuple[int, int, int, int]
+_ALL = tuple(OPERATORS.values())
+#: The operators for which a comparison with a slot holds for the value it was last given, too, by how it was given.
+_KEPT_FOR = {
+    engine_layout.WRITE: _ALL,
+    engine_layout.SAME: _ALL,
+    engine_layout.LEAST: (engine_layout.LT, engine_layout.LE),
+    engine_layout.GREATEST: (engine_layout.GT, engine_layout.GE),
+}
 
 
 @dataclass(frozen=True)
@@ -214,14 +223,17 @@ def _comparisons(tables: TransducerTables, number: int) -> set[_Link]:
         operator, kind = atom[engine_layout.A_OPERATOR], atom[engine_layout.A_KIND]
         if operator == engine_layout.PROGRAM or kind == engine_layout.RANK:
             continue
-        written = _written(tables, int(row[engine_layout.T_SOURCE]), atom[engine_layout.A_RIGHT])
-        if written >= 0:
-            found.add((operator, kind, atom[engine_layout.A_LEFT], written))
+        compared = _compared(tables, int(row[engine_layout.T_SOURCE]), atom[engine_layout.A_RIGHT], operator)
+        if compared >= 0:
+            found.add((operator, kind, atom[engine_layout.A_LEFT], compared))
     return found
 
 
-def _written(tables: TransducerTables, state: int, slot: int) -> int:
-    """The column that every move to a state writes to a slot, or -1."""
+def _compared(tables: TransducerTables, state: int, slot: int, operator: int) -> int:
+    """The column that every move to a state gives to a slot such that the comparison holds for it, too; or -1.
+
+    Less than the least value is less than the last one.
+    """
     arrays = tables.arrays
     columns: set[int] = set()
     for move in tables.moves.rows:
@@ -230,7 +242,7 @@ def _written(tables: TransducerTables, state: int, slot: int) -> int:
         row = arrays.transitions[move.number]
         steps = arrays.steps[row[engine_layout.T_STEP] : row[engine_layout.T_STEP_END]]
         own = steps[steps[:, engine_layout.S_SLOT] == slot]
-        plain = len(own) == 1 and own[0, engine_layout.S_OPERATION] == engine_layout.WRITE
+        plain = len(own) == 1 and operator in _KEPT_FOR.get(int(own[0, engine_layout.S_OPERATION]), ())
         plain = plain and own[0, engine_layout.S_SOURCE] == engine_layout.FROM_COLUMN
         columns.add(int(own[0, engine_layout.S_INDEX]) if plain else -1)
     return columns.pop() if len(columns) == 1 else -1
