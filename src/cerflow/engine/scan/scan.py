@@ -197,10 +197,10 @@ class BatchScan:
         control = self._arrays.control
         control[: layout.FIXES + 1] = (first, 0, 0, 0)
         contiguity = self._contiguity
-        whole = self._whole > 0 or count < limits.NARROWED_ROWS
-        if count >= limits.NARROWED_ROWS:
-            self._whole = max(0, self._whole - 1)
-        alone = not whole and contiguity is not None and contiguity.alone and count >= 2 * contiguity.length
+        large = count >= limits.NARROWED_ROWS
+        whole = self._whole > 0 or not large
+        self._whole = max(0, self._whole - large)
+        alone = large and contiguity is not None and contiguity.alone and count >= 2 * contiguity.length
         narrows = not whole and not alone and contiguity is not None
         marks = layout.NOT_MARKED if alone else self._marks
         control[layout.NARROWS : layout.MARKS + 1] = (narrows, 0, 0, marks)
