@@ -94,14 +94,18 @@ def contiguity(tables: TransducerTables, outputs: Sequence[Sequence[int]], ways:
     if len(keys) == 1 and keys[0][layout.O_FORM] == layout.AS_TEXT:
         key = keys[0][layout.O_COLUMN]
     rows = tables.moves.rows
+    if len(set(classes)) >= layout.CARRIED:
+        return f"more than {layout.CARRIED - 1} places in a match"
     numbers = {found: number for number, found in enumerate(dict.fromkeys(sorted(classes)))}
     places = [1 << numbers[found] for found in classes]
-    behind: dict[int, int] = {}
+    leaving: dict[int, set[int]] = {}
     for move, place in zip(rows, places):
-        for other, to in zip(rows, places):
-            if move.target == other.transition.source:
-                distance = to.bit_length() - place.bit_length()
-                behind[distance] = behind.get(distance, 0) | place
+        leaving.setdefault(move.transition.source, set()).add(place)
+    behind: dict[int, int] = {}
+    for target, place in {(move.target, place) for move, place in zip(rows, places)}:
+        for to in leaving.get(target, ()):
+            distance = to.bit_length() - place.bit_length()
+            behind[distance] = behind.get(distance, 0) | place
     initial = tables.transducer.initial
     first = _together(place for move, place in zip(rows, places) if move.transition.source in initial)
     last = _together(place for move, place in zip(rows, places) if move.final)
@@ -110,6 +114,8 @@ def contiguity(tables: TransducerTables, outputs: Sequence[Sequence[int]], ways:
     links = _links(tables, places, outputs)
     lie = length, places, first, last, sorted(behind.items()), links, key
     whole = "keys" if keys else _whole(tables, places, length, ways)
+    if isinstance(whole, str) and len(numbers) > layout.PLACES:
+        return f"more than {layout.PLACES} places in a match"
     if isinstance(whole, str):
         return Contiguity(*lie, None, None, whole)
     return Contiguity(*lie, *whole, None)
@@ -163,8 +169,6 @@ def _classes(tables: TransducerTables) -> list[tuple[int, ...]] | str:
             levels = None
     if levels is None:
         found = [(move.transition.source, move.target, int(move.final)) for move in moves.rows]
-    if len(set(found)) > layout.PLACES:
-        return f"more than {layout.PLACES} places in a match"
     return found
 
 
