@@ -216,6 +216,8 @@ SORTED_SHARE = 32
 THREAD_SLICE_LEAST = 1 << 14
 #: Events of a thread's slice, at most: so few that there is work for all threads.
 THREAD_SLICE_MOST = 1 << 19
+#: Events that one thread recognises before others begin, and they do if more than one of so many needs the automaton.
+THREAD_TRIAL, THREAD_TAKEN = 1 << 15, 64
 #: Slices for each thread, so that none has to wait long for another one at the end.
 THREAD_SLICES = 4
 #: A slice is so many times as long as the events before it that are recognised once more.

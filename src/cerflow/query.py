@@ -232,12 +232,12 @@ class Query:
         schema = schema_of(table.schema, type=type, time=time, time_unit=time_unit, stream=stream, forget=forget)
         with Located(self.text):
             self._plans.check(schema)
-        if any(isinstance(node, DurationWindow) for node in walk(self.tree)):
-            self.warn_of_times(schema, extent(table, schema))
         # Before sorting, so that a refused event is named by its place in the input.
         table, numbers = usable_in_order(
             table, RecordChecker(holding(schema, [self.tree]), on_bad_record, in_order=False), sequence
         )
+        if any(isinstance(node, DurationWindow) for node in walk(self.tree)):
+            self.warn_of_times(schema, extent(table, schema, ordered=True))
         clock = None if until is None else clock_time(until, schema)
         with Located(self.text):
             if runner == "semantics":

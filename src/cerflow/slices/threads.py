@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -44,11 +45,24 @@ class InSlices:
         self._slices = slices
 
     def __iter__(self) -> Iterator[Part]:
+        stream, first = self._stream, self._slices[0]
+        driver = stream.driver(first.start)
+        tried = min(first.start + limits.THREAD_TRIAL, first.stop)
+        for _, parts in stream.detected_between(driver, first.start, tried):
+            yield from parts
+        if driver.taken * limits.THREAD_TAKEN < tried - first.start:
+            # One thread rules out nearly all events as fast as memory is read.
+            for _, parts in stream.detected_between(driver, tried, self._slices[-1].stop):
+                yield from parts
+            for _, parts in stream.detected_at_end(driver):
+                yield from parts
+            return
         pool = ThreadPoolExecutor(self._threads)
         idle: list[Driver] = []
         running: deque[Future[list[Part]]] = deque()
         try:
-            for some in self._slices:
+            running.append(pool.submit(self._detect, driver, replace(first, start=tried), idle))
+            for some in self._slices[1:]:
                 running.append(pool.submit(self._recognize, some, idle))
                 # No more slices wait to be read than one, and one for each thread.
                 if len(running) > self._threads:
@@ -68,6 +82,10 @@ class InSlices:
             driver.begin_anew(some.begin)
         for _ in self._stream.detected_between(driver, some.begin, some.start):
             pass
+        return self._detect(driver, some, idle)
+
+    def _detect(self, driver: Driver, some: Slice[int], idle: list[Driver]) -> list[Part]:
+        """The parts of a slice by a recogniser that has read the events before it, and is idle then."""
         found = [part for _, parts in self._stream.detected_between(driver, some.start, some.stop) for part in parts]
         if some is self._slices[-1]:
             found += (part for _, parts in self._stream.detected_at_end(driver) for part in parts)

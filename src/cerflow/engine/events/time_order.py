@@ -23,11 +23,16 @@ def sort_by_time(table: pa.Table, time: str | None, sequence: str | None) -> pa.
     return table if order is None else table.take(order)
 
 
-def extent(table: pa.Table, schema: Schema) -> tuple[float | None, float | None]:
-    """The least and the greatest time of events, if times are numbers without a unit; otherwise nothing."""
+def extent(table: pa.Table, schema: Schema, *, ordered: bool = False) -> tuple[float | None, float | None]:
+    """The least and the greatest time of events, if times are numbers without a unit; otherwise nothing.
+
+    ``ordered`` says that the events are in the order of their times.
+    """
     if schema.time is None or schema.time_unit is not None or not schema.kind(schema.time).numeric:
         return None, None
     column = table.column(schema.time)
+    if ordered and len(column):
+        column = pa.chunked_array([*column.slice(0, 1).chunks, *column.slice(len(column) - 1).chunks])
     found = pc.min_max(column.cast(pa.float64()) if pa.types.is_decimal(column.type) else column).as_py()
     return found["min"], found["max"]
 

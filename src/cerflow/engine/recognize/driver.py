@@ -90,6 +90,11 @@ class Driver:
         on_columns = all(machine.on_columns for machine in self._alone.values())
         return limits.COLUMN_ROWS if on_columns and len(self._alone) == len(self.machines) else limits.BATCH_ROWS
 
+    @property
+    def taken(self) -> int:
+        """The number of events that automata have read by themselves."""
+        return sum(machine.taken for machine in self._alone.values())
+
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Hold the recogniser for one caller; raises `InUseError` if another one has it."""

@@ -75,6 +75,8 @@ class Machine:
         self._admitted = 0
         #: The number of matches handed out so far, if they are numbered.
         self._reported = 0
+        #: The number of events that the automaton has read.
+        self.taken = 0
         #: Where the window of the last event begins.
         self.last_bound = layout.NO_BOUND
         #: The state before a push that may fail here; it must be copied before it changes.
@@ -93,6 +95,7 @@ class Machine:
         if self.sessions is not None:
             rows = self.sessions.added(rows, first)
         events, count = self.reader.read(rows, first, self.memory.occupied)
+        self.taken += count
         consecutive = self.reader.consecutive
         if not count and consecutive is None and self.deadlines is None:
             return []

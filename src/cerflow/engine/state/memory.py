@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from cerflow import limits
 from cerflow.engine import layout
 from cerflow.engine.kernels.base.shared_arrays import SharedArrays
-from cerflow.engine.kernels.state.classes import WORST
 from cerflow.engine.kernels.state.graph import collect
 from cerflow.engine.kernels.state.upkeep import (
     compact_members,
@@ -22,7 +21,8 @@ from cerflow.engine.kernels.state.upkeep import (
 )
 from cerflow.engine.kernels.step.advance import advance
 from cerflow.engine.kernels.step.units import prepare_kernels
-from cerflow.engine.layout import EventArrays, Ranking, Scratch, State
+from cerflow.engine.layout import EventArrays, Ranking, Scratch
+from cerflow.engine.state.first_state import first_state
 from cerflow.engine.state.image import Image, image_of, set_widths, state_of
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.values.array_types import Ints
@@ -44,12 +44,14 @@ class Memory:
 
     def __init__(self, tables: TransducerTables) -> None:
         slots = int(tables.arrays.options[layout.O_SLOTS])
-        self.state = _first_state(tables)
+        self.state = first_state(tables, limits.FIRST_NODES)
         self.scratch = _scratch(64, slots, tables)
         self.ranking = _ranking(64, slots)
         self._slots = slots
         self._tables = tables
         self._last_request = (-1, -1)
+        #: The nodes of which matches hold some.
+        self._handed_out: Ints | None = None
         prepare_kernels(tables.arrays)
         # A method of a kernel would add a tenth of a microsecond to each event.
         self._advance = advance.load(0, 0, 0)
@@ -60,7 +62,13 @@ class Memory:
 
     def begin_anew(self) -> None:
         """Forget all events, but keep the room that they took."""
-        self.state = State._make(_widened(first, used) for first, used in zip(_first_state(self._tables), self.state))
+        state, first = self.state, first_state(self._tables, 1)
+        if state.nodes is self._handed_out:
+            state = state._replace(nodes=np.empty_like(state.nodes), marks=np.empty_like(state.marks))
+        for array, new in zip(state, first):
+            # Nodes and marks are written before they are read.
+            _overwrite(array, new, fill=array is not state.nodes and array is not state.marks)
+        self.state = state
         self._last_request = (-1, -1)
 
     def advance(self, events: EventArrays, at: int, end: int) -> tuple[int, int]:
@@ -119,6 +127,8 @@ class Memory:
         n = int(state.counters[layout.N_DETECTIONS])
         found = state.detections[:n].copy()
         state.counters[layout.N_DETECTIONS] = 0
+        if n:
+            self._handed_out = state.nodes
         return (
             found,
             state.nodes[: int(state.counters[layout.N_NODES])],
@@ -159,9 +169,8 @@ class Memory:
         bounds = np.full(len(roots), bound)
         if not self._bound_is_global:
             bounds = np.ascontiguousarray(state.partition_long[state.config[living, layout.C_PARTITION], -1])
-        # Pages of new zeros cost nothing until they are written.
-        new = np.zeros(state.nodes.shape, np.int64)
-        marks = np.zeros(state.marks.shape, np.int64)
+        # What is read of them is written before.
+        new, marks = np.empty_like(state.nodes), np.empty_like(state.marks)
         forward = np.full(top, -1, np.int32)
         used = np.zeros(int(state.counters[layout.N_MARKS]), np.int32)
         stack = np.empty(top, np.int32)
@@ -319,70 +328,11 @@ class Memory:
         self._rebuild()
 
 
-def _first_state(tables: TransducerTables) -> State:
-    """The state before any event."""
-    slots = int(tables.arrays.options[layout.O_SLOTS])
-    groups = tables.transducer.states + 1
-    words = int(tables.arrays.options[layout.O_KEY])
-    index = tables.arrays.indexes
-    counters = np.zeros(layout.COUNTERS, np.int64)
-    counters[layout.N_NODES] = 1
-    counters[layout.N_MARKS] = 1
-    counters[layout.N_SETS] = 1
-    counters[layout.N_CLASSES] = 1
-    forgets = int(tables.arrays.options[layout.O_FORGET])
-    partitions = 1
-    # Only strategies have classes beside the one without events; a configuration holds each of these.
-    classes = 65 if tables.arrays.options[layout.O_STRATEGY] else 1
-    if not tables.partitioned:
-        counters[layout.N_PARTITIONS] = 1
-    nodes = 1 if tables.detecting else limits.FIRST_NODES
-    width = layout.LIST_NODE_WORDS if tables.arrays.options[layout.O_PICK] else layout.NODE_WORDS
-    state = State(
-        counters=counters,
-        nodes=_first_nodes(nodes, width),
-        marks=np.full((nodes, 2), [-1, 0], np.int64),
-        config=np.zeros((64, layout.CONFIG_COLUMNS), np.int32),
-        config_long=np.zeros((64, layout.CONFIG_LONG_COLUMNS), np.int64),
-        values=np.zeros((64, slots), np.int64),
-        free=np.zeros(64, np.int32),
-        table=np.full(128, -1, np.int32),
-        members=np.zeros(64, np.int32),
-        member_values=np.zeros((64, slots), np.int64),
-        heads=np.full((partitions, groups), -1, np.int32),
-        partition=np.zeros((partitions, layout.PARTITION_COLUMNS), np.int32),
-        partition_long=np.full((partitions, 2 + words + len(tables.arrays.checked) + forgets), layout.NULL),
-        free_partitions=np.zeros(partitions, np.int32),
-        partition_table=np.full(2, -1, np.int32),
-        set_index=np.zeros((64, 3), np.int64),
-        set_words=np.zeros(256, np.int64),
-        set_table=np.full(256, -1, np.int32),
-        detections=np.zeros((256, 4), np.int64),
-        sizes=np.zeros(groups - 1, np.int32),
-        indexing=np.zeros(groups - 1, np.int32),
-        index_table=np.full(128 if layout.EQUAL in index[:, layout.X_KIND] else 1, -1, np.int32),
-        tops=np.full((partitions, 1 + index[:, layout.X_NUMBER].max(initial=-1)), -1, np.int32),
-        classes=np.zeros((classes, 4), np.int64),
-    )
-    state.classes[layout.NO_EVENTS, layout.K_NUMBER] = WORST
-    return state
-
-
-def _widened(first: Any, used: Any) -> NDArray[Any]:
-    """An array of the first state with as many rows as another; the further ones are as its last one."""
-    wide: NDArray[Any] = first if len(first) == len(used) else grown(first, len(used))
-    if first[-1].any():
-        wide[len(first) :] = first[-1]
-    return wide
-
-
-def _first_nodes(capacity: int, width: int) -> Ints:
-    nodes = np.zeros((capacity, width), np.int64)
-    small = nodes.view(np.int32)
-    nodes[layout.BOTTOM, layout.W_MEASURE] = layout.NOT_BEGUN
-    small[layout.BOTTOM, [layout.I_CHILD, layout.I_LEFT, layout.I_RIGHT]] = -1
-    small[layout.BOTTOM, layout.I_RANK] = 1
-    return nodes
+def _overwrite(array: Any, new: Any, *, fill: bool) -> None:
+    """Write the rows of another array, and with ``fill`` its last one into all further rows."""
+    array[: len(new)] = new
+    if fill:
+        array[len(new) :] = new[-1]
 
 
 def _scratch(capacity: int, slots: int, tables: TransducerTables) -> Scratch:

@@ -58,6 +58,7 @@ def add_node(nodes, small, counters, mark, measure, child):
     small[n, I_RIGHT] = -1
     small[n, I_MARK] = mark
     small[n, I_RANK] = 1
+    small[n, I_REST] = BOTTOM
     return n
 
 
@@ -100,6 +101,7 @@ def meld(nodes, small, counters, path, limit, a, b, bound):
         small[n, I_LEFT] = left
         small[n, I_RIGHT] = rest
         small[n, I_RANK] = rest_rank + 1
+        small[n, I_REST] = BOTTOM
         if rest_rank + 1 > counters[N_RANK]:
             counters[N_RANK] = rest_rank + 1
         rest = n
