@@ -11,13 +11,31 @@ from cerflow.engine.kernels.base.jit import inlined, kernel, part
 from cerflow.engine.kernels.base.shared_arrays import address_of, pointer_to, scan_at
 from cerflow.engine.kernels.scan.marks import mark
 from cerflow.engine.kernels.scan.scan import collected, formed, satisfies
-from cerflow.engine.kernels.scan.values import load_byte, load_word, locate, store_byte, store_word, word_of
+from cerflow.engine.kernels.scan.values import (
+    leading_zeros,
+    load_byte,
+    load_word,
+    locate,
+    store_byte,
+    store_word,
+    trailing_zeros,
+    word_of,
+)
+from cerflow.engine.layout import NO_BOUND
 from cerflow.engine.scan.layout import (
+    AS_BOUND,
+    AS_INT,
     BLOCK,
+    C_DATA,
+    C_FACTOR,
+    C_LAYOUT,
+    C_OFFSET,
+    C_VALID,
     D_FAILED,
     D_HELD,
     D_TEST,
     FIRST,
+    INT64,
     KEPT,
     LEAD,
     LEADS_FINAL,
@@ -32,7 +50,6 @@ from cerflow.engine.scan.layout import (
     ROW,
     SCANNED,
     STAYS,
-    WAYS,
 )
 
 __all__ = ["look_ahead", "mark_block"]
@@ -43,6 +60,8 @@ _MEASURE, _BOUND = 0, 1
 _TRIAL = 1024
 #: Rows whose new texts are read together.
 _TOGETHER = 4 * BLOCK
+#: In each byte of a word all bits but the highest, and the highest.
+_LOW, _HIGH = np.int64(0x7F7F7F7F7F7F7F7F), np.int64(-0x7F7F7F7F7F7F7F80)
 #: A limit behind all starts.
 _NOWHERE = 2**63 - 1
 
@@ -93,6 +112,9 @@ def _close(s, begin, end, ways):
     ends = s.steps[0] * np.int64(0x0101010101010101)
     limit, passed = control[LIMIT], control[PASSED] == 1
     relevant, kept = control[RELEVANT], control[KEPT]
+    plain, size = _is_plain(s), s.reach[_BOUND, O_SIZE]
+    column = s.reach[_MEASURE, O_COLUMN]
+    times = s.columns[column, C_DATA] + 8 * s.columns[column, C_OFFSET]
     for first in range((end - 1) & ~7, begin - 1, -8):
         eight = load_word(ways + first, 0)
         if eight == 0:
@@ -105,15 +127,17 @@ def _close(s, begin, end, ways):
             # Too few go; the rows that are not looked at stay.
             control[STAYS] = 1
             break
-        for k in range(first + 7, first - 1, -1):
-            is_open = load_byte(ways, k)
-            if is_open == 0:
-                continue
+        # The highest bit of each byte that is not zero.
+        left = ((eight & _LOW) + _LOW | eight) & _HIGH
+        while left != 0:
+            j = 7 - (leading_zeros(left) >> 3)
+            left &= (np.int64(1) << 8 * j) - 1
+            k = first + j
+            is_open = eight >> 8 * j & 255
             relevant += 1
-            measure = _value(s, _MEASURE, k)
-            ending = is_open & s.steps[0] != 0
-            if ending:
-                limit = _value(s, _BOUND, k)
+            measure = load_word(times, k) if plain else _value(s, _MEASURE, k)
+            if is_open & s.steps[0] != 0:
+                limit = max(measure, NO_BOUND + size) - size if plain else _value(s, _BOUND, k)
             passed = measure <= limit
             # No event before has a greater measure.
             if not passed and (_leads(s, is_open, measure, limit) or is_open & s.steps[1]):
@@ -131,16 +155,28 @@ def _leads(s, is_open, measure, bound):
     Its own ``bound`` is the limit of matches that it ends.
     """
     leads = False
-    for way in range(WAYS):
-        if is_open >> way & 1:
-            for n in range(s.ways_lead[way], s.ways_lead[way + 1]):
-                limit = bound if s.leads[n, LEADS_FINAL] == 1 else np.int64(_NOWHERE)
-                if s.leads[n, LEADS_TARGET] >= 0:
-                    limit = min(limit, s.limits[s.leads[n, LEADS_TARGET]])
-                if measure > limit:
-                    leads = True
-                    s.limits[s.leads[n, LEADS_SOURCE]] = min(limit, s.limits[s.leads[n, LEADS_SOURCE]])
+    while is_open != 0:
+        way = trailing_zeros(is_open)
+        is_open &= is_open - 1
+        for n in range(s.ways_lead[way], s.ways_lead[way + 1]):
+            limit = bound if s.leads[n, LEADS_FINAL] == 1 else np.int64(_NOWHERE)
+            if s.leads[n, LEADS_TARGET] >= 0:
+                limit = min(limit, s.limits[s.leads[n, LEADS_TARGET]])
+            if measure > limit:
+                leads = True
+                s.limits[s.leads[n, LEADS_SOURCE]] = min(limit, s.limits[s.leads[n, LEADS_SOURCE]])
     return leads
+
+
+@inlined
+def _is_plain(s):
+    """Whether the window measures a column of 64-bit integers without nulls, as they are."""
+    measured, bound = s.reach[_MEASURE], s.reach[_BOUND]
+    c = measured[O_COLUMN]
+    if c < 0 or bound[O_COLUMN] != c or measured[O_FORM] != AS_INT or bound[O_FORM] != AS_BOUND:
+        return False
+    column = s.columns[c]
+    return column[C_LAYOUT] == INT64 and column[C_VALID] == 0 and column[C_FACTOR] == 1
 
 
 @inlined

@@ -128,6 +128,16 @@ def packed(eight):
     return np.int64((np.uint64(eight) * np.uint64(0x0102040810204080)) >> np.uint64(56))
 
 
+@intrinsic
+def leading_zeros(_, word):
+    """How many bits are zero above the highest one that is not; the word is not zero."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.ctlz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.int64), generate
+
+
 @inlined
 def has_bit(data, at):
     """Whether a bit is set."""
