@@ -1,6 +1,7 @@
 """Aggregates over matches, orders and samples where brute force is too slow, and what they refuse."""
 
 import math
+import random
 from collections import Counter
 from decimal import Decimal
 
@@ -8,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import cerflow
-from cerflow.engine.matches import sampling
+from cerflow.engine.matches import counting
 from cerflow.errors import QueryError, UnsupportedQueryError
 
 
@@ -32,9 +33,9 @@ def test_samples_are_uniform():
 @pytest.mark.parametrize("pattern", ["A ; B", "A ; B OR A ; B ; A ; B"])
 def test_samples_in_windows_are_uniform(monkeypatch, pattern):
     bounds = []
-    number = sampling._Numbered._number
+    numbers = counting.LateWindow._numbers
     monkeypatch.setattr(
-        sampling._Numbered, "_number", lambda self, bound: (bounds.append(bound), number(self, bound))[1]
+        counting.LateWindow, "_numbers", lambda self, some, bound: (bounds.append(bound), numbers(self, some, bound))[1]
     )
     matches = cerflow.parse(f"SELECT * WHERE {pattern} WITHIN 12 EVENTS").match(letters("AB" * 30))
     expected = {}
@@ -53,6 +54,36 @@ def test_samples_in_windows_are_uniform(monkeypatch, pattern):
         assert 1 < len(set(bounds)) < len(expected) / 2
     without = [tuple(e["position"] for e in row["events"]) for row in matches.sample(1 << 20, seed=2)]
     assert without == [match for all_ in expected.values() for match in all_]
+
+
+@pytest.mark.parametrize("outside", [0, 2, 1000])
+@pytest.mark.parametrize("trend", [-1, 0, 1])
+def test_the_first_matches_are_those_of_the_window(monkeypatch, trend, outside):
+    """Values of matches that have left the window do not count, however long its counts stay behind."""
+    monkeypatch.setattr(counting, "_OUTSIDE", outside)
+    rng = random.Random(trend + 2 * outside)
+    types = "".join(rng.choices("AAB", k=150))
+    values = [None if rng.random() < 0.2 else trend * k + rng.choice([0.0, 1.0, 2.0]) for k in range(len(types))]
+    events = letters(types, v=pa.array(values, pa.float64()))
+    for pattern in ("A AS x ; B AS y", "A AS x ; A AS x ; B AS y"):
+        matches = cerflow.parse(f"SELECT * WHERE {pattern} WITHIN 20 EVENTS").match(events)
+        listed = {}
+        for row in matches:
+            listed.setdefault(row["detected_at"], []).append(row)
+
+        def value(row):
+            known = [e["v"] for e in row["events"] if "x" in e["labels"] and e["v"] is not None]
+            return sum(known) if known else None
+
+        for descending in (False, True):
+
+            def order(row, sign=-1 if descending else 1):
+                return (1, 0) if value(row) is None else (0, sign * value(row))
+
+            for size in (1, 4):
+                expected = [row for some in listed.values() for row in sorted(some, key=order)[:size]]
+                found = matches.first(size, by=("x", "v", "sum"), descending=descending)
+                assert found.to_pylist() == expected
 
 
 @pytest.mark.parametrize("length", [50, 62, 64, 100])

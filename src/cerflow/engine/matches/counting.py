@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,13 +11,24 @@ from numpy.typing import NDArray
 from cerflow import limits
 from cerflow.engine import layout
 from cerflow.engine.kernels.matches.count import add_counts, add_long_counts
-from cerflow.engine.matches.graph import CountedMatches
+from cerflow.engine.matches.graph import CountedMatches, MatchGraph
 from cerflow.engine.matches.sliding import count_sliding
 from cerflow.engine.matches.unfolding import Part
 from cerflow.errors import UnsupportedQueryError
 from cerflow.values.array_types import Ints
 
-__all__ = ["LongNumbers", "MatchCounter", "count_detections", "detecting", "matches_of_part", "refuse_if_cut"]
+__all__ = [
+    "LateWindow",
+    "LongNumbers",
+    "MatchCounter",
+    "count_detections",
+    "detecting",
+    "matches_of_part",
+    "refuse_if_cut",
+]
+
+#: Counted matches, as a multiple of those in the window, beyond which a `LateWindow` moves.
+_OUTSIDE = 2
 
 
 def detecting(detections: Ints) -> tuple[Ints, Ints]:
@@ -147,3 +159,35 @@ class MatchCounter:
         top = len(self._low)
         self._long = np.zeros((top, words), np.uint64), np.full(top, np.iinfo(np.int64).min)
         return self._long
+
+
+class LateWindow:
+    """Counts of the matches of a part, event by event, in windows that stay behind.
+
+    The numbers of the complex events below a set depend on the window, and counting them anew for each detection takes
+    time for the whole window. So the window is moved only when more than half of the matches in it have left the
+    window of the detections. ``part`` is the part with these windows.
+    """
+
+    def __init__(self, part: Part) -> None:
+        self.part = replace(part, graph=MatchGraph(part.detections.copy(), part.nodes, part.marks))
+        self._bounds: Ints = part.detections[:, layout.D_BOUND]
+        self.counting = MatchCounter(self.part)
+        # Counts stay right only while bounds ascend.
+        self._ascend = not bool((np.diff(self._bounds) < 0).any())
+        self._bound: int | None = None
+
+    def move_to(self, detections: range, total: int) -> list[tuple[int, Ints | LongNumbers]]:
+        """The number of each detection of an event, and of each set below; ``total`` are in their own windows."""
+        if self._ascend and self._bound is not None:
+            found = self._numbers(detections, self._bound)
+            if sum(number for number, _ in found) <= _OUTSIDE * total:
+                return found
+        self._bound = int(self._bounds[detections.start])
+        return self._numbers(detections, self._bound if self._ascend else None)
+
+    def _numbers(self, detections: range, bound: int | None) -> list[tuple[int, Ints | LongNumbers]]:
+        """Count with a bound; None for the own bound of each detection."""
+        some = slice(detections.start, detections.stop)
+        self.part.detections[some, layout.D_BOUND] = self._bounds[some] if bound is None else bound
+        return [self.counting.number(d) for d in detections]

@@ -11,12 +11,13 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from cerflow.engine import layout
 from cerflow.engine.kernels.matches.fold import GREATEST, LEAST, PLUS
 from cerflow.engine.kernels.matches.search import B_DETECTION, B_PATH, FULL, NO_MORE, P_MARK, P_NEXT, search
 from cerflow.engine.kernels.matches.unrank import unrank
-from cerflow.engine.matches.counting import LongNumbers, MatchCounter, detecting, refuse_if_cut
+from cerflow.engine.matches.counting import LateWindow, LongNumbers, MatchCounter, detecting, refuse_if_cut
 from cerflow.engine.matches.folding import Lowest, Values, ranked
 from cerflow.engine.matches.mark_values import MarkValues, check_attribute, check_label
 from cerflow.engine.matches.unfolding import Part, Unfolded
@@ -242,7 +243,7 @@ _Branch = tuple[bool, Any, int, int, Any, Any, int, Any]
 
 
 class _PartFirst:
-    """Best-first search: the value of the best match of each branch is known, so no branch is followed in vain."""
+    """Best-first search: the value of the best match of each branch is known, if no better one has left the window."""
 
     done = False
 
@@ -253,12 +254,16 @@ class _PartFirst:
 
     def picks(self, part: Part) -> Iterator[Pick]:
         operation, values, nothing = self._first.weights(part, self._report)
-        search = _Search(part, Lowest(part, operation, values, greatest=self._first.descending), nothing)
+        late = LateWindow(part)
+        lowest = Lowest(late.part, operation, values, greatest=self._first.descending)
+        search = _Search(part, late, lowest, nothing)
+        numbers = MatchCounter(part).numbers()
         _, begins = detecting(part.detections)
         for first, last in zip(begins[:-1].tolist(), begins[1:].tolist()):
-            branches, total = search.branches(first, last)
+            total = sum(numbers[first:last])
             if self._limit is not None:
                 refuse_if_cut([total], self._limit)
+            branches, total = search.branches(range(first, last), total)
             found = search.matches if search.beyond_words(branches, total) else search.matches_in_words
             yield from islice(found(branches), min(self._first.size, sys.maxsize))
 
@@ -268,19 +273,27 @@ _BRANCHES = 1 << 10
 
 
 class _Search:
-    def __init__(self, part: Part, lowest: Lowest, nothing: Any) -> None:
+    """Looks for the first matches of each detecting event.
+
+    ``lowest`` has the values, and ``late`` the numbers of matches, of a window that stays behind. Values of matches
+    outside the window only make the search longer: no match is better than its branch promises.
+    """
+
+    def __init__(self, part: Part, late: LateWindow, lowest: Lowest, nothing: Any) -> None:
         self._part = part
+        self._late = late
         self._lowest = lowest
-        self._counting = MatchCounter(part)
         self._nothing = nothing
         self._small = part.nodes.view(np.int32)
+        #: For `search`: branches, their ranks and values, paths and the heap.
+        kinds = (((3,), np.int32), ((), np.int64), ((2,), np.float64), ((2,), np.int32), ((), np.int32))
+        self._room = [np.empty((_BRANCHES, *shape), kind) for shape, kind in kinds]
 
-    def branches(self, first: int, last: int) -> tuple[list[_Branch], int]:
-        """A branch for each of the detections of an event, and the number of their matches."""
+    def branches(self, detections: range, total: int) -> tuple[list[_Branch], int]:
+        """A branch for each of the detections of an event, which have ``total`` matches, and how many are counted."""
         branches: list[_Branch] = []
         rank = 0
-        for d in range(first, last):
-            number, amounts = self._counting.number(d)
+        for d, (number, amounts) in zip(detections, self._late.move_to(detections, total)):
             self._lowest.fold(d, d + 1)
             mark, root = (int(self._part.detections[d, column]) for column in (layout.D_MARK, layout.D_ROOT))
             value = self._lowest.joined(self._nothing, self._lowest.weight[mark])
@@ -301,9 +314,9 @@ class _Search:
     def matches_in_words(self, branches: list[_Branch]) -> Iterator[Pick]:
         """The same where neither values nor numbers need more than 64 bits."""
         lowest, part, many = self._lowest, self._part, len(branches)
-        size = 2 * many + _BRANCHES
-        rows, ranks, values = np.empty((size, 3), np.int32), np.empty(size, np.int64), np.empty((size, 2))
-        paths, heap = np.empty((size, 2), np.int32), np.empty(size, np.int32)
+        while len(self._room[0]) < 2 * many:
+            self._make_room()
+        rows, ranks, values, paths, heap = self._room
         # A sorted list is a heap.
         for k, (missing, best, rank, node, value, _, d, _) in enumerate(sorted(branches, key=lambda b: b[:3])):
             rows[k], ranks[k], heap[k] = (node, d, -1), rank, k
@@ -313,9 +326,7 @@ class _Search:
         fold = lowest.operation, lowest.weight, lowest.least, lowest.without
         while (found := search(*fixed, *fold, rows, ranks, values, paths, heap, cursor)) != NO_MORE:
             if found == FULL:
-                rows, ranks, values, paths, heap = (
-                    np.concatenate([array, np.empty_like(array)]) for array in (rows, ranks, values, paths, heap)
-                )
+                rows, ranks, values, paths, heap = self._make_room()
                 continue
             marks, path = [], int(rows[found, B_PATH])
             while path >= 0:
@@ -323,6 +334,11 @@ class _Search:
                 path = int(paths[path, P_NEXT])
             d = int(rows[found, B_DETECTION])
             yield d, _with_last(part, d, marks)
+
+    def _make_room(self) -> list[NDArray[Any]]:
+        """Room for twice as many branches and paths, which later events use, too."""
+        self._room = [np.concatenate([array, np.empty_like(array)]) for array in self._room]
+        return self._room
 
     def matches(self, branches: list[_Branch]) -> Iterator[Pick]:
         """The matches of some branches, the best first; equal ones in the order of their numbers."""

@@ -1,8 +1,7 @@
 """Random matches of each detecting event.
 
-The numbers of the complex events below a set depend on the window, and counting them anew for each detection takes time
-for the whole window. So the window of the counts stays behind: it is moved only when more than half of the matches
-counted have left the window of the detections. A match drawn outside that window is drawn again.
+Matches are counted in a window that stays behind, `LateWindow`. A match drawn outside the window of its detection is
+drawn again.
 """
 
 from __future__ import annotations
@@ -10,13 +9,12 @@ from __future__ import annotations
 import random
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from cerflow.engine import layout
-from cerflow.engine.matches.counting import MatchCounter, detecting, refuse_if_cut
-from cerflow.engine.matches.graph import MatchGraph
+from cerflow.engine.matches.counting import LateWindow, MatchCounter, detecting, refuse_if_cut
 from cerflow.engine.matches.picking import PartPicker, Pick, match_by_number
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.results.report import Report
@@ -24,8 +22,6 @@ from cerflow.values.array_types import Ints
 
 __all__ = ["Sample"]
 
-#: Counted matches, as a multiple of those in the window, beyond which the window of the counts moves.
-_OUTSIDE = 2
 #: A sample of more than one of so many matches is taken from a list of all.
 _LISTED = 4
 
@@ -86,17 +82,12 @@ class _Numbered:
     def __init__(self, part: Part) -> None:
         nodes = part.nodes
         small = nodes.view(np.int32)
-        self._bounds: Ints = part.detections[:, layout.D_BOUND].copy()
-        #: The same graph, with the bounds of the counts.
-        self._part = replace(part, graph=MatchGraph(part.detections.copy(), nodes, part.marks))
-        self._counting = MatchCounter(self._part)
+        self._bounds: Ints = part.detections[:, layout.D_BOUND]
+        self._late = LateWindow(part)
         #: Where each mark begins complex events, if it does.
         self._starts = np.zeros(len(part.marks), np.int64)
         begin = small[:, layout.I_CHILD] == layout.BOTTOM
         self._starts[small[begin, layout.I_MARK]] = nodes[begin, layout.W_MEASURE]
-        # Counts stay right only while bounds ascend.
-        self._ascend = not bool((np.diff(self._bounds) < 0).any())
-        self._bound: int | None = None
         self._detections = range(0)
         self._ends: Sequence[int] = ()
         self.count = 0
@@ -104,28 +95,19 @@ class _Numbered:
     def move_to(self, detections: range, total: int) -> None:
         """Number the matches of these detections, which are ``total`` in their windows."""
         self._detections = detections
-        if self._ascend and self._bound is not None:
-            self._number(self._bound)
-            if self.count <= _OUTSIDE * total:
-                return
-        self._bound = int(self._bounds[detections.start])
-        self._number(self._bound if self._ascend else None)
-
-    def _number(self, bound: int | None) -> None:
-        """Count with a bound; None for the own bound of each detection."""
-        some = slice(self._detections.start, self._detections.stop)
-        self._part.detections[some, layout.D_BOUND] = self._bounds[some] if bound is None else bound
-        self._ends = np.cumsum([self._counting.number(d)[0] for d in self._detections], dtype=object).tolist()
+        numbers = [number for number, _ in self._late.move_to(detections, total)]
+        self._ends = np.cumsum(numbers, dtype=object).tolist()
         self.count = self._ends[-1]
 
     def match(self, number: int) -> Pick | None:
         """A match by its number; None if it lies outside the window."""
         at = bisect_right(self._ends, number)
         d = self._detections[at]
-        marks = match_by_number(self._part, self._counting, d, number - (self._ends[at - 1] if at else 0))
+        late = self._late
+        marks = match_by_number(late.part, late.counting, d, number - (self._ends[at - 1] if at else 0))
         bound = self._bounds[d]
-        if self._part.detections[d, layout.D_BOUND] == bound:
+        if late.part.detections[d, layout.D_BOUND] == bound:
             return d, marks
         # The last event is none of those that have to be in the window of the earlier ones.
-        earlier = len(marks) - (self._part.detections[d, layout.D_MARK] != layout.NO_MARK)
+        earlier = len(marks) - (late.part.detections[d, layout.D_MARK] != layout.NO_MARK)
         return (d, marks) if earlier == 0 or self._starts[marks[0]] > bound else None

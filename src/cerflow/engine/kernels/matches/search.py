@@ -1,10 +1,13 @@
 """Best-first search for the matches of an event with the least values, in the order of `unfold` where they are equal.
 
 A branch stands for the matches with a common end: the least value among them, and the number of the first of them, are
-known before any is looked at. So every branch taken from the heap leads to one of the matches that are asked for.
+known before any is looked at. So a branch taken from the heap leads to one of the matches that are asked for, unless
+the value is that of a match that has left the window.
 """
 
 from __future__ import annotations
+
+import numpy as np
 
 from cerflow.engine.kernels.base.jit import kernel, part
 from cerflow.engine.kernels.matches.fold import LEAST, PLUS
@@ -48,41 +51,63 @@ def _joined(operation, value, other):
     return min(value, other) if operation == LEAST else max(value, other)
 
 
+@part
+def _push(branch, values, ranks, heap, cursor):
+    """Put a branch on the heap."""
+    at = cursor[K_WAITING]
+    cursor[K_WAITING] += 1
+    while at > 0 and _precedes(values, ranks, branch, heap[(at - 1) // 2]):
+        heap[at] = heap[(at - 1) // 2]
+        at = (at - 1) // 2
+    heap[at] = branch
+
+
+@part
+def _pop(values, ranks, heap, cursor):
+    """Take the first branch from the heap."""
+    top = heap[0]
+    cursor[K_WAITING] -= 1
+    size = cursor[K_WAITING]
+    # The last one takes its place, and sinks.
+    moved = heap[size]
+    at = 0
+    while 2 * at + 1 < size:
+        below = 2 * at + 1
+        if below + 1 < size and _precedes(values, ranks, heap[below + 1], heap[below]):
+            below += 1
+        if not _precedes(values, ranks, heap[below], moved):
+            break
+        heap[at] = heap[below]
+        at = below
+    heap[at] = moved
+    return top
+
+
 @kernel
 def search(
     nodes, small, detections, amounts, operation, weight, least, without, branches, ranks, values, paths, heap, cursor
 ):
     """The next complete branch, `NO_MORE`, or `FULL` if there is no room for three more branches and a path.
 
-    ``amounts`` are numbers of complex events as of the bound of the detections; ``operation``, ``weight``, ``least``
-    and ``without`` are those of `cerflow.engine.kernels.matches.fold.best`. ``branches`` (int32, columns B_…),
-    ``ranks`` (int64) and ``values`` (float64, columns V_…) have a row for each branch, ``heap`` (int32) a place;
-    ``paths`` are int32, columns P_…, ``cursor`` int64, columns K_….
+    ``amounts`` are numbers of complex events; ``operation``, ``weight``, ``least`` and ``without`` are those of
+    `cerflow.engine.kernels.matches.fold.best`. Both are as of the bound of the detections or of an earlier one.
+    ``branches`` (int32, columns B_…), ``ranks`` (int64) and ``values`` (float64, columns V_…) have a row for each
+    branch, ``heap`` (int32) a place; ``paths`` are int32, columns P_…, ``cursor`` int64, columns K_….
     """
-    while cursor[K_WAITING] > 0:
-        made = cursor[K_BRANCHES]
-        if made + 3 > heap.shape[0] or cursor[K_PATHS] + 1 > paths.shape[0]:
-            return FULL
-        top = heap[0]
-        cursor[K_WAITING] -= 1
-        size = cursor[K_WAITING]
-        # The last one takes the place of the first, and sinks.
-        moved = heap[size]
-        at = 0
-        while 2 * at + 1 < size:
-            below = 2 * at + 1
-            if below + 1 < size and _precedes(values, ranks, heap[below + 1], heap[below]):
-                below += 1
-            if not _precedes(values, ranks, heap[below], moved):
-                break
-            heap[at] = heap[below]
-            at = below
-        heap[at] = moved
+    top = np.int32(-1)
+    while top >= 0 or cursor[K_WAITING] > 0:
+        if top < 0:
+            top = _pop(values, ranks, heap, cursor)
         node = branches[top, B_NODE]
         if node < 0:
             return top
+        made = cursor[K_BRANCHES]
+        if made + 3 > heap.shape[0] or cursor[K_PATHS] + 1 > paths.shape[0]:
+            _push(top, values, ranks, heap, cursor)
+            return FULL
         rank = ranks[top]
         bound = detections[branches[top, B_DETECTION], D_BOUND]
+        following = np.int32(-1)
         for turn in range(3):
             value = values[top, V_SO_FAR]
             path = branches[top, B_PATH]
@@ -112,13 +137,19 @@ def search(
                 if without[go_on] == 1 and value < best:
                     best = value
             values[made, V_LEAST] = best
-            at = cursor[K_WAITING]
-            while at > 0 and _precedes(values, ranks, made, heap[(at - 1) // 2]):
-                heap[at] = heap[(at - 1) // 2]
-                at = (at - 1) // 2
-            heap[at] = made
-            cursor[K_WAITING] += 1
+            branch = np.int32(made)
+            if following >= 0 and _precedes(values, ranks, branch, following):
+                branch, following = following, branch
+            if following < 0:
+                following = branch
+            else:
+                _push(branch, values, ranks, heap, cursor)
             made += 1
             rank += amounts[go_on] if go_on >= 0 else 1
         cursor[K_BRANCHES] = made
+        # The best one mostly comes before all others, so that it need not wait.
+        top = following
+        if cursor[K_WAITING] > 0 and _precedes(values, ranks, heap[0], top):
+            _push(top, values, ranks, heap, cursor)
+            top = np.int32(-1)
     return NO_MORE
