@@ -16,19 +16,19 @@ import pyarrow as pa
 
 from cerflow import limits
 from cerflow.engine.matches.aggregation import AggregateOf, Aggregation
-from cerflow.engine.matches.counting import count_detections, detecting, matches_of_part
+from cerflow.engine.matches.counting import detecting, matches_of_part
 from cerflow.engine.matches.display import SHOWN, as_html, drawn, page
-from cerflow.engine.matches.listing import Detected, Listing, join_dictionaries
-from cerflow.engine.matches.picking import First, NumberRange, Order, PartSpan, Picker, picked
-from cerflow.engine.matches.row_limit import Announced, digits, readable_number
+from cerflow.engine.matches.listing import Listing, join_dictionaries
+from cerflow.engine.matches.picking import First, NumberRange, Order, Picker, picked
+from cerflow.engine.matches.row_limit import Announced, counted_rows, digits, readable_number
 from cerflow.engine.matches.sampling import Sample
 from cerflow.engine.matches.strategy_parts import ChosenParts
 from cerflow.engine.matches.unfolding import NO_LIMIT, Part, unfolded
-from cerflow.engine.results.report import COUNT_TYPE, CountForm, EventForm, Report
+from cerflow.engine.results.report import CountForm, EventForm, Report
 from cerflow.errors import TooManyMatchesError, UnsupportedQueryError, at_least_one, expect
 from cerflow.language.select import ProjectionKind
 from cerflow.values.array_types import Ints
-from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, python_rows
+from cerflow.values.arrow_columns import python_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -201,7 +201,8 @@ class Matches:
         if self._report.counts:
             span = self._picker.start(self._report, self._limit) if isinstance(self._picker, NumberRange) else None
             for part in self._to_count():
-                yield from self._counted(part, max_rows, schema.names, counts, span)
+                for batch in counted_rows(part, self._report, self._limit, counts, span, max_rows):
+                    yield batch.select(schema.names)
                 if span is not None and span.done:
                     return
             return
@@ -235,27 +236,6 @@ class Matches:
         if found and found[-1] >= 2**63:
             raise TooManyMatchesError(f"the number of a match, {readable_number(found[-1])}, does not fit 64 bits")
         return np.array(found, np.int64)
-
-    def _counted(
-        self, part: Part, max_rows: int, columns: Sequence[str], counts: CountForm, span: PartSpan | None
-    ) -> Iterator[pa.RecordBatch]:
-        """One row per detecting event with the number of its matches."""
-        schema = self._report.shown("structs", None, counts=counts)
-        detected, numbers = count_detections(part, self._limit)
-        if span is not None:
-            rows = span.next(len(detected))
-            detected, numbers = detected[rows.start : rows.stop : rows.step], [numbers[k] for k in rows]
-        for start in range(0, len(detected), max_rows):
-            some = numbers[start : start + max_rows]
-            if counts == "decimal" and any(n >= 10**38 for n in some):
-                raise TooManyMatchesError(
-                    f"the number of matches of one event, {readable_number(max(some))}, does not fit 38 digits; "
-                    'counts="text" (--counts text) gives it as text'
-                )
-            leading = Detected(self._report, detected[start : start + max_rows], part.kept, part.moments).leading()
-            amounts = _decimals(some) if counts == "decimal" else array_of_texts([*map(digits, some)])
-            arrays = [*leading, *[amounts for _ in self._report.counts]]
-            yield pa.RecordBatch.from_arrays(arrays, schema=schema).select(columns)
 
     def to_arrow(
         self,
@@ -419,12 +399,6 @@ class Matches:
 
     def __repr__(self) -> str:
         return f"<Matches with columns {', '.join(self.schema.names)}>"
-
-
-def _decimals(numbers: Sequence[int]) -> pa.Array:
-    if max(numbers, default=0) < 2**63:
-        return array_of_numbers(np.array(numbers, np.int64)).cast(COUNT_TYPE)
-    return pa.array(numbers, COUNT_TYPE)
 
 
 def _number(given: object) -> int:

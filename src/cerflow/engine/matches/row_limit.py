@@ -1,16 +1,23 @@
-"""A bound on the number of listed matches, checked by counting before unfolding."""
+"""Counting before unfolding: a bound on the number of listed matches, and rows with the numbers of matches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import pairwise
 
-from cerflow.engine.matches.counting import MatchCounter, detecting
-from cerflow.engine.matches.unfolding import Part
-from cerflow.errors import TooManyMatchesError
+import numpy as np
+import pyarrow as pa
 
-__all__ = ["LESS", "Announced", "Bound", "digits", "readable_number", "row_count"]
+from cerflow.engine.matches.counting import MatchCounter, count_detections, detecting
+from cerflow.engine.matches.listing import Detected
+from cerflow.engine.matches.picking import PartSpan
+from cerflow.engine.matches.unfolding import Part
+from cerflow.engine.results.report import COUNT_TYPE, CountForm, Report
+from cerflow.errors import TooManyMatchesError
+from cerflow.values.arrow_columns import array_of_numbers, array_of_texts
+
+__all__ = ["LESS", "Announced", "Bound", "counted_rows", "digits", "readable_number", "row_count"]
 
 #: The advice on asking for fewer matches.
 LESS = "LIMIT n, COUNT(*), SELECT NONE and, in Python, aggregates give less"
@@ -73,6 +80,33 @@ def row_count(part: Part, limit: int | None, counts: bool) -> tuple[int, bool]:
         return sum(numbers), exact
     ends = begins.tolist()
     return sum(min(limit, sum(numbers[first:last])) for first, last in pairwise(ends)), True
+
+
+def counted_rows(
+    part: Part, report: Report, limit: int | None, counts: CountForm, span: PartSpan | None, max_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """One row per detecting event of a part (of a ``span`` of them) with the number of its matches."""
+    schema = report.shown("structs", None, counts=counts)
+    detected, numbers = count_detections(part, limit)
+    if span is not None:
+        rows = span.next(len(detected))
+        detected, numbers = detected[rows.start : rows.stop : rows.step], [numbers[k] for k in rows]
+    for start in range(0, len(detected), max_rows):
+        some = numbers[start : start + max_rows]
+        if counts == "decimal" and any(n >= 10**38 for n in some):
+            raise TooManyMatchesError(
+                f"the number of matches of one event, {readable_number(max(some))}, does not fit 38 digits; "
+                'counts="text" (--counts text) gives it as text'
+            )
+        leading = Detected(report, detected[start : start + max_rows], part.kept, part.moments).leading()
+        amounts = _decimals(some) if counts == "decimal" else array_of_texts([*map(digits, some)])
+        yield pa.RecordBatch.from_arrays([*leading, *[amounts for _ in report.counts]], schema=schema)
+
+
+def _decimals(numbers: Sequence[int]) -> pa.Array:
+    if max(numbers, default=0) < 2**63:
+        return array_of_numbers(np.array(numbers, np.int64)).cast(COUNT_TYPE)
+    return pa.array(numbers, COUNT_TYPE)
 
 
 def digits(number: int) -> str:
