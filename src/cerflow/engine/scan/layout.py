@@ -175,6 +175,8 @@ SCANNED, NO_OUTCOME, NO_CLASS, NO_ROOM, NO_FIXES, NO_EVENTS = range(6)
 
 #: Rows that are asked together for their texts.
 STRETCH = 1024
+#: Rows whose texts are entered before new ones are judged.
+COLLECTED = 1 << 15
 #: Rows whose ways are asked for together, so few that they stay in the cache next to the processor.
 BLOCK = 4096
 #: Bytes of the rows before a block that stay beside it, more than a match of consecutive rows has.

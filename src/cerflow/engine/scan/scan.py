@@ -134,7 +134,7 @@ class BatchScan:
             limits=np.zeros(0 if ahead is None else tables.transducer.states, np.int64),
             decided=_rows([] if program.ways is None else program.ways.decided(program.tests), 3),
         )
-        self._events = room_for(tables, _EVENTS, windowed=self._windowed)
+        self._events = self._room_for(_EVENTS)
         self._shared = SharedArrays()
         self._shared.hold(self._events)
         self._shown: tuple[Ints, ...] | None = None
@@ -156,7 +156,7 @@ class BatchScan:
         changed = {name: getattr(self._arrays, name).copy() for name in _CHANGED}
         other._arrays = self._arrays._replace(**changed)
         other._texts = [text.fresh(own, tables.strings) for text, own in zip(self._texts, other._arrays.texts)]
-        other._events = room_for(tables, _EVENTS, windowed=self._windowed)
+        other._events = other._room_for(_EVENTS)
         other._shared = SharedArrays()
         other._shared.hold(other._events)
         other._shown = None
@@ -256,14 +256,18 @@ class BatchScan:
             else:
                 self._go_on(reason, batch)
 
+    def _room_for(self, events: int) -> EventArrays:
+        return room_for(self.tables, events, windowed=self._windowed, narrowed=self._contiguity is not None)
+
     def _make_room(self, events: int) -> None:
         """Make room for so many events; those found so far stay."""
         old, count = self._events, int(self._arrays.control[layout.COUNT])
         if events > len(old.signature):
-            self._events = room_for(self.tables, 1 << (events - 1).bit_length(), windowed=self._windowed)
-            windowed = ("measure", "bound") if self._windowed else ()
-            for name in ("signature", "position", "keys", "columns", "left_out", *windowed):
-                getattr(self._events, name)[:count] = getattr(old, name)[:count]
+            self._events = self._room_for(1 << (events - 1).bit_length())
+            for name in EventArrays._fields[:-1]:  # the last are not by event
+                array = getattr(self._events, name)
+                if array.flags.writeable:
+                    array[:count] = getattr(old, name)[:count]
             self._events = self._events._replace(ranks=old.ranks)
             self._shared.hold(self._events)
 
@@ -404,8 +408,10 @@ class BatchScan:
             codes = text.codes(some[:, layout.X_ENTRY])
             places, events = some[:, layout.X_PLACE], some[:, layout.X_EVENT]
             keyed = places < 0
-            self._events.keys[events[keyed], -1 - places[keyed]] = codes[keyed]
-            self._events.columns[events[~keyed], places[~keyed]] = codes[~keyed]
+            if keyed.any():
+                self._events.keys[events[keyed], -1 - places[keyed]] = codes[keyed]
+            if not keyed.all():
+                self._events.columns[events[~keyed], places[~keyed]] = codes[~keyed]
 
     # -- arrays --------------------------------------------------------------------------------------------------
 

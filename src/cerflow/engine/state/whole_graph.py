@@ -17,7 +17,9 @@ def whole_graph(tables: TransducerTables, signatures: Smalls, positions: Ints) -
     The events have signatures and positions alone, and no run is open before them.
     """
     memory = Memory(tables)
-    events = room_for(tables, len(signatures), windowed=False)._replace(signature=signatures, position=positions)
+    events = room_for(tables, len(signatures), windowed=False, narrowed=False)._replace(
+        signature=signatures, position=positions
+    )
     at = 0
     while True:
         reason, at = memory.advance(events, at, len(signatures))

@@ -8,7 +8,7 @@ import numpy as np
 
 from cerflow.engine.layout import NO_BOUND, EventArrays
 from cerflow.engine.tables.transducer_tables import TransducerTables
-from cerflow.values.array_types import Ints
+from cerflow.values.array_types import IntRows, Ints
 
 __all__ = ["room_for"]
 
@@ -20,22 +20,33 @@ def _unbounded(events: int) -> Ints:
     return bounds
 
 
-def room_for(tables: TransducerTables, events: int, *, windowed: bool) -> EventArrays:
-    """Arrays for so many events; ``windowed`` says that each is given a measure and a bound.
+@lru_cache(maxsize=4)
+def _zeros(events: int) -> Ints:
+    zeros = np.zeros(events, np.int64)
+    zeros.flags.writeable = False
+    return zeros
 
-    Each is given a signature and a position, too; the rest is zero. Memory that is not filled here costs nothing where
-    no event is written to it.
+
+def room_for(tables: TransducerTables, events: int, *, windowed: bool, narrowed: bool) -> EventArrays:
+    """Arrays for so many events, each of which is given a signature and a position.
+
+    ``windowed`` says that each is given a measure and a bound, too, ``narrowed`` that some are left out before others.
+    All rooms share the values that no event is given; kernels may write zeros over zeros there.
     """
-    never_written = np.zeros(events, np.int64)
+    never_written = _zeros(events)
     return EventArrays(
         signature=np.empty(events, np.int32),
         position=np.empty(events, np.int64),
         measure=np.empty(events, np.int64) if windowed else never_written,
         bound=np.empty(events, np.int64) if windowed else _unbounded(events),
-        keys=np.zeros((events, max(1, len(tables.key_kinds))), np.int64),
-        columns=np.zeros((events, max(1, len(tables.columns))), np.int64),
+        keys=_room(events, len(tables.key_kinds)),
+        columns=_room(events, len(tables.columns)),
         moment=never_written,
-        left_out=np.zeros(events, np.int64),
+        left_out=np.zeros(events, np.int64) if narrowed else never_written,
         idle=never_written,
         ranks=np.zeros(1, np.int64),
     )
+
+
+def _room(events: int, width: int) -> IntRows:
+    return np.zeros((events, width), np.int64) if width else _zeros(events).reshape(events, 1)

@@ -44,6 +44,7 @@ from cerflow.engine.scan.layout import (
     ASK_TEST,
     B_ROW,
     B_SIGNATURE,
+    COLLECTED,
     COMPARE_FLOAT,
     COMPARE_INT,
     COUNT,
@@ -234,13 +235,13 @@ def _led_to(s, row, node, address):
 
 @part
 def collected(s, reason, row, end):
-    """The ``reason`` to stop; where a class is unknown, first enter the texts of all further rows.
+    """The ``reason`` to stop; where a class is unknown, first enter the texts of many further rows.
 
-    So all new ones are judged together.
+    So new ones are judged together.
     """
     t = s.control[TEXT]
     if reason == NO_CLASS and s.texts[t, T_LAYOUT] >= TEXT32:
-        for k in range(row, end):
+        for k in range(row, min(end, row + COLLECTED)):
             if entry_of(s.texts, t, k) < 0:
                 break
     return reason
