@@ -71,6 +71,13 @@ class SparkConditions(Translation[Column]):
         self._types = types
         self._plain = plain
         self._type = type
+        self._columns: dict[str, Column] = {}
+
+    def _found(self, name: str) -> Column:
+        """A column of the input, made once."""
+        if name not in self._columns:
+            self._columns[name] = F.col(self._plain[name])
+        return self._columns[name]
 
     def _constant(self, value: bool) -> Column:
         return F.lit(value)
@@ -80,7 +87,7 @@ class SparkConditions(Translation[Column]):
 
     def _not_true(self, condition: Condition) -> Column:
         if isinstance(condition, TypeTest):
-            column = F.col(self._plain[self._type])
+            column = self._found(self._type)
             return (column != encodable(condition.type)) | column.isNull()
         return ~F.coalesce(self._leaf(condition), F.lit(False))
 
@@ -117,7 +124,7 @@ class SparkConditions(Translation[Column]):
 
     def _attribute(self, name: str) -> tuple[Column, int]:
         name = self._column(name)
-        column, data_type = F.col(self._plain[name]), self._types[name]
+        column, data_type = self._found(name), self._types[name]
         match data_type:
             case StringType() if type(data_type) is StringType and data_type.isUTF8BinaryCollation():
                 return column, _TEXT
@@ -141,7 +148,7 @@ class SparkConditions(Translation[Column]):
 
     def _microseconds(self, name: str) -> Column:
         """The microseconds of a column of times, which do not depend on the time zone of the session."""
-        column, data_type = F.col(self._plain[name]), self._types[name]
+        column, data_type = self._found(name), self._types[name]
         match data_type:
             case TimestampType():
                 return F.unix_micros(column)
@@ -182,7 +189,7 @@ class SparkConditions(Translation[Column]):
         else:
             # Whatever its type.
             name = self._column(operand.name)
-            column, floating = F.col(self._plain[name]), isinstance(self._types[name], _FLOATS)
+            column, floating = self._found(name), isinstance(self._types[name], _FLOATS)
         known = column.isNotNull() & _is_number(column) if floating else column.isNotNull()
         return known if negated else ~known
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Generic, TypeVar
 
 from cerflow.conditions.guards import Satisfied, TypeTest
@@ -35,15 +36,25 @@ class Translation(ABC, Generic[C]):
     def decides(self, leaf: Condition) -> bool:
         """Whether a leaf has a translation."""
         try:
-            self._leaf(leaf)
+            self._known(leaf)
         except UndecidedError:
             return False
         return True
 
     def proposition(self, whole: Condition) -> C:
         """True where a proposition holds, all of whose leaves are decided; elsewhere false or null."""
-        found: C = translated(whole, self._leaf)
+        found: C = translated(whole, self._known)
         return found
+
+    @cached_property
+    def _translations(self) -> dict[Condition, C]:
+        return {}
+
+    def _known(self, leaf: Condition) -> C:
+        """The translation of a leaf, made once: Spark needs ten calls from Python for a comparison."""
+        if leaf not in self._translations:
+            self._translations[leaf] = self._leaf(leaf)
+        return self._translations[leaf]
 
     def _leaf(self, leaf: Condition) -> C:
         match leaf:

@@ -42,15 +42,15 @@ class Stamps:
     time: int
     data_type: pa.DataType
 
-    def columns(self, columns: list[Column], conditions: SparkConditions) -> list[Column]:
-        """The columns to be sent in the place of the first ones."""
-        type, time = columns[self.type], columns[self.time]
+    def columns(self, names: list[str], conditions: SparkConditions) -> list[Column | str]:
+        """The columns to be sent in the place of those with these names."""
+        type, time = F.col(names[self.type]), F.col(names[self.time])
         number = F.when(type.isNull(), _NO_TYPE)
         for k, name in enumerate(self.types):
             number = number.when(conditions.proposition(TypeTest(name)), k)
         whole = F.unix_micros(time) if pa.types.is_timestamp(self.data_type) else time.cast(LongType())
         stamp = F.shiftleft(whole, _BITS).bitwiseOR(number.otherwise(_OTHER).cast(LongType()))
-        sent = [*columns]
+        sent: list[Column | str] = [*names]
         sent[self.time] = stamp.alias("stamp")
         del sent[self.type]
         return sent

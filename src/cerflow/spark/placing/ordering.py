@@ -143,9 +143,7 @@ def _in_partitions(given: Selected, plan: JobPlan, how: Clustered) -> DataFrame:
     )
     rows = rows if how.counted else in_known_partitions(rows, how)
     part = [F.spark_partition_id().alias("part")] if how.counted else []
-    columns = [F.col(name) for name in names]
-    if stamps is not None:
-        columns = stamps.columns(columns, events.conditions(given.types))
+    columns = [*names] if stamps is None else stamps.columns(names, events.conditions(given.types))
     found = _mapped(rows.select(*columns, *sequence, *part), plan, task)
     if not how.boundaries:
         return found
