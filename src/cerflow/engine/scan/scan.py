@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
 from functools import partial
 from typing import Any
@@ -11,30 +11,28 @@ import numpy as np
 import pyarrow as pa
 
 from cerflow import limits
-from cerflow.engine.kernels.base.jit import by_address
 from cerflow.engine.kernels.base.shared_arrays import SharedArrays
 from cerflow.engine.kernels.scan.contiguous import find_rows, narrow, write_noted
 from cerflow.engine.kernels.scan.looking_ahead import look_ahead
 from cerflow.engine.kernels.scan.scan import scan
-from cerflow.engine.kernels.step.units import COMPUTE
 from cerflow.engine.layout import EventArrays
 from cerflow.engine.matches.graph import CountedMatches, consecutive_events
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.columns import ExportedBatch
 from cerflow.engine.scan.contiguous import Contiguity
 from cerflow.engine.scan.decisions import Decisions
-from cerflow.engine.scan.effects import CountedEvents, counted_states, effects_of, empties_states
-from cerflow.engine.scan.layout import ScanArrays
+from cerflow.engine.scan.effects import CountedEvents, effects_of
+from cerflow.engine.scan.first_arrays import first_arrays
 from cerflow.engine.scan.programs import ScanProgram
 from cerflow.engine.scan.texts import TextEntries
 from cerflow.engine.tables.event_room import room_for
 from cerflow.engine.tables.transducer_tables import TransducerTables
-from cerflow.values.array_types import IntRows, Ints
+from cerflow.values.array_types import Ints
 
 __all__ = ["BatchScan"]
 
-#: Events that there is room for at first, and entries of `ScanArrays.fixes`.
-_EVENTS, _FIXES = 1 << 10, 1 << 10
+#: Events that there is room for at first.
+_EVENTS = 1 << 10
 #: There may be so many entries of keys, even if there are fewer rows.
 _ENTRIES = 1 << 12
 #: Batches that are read whole after one of which most relevant rows were left.
@@ -75,16 +73,6 @@ class BatchScan:
         self.counted: CountedEvents | None = None
         columns_of_tests = {column.name: column for column in program.judge.columns}
         self._tested = [columns_of_tests.get(name) for name in program.texts]
-        control = np.zeros(layout.CONTROLS, np.int64)
-        control[layout.FOLLOWS] = self._contiguity is None and empties_states(tables)
-        if control[layout.FOLLOWS]:
-            control[layout.OPENED] = counted_states(tables, program.outputs)
-        control[layout.KEYED] = sum(row[layout.O_TO] == layout.TO_KEYS for row in program.outputs)
-        if len(program.code):
-            control[layout.PROGRAMS] = by_address(*COMPUTE)
-        tests_of = np.zeros((len(tables.tests), 4), np.int64)
-        for number, row in program.tests.items():
-            tests_of[number] = row
         texts = np.zeros((len(program.texts), layout.TEXT_WORDS), np.int64)
         texts[:, layout.T_LAYOUT] = program.text_layouts
         last = 0 if program.ahead is None else program.ahead.last
@@ -96,44 +84,7 @@ class BatchScan:
         ]
         self._decisions = self._begin_deciding()
         self._decisions.explore(limits.SCAN_EXPLORED)
-        ahead = program.ahead
-        self._arrays = ScanArrays(
-            control=control,
-            columns=_rows(program.columns, layout.COLUMN_WORDS),
-            texts=texts,
-            nodes=self._decisions.nodes,
-            next=self._decisions.next,
-            outcomes=self._decisions.outcomes,
-            together=self._decisions.together,
-            tests=tests_of,
-            outputs=_rows(program.outputs, 7),
-            code=_rows(program.code, 2).astype(np.int32),
-            constants=np.array([*program.constants, 0], np.int64),
-            stack=np.zeros(len(program.code) + 1, np.int64),
-            fixes=np.zeros((_FIXES + len(program.outputs), 4), np.int64),
-            chosen=np.zeros(layout.STRETCH, np.int64),
-            at=np.zeros(layout.STRETCH, np.int64),
-            noted=np.zeros((0, layout.NOTE_WORDS), np.int32),
-            groups=np.zeros((0, 2), np.int64),
-            members=np.zeros((1, sum(row[layout.O_TO] == layout.TO_KEYS for row in program.outputs)), np.int64),
-            slots=np.zeros(1, np.int64),
-            places=np.zeros(0, np.int64),
-            links=_rows([] if self._contiguity is None else self._contiguity.links, layout.LINK_WORDS),
-            follows=_rows([] if self._contiguity is None else self._contiguity.follows, 2),
-            ways=np.zeros(layout.CARRIED + layout.BLOCK, np.uint8),
-            effects=np.zeros((0, layout.EFFECT_WORDS), np.int64),
-            moves=np.zeros((0, 3), np.int64),
-            runs=np.zeros((tables.transducer.states + 1, layout.RUNS_WORDS), np.int64),
-            led=np.full(1 << layout.WAYS, layout.UNKNOWN, np.int64),
-            ends=np.zeros(layout.BLOCK, np.uint8),
-            hits=np.zeros(0, np.uint8),
-            steps=np.array(self._steps(), np.int64),
-            reach=_rows([] if ahead is None else ahead.rows, 7),
-            leads=_rows([] if ahead is None else ahead.leads, 3),
-            ways_lead=np.array([] if ahead is None else ahead.ways_lead, np.int64),
-            limits=np.zeros(0 if ahead is None else tables.transducer.states, np.int64),
-            decided=_rows([] if program.ways is None else program.ways.decided(program.tests), 3),
-        )
+        self._arrays = first_arrays(tables, program, texts, self._decisions)
         self._events = self._room_for(_EVENTS)
         self._shared = SharedArrays()
         self._shared.hold(self._events)
@@ -162,12 +113,6 @@ class BatchScan:
         other._shown = None
         other._show()
         return other
-
-    def _steps(self) -> Sequence[int]:
-        if self._contiguity is not None:
-            return self._contiguity.steps or ()
-        ahead = self._program.ahead
-        return () if ahead is None else (ahead.last, ahead.others)
 
     def _begin_deciding(self) -> Decisions:
         classes = [[] if column is None else column.satisfied for column in self._tested]
@@ -430,7 +375,3 @@ class BatchScan:
             nodes, following, outcomes, together = self._shown = now
             self._hold(nodes=nodes, next=following, outcomes=outcomes, together=together)
         self._arrays.control[layout.ROOT] = decisions.root
-
-
-def _rows(rows: object, width: int) -> IntRows:
-    return np.array(rows, np.int64).reshape(-1, width)

@@ -1,0 +1,90 @@
+"""The arrays of a scan before it reads anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cerflow.engine.kernels.base.jit import by_address
+from cerflow.engine.kernels.step.units import COMPUTE
+from cerflow.engine.scan import layout
+from cerflow.engine.scan.contiguous import Contiguity
+from cerflow.engine.scan.decisions import Decisions
+from cerflow.engine.scan.effects import counted_states, empties_states
+from cerflow.engine.scan.layout import ScanArrays
+from cerflow.engine.scan.programs import Foresight, ScanProgram
+from cerflow.engine.tables.transducer_tables import TransducerTables
+from cerflow.values.array_types import IntRows, Ints
+
+__all__ = ["first_arrays"]
+
+#: Entries of `ScanArrays.fixes`.
+_FIXES = 1 << 10
+
+
+def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows, decisions: Decisions) -> ScanArrays:
+    """The arrays for a program of some tables; ``texts`` becomes `ScanArrays.texts`."""
+    contiguity = None if isinstance(program.contiguity, str) else program.contiguity
+    tests_of = np.zeros((len(tables.tests), 4), np.int64)
+    for number, row in program.tests.items():
+        tests_of[number] = row
+    ahead = program.ahead
+    return ScanArrays(
+        control=_control(tables, program),
+        columns=_rows(program.columns, layout.COLUMN_WORDS),
+        texts=texts,
+        nodes=decisions.nodes,
+        next=decisions.next,
+        outcomes=decisions.outcomes,
+        together=decisions.together,
+        tests=tests_of,
+        outputs=_rows(program.outputs, 7),
+        code=_rows(program.code, 2).astype(np.int32),
+        constants=np.array([*program.constants, 0], np.int64),
+        stack=np.zeros(len(program.code) + 1, np.int64),
+        fixes=np.zeros((_FIXES + len(program.outputs), 4), np.int64),
+        chosen=np.zeros(layout.STRETCH, np.int64),
+        at=np.zeros(layout.STRETCH, np.int64),
+        noted=np.zeros((0, layout.NOTE_WORDS), np.int32),
+        groups=np.zeros((0, 2), np.int64),
+        members=np.zeros((1, sum(row[layout.O_TO] == layout.TO_KEYS for row in program.outputs)), np.int64),
+        slots=np.zeros(1, np.int64),
+        places=np.zeros(0, np.int64),
+        links=_rows([] if contiguity is None else contiguity.links, layout.LINK_WORDS),
+        follows=_rows([] if contiguity is None else contiguity.follows, 2),
+        ways=np.zeros(layout.CARRIED + layout.BLOCK, np.uint8),
+        effects=np.zeros((0, layout.EFFECT_WORDS), np.int64),
+        moves=np.zeros((0, 3), np.int64),
+        runs=np.zeros((tables.transducer.states + 1, layout.RUNS_WORDS), np.int64),
+        led=np.full(1 << layout.WAYS, layout.UNKNOWN, np.int64),
+        ends=np.zeros(layout.BLOCK, np.uint8),
+        hits=np.zeros(0, np.uint8),
+        steps=np.array(_steps(contiguity, ahead), np.int64),
+        reach=_rows([] if ahead is None else ahead.rows, 7),
+        leads=_rows([] if ahead is None else ahead.leads, 3),
+        ways_lead=np.array([] if ahead is None else ahead.ways_lead, np.int64),
+        limits=np.zeros(0 if ahead is None else tables.transducer.states, np.int64),
+        decided=_rows([] if program.ways is None else program.ways.decided(program.tests), 3),
+    )
+
+
+def _control(tables: TransducerTables, program: ScanProgram) -> Ints:
+    control = np.zeros(layout.CONTROLS, np.int64)
+    control[layout.FOLLOWS] = isinstance(program.contiguity, str) and empties_states(tables)
+    if control[layout.FOLLOWS]:
+        control[layout.OPENED] = counted_states(tables, program.outputs)
+    control[layout.KEYED] = sum(row[layout.O_TO] == layout.TO_KEYS for row in program.outputs)
+    if len(program.code):
+        control[layout.PROGRAMS] = by_address(*COMPUTE)
+    return control
+
+
+def _steps(contiguity: Contiguity | None, ahead: Foresight | None) -> Sequence[int]:
+    if contiguity is not None:
+        return contiguity.steps or ()
+    return () if ahead is None else (ahead.last, ahead.others)
+
+
+def _rows(rows: object, width: int) -> IntRows:
+    return np.array(rows, np.int64).reshape(-1, width)
