@@ -6,7 +6,7 @@ import numpy as np
 
 from cerflow import limits
 from cerflow.engine import layout
-from cerflow.engine.kernels.matches.slide import FRONTIER, slide
+from cerflow.engine.kernels.matches.slide import FRONTIER, PROGRESS_WORDS, slide
 from cerflow.engine.kernels.matches.slide_folds import FACTORS, SUMS, slide_folds
 from cerflow.engine.matches.unfolding import Part
 from cerflow.values.array_types import Floats, Ints
@@ -29,7 +29,7 @@ def count_sliding(part: Part, found: Ints) -> int:
     starts = (np.zeros(marks, np.int32), np.empty(marks, np.int64))
     old = (np.empty(top, np.int64), np.empty((FRONTIER, marks + 1), np.int64))
     new = (np.empty(top, np.int64), np.empty((top, FRONTIER), np.int64))
-    shared = (np.empty(FRONTIER, np.int32), np.zeros(2, np.int64))
+    shared = (np.empty(FRONTIER, np.int32), np.zeros(PROGRESS_WORDS, np.int64))
     counted: int = slide(nodes, nodes.view(np.int32), detections, *starts, *old, *new, *shared, found)
     return counted
 
@@ -48,7 +48,7 @@ def fold_sliding(part: Part, operation: int, weights: Floats, found: Floats) -> 
     starts = (np.zeros(marks, np.int32), np.empty(marks, np.int64))
     old = (np.empty((top, 2)), np.empty((_SETS, marks + 1, 2)))
     new = (np.empty((top, 2)), np.empty((top, _SETS, 2)))
-    shared = (np.empty(_SETS, np.int32), np.zeros(2, np.int64))
+    shared = (np.empty(_SETS, np.int32), np.zeros(PROGRESS_WORDS, np.int64))
     graph = (part.nodes, part.nodes.view(np.int32), part.detections)
     folded: int = slide_folds(*graph, operation, np.array(none), weights, *starts, *old, *new, *shared, found)
     return folded

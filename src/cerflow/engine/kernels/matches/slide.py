@@ -9,13 +9,15 @@ every node is old once. (Two stacks make a queue in the same way.)
 
 The kernels share these arguments: the old nodes are ``[floor, pivot)``, with ``count`` different starts. ``place`` is
 int32 (marks,), ``starts`` int64 (marks,), ``ways`` int64 (nodes,), ``later`` int64 (`FRONTIER`, marks + 1), ``fresh``
-int64 (nodes,), ``through`` int64 (nodes, `FRONTIER`), ``frontier`` int32 (`FRONTIER`,), ``progress`` int64 (2,), with
-G_….
+int64 (nodes,), ``through`` int64 (nodes, `FRONTIER`), ``frontier`` int32 (`FRONTIER`,). ``progress`` is int64, columns
+G_…, zeros at first.
 """
 
 from __future__ import annotations
 
-from cerflow.engine.kernels.base.jit import kernel
+import numpy as np
+
+from cerflow.engine.kernels.base.jit import kernel, part
 from cerflow.engine.layout import BOTTOM, D_BOUND, D_ROOT, I_CHILD, I_LEFT, I_MARK, I_RIGHT, NOT_BEGUN, W_MEASURE
 
 #: The greatest number of sets on the frontier; beyond it, other ways of counting are better.
@@ -24,8 +26,11 @@ FRONTIER = 8
 WORK = 64
 _LARGE = 9.0e18
 
-# Columns of the progress that the kernels share: sets on the frontier, nodes visited
-G_SETS, G_WORK = range(2)
+# Columns of the progress that the kernels share: sets on the frontier, nodes visited, different starts at old nodes,
+# the first of these in the window, the first old node in use, the first new node, the first new node without a value,
+# the earliest start at a new node
+G_SETS, G_WORK, G_COUNT, G_CUT, G_FLOOR, G_PIVOT, G_DONE, G_EARLIEST = range(8)
+PROGRESS_WORDS = 8
 
 
 @kernel
@@ -94,20 +99,58 @@ def note_old_set(nodes, small, floor, root, bound, place, count, ways, later):
     return later[0] >= 0 and later[count] >= 0
 
 
-@kernel
-def on_frontier(nodes, small, root, floor, bound, place, count, ways, later, frontier, progress):
-    """The number of an old set on the frontier, to which it is added if necessary; -1 if that is full."""
-    for at in range(progress[G_SETS]):
+@part
+def move_window(nodes, small, root, bound, place, starts, progress):
+    """Leave out the starts outside the window, and move the pivot if one of them is at a new node.
+
+    Returns whether all complex events have events.
+    """
+    if progress[G_EARLIEST] <= bound or progress[G_PIVOT] <= 1:
+        for n in range(progress[G_FLOOR], progress[G_PIVOT]):
+            place[small[n, I_MARK]] = 0
+        count = progress[G_COUNT]
+        if count == 0 or starts[count - 1] <= bound:
+            # No start at an old node is in the window.
+            progress[G_FLOOR] = max(1, progress[G_PIVOT])
+        pivot = max(1, progress[G_DONE], root + 1)
+        progress[G_PIVOT] = pivot
+        progress[G_DONE] = pivot
+        progress[G_EARLIEST] = NOT_BEGUN
+        progress[G_COUNT] = note_starts(nodes, small, progress[G_FLOOR], pivot, bound, place, starts)
+        progress[G_CUT] = 0
+        progress[G_SETS] = 0
+        progress[G_WORK] += pivot - progress[G_FLOOR]
+    # Starts ascend.
+    while progress[G_CUT] < progress[G_COUNT] and starts[progress[G_CUT]] <= bound:
+        progress[G_CUT] += 1
+    return progress[G_COUNT] >= 0
+
+
+@part
+def on_frontier(root, top, frontier, progress):
+    """The number of an old set on the frontier, to which it is added if necessary, and whether it is new.
+
+    The number is -1 if there is no room, or ``top`` nodes have been visited too often.
+    """
+    sets = progress[G_SETS]
+    for at in range(sets):
         if frontier[at] == root:
-            return at
-    at = progress[G_SETS]
-    progress[G_WORK] += root + 1 - floor
-    if at == FRONTIER or progress[G_WORK] > WORK * nodes.shape[0]:
-        return -1
-    if not note_old_set(nodes, small, floor, root, bound, place, count, ways, later[at]):
-        return -1
-    frontier[at] = root
-    progress[G_SETS] = at + 1
+            return at, False
+    progress[G_WORK] += root + 1 - progress[G_FLOOR]
+    if sets == frontier.shape[0] or progress[G_WORK] > WORK * top:
+        return np.int64(-1), False
+    frontier[sets] = root
+    progress[G_SETS] = sets + 1
+    return sets, True
+
+
+@part
+def _counted_set(nodes, small, root, bound, place, ways, later, frontier, progress):
+    """The number of an old set on the frontier; -1 if there is no room, or numbers need more than 63 bits."""
+    at, new = on_frontier(root, nodes.shape[0], frontier, progress)
+    count, floor = progress[G_COUNT], progress[G_FLOOR]
+    if new and not note_old_set(nodes, small, floor, root, bound, place, count, ways, later[at]):
+        return np.int64(-1)
     return at
 
 
@@ -119,43 +162,22 @@ def slide(nodes, small, detections, place, starts, ways, later, fresh, through, 
     ways to the old set s. Returns the first detection not counted: one with a number beyond 63 bits or too large a
     frontier, or one where pivots move so often that this way of counting takes longer than others.
     """
-    count = 0  # starts at old nodes
-    cut = 0  # the first of them in the window
-    floor = 1  # the first old node in use
-    pivot = 1  # the first new node
-    done = 1  # the first new node not counted
-    earliest = NOT_BEGUN  # start at a new node
     for d in range(detections.shape[0]):
         bound = detections[d, D_BOUND]
         root = detections[d, D_ROOT]
         if root == BOTTOM:
             found[d] = 1
             continue
-        if earliest <= bound or pivot == 1:
-            for n in range(floor, pivot):
-                place[small[n, I_MARK]] = 0
-            if count == 0 or starts[count - 1] <= bound:
-                # No start at an old node is in the window.
-                floor = pivot
-            pivot = max(done, root + 1)
-            done = pivot
-            earliest = NOT_BEGUN
-            count = note_starts(nodes, small, floor, pivot, bound, place, starts)
-            if count < 0:
-                return d
-            cut = 0
-            progress[G_SETS] = 0
-            progress[G_WORK] += pivot - floor
-        # Starts ascend.
-        while cut < count and starts[cut] <= bound:
-            cut += 1
+        if not move_window(nodes, small, root, bound, place, starts, progress):
+            return d
+        pivot, cut = progress[G_PIVOT], progress[G_CUT]
         if root < pivot:
-            at = on_frontier(nodes, small, root, floor, bound, place, count, ways, later, frontier, progress)
+            at = _counted_set(nodes, small, root, bound, place, ways, later, frontier, progress)
             if at < 0:
                 return d
             found[d] = later[at, cut]
             continue
-        for n in range(done, root + 1):
+        for n in range(progress[G_DONE], root + 1):
             row = n - pivot
             fresh[row] = 0
             for s in range(FRONTIER):
@@ -165,7 +187,7 @@ def slide(nodes, small, detections, place, starts, ways, later, fresh, through, 
             if small[n, I_CHILD] < 0:
                 return d
             if small[n, I_CHILD] == BOTTOM:
-                earliest = min(earliest, nodes[n, W_MEASURE])
+                progress[G_EARLIEST] = min(progress[G_EARLIEST], nodes[n, W_MEASURE])
             for field in (I_CHILD, I_LEFT, I_RIGHT):
                 below = small[n, field]
                 if below == BOTTOM:
@@ -177,13 +199,13 @@ def slide(nodes, small, detections, place, starts, ways, later, fresh, through, 
                         if through[row, s] < 0:
                             return d
                 elif below > BOTTOM and nodes[below, W_MEASURE] > bound:
-                    at = on_frontier(nodes, small, below, floor, bound, place, count, ways, later, frontier, progress)
+                    at = _counted_set(nodes, small, below, bound, place, ways, later, frontier, progress)
                     if at < 0:
                         return d
                     through[row, at] += 1
                 if fresh[row] < 0:
                     return d
-        done = max(done, root + 1)
+        progress[G_DONE] = max(progress[G_DONE], root + 1)
         total = fresh[root - pivot]
         for s in range(progress[G_SETS]):
             factor, amount = through[root - pivot, s], later[s, cut]

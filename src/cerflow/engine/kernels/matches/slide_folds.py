@@ -14,8 +14,18 @@ from __future__ import annotations
 
 from cerflow.engine.kernels.base.jit import inlined, kernel, part
 from cerflow.engine.kernels.matches.fold import LEAST, PLUS
-from cerflow.engine.kernels.matches.slide import G_SETS, G_WORK, WORK, note_starts
-from cerflow.engine.layout import BOTTOM, D_BOUND, D_ROOT, I_CHILD, I_LEFT, I_MARK, I_RIGHT, NOT_BEGUN, W_MEASURE
+from cerflow.engine.kernels.matches.slide import (
+    G_COUNT,
+    G_CUT,
+    G_DONE,
+    G_EARLIEST,
+    G_FLOOR,
+    G_PIVOT,
+    G_SETS,
+    move_window,
+    on_frontier,
+)
+from cerflow.engine.layout import BOTTOM, D_BOUND, D_ROOT, I_CHILD, I_LEFT, I_MARK, I_RIGHT, W_MEASURE
 
 # Operations beside those of `fold.best`
 SUMS, FACTORS = 3, 4
@@ -92,20 +102,12 @@ def _note_old_fold(nodes, small, floor, root, bound, place, count, operation, un
 
 
 @part
-def _on_frontier(
-    nodes, small, root, floor, bound, place, count, operation, units, weights, ways, later, frontier, progress
-):
-    """The number of an old set on the frontier, to which it is added if necessary; -1 if that is full."""
-    for at in range(progress[G_SETS]):
-        if frontier[at] == root:
-            return at
-    at = progress[G_SETS]
-    progress[G_WORK] += root + 1 - floor
-    if at == frontier.shape[0] or progress[G_WORK] > WORK * nodes.shape[0]:
-        return -1
-    _note_old_fold(nodes, small, floor, root, bound, place, count, operation, units, weights, ways, later[at])
-    frontier[at] = root
-    progress[G_SETS] = at + 1
+def _folded_set(nodes, small, root, bound, place, operation, units, weights, ways, later, frontier, progress):
+    """The number of an old set on the frontier, -1 if there is no room."""
+    at, new = on_frontier(root, nodes.shape[0], frontier, progress)
+    if new:
+        count, floor = progress[G_COUNT], progress[G_FLOOR]
+        _note_old_fold(nodes, small, floor, root, bound, place, count, operation, units, weights, ways, later[at])
     return at
 
 
@@ -136,36 +138,16 @@ def slide_folds(
     value: the frontier is too large, or pivots move too often.
     """
     sets = frontier.shape[0]
-    count = 0  # starts at old nodes
-    cut = 0  # the first of them in the window
-    floor = 1  # the first old node in use
-    pivot = 1  # the first new node
-    done = 1  # the first new node with a value
-    earliest = NOT_BEGUN  # start at a new node
     for d in range(detections.shape[0]):
         bound = detections[d, D_BOUND]
         root = detections[d, D_ROOT]
         if root == BOTTOM:
             found[d, 0], found[d, 1] = units[1, 0], units[1, 1]
             continue
-        if earliest <= bound or pivot == 1:
-            for n in range(floor, pivot):
-                place[small[n, I_MARK]] = 0
-            if count == 0 or starts[count - 1] <= bound:
-                # No start at an old node is in the window.
-                floor = pivot
-            pivot = max(done, root + 1)
-            done = pivot
-            earliest = NOT_BEGUN
-            count = note_starts(nodes, small, floor, pivot, bound, place, starts)
-            if count < 0:
-                return d
-            cut = 0
-            progress[G_SETS] = 0
-            progress[G_WORK] += pivot - floor
-        while cut < count and starts[cut] <= bound:
-            cut += 1
-        for n in range(done, root + 1):
+        if not move_window(nodes, small, root, bound, place, starts, progress):
+            return d
+        pivot, cut = progress[G_PIVOT], progress[G_CUT]
+        for n in range(progress[G_DONE], root + 1):
             row = n - pivot
             _clear(fresh, row, row + 1, units[0])
             _clear(through[row], 0, sets, units[0])
@@ -174,7 +156,7 @@ def slide_folds(
             if small[n, I_CHILD] < 0:
                 return d
             if small[n, I_CHILD] == BOTTOM:
-                earliest = min(earliest, nodes[n, W_MEASURE])
+                progress[G_EARLIEST] = min(progress[G_EARLIEST], nodes[n, W_MEASURE])
             for field in (I_CHILD, I_LEFT, I_RIGHT):
                 below = small[n, field]
                 # The event of the node is in front of its child only.
@@ -186,42 +168,16 @@ def slide_folds(
                     for s in range(progress[G_SETS]):
                         _add_product(operation, through[row, s], own, through[below - pivot, s])
                 elif below > BOTTOM and nodes[below, W_MEASURE] > bound:
-                    at = _on_frontier(
-                        nodes,
-                        small,
-                        below,
-                        floor,
-                        bound,
-                        place,
-                        count,
-                        operation,
-                        units,
-                        weights,
-                        ways,
-                        later,
-                        frontier,
-                        progress,
+                    at = _folded_set(
+                        nodes, small, below, bound, place, operation, units, weights, ways, later, frontier, progress
                     )
                     if at < 0:
                         return d
                     _add(operation, through[row, at], own[0], own[1])
-        done = max(done, root + 1)
+        progress[G_DONE] = max(progress[G_DONE], root + 1)
         if root < pivot:
-            at = _on_frontier(
-                nodes,
-                small,
-                root,
-                floor,
-                bound,
-                place,
-                count,
-                operation,
-                units,
-                weights,
-                ways,
-                later,
-                frontier,
-                progress,
+            at = _folded_set(
+                nodes, small, root, bound, place, operation, units, weights, ways, later, frontier, progress
             )
             if at < 0:
                 return d
