@@ -14,7 +14,7 @@ from cerflow.engine import layout
 from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.events.reader import EventReader, whole_numbers
 from cerflow.engine.events.store import EventStore, StoredEvents
-from cerflow.engine.layout import EventArrays, State
+from cerflow.engine.layout import EventArrays
 from cerflow.engine.matches.graph import CountedMatches, MatchGraph
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.matches.moments import Moments
@@ -42,12 +42,13 @@ Refuse = Callable[[int], None]
 class _StateBefore:
     """A state to go back to. Call `keep`, which copies it, before the state changes."""
 
-    def __init__(self, state: State) -> None:
-        self.state = state
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self.state = memory.state
 
     def keep(self) -> None:
         """Copy the state."""
-        self.state = State._make(array.copy() for array in self.state)
+        self.state = self._memory.copied()
 
 
 class Machine:
@@ -400,7 +401,7 @@ class Machine:
         """
         memory = self.memory
         counts = (self._admitted, self.last_bound, self._reported)
-        before = _StateBefore(memory.state)
+        before = _StateBefore(memory)
         if processed:
             before.keep()
         self._before = before if not processed and self.may_fail(strict=strict) else None

@@ -21,7 +21,7 @@ from cerflow.engine.kernels.state.upkeep import (
 )
 from cerflow.engine.kernels.step.advance import advance
 from cerflow.engine.kernels.step.units import prepare_kernels
-from cerflow.engine.layout import EventArrays, Ranking, Scratch
+from cerflow.engine.layout import EventArrays, Ranking, Scratch, State
 from cerflow.engine.state.first_state import first_state
 from cerflow.engine.state.image import Image, image_of, set_widths, state_of
 from cerflow.engine.tables.transducer_tables import TransducerTables
@@ -50,7 +50,7 @@ class Memory:
         self._slots = slots
         self._tables = tables
         self._last_request = (-1, -1)
-        #: The nodes of which matches hold some.
+        #: The nodes of which matches or a copy of the state hold some.
         self._handed_out: Ints | None = None
         prepare_kernels(tables.arrays)
         # A method of a kernel would add a tenth of a microsecond to each event.
@@ -70,6 +70,13 @@ class Memory:
             _overwrite(array, new, fill=array is not state.nodes and array is not state.marks)
         self.state = state
         self._last_request = (-1, -1)
+
+    def copied(self) -> State:
+        """A copy of the state; it shares nodes and marks, as those that are written never change."""
+        state = self.state
+        self._handed_out = state.nodes
+        shared: dict[str, Any] = {"nodes": state.nodes, "marks": state.marks}
+        return State(**shared, **{name: array.copy() for name, array in state._asdict().items() if name not in shared})
 
     def advance(self, events: EventArrays, at: int, end: int) -> tuple[int, int]:
         """Process events from number ``at`` to ``end``; returns the reason for stopping, and the first one left.
