@@ -166,25 +166,25 @@ class LateWindow:
 
     The numbers of the complex events below a set depend on the window, and counting them anew for each detection takes
     time for the whole window. So the window is moved only when more than half of the matches in it have left the
-    window of the detections. ``part`` is the part with these windows.
+    window of the detections; always if it is not to stay behind. ``part`` is the part with these windows.
     """
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: Part, *, stays: bool = True) -> None:
         self.part = replace(part, graph=MatchGraph(part.detections.copy(), part.nodes, part.marks))
         self._bounds: Ints = part.detections[:, layout.D_BOUND]
         self.counting = MatchCounter(self.part)
         # Counts stay right only while bounds ascend.
-        self._ascend = not bool((np.diff(self._bounds) < 0).any())
+        self._stays = stays and not bool((np.diff(self._bounds) < 0).any())
         self._bound: int | None = None
 
     def move_to(self, detections: range, total: int) -> list[tuple[int, Ints | LongNumbers]]:
         """The number of each detection of an event, and of each set below; ``total`` are in their own windows."""
-        if self._ascend and self._bound is not None:
+        if self._stays and self._bound is not None:
             found = self._numbers(detections, self._bound)
             if sum(number for number, _ in found) <= _OUTSIDE * total:
                 return found
         self._bound = int(self._bounds[detections.start])
-        return self._numbers(detections, self._bound if self._ascend else None)
+        return self._numbers(detections, self._bound if self._stays else None)
 
     def _numbers(self, detections: range, bound: int | None) -> list[tuple[int, Ints | LongNumbers]]:
         """Count with a bound; None for the own bound of each detection."""

@@ -22,6 +22,8 @@ from cerflow.values.array_types import Ints
 
 __all__ = ["Sample"]
 
+#: Nodes for each match of a sample from which on counting them anew takes longer than matches drawn in vain.
+_NODES = 1 << 12
 #: A sample of more than one of so many matches is taken from a list of all.
 _LISTED = 4
 
@@ -49,7 +51,7 @@ class _PartSample:
 
     def picks(self, part: Part) -> Iterator[Pick]:
         numbers = MatchCounter(part).numbers()
-        matches = _Numbered(part)
+        matches = _Numbered(part, stays=len(part.nodes) >= _NODES * self._sample.size)
         _, begins = detecting(part.detections)
         for first, last in zip(begins[:-1].tolist(), begins[1:].tolist()):
             total = sum(numbers[first:last])
@@ -79,11 +81,11 @@ class _PartSample:
 class _Numbered:
     """The matches of the detections of an event, numbered from 0 to ``count`` together with some outside the window."""
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: Part, *, stays: bool) -> None:
         nodes = part.nodes
         small = nodes.view(np.int32)
         self._bounds: Ints = part.detections[:, layout.D_BOUND]
-        self._late = LateWindow(part)
+        self._late = LateWindow(part, stays=stays)
         #: Where each mark begins complex events, if it does.
         self._starts = np.zeros(len(part.marks), np.int64)
         begin = small[:, layout.I_CHILD] == layout.BOTTOM
