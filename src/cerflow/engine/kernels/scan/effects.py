@@ -122,7 +122,7 @@ def _follow_moves(s, first, count, address):
 
 @inlined
 def take_effect(s, signature):
-    """Note the effect of the event that was written last."""
+    """Note the effect of the event that was written last, which has this ``signature``."""
     control = s.control
     before = control[OCCUPIED]
     if control[COUNTS] == 1 and control[BEGUN] >= 0:

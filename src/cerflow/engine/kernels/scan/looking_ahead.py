@@ -187,7 +187,7 @@ def _value(s, which, row):
 
 @part
 def mark_block(s, begin, count, ways, wanted, address):
-    """Write the ways of ``count`` rows from row ``begin`` on, decided by texts and tests; returns as ``look_ahead``.
+    """Write the ``ways`` of ``count`` rows from row ``begin`` on, by texts and tests; returns as ``look_ahead``.
 
     See `mark` for the ways ``wanted``. ``s`` are the arrays of the scan at ``address``.
     """

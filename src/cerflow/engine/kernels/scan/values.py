@@ -116,7 +116,7 @@ def trailing_zeros(_, word):
 
 @inlined
 def ones(eight):
-    """1 for each byte of a word that is not zero."""
+    """1 for each byte of the word ``eight`` that is not zero."""
     # Seven bits of a byte carry into the highest one.
     low = np.int64(0x7F7F7F7F7F7F7F7F)
     return ((eight & low) + low | eight) >> 7 & np.int64(ONES)
@@ -124,7 +124,7 @@ def ones(eight):
 
 @inlined
 def packed(eight):
-    """A bit for each byte of a word, 0 or 1; that of the first byte is the lowest."""
+    """A bit for each byte of the word ``eight``, 0 or 1; that of the first byte is the lowest."""
     return np.int64((np.uint64(eight) * np.uint64(0x0102040810204080)) >> np.uint64(56))
 
 
