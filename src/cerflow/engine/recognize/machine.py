@@ -30,7 +30,6 @@ from cerflow.engine.state.string_renumbering import forget_strings
 from cerflow.engine.state.validation import check_image, check_number, check_strings, image_in
 from cerflow.engine.state.whole_graph import whole_graph
 from cerflow.errors import SnapshotError
-from cerflow.language.printer import show
 from cerflow.values.array_types import Ints
 
 __all__ = ["Machine"]
@@ -300,27 +299,6 @@ class Machine:
 
     # -- snapshots -----------------------------------------------------------------------------------------------
 
-    def identity(self) -> dict[str, object]:
-        """The facts that a snapshot and its machine must have in common."""
-        plan = self.plan
-        return {
-            "query": show(plan.select),
-            "columns": plan.schema.columns.serialize().to_pybytes().hex(),
-            "type": plan.schema.type,
-            "time": plan.schema.time,
-            # The default is milliseconds, so both spellings are equal.
-            "time_unit": None if plan.schema.time_unit == "ms" else plan.schema.time_unit,
-            "stream": plan.schema.stream,
-            "forget": plan.schema.forget,
-            "evaluated": None if plan.evaluated is plan.select else show(plan.evaluated),
-            "position": plan.position,
-            "positions": plan.positions,
-            "labels": [sorted(labels) for labels in self.tables.label_sets],
-            "slots": [sorted(map(list, places.items())) for places in self.tables.slots.at],
-            "automaton": plan.numbering,
-            "remembering": plan.remembering,
-        }
-
     def came(self, description: Mapping[str, Any]) -> int:
         """How many events of the query came before a snapshot, as its description says."""
         return check_number(description, "accepted" if self.plan.counts_all else "next", least=0)
@@ -328,7 +306,7 @@ class Machine:
     def contents(self, counts: Mapping[str, object], events: StoredEvents) -> Contents:
         """All that is remembered, with the counts of the record checker and the events to keep."""
         description = {
-            **self.identity(),
+            **self.plan.identity(self.tables),
             **counts,
             "strings": self.tables.strings.texts,
             "next": counts["accepted"] if self.plan.counts_all else self._admitted,
@@ -345,7 +323,7 @@ class Machine:
 
         Raises `SnapshotError` if the snapshot is of another plan, or if the kernels could not rely on it.
         """
-        own = self.identity()
+        own = self.plan.identity(self.tables)
         # The first snapshots of this version do not name the automaton, and later ones not what it remembers.
         header = {**{name: own[name] for name in ("automaton", "remembering")}, **contents.description}
         if {name: header.get(name) for name in own} != own:

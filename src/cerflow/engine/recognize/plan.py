@@ -210,6 +210,26 @@ class Plan:
                 self._first_scan = BatchScan(self._tables.fresh(), self.scan)
         return self._first_scan.fresh()
 
+    def identity(self, tables: TransducerTables) -> dict[str, object]:
+        """The facts that a snapshot and its machine, with ``tables`` of this plan, must have in common."""
+        return {
+            "query": show(self.select),
+            "columns": self.schema.columns.serialize().to_pybytes().hex(),
+            "type": self.schema.type,
+            "time": self.schema.time,
+            # The default is milliseconds, so both spellings are equal.
+            "time_unit": None if self.schema.time_unit == "ms" else self.schema.time_unit,
+            "stream": self.schema.stream,
+            "forget": self.schema.forget,
+            "evaluated": None if self.evaluated is self.select else show(self.evaluated),
+            "position": self.position,
+            "positions": self.positions,
+            "labels": [sorted(labels) for labels in tables.label_sets],
+            "slots": [sorted(map(list, places.items())) for places in tables.slots.at],
+            "automaton": self.numbering,
+            "remembering": self.remembering,
+        }
+
     def fits(self, schema: Schema, position: str | None, positions: bool) -> bool:
         """Whether this is the plan for such events."""
         return self.schema == schema and self.position == position and self.positions == positions
