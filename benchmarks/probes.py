@@ -22,7 +22,7 @@ _LARGE = 1 << 16
 
 
 def kernels() -> dict[str, Any]:
-    """Seconds to have all kernels, after the imports: compiled where the cache (``NUMBA_CACHE_DIR``) is empty."""
+    """Seconds to have all kernels, after the imports: compiled where the cache (``CERFLOW_CACHE_DIR``) is empty."""
     # No public name asks for all kernels; a first query compiles those it needs.
     from cerflow.engine.recognize.warmup import warm_up
 

@@ -38,7 +38,7 @@ def _cold(runs: int) -> Iterator[Row]:
     row = _row("compile all kernels, nothing cached", "cold")
     for _ in range(runs):
         with tempfile.TemporaryDirectory() as cache:
-            row.seconds.append(_probe("kernels", NUMBA_CACHE_DIR=cache)["seconds"])
+            row.seconds.append(_probe("kernels", CERFLOW_CACHE_DIR=cache)["seconds"])
     yield row
 
 

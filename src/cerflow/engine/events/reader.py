@@ -55,6 +55,11 @@ class EventReader:
         #: The events of the last batch whose matches are counted.
         self.counted: CountedEvents | None = None
 
+    @property
+    def asks_for_states(self) -> bool:
+        """Whether `read` makes use of the states in which runs may be."""
+        return self._scan is not None and self._scan.follows
+
     def rows(self, batch: pa.RecordBatch, first: int) -> BatchRows:
         """The rows of a batch that begins at position ``first`` of the stream."""
         positions = range(first, first + batch.num_rows)

@@ -19,7 +19,6 @@ from cerflow.schema import Kind, Schema, kind_of
 from cerflow.values.array_types import Floats, Ints, Mask
 from cerflow.values.arrow_columns import (
     array_of_numbers,
-    hides_nulls,
     numbers_of,
     plain_array,
     truths_of,
@@ -133,7 +132,7 @@ class RecordChecker:
     def _aligned(self, batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
         columns = self.schema.columns
         fits = isinstance(batch, pa.RecordBatch) and batch.schema.equals(columns)
-        if fits and not any(hides_nulls(batch.column(k)) for k in self._dictionaries):
+        if fits and not any(batch.column(k).dictionary.null_count for k in self._dictionaries):
             return batch
         missing = [name for name in columns.names if name not in batch.schema.names]
         if missing:

@@ -280,4 +280,4 @@ def one_batch(table: pa.Table) -> pa.RecordBatch:
 def _joined(pieces: list[pa.RecordBatch]) -> pa.RecordBatch:
     if len(pieces) == 1:
         return pieces[0]
-    return pa.Table.from_batches(pieces).unify_dictionaries().combine_chunks().to_batches()[0]
+    return pa.concat_batches(pieces)

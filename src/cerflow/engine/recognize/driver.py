@@ -84,7 +84,7 @@ class Driver:
             if machine.deadlines is not None:
                 machine.deadlines.prompt = prompt
 
-    @property
+    @cached_property
     def rows_at_once(self) -> int:
         """So many rows make a batch at most."""
         on_columns = all(machine.on_columns for machine in self._alone.values())

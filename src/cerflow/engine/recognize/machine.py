@@ -94,7 +94,8 @@ class Machine:
             return []
         if self.sessions is not None:
             rows = self.sessions.added(rows, first)
-        events, count = self.reader.read(rows, first, self.memory.occupied)
+        occupied = self.memory.occupied if self.reader.asks_for_states else -1
+        events, count = self.reader.read(rows, first, occupied)
         self.taken += count
         consecutive = self.reader.consecutive
         if not count and consecutive is None and self.deadlines is None:

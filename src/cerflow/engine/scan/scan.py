@@ -85,6 +85,8 @@ class BatchScan:
         self._decisions = self._begin_deciding()
         self._decisions.explore(limits.SCAN_EXPLORED)
         self._arrays = first_arrays(tables, program, texts, self._decisions)
+        #: Whether the states matter in which runs may be before a batch.
+        self.follows = self._arrays.control[layout.FOLLOWS] == 1
         self._events = self._room_for(_EVENTS)
         self._shared = SharedArrays()
         self._shared.hold(self._events)
@@ -155,8 +157,10 @@ class BatchScan:
             room = np.empty_like(events.signature), np.empty_like(events.position)
             self._events = events._replace(signature=room[0], position=room[1])
             self._shared.hold(self._events)
-        self._know_effects()
-        self._begin_counting(count)
+        self.counted = None
+        if self.follows or alone:
+            self._know_effects()
+            self._begin_counting(count)
         exported = ExportedBatch(batch)
         self.consecutive = None
         self._look_ahead(exported, batch, whole)
@@ -177,7 +181,8 @@ class BatchScan:
                 self._go_on(reason, batch)
         self._learn(batch)
         found = int(control[layout.COUNT])
-        self._take_counted(*control[layout.BEGUN : layout.FOUND + 1].tolist())
+        if self.follows:
+            self._take_counted(*control[layout.BEGUN : layout.FOUND + 1].tolist())
         if self.tables.atoms.ordered:
             self._events = self._events._replace(ranks=self.tables.strings.ranks())
         return self._events, found
@@ -241,7 +246,7 @@ class BatchScan:
 
     def _know_effects(self) -> None:
         """Let kernels know the effects of new signatures."""
-        if self._arrays.control[layout.FOLLOWS] == 0:
+        if not self.follows:
             return
         if self._effects_of is not self.tables.relevant or len(self._arrays.effects) < len(self.tables.relevant):
             self._effects_of = self.tables.relevant
@@ -261,7 +266,6 @@ class BatchScan:
 
     def _take_counted(self, begin: int, end: int, matches: int) -> None:
         """Set apart the events from ``begin`` up to ``end``, which have so many matches."""
-        self.counted = None
         if end - begin < limits.COUNTED_EVENTS:
             return
         signatures, positions = self._events.signature, self._events.position

@@ -55,6 +55,7 @@ class TextEntries:
         self._left: list[int] = []
         self._texts: list[str | None] = [None]
         self._dictionary: pa.Array | None = None
+        self._place: tuple[object, ...] | None = None
         self._bytes = _BYTES
         self._singled: IntRows = np.zeros((0, 2), np.int64)
         self._make_room(_ENTRIES)
@@ -129,14 +130,15 @@ class TextEntries:
         dictionary = batch.column(int(self._words[layout.T_CHILD])).dictionary
         if dictionary.null_count:
             return False
-        if self._dictionary is None or _place(dictionary) != _place(self._dictionary):
+        place = _place(dictionary)
+        if place != self._place:
             if self._dictionary is None or not dictionary.equals(self._dictionary):
                 self._texts = [None, *dictionary.to_pylist()]
                 self._make_room(len(self._texts))
                 self._words[layout.T_COUNT] = len(self._texts)
                 self._judge()
             # As long as it is held, no other one is at its place.
-            self._dictionary = dictionary
+            self._dictionary, self._place = dictionary, place
         return True
 
     def learn(self, batch: pa.RecordBatch) -> None:
