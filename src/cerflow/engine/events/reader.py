@@ -60,6 +60,11 @@ class EventReader:
         """Whether `read` makes use of the states in which runs may be."""
         return self._scan is not None and self._scan.follows
 
+    @property
+    def on_columns(self) -> bool:
+        """Whether matches are found on whole columns, or counted by the states of runs, if possible."""
+        return self._scan is not None and self._scan.on_columns
+
     def rows(self, batch: pa.RecordBatch, first: int) -> BatchRows:
         """The rows of a batch that begins at position ``first`` of the stream."""
         positions = range(first, first + batch.num_rows)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from cerflow.engine.recognize.deadlines import Deadlines, ascending
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.sessions import Sessions
 from cerflow.engine.recognize.single_events import SingleEvents
-from cerflow.engine.scan.effects import CountedEvents, counted_states, empties_states
+from cerflow.engine.scan.effects import CountedEvents
 from cerflow.engine.state.memory import Memory
 from cerflow.engine.state.snapshot import Contents
 from cerflow.engine.state.string_renumbering import forget_strings
@@ -352,16 +351,6 @@ class Machine:
                 each()
 
         return restore
-
-    @cached_property
-    def on_columns(self) -> bool:
-        """Whether matches are found on whole columns, or counted by the states of runs, if possible."""
-        scan, tables = self.plan.scan, self.tables
-        if isinstance(scan, str):
-            return False
-        if isinstance(scan.contiguity, str):
-            return empties_states(tables) and counted_states(tables, scan.outputs) != 0
-        return scan.contiguity.labels is not None
 
     @property
     def may_refuse(self) -> bool:

@@ -87,6 +87,10 @@ class BatchScan:
         self._arrays = first_arrays(tables, program, texts, self._decisions)
         #: Whether the states matter in which runs may be before a batch.
         self.follows = self._arrays.control[layout.FOLLOWS] == 1
+        #: Whether matches are found on whole columns, or counted by the states of runs, if possible.
+        self.on_columns = self._arrays.control[layout.OPENED] != 0
+        if self._contiguity is not None:
+            self.on_columns = self._contiguity.alone
         self._events = self._room_for(_EVENTS)
         self._shared = SharedArrays()
         self._shared.hold(self._events)

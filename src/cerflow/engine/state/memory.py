@@ -176,7 +176,7 @@ class Memory:
         bounds = np.full(len(roots), bound)
         if not self._bound_is_global:
             bounds = np.ascontiguousarray(state.partition_long[state.config[living, layout.C_PARTITION], -1])
-        # What is read of them is written before.
+        # Kernels read nothing of the new arrays that they have not written.
         new, marks = np.empty_like(state.nodes), np.empty_like(state.marks)
         forward = np.full(top, -1, np.int32)
         used = np.zeros(int(state.counters[layout.N_MARKS]), np.int32)

@@ -97,7 +97,7 @@ def _follow_moves(s, first, count, address):
         source = load_word(effects, effect + E_SOURCE)
         if source < 0:
             break
-        # What is written of an event that has no effect is overwritten by the next one.
+        # The next event overwrites this one if it has no effect.
         events.signature[np.uint64(n)] = SIGNATURE - to
         events.position[np.uint64(n)] = position + load_word(chosen, k)
         moves = occupied >> source & 1
