@@ -7,7 +7,7 @@ must point to something that exists. Values that are only compared, such as thos
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from cerflow.engine.state.image import CLASS, COUNT, GROUP, PARTITION, ROOT, STA
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.errors import SnapshotError
 from cerflow.schema import Schema
-from cerflow.values.array_types import Ints
+from cerflow.values.array_types import Ints, array_types
 
 __all__ = ["check_counts", "check_events", "check_image", "check_number", "check_strings", "image_in"]
 
@@ -45,11 +45,11 @@ def image_in(arrays: Mapping[str, NDArray[Any]], empty: State) -> Image:
         "member_values": empty.values.shape[1],
         "partition_long": empty.partition_long.shape[1],
     }
-    for name, hint in get_type_hints(Image).items():
+    for name, declared in array_types(Image).items():
         require(name in arrays, f"it has no array '{name}'")
-        array, dtype = arrays[name], get_args(get_args(hint)[1])[0]
+        array = arrays[name]
         shape = (len(array), widths[name]) if name in widths else (len(array),)
-        fits = array.dtype == dtype and array.shape == shape
+        fits = array.dtype == declared.dtype and array.shape == shape
         require(fits, f"the array '{name}' is of type {array.dtype} and shape {array.shape}")
         require(len(array) < 2**31 - 1, f"the array '{name}' has {len(array)} rows")
     return Image(**{name: arrays[name] for name in Image._fields})

@@ -9,13 +9,14 @@ The caller of a kernel must hold the `SharedArrays`, which holds the arrays.
 
 from __future__ import annotations
 
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 import numpy as np
 
 from cerflow.engine.kernels.base.jit import Late, intrinsic, ir, types
 from cerflow.engine.layout import EventArrays, Ranking, Scratch, State, TableArrays
 from cerflow.engine.scan.layout import ScanArrays
+from cerflow.values.array_types import array_types
 
 __all__ = [
     "FIELDS",
@@ -44,17 +45,7 @@ _GROUPS: tuple[Any, ...] = (State, TableArrays, Scratch, Ranking, EventArrays, S
 #: Words for an array: its address and the lengths of up to two axes.
 WORDS = 3
 
-
-def _fields(group: Any) -> dict[str, tuple[np.dtype[Any], int]]:
-    """The type of the elements and the number of axes of each array of a group."""
-    found = {}
-    for name, hint in get_type_hints(group, include_extras=True).items():
-        array, axes = get_args(hint)
-        found[name] = (np.dtype(get_args(get_args(array)[1])[0]), axes)
-    return found
-
-
-FIELDS = {group.__name__: _fields(group) for group in _GROUPS}
+FIELDS = {group.__name__: array_types(group) for group in _GROUPS}
 _STARTS = dict(zip(FIELDS, np.cumsum([0, *(WORDS * len(fields) for fields in FIELDS.values())]).tolist()))
 
 
