@@ -75,8 +75,9 @@ def match(
     positions: to number the events of a query that runs in parallel, some of the input is counted in another job at
     this call; by key all of it is also shuffled and sorted once more. Nothing else is computed before an action.
 
-    An event without a type or a time makes the job fail with a `BadRecordError` that shows its values
-    (``on_bad_record="fail"``) or is left out (``"skip"``); `bad_records` gives these events.
+    An event without a type or a time makes the job fail (``on_bad_record="fail"``) or is left out (``"skip"``);
+    `bad_records` gives these events. As it is Spark that runs the job, it raises its own error, whose text ends with
+    the `BadRecordError` of a task, which shows the event; `run` raises that itself.
 
     With ``flat`` there are columns ``label_attribute`` in place of ``events``, see `cerflow.Matches.to_batches`. With
     ``counts="text"`` the numbers of ``COUNT(*)`` are text, of any length. With ``max_matches`` a task that finds

@@ -16,6 +16,7 @@ from cerflow.programs.program import Program, without_definitions
 from cerflow.query import Query
 from cerflow.schema import Schema
 from cerflow.spark.batch import MatchArguments, bad_records, match
+from cerflow.spark.failures import own_errors_raised
 from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.output import OutputMode, check_output, check_partition_columns, exists, write_frame
 from cerflow.spark.frames.schemas import arrow_schema
@@ -42,6 +43,7 @@ class RunResult:
     written: bool = True
 
 
+@own_errors_raised()
 def run(
     query: Query | Program | str,
     df: DataFrame,
@@ -77,7 +79,8 @@ def run(
     counted while they are written. All counts are exact, also if tasks fail and are repeated.
 
     Raises what `match` raises, `InputError` for an output that is there (``mode="error"``) or columns that are not,
-    and `ValueError` for arguments that do not go together; all before any job. Errors of Spark pass through.
+    and `ValueError` for arguments that do not go together; all before any job. Errors of cerflow in tasks, such as
+    `PredicateError`, are raised as what they are. Errors of Spark pass through.
     """
     started = clock.perf_counter()
     check_output(mode, partition_by)

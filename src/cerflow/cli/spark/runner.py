@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -24,7 +23,6 @@ from cerflow.cli.output.writing import open_sink
 from cerflow.cli.spark.session import spark_session
 from cerflow.engine.evaluate.measures import typed_time
 from cerflow.engine.matches.row_limit import Bound
-from cerflow.errors import InputError
 from cerflow.files.sources import STANDARD_INPUT, Source, source_name
 from cerflow.programs.program import Program
 from cerflow.query import Query
@@ -35,9 +33,7 @@ if TYPE_CHECKING:
 
     from cerflow.cli.spark.reading import SparkEvents
 
-__all__ = ["arrow_batches", "run_on_spark", "sentence"]
-
-_OWN_ERROR = re.compile(r"cerflow\.errors\.\w+: (.*)")
+__all__ = ["arrow_batches", "run_on_spark"]
 
 
 def run_on_spark(
@@ -59,6 +55,7 @@ def run_on_spark(
 
         from cerflow.cli.spark.parquet import parquet_in_tasks
         from cerflow.cli.spark.reading import read_frame
+        from cerflow.spark.failures import as_cerflow_error
 
         watch.done("starting")
         try:
@@ -81,11 +78,9 @@ def run_on_spark(
                 show("recognising")
             watch.done("reading")
             written = _write(request, result, show, watch)
-        except PySparkException as error:
-            raise InputError(sentence(str(error))) from error
-        except Py4JJavaError as error:
+        except (PySparkException, Py4JJavaError) as error:
             # PySpark has no exception of its own for some errors, for example of readers of files.
-            raise InputError(sentence(str(error.java_exception))) from error
+            raise as_cerflow_error(error) from error
         return RunSummary(usable, written, request.bad_records.count, watch.phases)
 
 
@@ -189,12 +184,3 @@ def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with pa.ipc.new_stream(sink, batch.schema) as writer:
             writer.write_batch(batch)
         yield pa.RecordBatch.from_pydict({"payload": [sink.getvalue().to_pybytes()]})
-
-
-def sentence(text: str) -> str:
-    """The message of an error of Spark in one line; of an error of cerflow in a task, its own message."""
-    own = _OWN_ERROR.findall(text)
-    if own:
-        return str(own[-1])
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return f"Spark failed: {lines[0] if lines else 'it gave no message'}"

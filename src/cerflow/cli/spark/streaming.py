@@ -62,9 +62,10 @@ def run_stream(
     if (master or "local").startswith("local"):
         compile_kernels(watch)
     with spark_session(master, settings) as spark:
+        from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
 
-        from cerflow.cli.spark.runner import sentence
+        from cerflow.spark.failures import as_cerflow_error
 
         try:
             running = _started(request, spark)
@@ -75,8 +76,8 @@ def run_stream(
                 # Failures that this causes are no news.
                 spark.sparkContext.setLogLevel("OFF")
             running.stop(flush=request.flush)
-        except PySparkException as error:
-            raise InputError(sentence(str(error))) from error
+        except (PySparkException, Py4JJavaError) as error:
+            raise as_cerflow_error(error) from error
         except CerflowError:
             raise
         except ValueError as error:

@@ -1,0 +1,116 @@
+"""What users read of errors of Spark: all messages whole, without stacks; errors of cerflow as what they were."""
+
+import pytest
+
+from cerflow.errors import BadRecordError, InputError, PredicateError
+from cerflow.spark.failures import as_cerflow_error, messages, own_error, own_errors_raised
+
+TASK = """An error occurred while calling o1751.collectToPython.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 1 in stage 17.0 failed 4 times, most recent \
+failure: Lost task 1.3 in stage 17.0 (TID 19) (10.0.0.2 executor 1): org.apache.spark.api.python.PythonException: \
+[PYTHON_EXCEPTION] An exception was thrown from the Python worker: Traceback (most recent call last):
+  File "/some/worker.py", line 2044, in main
+    process()
+    ~~~~~~~^^
+%s
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:1097)
+\t... 21 more
+
+Driver stacktrace:
+\tat java.base/java.lang.Thread.run(Thread.java:840)
+Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "/some/worker.py", line 2044, in main
+    process()
+%s
+\tat java.base/java.lang.Thread.run(Thread.java:840)
+"""
+STREAM = """[STREAM_FAILED] Query [id = 19b1, runId = 3d72] terminated with exception: \
+[FOREACH_BATCH_USER_FUNCTION_ERROR] An error occurred in the user provided function in foreach batch sink. \
+Reason: An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):
+  File "/some/py4j/clientserver.py", line 644, in _call_proxy
+    return_value = getattr(self.pool[obj_id], method)(*params)
+py4j.protocol.Py4JJavaError: %s
+ SQLSTATE: 39000 SQLSTATE: XXKST
+=== Streaming Query ===
+Identifier: [id = 19b1, runId = 3d72]
+Logical Plan:
+~WriteToMicroBatchDataSourceV1 ForeachBatchSink, [checkpointLocation=/cp]
+"""
+
+
+def in_task(message):
+    return TASK % (message, message)
+
+
+@pytest.mark.parametrize("around", [str, lambda text: STREAM % text])
+@pytest.mark.parametrize(
+    "message",
+    [
+        "ModuleNotFoundError: No module named 'typer'",
+        "ValueError: the first line,\n\nand the way out in the third",
+    ],
+)
+def test_messages_of_tasks_are_whole(around, message):
+    assert messages(around(in_task(message))) == [message]
+    assert str(as_cerflow_error(around(in_task(message)))) == f"Spark failed: {message}"
+    assert own_error(around(in_task(message))) is None
+
+
+def test_causes_are_told_and_wrappers_are_not():
+    text = """org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file f.  \
+SQLSTATE: KD001
+\tat org.apache.spark.sql.errors.QueryExecutionErrors$.cannotReadFilesError(QueryExecutionErrors.scala:920)
+Caused by: java.lang.RuntimeException: f is not a Parquet file.
+Expected magic number at tail
+\tat org.apache.parquet.hadoop.ParquetFileReader.readFooter(ParquetFileReader.java:601)
+Caused by: java.io.EOFException
+\t... 25 more
+Caused by: java.io.IOException: No space left on device
+\t... 26 more
+"""
+    expected = [
+        "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file f.",
+        "RuntimeException: f is not a Parquet file.\nExpected magic number at tail",
+        "IOException: No space left on device",
+    ]
+    assert messages(text) == messages(STREAM % text) == expected
+    assert str(as_cerflow_error(text)) == "Spark failed: " + "\n".join(expected)
+
+
+def test_plans_behind_messages_are_left_out():
+    text = (
+        "[UNRESOLVED_COLUMN] A column `x` cannot be resolved. SQLSTATE: 42703; line 1 pos 7;\n'Project ['x]\n+- Local"
+    )
+    assert messages(text) == ["[UNRESOLVED_COLUMN] A column `x` cannot be resolved."]
+
+
+@pytest.mark.parametrize("text", ["", "java.io.EOFException"])
+def test_an_error_without_a_message_is_named(text):
+    said = str(as_cerflow_error(RuntimeError(text)))
+    assert said == f"Spark failed: {'EOFException' if text else 'it gave no message but RuntimeError'}"
+
+
+def test_errors_of_cerflow_are_raised_as_what_they_were():
+    bad = "row {name: 'a: }: b', t: 2}: no event type in 'type'"
+    found = own_error(STREAM % in_task(f"cerflow.errors.BadRecordError: {bad}"))
+    assert isinstance(found, BadRecordError)
+    assert (found.row, found.reason) == ("{name: 'a: }: b', t: 2}", "no event type in 'type'")
+    assert str(found) == bad
+    # The last one is what the task raised; what comes before is its cause.
+    chain = "cerflow.errors.InputError: one\n\nThe above exception was the direct cause of the following exception:\n\n"
+    chain += 'Traceback (most recent call last):\n  File "f", line 1, in g\n    h()\n'
+    chain += "cerflow.errors.PredicateError: 'p' failed:\ntwo"
+    found = own_error(in_task(chain))
+    assert isinstance(found, PredicateError)
+    assert str(found) == "'p' failed:\ntwo"
+    with pytest.raises(PredicateError, match="two"), own_errors_raised():
+        raise RuntimeError(in_task(chain))
+
+
+def test_other_errors_pass_through():
+    with pytest.raises(RuntimeError, match="typer"), own_errors_raised():
+        raise RuntimeError(in_task("ModuleNotFoundError: No module named 'typer'"))
+    given = InputError("cerflow.errors.BadRecordError: row 1: quoted")
+    with pytest.raises(InputError) as raised, own_errors_raised():
+        raise given
+    assert raised.value is given
