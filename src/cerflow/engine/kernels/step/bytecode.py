@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from cerflow.conditions.register_values import FIRST_MOMENT, LAST_MOMENT, WORD
+from cerflow.engine.kernels.base.arithmetic import difference, product, total
 from cerflow.engine.kernels.base.calls import ask_predicate
 from cerflow.engine.kernels.base.jit import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import (
@@ -330,14 +331,11 @@ def _integers(opcode, stack, at, a, b):
     if a == NULL or b == NULL:
         stack[at] = NULL
     elif opcode == ADD_I:
-        c = a + b
-        stack[at] = NULL if ((a ^ c) & (b ^ c)) < 0 else c
+        stack[at] = total(a, b)
     elif opcode == SUBTRACT_I:
-        c = a - b
-        stack[at] = NULL if ((a ^ b) & (a ^ c)) < 0 else c
+        stack[at] = difference(a, b)
     elif opcode == MULTIPLY_I:
-        c = a * b
-        stack[at] = NULL if a != 0 and (c // a != b or c % a != 0) else c
+        stack[at] = product(a, b)
     elif b == 0:
         stack[at] = NULL
     elif opcode == QUOTIENT_I:

@@ -1,0 +1,73 @@
+"""Integers at their limits: what leaves 64 bits is null, on every runner and wherever a condition is evaluated."""
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cerflow
+from support.generators.limits import INTEGERS
+from support.runners import ENGINE_RUNNERS, RUNNERS, bag, examples, semantics
+
+LAST = 2**63 - 1
+
+
+@pytest.mark.parametrize("run", RUNNERS.values(), ids=RUNNERS)
+@pytest.mark.parametrize(
+    ("condition", "values", "expected"),
+    [
+        ("x.k * 2 < 0", [LAST], 0),
+        ("x.k * 2 < y.j", [LAST, 0], 0),
+        ("x.k * y.j < 0", [LAST, LAST], 0),
+        ("x.k * y.j < 0", [LAST, -1], 1),
+        ("x.k * y.j IS NULL", [2**62, -2], 1),
+        ("x.k * y.j IS NOT NULL", [2**62, -1], 1),
+        ("x.k * y.j > 0", [3_037_000_500, 3_037_000_500], 0),
+        ("x.k * y.j > 0", [3_037_000_499, 3_037_000_499], 1),
+        ("x.k + y.j < 0", [LAST, 1], 0),
+        ("x.k - y.j > 0", [-LAST, 2], 0),
+        ("x.k - y.j IS NULL", [-LAST, 1], 1),
+    ],
+)
+def test_an_overflow_is_null(run, condition, values, expected):
+    names = ["x", "y"][: len(values)]
+    formula = " ; ".join(f"{kind} AS {name}" for kind, name in zip("AB", names))
+    query = cerflow.parse(f"SELECT * WHERE ({formula}) FILTER {condition}")
+    table = pa.table({"type": list("AB")[: len(values)], "k": values, "j": values})
+    assert len(run(query, table)) == expected
+
+
+def _value(draw, labels, depth):
+    if depth and draw(st.integers(0, 3)):
+        sign = draw(st.sampled_from("+-***%"))
+        return f"({_value(draw, labels, depth - 1)} {sign} {_value(draw, labels, depth - 1)})"
+    match draw(st.integers(0, 5)):
+        case 0:
+            return f"({draw(st.sampled_from(INTEGERS))})"
+        case 1:
+            return f"-{_value(draw, labels, 0)}" if depth else draw(st.sampled_from(labels)) + ".j"
+        case 2 if depth:
+            return f"abs({_value(draw, labels, 0)})"
+    return f"{draw(st.sampled_from(labels))}.{draw(st.sampled_from('kj'))}"
+
+
+def _condition(draw, labels):
+    left = _value(draw, labels, 2)
+    if draw(st.integers(0, 4)) == 0:
+        return f"{left} IS {draw(st.sampled_from(['', 'NOT ']))}NULL"
+    return f"{left} {draw(st.sampled_from(['<', '<=', '>', '>=', '=', '!=']))} {_value(draw, labels, 1)}"
+
+
+@examples(1500)
+@given(st.data())
+def test_random_conditions_over_integers_at_their_limits(data):
+    labels = data.draw(st.sampled_from([["x"], ["x", "y"]]))
+    condition = _condition(data.draw, labels)
+    query = cerflow.parse(f"SELECT * WHERE ({' ; '.join(f'A AS {label}' for label in labels)}) FILTER {condition}")
+    values = st.lists(st.one_of(st.sampled_from(INTEGERS), st.none()), min_size=6, max_size=6)
+    table = pa.table(
+        {"type": ["A"] * 6, "k": pa.array(data.draw(values), pa.int64()), "j": pa.array(data.draw(values), pa.int64())}
+    )
+    expected = bag(semantics(query, table))
+    for name, run in ENGINE_RUNNERS.items():
+        assert bag(run(query, table)) == expected, (name, condition)
