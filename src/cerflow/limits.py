@@ -242,6 +242,8 @@ SPARK_LONGEST = 0.75
 SPARK_SKEW = 0.25
 #: With fewer events no task has much work.
 SPARK_SKEW_EVENTS = 100_000
+#: Seconds within which Spark has to tell the counts of a job that has ended.
+SPARK_OBSERVED_SECONDS = 300
 #: Values of the ordering column that tell where to cut.
 SPARK_SAMPLE = 1 << 16
 #: Parts counted for each slice where a window has to be measured on the events themselves.

@@ -1,14 +1,26 @@
 """A whole job: what is written, what is counted, and what a failure leaves."""
 
 import json
+import threading
 from pathlib import Path
+from unittest import mock
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import AnalysisException
 
 import cerflow
-from cerflow.errors import BadRecordError, InputError, PredicateError, QuerySyntaxError, TooManyMatchesError
+from cerflow import limits
+from cerflow.errors import (
+    BadRecordError,
+    InputError,
+    OutputError,
+    PredicateError,
+    QuerySyntaxError,
+    TooManyMatchesError,
+)
 from cerflow.spark import run
+from cerflow.spark.frames.output import exists, observed, write_frame
 from support.spark.results import bag
 
 pytestmark = pytest.mark.slow
@@ -93,6 +105,48 @@ def test_modes(spark, tmp_path):
     with pytest.raises(InputError, match="there is already something"):
         matches("error")
     assert (matches("overwrite"), rows()) == (1, 1)
+
+
+def test_dead_letters_that_are_there_are_kept_and_events_counted(frame, spark, tmp_path):
+    output, dead = str(tmp_path / "out"), tmp_path / "dead"
+    dead.mkdir()
+    (dead / "old").touch()
+    arguments = {"on_bad_record": "dead-letter", "dead_letter": str(dead)}
+    result = run(QUERY, frame, output, time="t", mode="ignore", **arguments)
+    assert (result.matches, result.events, result.bad_records, result.reasons) == (2, 5, 3, REASONS)
+    assert [file.name for file in dead.iterdir()] == ["old"]
+
+
+def test_no_count_is_waited_for_without_end(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "SPARK_OBSERVED_SECONDS", 0.1)
+    never = mock.Mock()
+    type(never).get = mock.PropertyMock(side_effect=threading.Event().wait)
+    with pytest.raises(OutputError, match="rows for 'somewhere' are written, but Spark did not tell their number"):
+        observed(never, "somewhere")
+    monkeypatch.undo()
+    # Spark itself would leave out the job that counts.
+    (tmp_path / "x").touch()
+    with pytest.raises(AnalysisException, match="PATH_ALREADY_EXISTS"):
+        write_frame(spark.range(1), str(tmp_path), format="parquet", mode="ignore")
+
+
+def test_tables_are_known_by_the_catalog(spark, tmp_path, monkeypatch):
+    spark.sql("CREATE TEMPORARY VIEW there AS SELECT 1 AS one")
+    monkeypatch.chdir(tmp_path)
+    assert exists(spark, "there", "Iceberg")
+    assert not exists(spark, "there", "delta")
+    assert not exists(spark, "missing", "iceberg")
+    frame = spark.createDataFrame(CLEAN)
+    # Decided before anything is read: there is no such format here.
+    assert not run(QUERY, frame, "there", format="iceberg", mode="ignore", time="t").written
+    with pytest.raises(InputError, match="there is already something at 'there'"):
+        run(QUERY, frame, "there", format="iceberg", time="t")
+    with pytest.raises(
+        InputError, match="'there' is partitioned by no column as it is, so there are no partitions by k"
+    ):
+        run(QUERY, frame, "there", format="iceberg", mode="overwrite-partitions", partition_by=["k"], time="t")
+    with pytest.raises(ValueError, match="'/there' is the path of a table of Iceberg, where Spark would replace all"):
+        run(QUERY, frame, "/there", format="iceberg", mode="overwrite-partitions", partition_by=["k"], time="t")
 
 
 def test_only_partitions_that_are_written_are_replaced(spark, tmp_path):

@@ -1,4 +1,4 @@
-"""A whole batch job: writes matches and bad records to files, and counts both."""
+"""A whole batch job: writes matches and bad records to files or tables, and counts both."""
 
 from __future__ import annotations
 
@@ -18,7 +18,15 @@ from cerflow.schema import Schema
 from cerflow.spark.batch import MatchArguments, bad_records, match
 from cerflow.spark.failures import own_errors_raised
 from cerflow.spark.frames.events import EventColumns
-from cerflow.spark.frames.output import OutputMode, check_output, check_partition_columns, exists, write_frame
+from cerflow.spark.frames.output import (
+    OutputMode,
+    check_output,
+    check_partition_columns,
+    check_partitions_of_table,
+    exists,
+    observed,
+    write_frame,
+)
 from cerflow.spark.frames.schemas import arrow_schema
 from cerflow.spark.frames.tasks import readable_value
 
@@ -59,14 +67,15 @@ def run(
     count_events: bool = True,
     **arguments: Unpack[MatchArguments],
 ) -> RunResult:
-    """Write the matches of a query in a batch DataFrame to a directory; returns counts.
+    """Write the matches of a query in a batch DataFrame to a directory or table; returns counts.
 
     The query and all ``arguments`` that are not named here are those of `match`. ``output`` is a directory on any file
     system that Spark knows, ``format`` any of Spark's (in ``"csv"`` lists are JSON text), ``options`` are those of its
     writer, and ``partition_by`` are columns of the result: partition keys or computed columns. With ``mode``
     ``"error"`` nothing may be there yet; ``"overwrite"`` replaces what is there, when the writing begins; ``"append"``
     adds to it; ``"ignore"`` does nothing if there is something. ``"overwrite-partitions"`` replaces those partitions
-    that the job writes to, at its very end.
+    that the job writes to, at its very end. With ``format="iceberg"`` an ``output`` without a slash is the name of a
+    table, which is made unless it is there; all modes then take effect at the very end.
 
     ``on_bad_record`` says what becomes of events without a type or a time: ``"fail"`` raises a `BadRecordError` that
     shows one, ``"skip"`` leaves them out, ``"dead-letter"`` writes them to the directory ``dead_letter``, in the same
@@ -83,25 +92,29 @@ def run(
     `PredicateError`, are raised as what they are. Errors of Spark pass through.
     """
     started = clock.perf_counter()
-    check_output(mode, partition_by)
+    check_output(mode, partition_by, output, format)
     letters = _letters_mode(mode, dead_letter_mode, on_bad_record, dead_letter, output)
     spark = df.sparkSession
-    if mode == "ignore" and exists(spark, output):
+    there = exists(spark, output, format)
+    if there and mode == "ignore":
         return RunResult(0, None, None, {}, clock.perf_counter() - started, written=False)
-    for path, how in ((output, mode), (dead_letter, letters)):
-        if path is not None and how == "error" and exists(spark, path):
+    kept = dead_letter is not None and letters in ("error", "ignore") and exists(spark, dead_letter, format)
+    for path, how, found in ((output, mode, there), (dead_letter, letters, kept)):
+        if found and how == "error":
             raise InputError(f"there is already something at '{path}'; choose another mode or remove it")
     result = match(query, df, on_bad_record="fail" if on_bad_record == "fail" else "skip", **arguments)
     check_partition_columns(result, partition_by)
+    if mode == "overwrite-partitions":
+        check_partitions_of_table(spark, output, format, partition_by)
     compiled = without_definitions(query)
     type, time, stream = arguments.get("type", "type"), arguments.get("time"), arguments.get("stream")
     schema = Schema(arrow_schema(df), type, time, stream, arguments.get("time_unit"))
     counter = _RecordCounter(compiled.plan(schema).schema)
-    if dead_letter is not None:
+    if dead_letter is not None and not kept:
         seen = Observation()
         bad = bad_records(counter.observed(df, seen), type=type, time=time, stream=stream, query=compiled)
         write_frame(bad, dead_letter, format=format, mode=letters, options=options)
-        counter.take(seen.get)
+        counter.take(observed(seen, dead_letter))
     elif count_events:
         counter.take(counter.of(df))
         if counter.bad and on_bad_record == "fail":

@@ -1,19 +1,30 @@
-"""Writes rows of a DataFrame as a directory of files, with Spark's own writers and committers."""
+"""Writes rows of a DataFrame to a directory of files or a table, with Spark's own writers and committers."""
 
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Mapping, Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import ArrayType, MapType, StructType
 
-from cerflow.errors import InputError, nearest
+from cerflow import limits
+from cerflow.errors import InputError, OutputError, nearest
 
-__all__ = ["OutputMode", "check_output", "check_partition_columns", "exists", "literal_path", "write_frame"]
+__all__ = [
+    "OutputMode",
+    "check_output",
+    "check_partition_columns",
+    "check_partitions_of_table",
+    "exists",
+    "literal_path",
+    "observed",
+    "write_frame",
+]
 
 #: The treatment of an existing output; see `cerflow.spark.run`.
 OutputMode = Literal["error", "overwrite", "append", "ignore", "overwrite-partitions"]
@@ -22,14 +33,37 @@ _NESTED = (ArrayType, MapType, StructType)
 #: Options that write nulls as the command line does in JSON lines, and quotes as is usual in CSV.
 _JSON = {"ignoreNullFields": "false"}
 _OPTIONS = {"json": _JSON, "csv": {"escape": '"'}}
+#: The format whose outputs are tables that a catalog knows, unless they are paths.
+_TABLES = "iceberg"
 
 
-def check_output(mode: str, partition_by: Sequence[str]) -> None:
-    """Raise `ValueError` for an unknown mode, or one that needs partitions."""
+def _is_table(output: str, format: str) -> bool:
+    return format.lower() == _TABLES and "/" not in output
+
+
+def check_output(mode: str, partition_by: Sequence[str], output: str = "", format: str = "parquet") -> None:
+    """Raise `ValueError` for an unknown mode, or one that needs partitions or a table with a name."""
     if mode not in get_args(OutputMode):
         raise ValueError(f"the output mode must be one of {', '.join(get_args(OutputMode))}, not {mode!r}")
     if mode == "overwrite-partitions" and not partition_by:
         raise ValueError("the output mode 'overwrite-partitions' needs columns to partition by")
+    if mode == "overwrite-partitions" and format.lower() == _TABLES and not _is_table(output, format):
+        raise ValueError(
+            f"'{output}' is the path of a table of Iceberg, where Spark would replace all partitions; name the table "
+            "in a catalog, as in 'catalog.database.table'"
+        )
+
+
+def check_partitions_of_table(spark: SparkSession, output: str, format: str, partition_by: Sequence[str]) -> None:
+    """Raise `InputError` for a table that is partitioned otherwise: other rows would be replaced than it seems."""
+    if not _is_table(output, format) or not exists(spark, output, format):
+        return
+    found = [column.name for column in spark.catalog.listColumns(output) if column.isPartition]
+    if set(found) != set(partition_by):
+        raise InputError(
+            f"the table '{output}' is partitioned by {', '.join(found) or 'no column as it is'}, so there are no "
+            f"partitions by {', '.join(partition_by)} to overwrite"
+        )
 
 
 def check_partition_columns(frame: DataFrame, partition_by: Sequence[str]) -> None:
@@ -51,8 +85,10 @@ def literal_path(path: str) -> str:
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", path)
 
 
-def exists(spark: SparkSession, path: str) -> bool:
-    """Whether there is anything at a path, on whatever file system Spark finds it."""
+def exists(spark: SparkSession, path: str, format: str = "parquet") -> bool:
+    """Whether there is anything at a path, on whatever file system Spark finds it, or a table of this name."""
+    if _is_table(path, format):
+        return spark.catalog.tableExists(path)
     try:
         # This format takes files of any kind, and reads only their names here.
         _ = spark.read.format("binaryFile").load(literal_path(path)).schema
@@ -85,13 +121,52 @@ def write_frame(
     # The last stage of the job counts, and each of its tasks counts once, even if it is repeated.
     counted = Observation()
     frame = frame.observe(counted, F.count(F.lit(1)).alias("rows"))
-    partitions = "dynamic" if mode == "overwrite-partitions" else "static"
-    writer = frame.write.format(format).mode("overwrite" if mode == "overwrite-partitions" else mode)
-    if partition_by:
-        writer = writer.partitionBy(*partition_by)
-    settings = {"partitionOverwriteMode": partitions} | _OPTIONS.get(format.lower(), {}) | dict(options or {})
-    writer.options(**settings).save(path)
-    return int(counted.get["rows"])
+    settings = _OPTIONS.get(format.lower(), {}) | dict(options or {})
+    # Whether to write at all was decided before: Spark would count nothing, and the count would never come.
+    mode = "error" if mode == "ignore" else mode
+    if _is_table(path, format):
+        _write_table(frame, path, format, mode, partition_by, settings)
+    else:
+        partitions = "dynamic" if mode == "overwrite-partitions" else "static"
+        writer = frame.write.format(format).mode("overwrite" if mode == "overwrite-partitions" else mode)
+        if partition_by:
+            writer = writer.partitionBy(*partition_by)
+        writer.options(**{"partitionOverwriteMode": partitions} | settings).save(path)
+    return int(observed(counted, path)["rows"])
+
+
+def _write_table(
+    frame: DataFrame, name: str, format: str, mode: OutputMode, partition_by: Sequence[str], options: Mapping[str, str]
+) -> None:
+    """Write the rows to a table, which is made unless it is there."""
+    writer = frame.writeTo(name).using(format).options(**options)
+    new = mode in ("error", "overwrite") or not exists(frame.sparkSession, name, format)
+    if new and partition_by:
+        writer = writer.partitionedBy(*map(_column, partition_by))
+    match mode:
+        case "overwrite":
+            writer.createOrReplace()
+        case "append" if not new:
+            writer.append()
+        case "overwrite-partitions" if not new:
+            writer.overwritePartitions()
+        case _:
+            writer.create()
+
+
+def observed(counts: Observation, output: str) -> dict[str, Any]:
+    """The counts of a job that has written to an output; raises `OutputError` if Spark does not tell them."""
+    found: list[dict[str, Any]] = []
+    # Spark tells them a little later, by a queue from which it drops what it has no room for, and waits for ever.
+    waiting = threading.Thread(target=lambda: found.append(counts.get), daemon=True)
+    waiting.start()
+    waiting.join(limits.SPARK_OBSERVED_SECONDS)
+    if not found:
+        raise OutputError(
+            f"the rows for '{output}' are written, but Spark did not tell their number within "
+            f"{limits.SPARK_OBSERVED_SECONDS} seconds; raise spark.scheduler.listenerbus.eventqueue.capacity"
+        )
+    return found[0]
 
 
 def _column(name: str) -> Column:
