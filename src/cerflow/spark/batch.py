@@ -89,7 +89,8 @@ def match(
     watermark has passed it. Events that come later yet are left out and counted (``late="drop"``) or make the query
     fail (``"fail"``). Events of equal time are ordered by ``sequence``. The substreams of PARTITION BY are divided
     among ``buckets``, a number that a checkpoint keeps for good; a query without goes through one bucket, and a
-    warning says so. Progress reports of Spark have a metric ``cerflow`` with counts.
+    warning says so. Progress reports of Spark have a metric ``cerflow`` with counts; those of
+    further results are called ``cerflow_2`` and so on, so a query may combine several.
 
     Raises `QuerySyntaxError` and `QueryError` for a query that is wrong or does not fit the columns, `InputError`
     for columns that are not there, and `UnsupportedQueryError` for what cannot be evaluated. All of that is found

@@ -21,7 +21,8 @@ from support.spark.results import bag
 
 
 def total(progress, name):
-    return sum(report.observedMetrics["cerflow"][name] or 0 for report in progress)
+    found = [counts for r in progress for key, counts in r.observedMetrics.items() if key.startswith("cerflow")]
+    return sum(counts[name] or 0 for counts in found)
 
 
 @pytest.mark.long
@@ -62,6 +63,22 @@ def test_a_restart_goes_on_and_late_events_are_counted(stream):
     stream.add(LAST.set_column(0, "type", pa.array(["A"])).set_column(2, "k", pa.array([1])))
     with pytest.raises(StreamingQueryException, match="another query"):
         stream.run(match(changed, stream.frame(), **roles))
+
+
+@pytest.mark.long
+def test_several_results_in_one_query(stream):
+    table = events(60)
+    stream.add(table).add(LAST)
+    roles = {"time": "t", "sequence": "seq", "delay": "1 second", "buckets": 1}
+    other = PAIRS.replace("<", ">")
+    found, progress = stream.run(match(PAIRS, stream.frame(), **roles).union(match(other, stream.frame(), **roles)))
+    expected = [
+        cerflow.parse(q).match(table, time="t", sequence="seq", positions=False).to_arrow() for q in (PAIRS, other)
+    ]
+    assert bag(found) == bag(pa.concat_tables(expected))
+    assert total(progress, "matches") == sum(rows.num_rows for rows in expected)
+    assert all(rows.num_rows for rows in expected)
+    assert {len(report.observedMetrics) for report in progress} == {2}
 
 
 @pytest.mark.long

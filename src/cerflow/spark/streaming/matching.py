@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib.util import find_spec
+from itertools import count
 from typing import Literal
 
 import pyarrow as pa
@@ -54,8 +55,10 @@ LatePolicy = Literal["drop", "fail"]
 BadPolicy = Literal["fail", "skip", "tell"]
 #: Marks rows that a clock gave.
 _TICK = "tick"
-#: The name of the metrics of a query in Spark's progress reports.
+#: The name of the metrics of a query in Spark's progress reports. Results of `match` that Spark's user may combine in
+#: one query have a number behind it from the second on, since Spark takes each name once.
 OBSERVED = "cerflow"
+_results = count(1)
 #: The only state store with timers.
 PROVIDER = (
     "spark.sql.streaming.stateStore.providerClass",
@@ -80,7 +83,9 @@ def match_stream(
     prepared = prepare_stream(
         plan, buckets, ProcessorOptions(refuse_late=late == "fail"), delay, "skip" if skip else "fail"
     )
-    return unpacked(prepared.rows(df), MATCHES, plan.result)
+    number = next(_results)
+    observed = OBSERVED if number == 1 else f"{OBSERVED}_{number}"
+    return unpacked(prepared.rows(df, observed=observed), MATCHES, plan.result)
 
 
 @dataclass(frozen=True)
@@ -98,8 +103,8 @@ class PreparedStream:
     bad: BadPolicy
     fingerprint: str
 
-    def rows(self, df: DataFrame, clock: DataFrame | None = None) -> DataFrame:
-        """Matches, dead letters and counts, as the stateful part gives them; Spark observes the counts.
+    def rows(self, df: DataFrame, clock: DataFrame | None = None, *, observed: str = OBSERVED) -> DataFrame:
+        """Matches, dead letters and counts, as the stateful part gives them; Spark reports the counts as ``observed``.
 
         ``clock`` has a column of instants (microseconds), which move the watermark as events would.
         """
@@ -122,7 +127,7 @@ class PreparedStream:
             outputMode="append",
             timeMode="eventTime",
         )
-        return rows.observe(OBSERVED, *_observed())
+        return rows.observe(observed, *_observed())
 
 
 def prepare_stream(
