@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 import cerflow
 from cerflow import limits
+from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.recognize.plan import Plan
 from cerflow.errors import BadRecordError, CerflowError, SnapshotError, UnsupportedQueryError
 from cerflow.schema import Schema
 from cerflow.spark.streaming import remembering
-from cerflow.spark.streaming.deadlines import clock_value
+from cerflow.spark.streaming.instants import BEGINNING, clock_value, instant_of
 from cerflow.spark.streaming.packing import PACKED, Packing, unpacked_rows
 from cerflow.spark.streaming.remembering import StateHead
 from cerflow.values.units import DAY
@@ -25,7 +26,7 @@ from support.generators.conditions import Fragment
 from support.generators.queries import streams
 from support.generators.selects import cases
 from support.runners import examples
-from support.spark.buckets import MemoryStore, StreamingRun, assert_as_sorted
+from support.spark.buckets import END, MemoryStore, StreamingRun, assert_as_sorted
 from support.spark.results import bag
 
 COLUMNS = pa.schema(
@@ -46,13 +47,17 @@ def by_key(query):
     return bucket_of
 
 
+#: What is added to times in milliseconds: they lie on both sides of 1970, centuries away, or at the ends of instants.
+PLACES = (0, -7, -10, -(10**13), 10**13, BEGINNING // 1000, END - 1000)
+
+
 @pytest.mark.filterwarnings("ignore:one task at a time")
 @given(cases(Fragment(), strategies=True), st.data())
 @examples(60)
 def test_disorder_cuts_and_accidents_change_nothing(case, data):
     select, rows = case
     delay = data.draw(st.sampled_from((0, 1, 4)), "delay")
-    rows = [{**row, "seq": place} for place, row in enumerate(rows)]
+    rows = at_other_times(rows, data)
     arrivals = [row["t"] + data.draw(st.integers(0, delay)) for row in rows]
     coming = [rows[k] for k in sorted(range(len(rows)), key=lambda k: (arrivals[k], -k))]
     try:
@@ -72,6 +77,13 @@ def test_disorder_cuts_and_accidents_change_nothing(case, data):
         run.end()
     assert not run.late
     assert_as_sorted(run, rows)
+
+
+def at_other_times(rows, data):
+    """Rows with numbers, somewhere on the axis of time, those behind a drawn one centuries after the others."""
+    place, cut = data.draw(st.sampled_from(PLACES), "place"), data.draw(st.integers(0, 3 * len(rows)), "cut")
+    gap = 10**13 if place < 10**13 else 0
+    return [{**row, "seq": n, "t": row["t"] + place + gap * (n >= cut)} for n, row in enumerate(rows)]
 
 
 ABSENCE = "SELECT {how} a.v AS v WHERE {what} PARTITION BY [k] {then}"
@@ -94,7 +106,9 @@ def clocked(query, rows):
     recognizer = query.recognizer(COLUMNS, type="type", time="t", positions=False)
     rows = sorted(rows, key=lambda row: (row["t"], row["seq"]))
     found = []
-    for time in range(rows[-1]["t"] + 20 if rows else 0):
+    # No deadline is so far behind an event.
+    times = {row["t"] + after for row in rows for after in range(40)}
+    for time in sorted(times):
         found += recognizer.advance(time).to_arrow().to_pylist()
         found += recognizer.push([row for row in rows if row["t"] == time]).to_arrow().to_pylist()
     return found
@@ -129,7 +143,7 @@ def test_the_watermark_shows_that_deadlines_pass(rows, data):
         event(f"refused: {str(refused)[:60]}")
         return
     delay = data.draw(st.sampled_from((0, 4)), "delay")
-    rows = [{**row, "seq": place} for place, row in enumerate(rows)]
+    rows = at_other_times(rows, data)
     arrivals = [row["t"] + data.draw(st.integers(0, delay)) for row in rows]
     coming = [rows[k] for k in sorted(range(len(rows)), key=lambda k: (arrivals[k], -k))]
     run = StreamingRun(query, COLUMNS, lambda row: row["k"], delay)
@@ -162,7 +176,7 @@ def test_definitions_that_wait(rows, data):
         last=data.draw(st.sampled_from(LAST), "last"),
     )
     program = cerflow.parse_program(text)
-    rows = [{**row, "seq": place} for place, row in enumerate(rows)]
+    rows = at_other_times(rows, data)
     run = StreamingRun(program, COLUMNS, lambda row: row["k"], 0)
     run_in_random_batches(run, rows, data)
     expected = clocked(program, rows)
@@ -188,6 +202,8 @@ CLOCKS = [
     (pa.int64(), "s", 1_500_000, 2),
     (pa.int64(), "ns", 1_500, 1_500_000),
     (pa.date32(), None, DAY + 1, dt.datetime(1970, 1, 3)),
+    (pa.date32(), None, -1, dt.datetime(1970, 1, 1)),
+    (pa.timestamp("s"), None, -1_500_000, dt.datetime(1969, 12, 31, 23, 59, 59)),
     (pa.timestamp("us"), None, 1_500_001, dt.datetime(1970, 1, 1, 0, 0, 1, 500_001)),
     (pa.timestamp("us", "Europe/Berlin"), None, 0, dt.datetime(1970, 1, 1, tzinfo=dt.UTC)),
 ]
@@ -196,7 +212,25 @@ CLOCKS = [
 @pytest.mark.parametrize(("type", "unit", "watermark", "value"), CLOCKS)
 def test_the_watermark_as_a_time_of_the_column(type, unit, watermark, value):
     schema = Schema(pa.schema([("type", pa.string()), ("t", type)]), "type", "t", None, unit)
-    assert clock_value(schema, watermark) == value
+    (shown,) = clock_time(clock_value(schema, watermark), schema).to_pylist()
+    assert shown == (value.date() if type == pa.date32() else value)
+
+
+EXTREME = [pa.int8(), pa.int32(), pa.int64(), pa.float64(), pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")]
+
+
+@pytest.mark.parametrize("unit", ["s", "ns"])
+@pytest.mark.parametrize("type", [*EXTREME, pa.timestamp("s"), pa.timestamp("ns")], ids=str)
+def test_a_recogniser_takes_every_watermark(type, unit):
+    schema = pa.schema([("type", pa.string()), ("t", type)])
+    query = cerflow.parse("SELECT * WHERE A AS a NOT FOLLOWED BY B FOR 1 SECOND")
+    recognizer = query.recognizer(schema, time="t", time_unit=unit if pa.types.is_integer(type) else None)
+    described = Schema(schema, "type", "t", None, unit if pa.types.is_integer(type) else None)
+    for watermark in (BEGINNING, -(2**52), 0, 2**52, -BEGINNING):
+        value = clock_value(described, watermark)
+        assert recognizer.advance(value).count() == 0
+        if type == pa.timestamp("us"):
+            assert instant_of(described, value) == watermark
 
 
 def test_the_watermark_is_rounded_down_where_times_are_floats():
@@ -374,7 +408,7 @@ def test_packing_keeps_the_rows_of_each_bucket_in_order():
         [
             pa.array([2, 0, 2, 0], pa.int32()),
             pa.nulls(4, pa.string()),
-            pa.array([4, 3, 2, 1], pa.timestamp("us", "UTC")),
+            pa.array([4, 3, 2, 1]),
             pa.array(["a", "b", "c", "d"]),
         ],
         ["bucket", "reason", "instant", "type"],
@@ -390,7 +424,7 @@ def test_packing_keeps_the_rows_of_each_bucket_in_order():
 
 def test_packing_refuses_bad_records_by_their_values():
     schema = pa.schema([("type", pa.string()), ("instant", pa.int64())])
-    columns = [[0, 0], [None, "no event type in 'type'"], pa.array([1, 2], pa.timestamp("us")), ["A", None]]
+    columns = [[0, 0], [None, "no event type in 'type'"], [1, 2], ["A", None]]
     given = pa.record_batch(columns, ["bucket", "reason", "instant", "type"])
     with pytest.raises(BadRecordError, match=r"\{type: null\}.*no event type"):
         list(Packing(schema.serialize().to_pybytes())(iter([given])))

@@ -166,11 +166,15 @@ UTC = dt.UTC
 TIMES = [
     ("bigint", None, [0, 1500, -3, 2**62, None], ["1970-01-01 00:00:00", "1970-01-01 00:00:01.5", "-", None, None]),
     ("bigint", "s", [7], ["1970-01-01 00:00:07"]),
-    ("bigint", "ns", [1_764_000_000_123_456_789], ["2025-11-24 16:00:00.123456"]),
+    ("bigint", "ns", [1_764_000_000_123_456_789, -1], ["2025-11-24 16:00:00.123456", "1969-12-31 23:59:59.999999"]),
+    ("bigint", "ns", [-(2**63), 2**63 - 1], ["1677-09-21 00:12:43.145224", "2262-04-11 23:47:16.854775"]),
+    ("bigint", "s", [-(2**63), 2**63 - 1, -(2**43)], [None, None, None]),
     ("double", None, [0.25, float("nan"), 1e300], ["1970-01-01 00:00:00.00025", None, None]),
     ("decimal(12,3)", "s", [Decimal("1.5")], ["1970-01-01 00:00:01.5"]),
-    ("date", None, [dt.date(2026, 3, 29)], ["2026-03-29 00:00:00"]),
+    ("date", None, [dt.date(2026, 3, 29), dt.date(1, 1, 1)], ["2026-03-29 00:00:00", "0001-01-01 00:00:00"]),
     ("timestamp_ntz", None, [dt.datetime(2026, 3, 29, 2, 30, 0, 5)], ["2026-03-29 02:30:00.000005"]),
+    ("timestamp_ntz", None, [dt.datetime(1960, 3, 29, 2, 30, 59, 5)], ["1960-03-29 02:30:59.000005"]),
+    ("timestamp_ntz", None, [dt.datetime(1, 1, 1), dt.datetime.max], [str(dt.datetime.min), str(dt.datetime.max)]),
     ("timestamp", None, [dt.datetime(2026, 3, 29, 2, 30, tzinfo=UTC)], ["2026-03-29 02:30:00"]),
 ]
 
@@ -184,7 +188,7 @@ def test_times_become_instants(spark, type, unit, values, expected):
         frame = spark.createDataFrame([("A", value) for value in values], f"type string, t {type}")
         schema = Schema(arrow_schema(frame), "type", "t", None, unit)
         events = EventColumns(schema)
-        rows = events.renamed(frame).select(matching._instant(events).alias("i")).selectExpr("unix_micros(i) AS i")
+        rows = events.renamed(frame).select(matching._instant(events).alias("i"))
         found = [
             None if row.i is None else dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=row.i)
             for row in rows.collect()

@@ -42,13 +42,23 @@ def expected_of(table):
     return cerflow.parse(PAIRS).match(table, time="t", sequence="seq", positions=False).to_arrow()
 
 
+def ended_before_the_last_plan(stream):
+    """The checkpoint as it is when a stream ends between its last micro-batch with events and the one behind it."""
+    for log in ("commits", "offsets"):
+        folder = stream.folder / "checkpoint" / log
+        last = max(int(path.name) for path in folder.iterdir() if path.name.isdigit())
+        for name in (f"{last}", f".{last}.crc"):
+            (folder / name).unlink()
+
+
 def test_a_flush_releases_all_and_a_changed_query_is_refused(stream):
-    table = events(60)
+    table = events(60, begin=-1000)
     stream.add(disordered(table.slice(0, 30), 400))
     finished(stream)
     stream.add(disordered(table.slice(30), 400))
     running = finished(stream)
     assert running.status.remembered["waiting"] > 0
+    ended_before_the_last_plan(stream)
     running.stop(flush=True)
     assert bag(written(stream)) == bag(expected_of(table))
     status = running.status

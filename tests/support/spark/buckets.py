@@ -10,6 +10,7 @@ import cerflow
 from cerflow import limits
 from cerflow.spark.frames.plan import make_plan
 from cerflow.spark.streaming import remembering
+from cerflow.spark.streaming.instants import BEGINNING
 from cerflow.spark.streaming.matching import number_of_buckets, stream_work
 from cerflow.spark.streaming.packing import BUCKET, INSTANT, REASON, Packing, watermark_behind
 from support.spark.results import bag
@@ -60,7 +61,7 @@ class StreamingRun:
         self.work = stream_work(self.plan)
         self.bucket_of = bucket_of if number_of_buckets(self.plan, 3) > 1 else lambda row: 0
         self.schema, self.delay = schema, delay
-        self.stores, self.latest, self.watermark = {}, 0, 0
+        self.stores, self.latest, self.watermark = {}, BEGINNING // 1000, BEGINNING // 1000
         self.rows, self.late, self.counts = [], [], Counter()
         self._elsewhere = {}
         remembering._held.clear()
@@ -81,7 +82,7 @@ class StreamingRun:
         first = [
             pa.array([self.bucket_of(row) for row in rows], pa.int32()),
             pa.nulls(len(rows), pa.string()),
-            pa.array([row["t"] * 1000 for row in rows], pa.timestamp("us", "UTC")),
+            pa.array([row["t"] * 1000 for row in rows], pa.int64()),
         ]
         given = pa.table([*first, *table.select(names).columns], [BUCKET, REASON, INSTANT, *names])
         step = max(1, -(-len(rows) // pieces))
@@ -95,7 +96,7 @@ class StreamingRun:
         for bucket, store in self.stores.items():
             for timer in sorted(store.timers):
                 if timer <= self.watermark:
-                    self._process(bucket, [], 0, expired=True)
+                    self._process(bucket, [], self.watermark * 1000, expired=True)
                     store.timers.discard(timer)
 
     def _process(self, bucket, blobs, complete, *, expired):

@@ -8,11 +8,11 @@ import pyarrow.parquet as pq
 PAIRS = "SELECT *, b.v - a.v AS rise WHERE (A AS a ; B AS b) FILTER a.v < b.v PARTITION BY [k] WITHIN 1 SECOND"
 
 
-def events(count, seed=1):
+def events(count, seed=1, begin=1000):
     draw = random.Random(seed)
     columns = {
         "type": [draw.choice("ABC") for _ in range(count)],
-        "t": [1000 + 100 * place // 3 for place in range(count)],
+        "t": [begin + 100 * place // 3 for place in range(count)],
         "k": [draw.randrange(6) or None for _ in range(count)],
         "v": [draw.randrange(50) for _ in range(count)],
         "seq": list(range(count)),

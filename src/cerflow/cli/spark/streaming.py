@@ -196,15 +196,19 @@ def _line(status: StreamStatus) -> str:
     last, remembered = status.last, status.remembered
     parts = [f"{last['events']:,} events", f"{last['matches']:,} matches"]
     parts += [f"{last[name]:,} {name}" for name in ("late", "bad") if last[name]]
-    parts += [f"{remembered['waiting']:,} waiting", f"watermark {status.watermark}"]
+    parts += [f"{remembered['waiting']:,} waiting", _watermark(status.watermark)]
     return f"batch {status.batch}: {', '.join(parts)}"
+
+
+def _watermark(shown: str | None) -> str:
+    return "no watermark yet" if shown is None else f"watermark {shown}"
 
 
 def shown_status(found: Mapping[str, Any]) -> str:
     """A status, as the fields of `cerflow.spark.StreamStatus`, in a few lines."""
     totals, remembered = found["totals"], found["remembered"]
     return (
-        f"batch {found['batch']}, written {found['at']}; watermark {found['watermark']}\n"
+        f"batch {found['batch']}, written {found['at']}; {_watermark(found['watermark'])}\n"
         f"since the checkpoint began: {totals['events']:,} events, {totals['late']:,} late, {totals['bad']:,} bad, "
         f"{totals['matches']:,} matches\n"
         f"remembered: {remembered['waiting']:,} events that wait, {remembered['configurations']:,} configurations, "

@@ -16,7 +16,7 @@ from cerflow.engine.recognize.recognizer import Recognizer
 from cerflow.errors import SnapshotError
 from cerflow.programs.recognizer import ProgramRecognizer
 from cerflow.spark.frames.tasks import Recognition
-from cerflow.spark.streaming.deadlines import clock_value, instant_of
+from cerflow.spark.streaming.instants import clock_value, instant_of
 from cerflow.spark.streaming.packing import INSTANT, packed_rows, unpacked_rows
 
 __all__ = ["Bucket", "StreamWork"]

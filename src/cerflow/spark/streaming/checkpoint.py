@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from cerflow.errors import InputError
+from cerflow.spark.streaming.instants import watermark_at
 
 __all__ = ["METRICS", "QUERY", "STATUS", "Checkpoint", "check_unchanged"]
 
@@ -80,8 +81,14 @@ class Checkpoint:
         self.write(f"clock/{instant}.json", {"instant": instant})
 
     def watermark(self) -> int:
-        """The watermark of the last micro-batch that was planned, in milliseconds; 0 before the first."""
-        folder = self._path(f"{self.path.rstrip('/')}/offsets")
+        """The instant of the watermark that the last micro-batch led to; `BEGINNING` before the first."""
+        # A stream may end between the end of a micro-batch and the plan of the next one, or amid a micro-batch.
+        found = (self._last("offsets", "batchWatermarkMs"), self._last("commits", "nextBatchWatermarkMs"))
+        return watermark_at(max(found))
+
+    def _last(self, log: str, name: str) -> int:
+        """A number in the last entry of one of Spark's logs, 0 if there is none."""
+        folder = self._path(f"{self.path.rstrip('/')}/{log}")
         if not self._files.exists(folder):
             return 0
         names = [status.getPath().getName() for status in self._files.listStatus(folder)]
@@ -90,7 +97,7 @@ class Checkpoint:
             return 0
         # The second line is Spark's description of the batch.
         _, described, *_ = self._text(self._path(f"{folder.toString()}/{max(batches)}")).splitlines()
-        return int(json.loads(described)["batchWatermarkMs"])
+        return int(json.loads(described)[name])
 
 
 def check_unchanged(checkpoint: Checkpoint, description: dict[str, Any]) -> None:

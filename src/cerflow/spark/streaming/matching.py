@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame, GroupedData
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DoubleType, IntegerType, LongType
 
+from cerflow.automata.compile.deadlines import waits_for_time
 from cerflow.conditions.connectives import TRUE
 from cerflow.engine.recognize.columns_needed import separable_by_key
 from cerflow.errors import InputError, QueryWarning, UnsupportedQueryError, at_least_one
@@ -31,7 +32,7 @@ from cerflow.spark.frames.pushdown import pushdown
 from cerflow.spark.frames.schemas import spark_schema
 from cerflow.spark.frames.tasks import Recognition
 from cerflow.spark.streaming.bucket import StreamWork
-from cerflow.spark.streaming.deadlines import needs_clock
+from cerflow.spark.streaming.instants import BEGINNING
 from cerflow.spark.streaming.packing import BUCKET, INSTANT, PACKED, REASON, Packing, unpacked_rows
 from cerflow.spark.streaming.processor import COUNTED, COUNTS, MATCHES, RESULT, BucketProcessor, ProcessorOptions
 from cerflow.values.units import DAY
@@ -53,8 +54,8 @@ __all__ = [
 
 LatePolicy = Literal["drop", "fail"]
 BadPolicy = Literal["fail", "skip", "tell"]
-#: Marks rows that a clock gave.
-_TICK = "tick"
+#: Marks rows that a clock gave; the column by which Spark moves the watermark.
+_TICK, _SPARK_TIME = "tick", "moved"
 #: The name of the metrics of a query in Spark's progress reports. Results of `match` that Spark's user may combine in
 #: one query have a number behind it from the second on, since Spark takes each name once.
 OBSERVED = "cerflow"
@@ -66,8 +67,6 @@ PROVIDER = (
 )
 #: A micro-batch writes the changes of the state, not files of RocksDB, which takes less time.
 CHANGELOG = ("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")
-#: The greatest magnitude of a time in microseconds, about 146,000 years.
-_MOST = 2**62
 
 
 def match_stream(
@@ -112,9 +111,10 @@ class PreparedStream:
         events = EventColumns(plan.schema)
         frame = events.renamed(df).withColumn(INSTANT, _instant(events)).withColumn(_TICK, F.lit(False))
         if clock is not None:
-            ticks = clock.select(F.timestamp_micros("instant").alias(INSTANT), F.lit(True).alias(_TICK))
+            ticks = clock.select(F.col("instant").alias(INSTANT), F.lit(True).alias(_TICK))
             frame = frame.unionByName(ticks, allowMissingColumns=True)
-        frame = frame.withWatermark(INSTANT, f"{self.delay} milliseconds")
+        frame = frame.withColumn(_SPARK_TIME, F.timestamp_micros(F.col(INSTANT) - F.lit(BEGINNING)))
+        frame = frame.withWatermark(_SPARK_TIME, f"{self.delay} milliseconds")
         frame = _sendable(frame, df, plan, events, skip=self.bad == "skip")
         keys = events.keys(plan)
         bucket = F.pmod(F.xxhash64(*keys), F.lit(self.buckets)).cast(IntegerType()) if self.buckets > 1 else F.lit(0)
@@ -202,7 +202,7 @@ def stream_work(plan: JobPlan, *, whole: bool = False) -> StreamWork:
         time_unit=schema.time_unit,
         forget=schema.forget,
     )
-    deadlines = needs_clock(read_query(plan.text, plan.language))
+    deadlines = waits_for_time(read_query(plan.text, plan.language).tree)
     return StreamWork(recognition, plan.sequence, packed.serialize().to_pybytes(), deadlines)
 
 
@@ -229,7 +229,7 @@ def _milliseconds(delay: timedelta | str | None) -> int:
 
 
 def _instant(events: EventColumns) -> Column:
-    """The time of each event as a timestamp, rounded down to microseconds; null if no timestamp can hold it."""
+    """The instant of each event, rounded down; null if it is more than 146,000 years from 1970."""
     schema = events.schema
     assert schema.time is not None
     column = F.col(events.plain(schema.time))
@@ -237,23 +237,27 @@ def _instant(events: EventColumns) -> Column:
     ratio = schema.microseconds
     match schema.kind(schema.time):
         case Kind.INTEGER:
-            count = column.cast(LongType())
-            unit = F.lit(ratio.denominator)
-            divided = F.call_function("div", count - F.pmod(count, unit), unit)
-            most = _MOST // ratio.numerator
-            # Beyond, the product would not be an integer of 64 bits.
-            return F.when(divided.between(-most, most), F.timestamp_micros(divided * F.lit(ratio.numerator)))
+            count, unit = column.cast(LongType()), F.lit(ratio.denominator)
+            down = F.when(count % unit < 0, 1).otherwise(0)
+            return _product(F.call_function("div", count, unit) - down, ratio.numerator)
         case Kind.FLOAT:
             number = column.cast(DoubleType()) * F.lit(float(ratio))
-            return F.when(number.between(-_MOST, _MOST), F.timestamp_micros(F.floor(number)))
+            return F.when(number.between(BEGINNING, -BEGINNING), F.floor(number))
     if pa.types.is_date(data_type):
-        return F.timestamp_micros(F.unix_date(column).cast(LongType()) * F.lit(DAY))
+        return _product(F.unix_date(column), DAY)
     if data_type.tz is not None:
-        return column
+        return _product(F.unix_micros(column), 1)
     # Times without a zone are read as UTC: in that of the session some might be the same, or none.
-    day = (F.year(column), F.month(column), F.dayofmonth(column))
-    seconds = F.extract(F.lit("SECOND"), column)
-    return F.make_timestamp(*day, F.hour(column), F.minute(column), seconds, F.lit("UTC"))
+    minutes = (F.hour(column) * 60 + F.minute(column)).cast(LongType())
+    seconds = F.extract(F.lit("SECOND"), column) * F.lit(10**6)
+    day = _product(F.unix_date(F.to_date(column)), DAY)
+    return day + minutes * F.lit(60 * 10**6) + seconds.cast(LongType())
+
+
+def _product(count: Column, factor: int) -> Column:
+    """Integers times a number, null beyond the instants, where the product might have more than 64 bits."""
+    most = -BEGINNING // factor
+    return F.when(count.between(-most, most), count.cast(LongType()) * F.lit(factor))
 
 
 def _reason(events: EventColumns) -> Column:
@@ -277,7 +281,7 @@ def _sendable(frame: DataFrame, df: DataFrame, plan: JobPlan, events: EventColum
     if not skip:
         sent = sent | (event & ~usable)
     # No event is so old. As the condition reads the time, Spark evaluates it behind the watermark: any event moves it.
-    return frame.filter(sent | (F.col(INSTANT) < F.timestamp_micros(F.lit(-_MOST))))
+    return frame.filter(sent | (F.col(_SPARK_TIME) < F.timestamp_micros(F.lit(0))))
 
 
 def _observed() -> list[Column]:

@@ -14,6 +14,7 @@ from pyspark import TaskContext
 
 from cerflow.errors import BadRecordError
 from cerflow.spark.frames.tasks import as_larger_tables, readable_value
+from cerflow.spark.streaming.instants import BEGINNING
 from cerflow.values.arrow_columns import one_array
 
 __all__ = [
@@ -67,7 +68,7 @@ def letters_schema(schema: pa.Schema) -> pa.Schema:
 
 @dataclass(frozen=True)
 class Packing:
-    """Packs rows that begin with the columns bucket, reason and instant (a timestamp), for `mapInArrow`.
+    """Packs rows that begin with the columns bucket, reason and instant, for `mapInArrow`.
 
     ``columns`` is the serialised schema of a blob: the columns of events, and at last the instant in microseconds.
     Events with a reason make it raise `BadRecordError`, or with ``tell`` travel as dead letters (see `letters_schema`).
@@ -82,7 +83,7 @@ class Packing:
         context = TaskContext.get()
         task = 0 if context is None else context.partitionId()
         names = [BUCKET, REASON, *schema.names[-1:], *schema.names[:-1]]
-        latest = -(2**62)
+        latest = BEGINNING
         for number, table in enumerate(as_larger_tables(batches, names)):
             found = []
             reasons = table.column(1)
@@ -93,7 +94,7 @@ class Packing:
                 letters = _one_batch([*bad.columns[3:], bad.column(1)], letters_schema(schema))
                 found.append((0, packed_rows(letters), True))
             if table.num_rows:
-                rows = _one_batch([*table.columns[3:], table.column(2).cast(pa.int64())], schema)
+                rows = _one_batch([*table.columns[3:], table.column(2)], schema)
                 latest = max(latest, pc.max(rows.column(INSTANT)).as_py())
                 parts = _by_bucket(rows, table.column(0).to_numpy())
                 found += [(bucket, packed_rows(part), False) for bucket, part in parts]

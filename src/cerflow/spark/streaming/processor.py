@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import (
@@ -24,6 +23,7 @@ from cerflow import limits
 from cerflow.errors import InputError
 from cerflow.spark.frames.tasks import Recognition, readable_value
 from cerflow.spark.streaming.bucket import StreamWork
+from cerflow.spark.streaming.instants import shown_instant, spark_timer, watermark_at
 from cerflow.spark.streaming.packing import BUCKET, letters_schema, packed_rows, watermark_behind
 from cerflow.spark.streaming.remembering import StateHead, process
 from cerflow.values.arrow_columns import one_array
@@ -119,9 +119,9 @@ class _SparkStore:
 
     def set_timer(self, before: int | None, timer: int | None) -> None:
         if before is not None:
-            self._handle.deleteTimer(before)
+            self._handle.deleteTimer(spark_timer(before))
         if timer is not None:
-            self._handle.registerTimer(timer)
+            self._handle.registerTimer(spark_timer(timer))
 
 
 class BucketProcessor(StatefulProcessor):
@@ -220,11 +220,11 @@ def with_identifiers(batch: pa.RecordBatch, query: str, seen: Counter[str]) -> p
 
 def _microseconds(times: TimerValues) -> int:
     """The watermark."""
-    return int(times.getCurrentWatermarkInMs()) * 1000
+    return watermark_at(int(times.getCurrentWatermarkInMs()))
 
 
 def _lateness(recognition: Recognition, watermark: int) -> str:
-    return f"late: its '{recognition.time}' is before the watermark, {np.datetime64(watermark, 'us')}Z"
+    return f"late: its '{recognition.time}' is before the watermark, {shown_instant(watermark)}"
 
 
 def _about_late(late: pa.Table, recognition: Recognition, watermark: int) -> str:

@@ -17,6 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from cerflow.spark.frames.output import exists, write_frame
 from cerflow.spark.streaming.checkpoint import METRICS, STATUS, Checkpoint
+from cerflow.spark.streaming.instants import BEGINNING, shown_instant
 from cerflow.spark.streaming.matching import CHANGELOG, PROVIDER, PreparedStream, unpacked
 from cerflow.spark.streaming.packing import BUCKET, REASON, letters_schema
 from cerflow.spark.streaming.processor import CAME, COUNTED, COUNTS, IDENTIFIER, LETTERS, MATCHES, REMEMBERED
@@ -103,10 +104,11 @@ class _BatchWriter:
             # A micro-batch that is repeated after a failure is counted already.
             totals = {name: totals[name] + last[name] for name in CAME}
         remembered = {name: sum(found[name] for found in self._buckets.values()) for name in REMEMBERED}
-        watermark = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=self._checkpoint.watermark())
+        watermark = self._checkpoint.watermark()
+        shown = None if watermark == BEGINNING else shown_instant(watermark)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         reached = {"buckets": len(counts), "held": sum(count["held"] for count in counts)}
-        status = StreamStatus(batch, now, watermark.isoformat(), totals, {**last, **reached}, remembered)
+        status = StreamStatus(batch, now, shown, totals, {**last, **reached}, remembered)
         self.status = status
         self._checkpoint.write(STATUS, {**asdict(status), "buckets": self._buckets})
         self._checkpoint.write_text(METRICS, prometheus_text(status, self._checkpoint.path))
@@ -200,7 +202,7 @@ class RunningStream:
     def _beyond_all(self) -> int:
         """An instant (microseconds) that moves the watermark beyond all events so far."""
         # The watermark is the delay before the latest event, rounded down to milliseconds.
-        return (self._checkpoint.watermark() + 2 * self._stream.delay + 2) * 1000
+        return self._checkpoint.watermark() + (2 * self._stream.delay + 2) * 1000
 
     def _watch(self, seconds: float) -> None:
         """Let time go on whenever no events have come for so long: beyond all events, then, if deadlines matter, on."""
@@ -213,7 +215,7 @@ class RunningStream:
                 seen, silence = latest, silence if latest == seen else None
             elif silence is not None and self._stream.work.deadlines:
                 self._checkpoint.tick(silence[0] + int(1e6 * (monotonic() - silence[1])))
-            elif silence is None and self._checkpoint.watermark():
+            elif silence is None and self._checkpoint.watermark() > BEGINNING:
                 silence = (self._beyond_all(), monotonic())
                 self._checkpoint.tick(silence[0])
 

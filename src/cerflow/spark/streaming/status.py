@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+import numpy as np
+
 __all__ = ["StreamStatus", "prometheus_text"]
 
 
@@ -14,14 +16,15 @@ class StreamStatus:
     """How far a streaming query is.
 
     ``batch`` is the last micro-batch that was written, ``at`` the time of that, and ``watermark`` the time before which
-    events are late. ``totals`` counts events, late ones, bad ones, released ones and matches since the checkpoint
-    began, ``last`` those of the last micro-batch, and the buckets that it reached and those that were in memory
-    (``held``). ``remembered`` sums up waiting events, configurations, nodes, keys and bytes of state over all buckets.
+    events are late (None before the first event). ``totals`` counts events, late ones, bad ones, released ones and
+    matches since the checkpoint began, ``last`` those of the last micro-batch, and the buckets that it reached and
+    those that were in memory (``held``). ``remembered`` sums up waiting events, configurations, nodes, keys and bytes
+    of state over all buckets.
     """
 
     batch: int
     at: str
-    watermark: str
+    watermark: str | None
     totals: Mapping[str, int]
     last: Mapping[str, int]
     remembered: Mapping[str, int]
@@ -51,16 +54,17 @@ _GAUGES = {
 
 def prometheus_text(status: StreamStatus, checkpoint: str) -> str:
     """A status in the text format of Prometheus, with the checkpoint as a label."""
-    at, watermark = (datetime.fromisoformat(time).timestamp() for time in (status.at, status.watermark))
+    at = datetime.fromisoformat(status.at).timestamp()
     gauges: dict[str, float] = {
         **status.remembered,
         "batch": status.batch,
         "batch_seconds": at,
-        "watermark_seconds": watermark,
-        "watermark_lag_seconds": at - watermark,
         "buckets": status.last["buckets"],
         "buckets_held": status.last["held"],
     }
+    if status.watermark is not None:
+        watermark = np.datetime64(status.watermark.rstrip("Z"), "us").astype(int) / 1e6
+        gauges |= {"watermark_seconds": watermark, "watermark_lag_seconds": at - watermark}
     label = checkpoint.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     lines = []
     for kind, suffix, described, values in (
@@ -68,6 +72,8 @@ def prometheus_text(status: StreamStatus, checkpoint: str) -> str:
         ("gauge", "", _GAUGES, gauges),
     ):
         for name, help_ in described.items():
+            if name not in values:
+                continue
             full = f"cerflow_stream_{name}{suffix}"
             lines += [f"# HELP {full} {help_}", f"# TYPE {full} {kind}"]
             lines.append(f'{full}{{checkpoint="{label}"}} {values[name]}')
