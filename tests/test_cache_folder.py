@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from cerflow import cache_folder
-from cerflow.cache_folder import usable
+from cerflow.cache_folder import open_own, usable
+from cerflow.engine import machine_code
+from cerflow.language.parser_tables import parser_of
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "getuid"), reason="Windows has neither owners nor modes")
 
@@ -15,6 +17,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "getuid"), reason="Windows has n
 @pytest.fixture(autouse=True)
 def _warn_again():
     cache_folder._warn.cache_clear()
+    cache_folder._distrusted.clear()
 
 
 def folder(path, mode):
@@ -32,14 +35,15 @@ def test_others_can_write_to_the_folder(tmp_path, mode, monkeypatch, caplog):
         assert cache_folder.cache_folder() is None
     (said,) = caplog.messages
     assert f"nothing is kept in '{place}'" in said
-    assert f"others can write to '{place}' (mode {mode:o}" in said
+    assert f"'{place}' can be written by others (mode {mode:o}): delete '{place}'" in said
+    assert "chmod" not in said
 
 
 def test_others_can_replace_a_folder_above(tmp_path, caplog):
     above = folder(tmp_path / "above", 0o777)
     with caplog.at_level(logging.WARNING, "cerflow"):
         assert usable(above / "cache") is None
-    assert f"others can write to '{above}'" in caplog.text
+    assert f"'{above}' can be written by others (mode 777): choose another folder, or close '{above}'" in caplog.text
     # Where only owners can replace what is there, others cannot.
     above.chmod(0o1777)
     assert usable(above / "cache") == above / "cache"
@@ -73,6 +77,89 @@ def test_the_group_of_the_user_alone(tmp_path, monkeypatch):
     assert usable(place) == place
     monkeypatch.setattr(cache_folder, "_is_private", lambda group: False)
     assert usable(place) is None
+
+
+def change(path, how):
+    data = path.read_bytes()
+    path.unlink()
+    if how == "link":
+        path.with_name("elsewhere").write_bytes(data)
+        path.symlink_to(path.with_name("elsewhere"))
+    elif how == "second name":
+        path.with_name("elsewhere").write_bytes(data)
+        path.hardlink_to(path.with_name("elsewhere"))
+    elif how == "pipe":
+        os.mkfifo(path)
+    elif how == "folder":
+        path.mkdir()
+    else:
+        path.write_bytes(data)
+        path.chmod(0o666 if how == "mode" else 0o600)
+        if how == "owner":
+            if os.getuid() != 0:
+                pytest.skip("only root can give files away")
+            os.chown(path, 12345, -1)
+
+
+REASONS = {
+    "link": "is a link",
+    "second name": "has another name elsewhere",
+    "pipe": "is no regular file",
+    "folder": "is no regular file",
+    "mode": "can be written by others (mode 666)",
+    "owner": "belongs to the user with number 12345",
+}
+
+
+@pytest.mark.parametrize("how", REASONS)
+def test_files_that_others_may_have_put_there_are_not_read(tmp_path, how, caplog):
+    own = tmp_path / "code"
+    own.write_bytes(b"planted")
+    with open_own(own) as file:
+        assert file.read() == b"planted"
+    assert open_own(tmp_path / "nothing") is None
+    assert not caplog.messages
+    change(own, how)
+    before = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else 0
+    assert open_own(own) is None
+    assert open_own(own) is None
+    assert not before or len(os.listdir("/proc/self/fd")) == before
+    (said,) = caplog.messages
+    assert f"'{own}' is not read, because it {REASONS[how]}" in said
+    assert said.endswith(f"delete '{tmp_path}'")
+
+
+@pytest.mark.parametrize("how", [how for how in REASONS if how != "folder"])
+def test_code_and_tables_of_others_are_made_again(tmp_path, monkeypatch, how, caplog):
+    monkeypatch.setattr(machine_code, "kernels_folder", lambda: tmp_path)
+    monkeypatch.setattr(machine_code, "kernels_version", lambda: "v")
+    assert machine_code.kept_code("kernel", lambda: b"planted") == b"planted"
+    assert machine_code.kept_code("kernel", lambda: b"own") == b"planted"
+    change(tmp_path / "kernel.v.o", how)
+    assert machine_code.kept_code("kernel", lambda: b"own") == b"own"
+    assert REASONS[how] in caplog.text
+    # What was made stands in its place.
+    assert machine_code.kept_code("kernel", lambda: b"planted") == b"own"
+
+    monkeypatch.setenv("CERFLOW_CACHE_DIR", str(tmp_path / "tables"))
+    grammar = 'start: "a"\n'
+    parser_of("tiny", grammar, ("start",), None)
+    (kept,) = (tmp_path / "tables").iterdir()
+    change(kept, how)
+    parser_of("tiny", grammar, ("start",), None)
+    assert f"'{kept}' is not read, because it {REASONS[how]}" in caplog.text
+    assert kept.is_file() and not kept.is_symlink()
+
+
+def test_a_file_where_a_folder_is_asked_for(tmp_path, monkeypatch, caplog):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    for name in ("file", "file/below", "circle"):
+        monkeypatch.setenv("CERFLOW_CACHE_DIR", str(tmp_path / name))
+        caplog.clear()
+        assert cache_folder.cache_folder() is None
+        (said,) = caplog.messages
+        assert said.startswith(f"nothing is kept in '{tmp_path / name}', which CERFLOW_CACHE_DIR names: ")
 
 
 def test_places_in_their_order(tmp_path, monkeypatch):

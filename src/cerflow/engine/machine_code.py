@@ -12,6 +12,7 @@ import logging
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -20,6 +21,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 
+from cerflow.cache_folder import open_own
 from cerflow.engine.kernel_cache import kernels_folder, kernels_version
 
 __all__ = ["API", "SYMBOL", "kept_code", "loaded_address", "loaded_function", "target_machine"]
@@ -64,10 +66,11 @@ def kept_code(label: str, compile_it: Callable[[], bytes]) -> bytes:
     if folder is None:
         return _compiled(label, compile_it)
     path = folder / f"{label}.{kernels_version()}.o"
-    try:
-        kept = path.read_bytes()
-    except OSError:
-        kept = b""
+    file = open_own(path)
+    kept = b""
+    if file is not None:
+        with file, suppress(OSError):
+            kept = file.read()
     if len(kept) > _DIGEST and _digest(kept[_DIGEST:]) == kept[:_DIGEST]:
         return kept[_DIGEST:]
     code = _compiled(label, compile_it)

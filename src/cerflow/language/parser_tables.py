@@ -19,7 +19,7 @@ from lark import Lark
 from lark.grammar import Rule
 from lark.lexer import TerminalDef
 
-from cerflow.cache_folder import cache_folder
+from cerflow.cache_folder import cache_folder, open_own
 
 __all__ = ["parser_of"]
 
@@ -39,7 +39,11 @@ def parser_of(name: str, grammar: str, starts: Sequence[str], builder: object) -
 def _kept(file: Path, builder: object) -> Lark | None:
     """The parser that was kept in a file, None if there is none or it cannot be read."""
     try:
-        tables = json.loads(file.read_text(encoding="utf-8"), object_hook=_with_numbers)
+        opened = open_own(file)
+        if opened is None:
+            return None
+        with opened:
+            tables = json.loads(opened.read(), object_hook=_with_numbers)
         tables["data"]["options"]["transformer"] = builder
         return Lark.load(tables)
     except Exception:
