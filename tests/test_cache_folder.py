@@ -148,7 +148,8 @@ def test_code_and_tables_of_others_are_made_again(tmp_path, monkeypatch, how, ca
     change(kept, how)
     parser_of("tiny", grammar, ("start",), None)
     assert f"'{kept}' is not read, because it {REASONS[how]}" in caplog.text
-    assert kept.is_file() and not kept.is_symlink()
+    assert kept.is_file()
+    assert not kept.is_symlink()
 
 
 def test_a_file_where_a_folder_is_asked_for(tmp_path, monkeypatch, caplog):

@@ -59,7 +59,7 @@ def usable(folder: Path, *, asked: bool = False) -> Path | None:
 
 
 def open_own(path: Path) -> BinaryIO | None:
-    """A file of a folder that is `usable`, open for reading; None if there is none, or if it may come from somebody else.
+    """A file of a `usable` folder, open for reading; None if there is none, or if it may come from somebody else.
 
     It must be a regular file without a second name, and no link, that belongs to the user or to root and that nobody
     else can write to. A warning names the first file of a folder that is not.

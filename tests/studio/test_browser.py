@@ -30,9 +30,16 @@ def studio(folder, events, query):
     """A studio with these texts of a file and a query: its address."""
     (folder / "events.csv").write_text(events)
     (folder / "query.ceql").write_text(query)
-    command = [sys.executable, "-m", "cerflow", "studio", "--no-browser", "--input", str(folder / "events.csv")]
+    # In place of a browser, a script that keeps what it is given.
+    script = folder / "browser"
+    script.write_text(f'#!/bin/sh\necho "$@" > "{folder}/given"\ncp "${{1#file://}}" "{folder}/opened.html"\n')
+    script.chmod(0o700)
+    command = [sys.executable, "-m", "cerflow", "studio", "--input", str(folder / "events.csv")]
+    environment = {**os.environ, "BROWSER": str(script), "HOME": str(folder)}
     with (folder / "said").open("w") as said:
-        process = subprocess.Popen([*command, "--query", str(folder / "query.ceql")], stdout=said, stderr=said)
+        process = subprocess.Popen(
+            [*command, "--query", str(folder / "query.ceql")], stdout=said, stderr=said, env=environment
+        )
     try:
         for _ in range(1200):
             found = re.search(r"http://\S+", (folder / "said").read_text())
@@ -313,6 +320,33 @@ def test_small_windows_have_one_column(chromium, address, width):
     assert page.locator(".cf-picture text").first.bounding_box()["height"] > 8
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.close()
+
+
+def test_the_browser_is_led_there_by_a_file(chromium, tmp_path):
+    with studio(tmp_path, EVENTS, QUERY) as address:
+        for _ in range(600):
+            if (tmp_path / "opened.html").exists():
+                break
+            time.sleep(0.1)
+        given = (tmp_path / "given").read_text().strip()
+        assert address.partition("token=")[2] not in given
+        assert list(tmp_path.glob("cerflow-studio-*.html")) == [tmp_path / given.rpartition("/")[2]]
+        context = chromium.new_context()
+        # Cookies of other programs of this machine.
+        place = {"url": address.partition("?")[0]}
+        others = [{"name": "prefs", "value": '{"a":1}', **place}, {"name": "x/y", "value": "a b", **place}]
+        context.add_cookies(others)
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE)
+        page.goto((tmp_path / "opened.html").as_uri())
+        api.expect(page.get_by_text("events.csv: 60 events")).to_be_visible()
+        assert not list(tmp_path.glob("cerflow-studio-*.html"))
+        # With the cookie alone the page loads, too, and has the matches in its frame.
+        page.goto(place["url"])
+        page.get_by_role("button", name="Run").click()
+        page.get_by_text("In the stream").click()
+        page.frame_locator("iframe").locator("svg, canvas").first.wait_for()
+        context.close()
 
 
 @pytest.mark.parametrize("query", ["", "?token=", "?token=wrong"])

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import secrets
 import socket
 import threading
 import webbrowser
-from collections.abc import Callable
-from http.cookies import SimpleCookie
-from urllib.parse import parse_qs, urlsplit
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from urllib.parse import parse_qs
 
 import uvicorn
 from fastapi import FastAPI
@@ -18,17 +22,22 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 __all__ = ["Guarded", "serve"]
 
+_HOST = re.compile(r"(127\.0\.0\.1|localhost)(:[0-9]+)?")
+_MATCHES = "/matches"
+
 
 class Guarded:
     """An application behind a token, for requests and websockets alike.
 
     The address of the page has the token as ``?token=…``. It becomes a cookie that the browser sends with what the page
-    loads, never from pages of other origins. Everything else is refused (403).
+    loads, never from pages of other origins. Everything else is refused (403). No page of others can show it in a
+    frame. ``arrived`` is called whenever somebody comes with the token in the address.
     """
 
-    def __init__(self, application: ASGIApp, token: str, port: int) -> None:
+    def __init__(self, application: ASGIApp, token: str, port: int, arrived: Callable[[], None] = lambda: None) -> None:
         self._application = application
         self._token = token
+        self._arrived = arrived
         self._cookie = f"cerflow_studio_{port}"
         self._origins = {f"http://{host}:{port}" for host in ("127.0.0.1", "localhost")}
 
@@ -37,23 +46,38 @@ class Guarded:
         if scope["type"] == "lifespan":
             await self._application(scope, receive, send)
             return
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        headers = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]
         given = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [""])[0]
-        cookies = SimpleCookie(headers.get("cookie", ""))
-        kept = cookies[self._cookie].value if self._cookie in cookies else ""
-        host = urlsplit(f"http://{headers.get('host', '')}").hostname
-        own = headers.get("origin") in (None, *self._origins) and host in ("127.0.0.1", "localhost")
-        if not own or not (self._is_token(given) or self._is_token(kept)):
+        if not self._is_own(headers) or not (self._is_token(given) or self._has_cookie(headers)):
             await _refuse(scope, send)
             return
+        if self._is_token(given):
+            self._arrived()
 
-        async def with_cookie(message: Message) -> None:
-            if message["type"] == "http.response.start" and self._is_token(given):
-                text = f"{self._cookie}={self._token}; HttpOnly; SameSite=Strict; Path=/"
-                message = {**message, "headers": [*message.get("headers", []), (b"set-cookie", text.encode())]}
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                # The page has the matches in a frame, and stands in no frame itself.
+                ancestors = "'self'" if scope["path"] == _MATCHES else "'none'"
+                more = [(b"content-security-policy", f"frame-ancestors {ancestors}".encode())]
+                if self._is_token(given):
+                    text = f"{self._cookie}={self._token}; HttpOnly; SameSite=Strict; Path=/"
+                    more.append((b"set-cookie", text.encode()))
+                message = {**message, "headers": [*message.get("headers", []), *more]}
             await send(message)
 
-        await self._application(scope, receive, with_cookie)
+        await self._application(scope, receive, with_headers)
+
+    def _is_own(self, headers: Iterable[tuple[str, str]]) -> bool:
+        """Whether a request is for this machine by name, and comes from no page of another origin."""
+        hosts = [value for name, value in headers if name == "host"]
+        origins = {value for name, value in headers if name == "origin"}
+        return len(hosts) == 1 and _HOST.fullmatch(hosts[0]) is not None and origins <= self._origins
+
+    def _has_cookie(self, headers: Iterable[tuple[str, str]]) -> bool:
+        # Other programs of this machine have cookies here, too, which may hold anything.
+        cookies = (one for name, value in headers if name == "cookie" for one in value.split(";"))
+        pairs = (one.strip().partition("=") for one in cookies)
+        return any(name == self._cookie and self._is_token(value) for name, _, value in pairs)
 
     def _is_token(self, given: str) -> bool:
         return secrets.compare_digest(given.encode(), self._token.encode())
@@ -92,11 +116,34 @@ def serve(
     token = secrets.token_urlsafe(24)
     application = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app.on_shutdown(ended)
-    application.get("/matches", response_class=HTMLResponse)(matches_page)
+    application.get(_MATCHES, response_class=HTMLResponse)(matches_page)
     ui.run_with(application, root=page, title="cerflow studio", dark=None, show_welcome_message=False)
     address = f"http://127.0.0.1:{port}/?token={token}"
-    server = uvicorn.Server(uvicorn.Config(Guarded(application, token, port), log_level="warning", ws="auto"))
-    tell(address)
-    if show:
-        threading.Timer(1.0, webbrowser.open, [address]).start()
-    server.run(sockets=[listening])
+    signpost = _signpost(address) if show else None
+    guarded = Guarded(application, token, port, lambda: _remove(signpost))
+    server = uvicorn.Server(uvicorn.Config(guarded, log_level="warning", ws="auto"))
+    try:
+        tell(address)
+        if signpost is not None:
+            threading.Timer(1.0, webbrowser.open, [signpost.as_uri()]).start()
+        server.run(sockets=[listening])
+    finally:
+        _remove(signpost)
+
+
+def _signpost(address: str) -> Path:
+    """A file that leads a browser to an address, and that only the user can read.
+
+    All users of the machine see the command line of the browser, so the token does not stand there.
+    """
+    # Browsers in a container (snap, flatpak) do not see the folder for temporary files.
+    home = os.path.expanduser("~")
+    folder = home if os.access(home, os.W_OK) else None
+    with NamedTemporaryFile("w", prefix="cerflow-studio-", suffix=".html", dir=folder, delete=False) as file:
+        file.write(f'<meta charset="utf-8"><script>location.replace({json.dumps(address)})</script>\n')
+    return Path(file.name)
+
+
+def _remove(file: Path | None) -> None:
+    if file is not None:
+        file.unlink(missing_ok=True)
