@@ -48,14 +48,18 @@ EVENT_SPACES = 32
 DECISION_STEPS = 2_000_000
 #: States or minterms of a construction of the papers unless the caller gives a number; beyond, it is refused.
 PAPER_STEPS = 200_000
-#: Bytes of a row of CSV; a file with a longer one is refused.
-CSV_ROW_BYTES = 1 << 30
+#: Bytes of a row of CSV or a line of JSON; a file with a longer one is refused.
+TEXT_ROW_BYTES = 1 << 26
+#: Bytes of a JSON array, which is read as a whole; a longer one is refused.
+JSON_ARRAY_BYTES = 1 << 30
 #: States and transitions, or parts of a formula, of a picture; larger ones are refused, as nobody could read them.
 DRAWN_PARTS = 300
 #: The same; beyond, arrows are straight lines and fewer steps look for a good layout.
 DRAWN_FINELY = 100
 #: Characters of a picture of matches in a cell of a notebook; larger ones are left out, and the cell says so.
 NOTEBOOK_PICTURE = 5_000_000
+#: Seconds that the end of a file of CSV waits for Arrow's thread.
+READER_SECONDS = 30
 #: Brackets within brackets of a JSON object; deeper ones are bad records.
 JSON_DEPTH = 100
 #: Bytes that are left free on a disk, or a hundredth of it if that is less; beyond, writing ends with an error.

@@ -194,7 +194,7 @@ def _padded(text: pa.Array) -> str | None:
     begins = bounds[:-1][np.diff(bounds) > 1]
     if not (signs[begins] == ord("0")).any():
         return None
-    zeros = text.filter(pc.match_substring_regex(text, "^0[0-9]+$"))
+    zeros = text.filter(pc.match_substring_regex(text, "^0[0-9]{1,18}$"))
     return zeros[0].as_py() if len(zeros) else None
 
 

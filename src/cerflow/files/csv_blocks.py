@@ -6,6 +6,8 @@ An empty field is null, ``""`` is an empty string. Blank lines are no rows.
 from __future__ import annotations
 
 import re
+import time
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +20,7 @@ from cerflow import limits
 from cerflow.errors import InputError
 from cerflow.files.conversion import byte_range
 from cerflow.files.encodings import MARK_BYTES, MARKS, Content, open_text, readable_text, wrong_encoding
-from cerflow.files.raw_rows import Block, Malformed
+from cerflow.files.raw_rows import Block, Malformed, too_long
 
 __all__ = ["csv_blocks"]
 
@@ -37,14 +39,12 @@ def csv_blocks(content: Content, name: str, encoding: str) -> Iterator[Block]:
                 done = max([done, *last, *(row for row, _, _ in block.malformed)])
             return
         except pa.ArrowInvalid as error:
-            if "straddling" not in str(error):
+            # Both say that a block holds no whole row; the file is not empty.
+            if "straddling" not in str(error) and "Empty CSV" not in str(error):
                 raise
-            if size >= limits.CSV_ROW_BYTES:
-                raise InputError(
-                    f"cannot read {name} as csv: a row after row {done} has more than {size >> 20} MB; "
-                    "is a quotation mark not closed?"
-                ) from error
-            size <<= 3
+            if size >= limits.TEXT_ROW_BYTES:
+                raise too_long(name, "csv", done, "is a quotation mark not closed?") from error
+            size = min(size << 3, limits.TEXT_ROW_BYTES)
 
 
 def _is_blank(content: Content, encoding: str) -> bool:
@@ -66,9 +66,10 @@ class _Attempt:
         self._malformed: list[Malformed] = []
         self._columns = self._header()
 
-    def _open(self, types: dict[str, pa.DataType] | None, size: int) -> Any:
-        return pyarrow.csv.open_csv(
-            open_text(self._content, self._encoding),
+    def _open(self, types: dict[str, pa.DataType] | None, size: int) -> _Reader:
+        return _Reader(
+            self._content,
+            self._encoding,
             # Rows are only numbered when they are read by one thread.
             read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=size),
             parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=self._refuse),
@@ -105,7 +106,7 @@ class _Attempt:
 
     def _names(self, size: int) -> list[str]:
         with self._open(None, size) as reader:
-            names = list(reader.schema.names)
+            names = reader.names
         self._malformed.clear()
         return names
 
@@ -114,10 +115,9 @@ class _Attempt:
         text = dict.fromkeys(self._columns, pa.string())
         number, blocks = 0, 0
         with self._open(text, self._size) as reader:
-            batches = iter(reader)
-            waiting = next(batches, None)
+            waiting = next(reader, None)
             while waiting is not None:
-                batch, waiting = waiting, next(batches, None)
+                batch, waiting = waiting, next(reader, None)
                 rows = np.arange(number, number + len(batch) + len(self._malformed))
                 if self._malformed:
                     rows = np.setdiff1d(rows, [row for row, _, _ in self._malformed])[: len(batch)]
@@ -157,6 +157,45 @@ class _Attempt:
             while piece := stream.read(limits.READ_BYTES):
                 tail = (tail + piece)[-(1 << 16) :]
         return not tail.rstrip(b"\r\n").endswith(b'"')
+
+
+class _Reader:
+    """Arrow's reader of CSV. At its end nobody reads the stream any more.
+
+    Arrow reads ahead in a thread of its own. A process that ends while that thread calls Python aborts, or hangs.
+    """
+
+    def __init__(self, content: Content, encoding: str, **options: Any) -> None:
+        stream = open_text(content, encoding)
+        self._stream = weakref.ref(stream)
+        self._reader: Any = None
+        try:
+            self._reader = pyarrow.csv.open_csv(stream, **options)
+        except BaseException:
+            del stream  # the error holds what is here
+            self.__exit__()
+            raise
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return list(self._reader.schema.names)
+
+    def __iter__(self) -> _Reader:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        return next(self._reader)
+
+    def __enter__(self) -> _Reader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._reader = None
+        # Nobody but Arrow has the stream, which its thread lets go when it has ended.
+        ends = time.monotonic() + limits.READER_SECONDS
+        while self._stream() is not None and time.monotonic() < ends:
+            time.sleep(0.001)
 
 
 def _behind(block: Block, done: int) -> Block:

@@ -21,7 +21,7 @@ import pyarrow.json
 from cerflow import limits
 from cerflow.errors import InputError
 from cerflow.files.encodings import MARK_BYTES, MARKS, Content, FilePiece, open_text, readable_text, wrong_encoding
-from cerflow.files.raw_rows import Block, Malformed
+from cerflow.files.raw_rows import Block, Malformed, too_long
 
 __all__ = ["json_blocks"]
 
@@ -45,27 +45,47 @@ class _UnusableError(Exception):
 def json_blocks(content: Content, name: str, encoding: str, as_text: Collection[str]) -> Iterator[Block]:
     """The blocks of a file; none if it is empty.
 
-    Values in the columns ``as_text`` are JSON text, unless they are strings. Raises InputError for a broken array.
+    Values in the columns ``as_text`` are JSON text, unless they are strings. Raises InputError for a broken array, and
+    for lines and arrays that are too long.
     """
     problem = f"{name} is not {encoding} there; {wrong_encoding(content, encoding)}"
     number = 0
-    rest = b""
+    begun = False
+    rest = bytearray()
     with open_text(content, encoding) as stream:
         while True:
             piece = stream.read(limits.TEXT_BLOCK_BYTES)
-            data = rest + piece
-            if number == 0 and not isinstance(content, FilePiece) and data.lstrip()[:1] == b"[":
-                yield _array(data + stream.read(), name, as_text, problem)
-                return
-            cut = data.rfind(b"\n") + 1 if piece else len(data)
-            # Only line feeds and carriage returns end lines; others may stand in strings.
-            lines = [line for line in data[:cut].splitlines() if line and not line.isspace()]
-            rest = data[cut:]
-            if lines:
-                yield _block(lines, number, as_text, problem)
-                number += len(lines)
+            if not begun and (first := piece.lstrip()[:1]):
+                begun = True
+                if first == b"[" and not isinstance(content, FilePiece):
+                    yield _array(_whole(rest + piece, stream, name), name, as_text, problem)
+                    return
+            cut = piece.rfind(b"\n") + 1
+            rest += piece[:cut]
+            if cut or not piece:
+                # Only line feeds and carriage returns end lines; others may stand in strings.
+                lines = [line for line in bytes(rest).splitlines() if line and not line.isspace()]
+                rest.clear()
+                if lines:
+                    yield _block(lines, number, as_text, problem)
+                    number += len(lines)
+            rest += piece[cut:]
+            if len(rest) > limits.TEXT_ROW_BYTES:
+                raise too_long(name, "json", number - 1, "are line breaks missing?")
             if not piece:
                 return
+
+
+def _whole(data: bytearray, stream: io.BufferedReader, name: str) -> bytearray:
+    """The rest of a stream behind what was read of it."""
+    while piece := stream.read(limits.TEXT_BLOCK_BYTES):
+        data += piece
+        if len(data) > limits.JSON_ARRAY_BYTES:
+            size = f"{limits.JSON_ARRAY_BYTES >> 20} MB"
+            raise InputError(
+                f"cannot read {name} as json: the array has more than {size}; write it with one object a line"
+            )
+    return data
 
 
 def _block(lines: list[bytes], number: int, as_text: Collection[str], problem: str) -> Block:
@@ -133,7 +153,7 @@ def _by_arrow(data: bytes, as_text: Collection[str]) -> pa.Table | None:
 def _arrow_table(data: bytes, texts: Collection[str] = ()) -> pa.Table:
     schema = pa.schema([(name, pa.string()) for name in texts]) if texts else None
     options = pyarrow.json.ParseOptions(explicit_schema=schema)
-    table = pyarrow.json.read_json(io.BytesIO(data), parse_options=options)
+    table = pyarrow.json.read_json(pa.BufferReader(data), parse_options=options)
     # Where the first values of arrays are null, Arrow loses some and makes a table that is too short.
     table.validate()
     return table
@@ -163,7 +183,7 @@ def _holds_times(data_type: pa.DataType) -> bool:
     return any(_holds_times(data_type.field(k).type) for k in range(data_type.num_fields))
 
 
-def _array(data: bytes, name: str, as_text: Collection[str], problem: str) -> Block:
+def _array(data: bytearray, name: str, as_text: Collection[str], problem: str) -> Block:
     """An array, read as a whole."""
     text = data.decode()
     broken = f"cannot read {name} as json: the JSON array is broken"
@@ -207,12 +227,11 @@ def _refuse_depth(text: str) -> None:
     """Raise _UnusableError for brackets within brackets that might be too many for readers further on."""
     if text.count("[") + text.count("{") <= limits.JSON_DEPTH:
         return
-    depth = deepest = 0
-    for sign in _BRACKETS.findall(_STRINGS.sub("", text)):
-        depth += 1 if sign in "[{" else -1
-        deepest = max(deepest, depth)
-    if deepest > limits.JSON_DEPTH:
-        raise _UnusableError(f"brackets are nested more than {limits.JSON_DEPTH} deep")
+    depth = 0
+    for sign in _BRACKETS.finditer(_STRINGS.sub("", text)):
+        depth += 1 if sign[0] in "[{" else -1
+        if depth > limits.JSON_DEPTH:
+            raise _UnusableError(f"brackets are nested more than {limits.JSON_DEPTH} deep")
 
 
 class _Decoder:

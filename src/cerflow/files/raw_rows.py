@@ -6,9 +6,11 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from cerflow import limits
+from cerflow.errors import InputError
 from cerflow.values.array_types import Ints
 
-__all__ = ["Block", "Malformed"]
+__all__ = ["Block", "Malformed", "too_long"]
 
 #: Number of the row in its file (from 0), its text, what is wrong with it.
 Malformed = tuple[int, str, str]
@@ -36,3 +38,9 @@ class Block:
             return self
         malformed = [(row + rows, text, reason) for row, text, reason in self.malformed]
         return replace(self, rows=self.rows + rows, malformed=malformed)
+
+
+def too_long(name: str, kind: str, done: int, hint: str) -> InputError:
+    """The error about a row that is too long to be read; ``done`` is the last row before it, −1 if there is none."""
+    where = "a row at the beginning" if done < 0 else f"a row after row {done}"
+    return InputError(f"cannot read {name} as {kind}: {where} has more than {limits.TEXT_ROW_BYTES >> 20} MB; {hint}")
