@@ -50,12 +50,12 @@ def test_topics_become_topics_and_a_replay_repeats_the_keys(session, server, tmp
     arguments += ["--columns", "type string, t bigint, k int, v int", "--delay", "1 second", "--buckets", "2"]
     arguments += ["--output", f"kafka://{topics.address}/rises", "--checkpoint", str(checkpoint), "--available-now"]
     topics.send("trades", EVENTS[:30])
-    first = CliRunner().invoke(app, [*arguments, "--no-flush"])
+    first = CliRunner().invoke(app, arguments)
     assert first.exit_code == 0, first.stderr
     server.kill()
     server.start()
     topics.send("trades", EVENTS[30:])
-    second = CliRunner().invoke(app, arguments)
+    second = CliRunner().invoke(app, [*arguments, "--flush"])
     assert second.exit_code == 0, second.stderr
     expected = cerflow.parse(QUERY).match(EVENTS, time="t").to_pylist()
     wanted = sorted((row["first"], row["second"]) for row in expected)
@@ -68,7 +68,7 @@ def test_topics_become_topics_and_a_replay_repeats_the_keys(session, server, tmp
         if number >= written:
             for name in (str(number), f".{number}.crc"):
                 (checkpoint / "commits" / name).unlink()
-    again = CliRunner().invoke(app, [*arguments, "--no-flush"])
+    again = CliRunner().invoke(app, arguments)
     assert again.exit_code == 0, again.stderr
     after = topics.read("rises")
     assert len(after) >= len(before)

@@ -30,17 +30,25 @@ def invoked(*arguments):
 def test_files_become_lines_and_the_status_is_kept(tmp_path):
     folder = tmp_path / "input"
     folder.mkdir()
-    lines = [json.dumps(event) for event in EVENTS[::-1]]
+    lines = [json.dumps(event) for event in EVENTS[::-1] if event != EVENTS[10]]
     (folder / "events.jsonl").write_text("\n".join(lines))
     checkpoint = tmp_path / "checkpoint"
     given = ["--input", folder, "--time-column", "t", "--checkpoint", checkpoint, "--buckets", 2]
-    result = invoked("-e", QUERY, *given, "--delay", "5 seconds", "--available-now")
+    run = ["-e", QUERY, *given, "--delay", "5 seconds", "--available-now"]
+    first = invoked(*run)
+    assert first.exit_code == 0, first.stderr
+    assert "29 events wait for later ones: the next run goes on with them, and --flush" in first.stderr
+    assert not first.stdout
+    # An event that comes an hour later is not late.
+    (folder / "later.jsonl").write_text(json.dumps(EVENTS[10]))
+    result = invoked(*run, "--flush")
     assert result.exit_code == 0, result.stderr
+    assert "wait for later" not in result.stderr
     expected = cerflow.parse(QUERY).match(EVENTS, time="t").to_pylist()
     found = [json.loads(line) for line in result.stdout.splitlines()]
     pairs = [sorted((row["first"], row["second"]) for row in rows) for rows in (found, expected)]
     assert pairs[0] == pairs[1] != []
-    assert "batch 0: 30 events, 0 matches, 30 waiting" in result.stderr
+    assert "batch 0: 29 events, 0 matches, 29 waiting, no watermark yet" in first.stderr
     told = invoked("--status", checkpoint)
     assert f"30 events, 0 late, 0 bad, {len(expected)} matches" in told.stdout
     changed = invoked("-e", QUERY.replace("1 SECOND", "2 SECONDS"), *given, "--delay", "5 seconds", "--available-now")

@@ -82,11 +82,9 @@ Trigger = Annotated[
 ]
 AvailableNow = Annotated[bool, typer.Option("--available-now", help="Read the events that are there, then end.")]
 Flush = Annotated[
-    bool | None,
+    bool,
     typer.Option(
-        "--flush/--no-flush",
-        help="At the end, wait for no more events (default: with --available-now).",
-        show_default=False,
+        "--flush", help="At the end, wait for no more events: at the last run, as earlier ones are late from then on."
     ),
 ]
 Buckets = Annotated[
@@ -139,7 +137,7 @@ def stream(
     delay: Delay = None,
     trigger: Trigger = None,
     available_now: AvailableNow = False,
-    flush: Flush = None,
+    flush: Flush = False,
     buckets: Buckets = 16,
     on_bad_record: OnBadRecord = "fail",
     late: Late = "drop",
@@ -199,7 +197,7 @@ def stream(
             output_format=output_format,
             checkpoint=checkpoint,
             available_now=available_now,
-            flush=available_now if flush is None else flush,
+            flush=flush,
             arguments=arguments,
         )
         run_stream(request, watch, master=master, settings=settings)

@@ -65,7 +65,7 @@ def stream(
     ``checkpoint`` is a directory that is kept: a query that is started again with it goes on where it ended, also after
     a crash. It is for one query; if query, columns or buckets change, an `InputError` shows the difference.
     ``trigger`` is the time between micro-batches (``"1 second"``; None: as soon as possible). With ``available_now``
-    the query ends when it has read what is there.
+    the query ends when it has read what is there; events that wait for later ones stay in the checkpoint.
 
     Bad records and late events may go to the directory ``dead_letter``, with all columns and a ``reason``. If no event
     comes for ``idle_timeout``, the watermark moves beyond all events that wait, and goes on with the clock if the query

@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 import cerflow
-from cerflow.errors import InputError
+from cerflow.errors import InputError, QueryWarning
 from cerflow.spark import stream as start
 from cerflow.spark.streaming.matching import CHANGELOG
 from cerflow.spark.streaming.processor import with_identifiers
@@ -59,7 +59,10 @@ def test_a_flush_releases_all_and_a_changed_query_is_refused(stream):
     running = finished(stream)
     assert running.status.remembered["waiting"] > 0
     ended_before_the_last_plan(stream)
-    running.stop(flush=True)
+    # The last events wait for longer than the delay of this run.
+    running = finished(stream, delay="20 milliseconds")
+    assert running.stop() > 0
+    assert running.stop(flush=True) == 0
     assert bag(written(stream)) == bag(expected_of(table))
     status = running.status
     assert status.totals["matches"] == expected_of(table).num_rows
@@ -67,6 +70,10 @@ def test_a_flush_releases_all_and_a_changed_query_is_refused(stream):
     assert status.remembered["waiting"] == 0
     kept = json.loads((stream.folder / "checkpoint" / "cerflow" / "status.json").read_text())
     assert kept["totals"] == status.totals
+    stream.add(table.slice(50))
+    with pytest.warns(QueryWarning, match=r"[1-9] events are late: this stream was flushed up to 1970-01-01T00:00:0"):
+        assert finished(stream).stop() == 0
+    assert bag(written(stream)) == bag(expected_of(table))
     with pytest.raises(InputError) as refused:
         started(stream, query=PAIRS.replace("1 SECOND", "2 SECONDS"), buckets=3)
     for line in ('WITHIN 1 SECOND"', 'WITHIN 2 SECONDS"', '- "buckets": 2', '+ "buckets": 3'):

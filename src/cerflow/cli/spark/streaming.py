@@ -75,7 +75,7 @@ def run_stream(
                 note("ending the stream")
                 # Failures that this causes are no news.
                 spark.sparkContext.setLogLevel("OFF")
-            running.stop(flush=request.flush)
+            waiting = running.stop(flush=request.flush)
         except (PySparkException, Py4JJavaError) as error:
             raise as_cerflow_error(error) from error
         except CerflowError:
@@ -85,6 +85,11 @@ def run_stream(
             raise InputError(str(error)) from error
         if running.status is not None:
             note(shown_status(asdict(running.status)))
+        if waiting:
+            note(
+                f"{waiting:,} events wait for later ones: the next run goes on with them, and --flush at the last run "
+                "recognises them"
+            )
 
 
 @contextmanager

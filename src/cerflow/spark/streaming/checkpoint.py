@@ -1,7 +1,8 @@
 """The folder ``cerflow`` in the checkpoint of a streaming query, beside Spark's own files.
 
-``query.json`` describes the query, ``status.json`` and ``metrics.prom`` (for Prometheus) say how far it has come, and
-the files in ``clock`` hold times up to which the stream is known to be complete.
+``query.json`` describes the query, ``status.json`` and ``metrics.prom`` (for Prometheus) say how far it has come, the
+files in ``clock`` hold times up to which the stream is known to be complete, and ``times.json`` has the longest delay
+so far (milliseconds) and the watermark to which the last flush led (an instant).
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 from cerflow.errors import InputError
 from cerflow.spark.streaming.instants import watermark_at
 
-__all__ = ["METRICS", "QUERY", "STATUS", "Checkpoint", "check_unchanged"]
+__all__ = ["METRICS", "QUERY", "STATUS", "TIMES", "Checkpoint", "check_unchanged"]
 
-QUERY, STATUS, METRICS = "query.json", "status.json", "metrics.prom"
+QUERY, STATUS, METRICS, TIMES = "query.json", "status.json", "metrics.prom", "times.json"
 
 
 class Checkpoint:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -15,8 +16,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
+from cerflow.errors import QueryWarning
 from cerflow.spark.frames.output import exists, write_frame
-from cerflow.spark.streaming.checkpoint import METRICS, STATUS, Checkpoint
+from cerflow.spark.streaming.checkpoint import METRICS, STATUS, TIMES, Checkpoint
 from cerflow.spark.streaming.instants import BEGINNING, shown_instant
 from cerflow.spark.streaming.matching import CHANGELOG, PROVIDER, PreparedStream, unpacked
 from cerflow.spark.streaming.packing import BUCKET, REASON, letters_schema
@@ -49,6 +51,8 @@ class _BatchWriter:
     def __init__(self, stream: PreparedStream, output: StreamOutput, checkpoint: Checkpoint) -> None:
         self._stream, self._output, self._checkpoint = stream, output, checkpoint
         self.ended = threading.Event()
+        #: The watermark to which a flush led; None once events have been late behind it, which is told once.
+        self.flushed: int | None = None
         found = checkpoint.read(STATUS)
         self._buckets: dict[str, dict[str, int]] = {} if found is None else found.pop("buckets")
         self.status = None if found is None else StreamStatus(**found)
@@ -106,6 +110,13 @@ class _BatchWriter:
         remembered = {name: sum(found[name] for found in self._buckets.values()) for name in REMEMBERED}
         watermark = self._checkpoint.watermark()
         shown = None if watermark == BEGINNING else shown_instant(watermark)
+        if last["late"] and watermark == self.flushed:
+            self.flushed = None
+            text = (
+                f"{last['late']:,} events are late: this stream was flushed up to {shown}, so no earlier ones were "
+                "expected; do not flush at the end of a run that others follow"
+            )
+            warnings.warn(QueryWarning(text), stacklevel=2)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         reached = {"buckets": len(counts), "held": sum(count["held"] for count in counts)}
         status = StreamStatus(batch, now, shown, totals, {**last, **reached}, remembered)
@@ -152,6 +163,8 @@ class RunningStream:
     ) -> None:
         self._stream, self._df, self._checkpoint = stream, df, checkpoint
         self._writer = _BatchWriter(stream, output, checkpoint)
+        self._times = {"delay": 0, "flushed": None} | (checkpoint.read(TIMES) or {})
+        self._note_times(max(stream.delay, self._times["delay"]), self._times["flushed"])
         self.query = self._begin(available_now=available_now, trigger=trigger)
         if idle_timeout is not None:
             threading.Thread(target=self._watch, args=[idle_timeout.total_seconds()], daemon=True).start()
@@ -184,25 +197,37 @@ class RunningStream:
             return True
         return bool(self.query.awaitTermination(seconds))  # type: ignore[arg-type]
 
-    def stop(self, *, flush: bool = False) -> None:
+    def stop(self, *, flush: bool = False) -> int:
         """End the query. Its state is in the checkpoint, so a later query can continue.
 
         With ``flush`` all events that the source has by now are read, and then the watermark moves beyond them, so
-        none waits any more. Events that come later with an earlier time are late. Deadlines behind the last event stay
-        open.
+        none waits any more. Events that come later with an earlier time are late, so flush only at the end of the last
+        run, or when all earlier events are there. Deadlines behind the last event stay open.
+
+        Returns the number of events that still wait: after a flush those that came in the meantime.
         """
         self._writer.ended.set()
         self.query.stop()
         if flush:
             self._writer.ended.clear()
             self._begin(available_now=True).awaitTermination()
-            self._checkpoint.tick(self._beyond_all())
+            instant = self._beyond_all()
+            self._note_times(self._times["delay"], instant - self._stream.delay * 1000)
+            self._checkpoint.tick(instant)
             self._begin(available_now=True).awaitTermination()
+        return 0 if self.status is None else self.status.remembered["waiting"]
 
     def _beyond_all(self) -> int:
         """An instant (microseconds) that moves the watermark beyond all events so far."""
-        # The watermark is the delay before the latest event, rounded down to milliseconds.
-        return self._checkpoint.watermark() + (2 * self._stream.delay + 2) * 1000
+        # The watermark is at most the longest delay before the latest event, rounded down to milliseconds.
+        longest: int = self._times["delay"]
+        return self._checkpoint.watermark() + (longest + self._stream.delay + 2) * 1000
+
+    def _note_times(self, delay: int, flushed: int | None) -> None:
+        times = {"delay": delay, "flushed": flushed}
+        if times != self._times:
+            self._checkpoint.write(TIMES, times)
+        self._times, self._writer.flushed = times, flushed
 
     def _watch(self, seconds: float) -> None:
         """Let time go on whenever no events have come for so long: beyond all events, then, if deadlines matter, on."""
