@@ -322,6 +322,20 @@ def test_small_windows_have_one_column(chromium, address, width):
     page.close()
 
 
+def test_a_path_that_cannot_be_opened_gives_a_notice(page, tmp_path):
+    (tmp_path / "cut.csv.gz").write_bytes(b"\x1f\x8b\x08\x00")
+    page.get_by_role("button", name="Open file").click()
+    box = page.get_by_label("Path")
+    for path, said in (
+        ("~nouser/x", "there is no file ~nouser/x"),
+        (str(tmp_path / "cut.csv.gz"), "cut.csv.gz cannot be read: Truncated compressed stream"),
+    ):
+        box.fill(path)
+        page.get_by_role("button", name="Open", exact=True).click()
+        api.expect(page.get_by_text(said)).to_be_visible()
+    page.keyboard.press("Escape")
+
+
 def test_the_browser_is_led_there_by_a_file(chromium, tmp_path):
     with studio(tmp_path, EVENTS, QUERY) as address:
         for _ in range(600):

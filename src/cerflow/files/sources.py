@@ -115,7 +115,10 @@ def source_of(
     name: str | None = None,
 ) -> Source:
     """The source at a path, which may be a file, a directory or a pattern; raises InputError as `parse_source`."""
-    root, files = _files(path)
+    try:
+        root, files = _files(path)
+    except OSError as error:  # a name that is too long, a directory that is closed
+        raise InputError(f"'{path}' cannot be read: {error.strerror}") from error
     chosen = input_format or _format_of(path, files[0])
     return Source(path, chosen, files, name, root, encoding_named(encoding), column_types or {})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -215,7 +216,8 @@ class StudioPage:
             async def take() -> None:
                 same = events is not None and path.value == str(events.path)
                 columns = {"type": kind.value, "time": time.value or "", "time_unit": unit.value} if same else {}
-                await self._load(Path(path.value).expanduser(), dialog, {**columns, "name": name.value or None})
+                # Unlike a path, this leaves the name of a user who is not there as it stands.
+                await self._load(Path(os.path.expanduser(path.value)), dialog, {**columns, "name": name.value or None})
 
             with ui.row().classes("w-full justify-end"):
                 ui.button("Cancel", on_click=dialog.close).props("flat no-caps")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +18,9 @@ import pyarrow.parquet
 from cerflow import limits
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.errors import InputError
+from cerflow.files.blocks import read_blocks
 from cerflow.files.events import read_events
+from cerflow.files.sources import source_of
 from cerflow.schema import Schema
 from cerflow.stream_inputs import Input, schema_of, streams
 from cerflow.values.units import TimeUnit
@@ -80,17 +80,20 @@ def load_events(
     Columns that are not named are guessed by their names. Raises `InputError` for files that cannot be read, and if no
     column can be that of the types.
     """
-    if not path.is_file():
-        raise InputError(f"there is no file {path}")
-    with tempfile.TemporaryDirectory() as folder:
-        read, remarks = _beginning(path, Path(folder))
-        names = _columns(read)
-        chosen = type or _guess(names, _TYPE_NAMES)
-        if chosen is None:
-            raise InputError(f"which column has the types of events? The columns are {', '.join(names)}")
-        timed = _guess(names, _TIME_NAMES) if time is None else time or None
-        refused: list[pa.Table] = []
-        table = read_events(read, type=chosen, time=timed, on_bad_record=refused.append)
+    try:
+        if not path.is_file():
+            raise InputError(f"there is no file {path}")
+        with tempfile.TemporaryDirectory() as folder:
+            read, remarks = _beginning(path, Path(folder))
+            names = _columns(read, path)
+            chosen = type or _guess(names, _TYPE_NAMES)
+            if chosen is None:
+                raise InputError(f"which column has the types of events? The columns are {', '.join(names)}")
+            timed = _guess(names, _TIME_NAMES) if time is None else time or None
+            refused: list[pa.Table] = []
+            table = read_events(read, type=chosen, time=timed, on_bad_record=refused.append)
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
     if refused:
         lost = sum(part.num_rows for part in refused)
         reason = refused[0].column("reason")[0].as_py()
@@ -134,24 +137,24 @@ def _beginning(path: Path, folder: Path) -> tuple[Path, list[str]]:
         text = stream.read(limits.STUDIO_BYTES)
         if len(text) < limits.STUDIO_BYTES or not stream.read(1):
             return path, []
+    lines = text[: text.rfind(b"\n") + 1]
+    if not lines:
+        raise InputError(f"{path} cannot be read: there is no line break in its first {limits.STUDIO_BYTES >> 20} MB")
     begin = folder / f"beginning{kind}"
-    begin.write_bytes(text[: text.rfind(b"\n") + 1])
+    begin.write_bytes(lines)
     return begin, [f"the file is large, so only its first {limits.STUDIO_BYTES >> 20} MB are loaded"]
 
 
 def _first_rows(path: Path, folder: Path, kind: str) -> tuple[Path, list[str]]:
-    try:
-        if kind == ".parquet":
-            file = pyarrow.parquet.ParquetFile(path)
-            rows, batches = file.metadata.num_rows, file.iter_batches(limits.STUDIO_ROWS)
-        else:
-            whole = pyarrow.orc.ORCFile(path)
-            rows, batches = whole.nrows, (whole.read_stripe(k) for k in range(whole.nstripes))
-        if rows <= limits.STUDIO_ROWS:
-            return path, []
-        table = pa.Table.from_batches(islice(batches, 1)).slice(0, limits.STUDIO_ROWS)
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{path} cannot be read: {error}") from error
+    if kind == ".parquet":
+        file = pyarrow.parquet.ParquetFile(path)
+        rows, batches = file.metadata.num_rows, file.iter_batches(limits.STUDIO_ROWS)
+    else:
+        whole = pyarrow.orc.ORCFile(path)
+        rows, batches = whole.nrows, (whole.read_stripe(k) for k in range(whole.nstripes))
+    if rows <= limits.STUDIO_ROWS:
+        return path, []
+    table = pa.Table.from_batches(islice(batches, 1)).slice(0, limits.STUDIO_ROWS)
     pyarrow.parquet.write_table(table, folder / "beginning.parquet")
     return folder / "beginning.parquet", [f"the file has {rows:,} rows; only the first {table.num_rows:,} are loaded"]
 
@@ -161,18 +164,17 @@ def _kind(path: Path) -> str:
     return next((s for s in reversed(names) if s in (".csv", ".json", ".jsonl", ".ndjson", ".parquet", ".orc")), ".csv")
 
 
-def _columns(path: Path) -> list[str]:
-    """The names of the columns of a file."""
-    try:
-        match _kind(path):
-            case ".parquet":
-                return list(pyarrow.parquet.read_schema(path).names)
-            case ".orc":
-                return list(pyarrow.orc.ORCFile(path).schema.names)
-        with pa.input_stream(str(path), compression="detect") as stream:
-            line = stream.read(1 << 20).decode("utf-8", "replace").split("\n", 1)[0]
-        if _kind(path) == ".csv":
-            return next(csv.reader([line.strip("\r\ufeff")]), [])
-        return list(json.loads(line))
-    except (OSError, pa.ArrowException, ValueError) as error:
-        raise InputError(f"{path} cannot be read: {error}") from error
+def _columns(path: Path, named: Path) -> list[str]:
+    """The names of the columns of a file; raises `InputError`, about the file as it is ``named``, if there are none."""
+    match _kind(path):
+        case ".parquet":
+            return list(pyarrow.parquet.read_schema(path).names)
+        case ".orc":
+            return list(pyarrow.orc.ORCFile(path).schema.names)
+    reason = "it has no rows"
+    for block in read_blocks(source_of(str(path)), path, ()):
+        if block.table.column_names:
+            return list(block.table.column_names)
+        for row, _, wrong in block.malformed[:1]:
+            reason = f"row {row}: {wrong}"
+    raise InputError(f"{named} cannot be read: {reason}")
