@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, settings
 import cerflow
 from cerflow.predicates.registry import using
 from support.runners import ENGINE_RUNNERS, EXAMPLES, RUNNERS, examples
+from support.signals import let_programs_hear
 
 settings.register_profile(
     "cerflow",
@@ -25,6 +26,10 @@ settings.register_profile("ci", settings.get_profile("cerflow"), derandomize=Tru
 settings.load_profile("cerflow" if EXAMPLES > 1 else "ci")
 
 
+def pytest_configure():
+    let_programs_hear()
+
+
 #: Tests of Spark that start processes of their own instead of using the session of all.
 _OWN_SPARK = ("test_kills", "test_cluster", "test_connect", "test_spark_interrupt", "benchmarks/test_spark")
 
@@ -36,8 +41,12 @@ def _session(nodeid):
     return "spark and streams" if "stream" in nodeid else "spark"
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Where processes share the tests, begin with those that wait for Spark much of their time."""
+    """Tests with a session of Spark are slow. Where processes share the tests, begin with those that wait for it."""
+    for item in items:
+        if "spark" in item.fixturenames:
+            item.add_marker(pytest.mark.slow)
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: (_session(item.nodeid) or "~", "spark" not in item.nodeid))
 

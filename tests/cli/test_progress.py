@@ -15,6 +15,7 @@ from cerflow.cli.app import app
 from cerflow.cli.output.progress import PhaseTimer, Progress, bytes_read
 from cerflow.cli.output.reporting import RunSummary
 from cerflow.engine.recognize import warmup
+from support.signals import let_programs_hear
 
 
 def test_kernels_are_compiled_with_a_line_of_their_own(tmp_path, monkeypatch):
@@ -102,3 +103,16 @@ def test_what_is_ended_leaves_nothing(tmp_path, number):
     assert "Traceback" not in said
     assert output.read_text() == "old"
     assert sorted(file.name for file in tmp_path.iterdir()) == ["in.csv", "o.jsonl"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_programs_hear_what_the_process_of_tests_ignores(number):
+    """As where these tests run in the background."""
+    command = f"import signal; print(signal.getsignal({int(number)}) == signal.SIG_IGN)"
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        let_programs_hear()
+        told = subprocess.run([sys.executable, "-S", "-c", command], capture_output=True, text=True, check=True)
+    finally:
+        signal.signal(number, before)
+    assert told.stdout == "False\n"

@@ -37,8 +37,14 @@ QUERY = (
 )
 
 
+@pytest.fixture(scope="module")
+def interrupt():
+    """What handled an interrupt before there was a session."""
+    return signal.getsignal(signal.SIGINT)
+
+
 @pytest.fixture(scope="module", autouse=True)
-def session():
+def session(interrupt):
     """One session for all tests here; the command line takes the one that is there, and finds its kernels compiled."""
     ensure_compiled()
     with small_session() as spark:
@@ -60,11 +66,12 @@ def run(directory, runner, *arguments):
 
 
 @pytest.mark.usefixtures("session")
-def test_interrupts_are_handled_as_without_spark():
+def test_interrupts_are_handled_as_without_spark(interrupt):
     # PySpark's own handler calls Java amid a call of Java.
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is interrupt
 
 
+@pytest.mark.versions
 def test_a_file_with_bad_records(tmp_path):
     path = tmp_path / "readings.csv"
     path.write_text(CSV)
