@@ -67,6 +67,8 @@ def test_other_encodings(tmp_path):
     for name, says in {
         "latin1x": "did you mean 'latin-1'",
         "base64": "not an encoding of text",
+        "rot13": "not an encoding of text",
+        "undefined": "not an encoding of text",
         "": "try utf-8",
     }.items():
         with pytest.raises(InputError, match=says):

@@ -43,7 +43,7 @@ Content = Path | FilePiece | bytes
 
 _MARK = "cerflow-mark"
 #: Codecs of Python that have no bytes that could be wrong, or that are for something else than files.
-_UNFIT = ("idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7")
+_UNFIT = ("idna", "punycode", "raw-unicode-escape", "unicode-escape", "utf-7")
 
 #: A byte that cannot be decoded becomes two of the characters that Unicode keeps for such use within programs, which no
 #: text has: so it is found again in the row in which it stands, and all readers take what they get for UTF-8.
@@ -72,9 +72,18 @@ def encoding_named(name: str) -> str:
         near = nearest(name, {*encodings.aliases.aliases.values(), "utf-8", "utf-16", "utf-32", "latin-1"})
         hint = f"; did you mean '{near.replace('_', '-')}'?" if near else "; try utf-8, utf-16, latin-1 or cp1252"
         raise InputError(f"there is no encoding '{name}'{hint}") from None
-    if not found._is_text_encoding or found.name.replace("_", "-") in _UNFIT:
+    if not _is_of_text(name) or found.name.replace("_", "-") in _UNFIT:
         raise InputError(f"'{name}' is not an encoding of text; try utf-8, utf-16, latin-1 or cp1252")
     return "utf-8" if found.name == "utf-8-sig" else found.name
+
+
+def _is_of_text(name: str) -> bool:
+    """Whether an encoding makes bytes of texts, and not of bytes."""
+    try:
+        "".encode(name)
+    except (LookupError, UnicodeError):
+        return False
+    return True
 
 
 def open_text(content: Content, encoding: str) -> io.BufferedReader:
