@@ -10,15 +10,18 @@ TEST_PROCESSES ?= 3
 # make test-deep tries so many times the examples that random tests name (make test: a tenth), drawn by a seed.
 EXAMPLES ?= 10
 SEED ?= 1
+# make test-versions fails where fewer Pythons are found.
+LEAST_PYTHONS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-fast test-deep test-lowest coverage demo demo-stream docs bench bench-docs lint types format java clean
+.PHONY: help test test-fast test-deep test-versions test-lowest coverage demo demo-stream docs bench bench-docs lint types format java clean
 
 help:
 	@echo "make test         run the tests; TESTS=all as CI does: those that take longest, too, and more random examples"
 	@echo "make test-fast    run the tests that need no Spark, with few random examples"
 	@echo "make test-deep    run the random tests with EXAMPLES=10 times the examples that they name, drawn by SEED=1, and kill streams"
-	@echo "make test-lowest  run test-fast with the lowest versions of the dependencies that pyproject.toml allows"
+	@echo "make test-versions  install the wheel for each Python that is found, and test it; LEAST_PYTHONS=1 allows a single one"
+	@echo "make test-lowest  the same with the oldest Python and the lowest versions of the dependencies that pyproject.toml allows"
 	@echo "make coverage     say which lines and branches the tests without Spark reach"
 	@echo "make demo         recognise a pattern in 200,000 stock ticks, on Spark in local mode"
 	@echo "make demo-stream  the same in a stream of files, in disorder, as they come"
@@ -43,9 +46,11 @@ test-fast: $(INSTALLED)
 test-deep: $(INSTALLED)
 	@CERFLOW_EXAMPLES=$(EXAMPLES) $(PY) -m pytest -n $(TEST_PROCESSES) --hypothesis-seed=$(SEED) --timeout=7200 -m 'not slow or deep' $(PYTEST_ARGS)
 
-test-lowest:
-	@PYTHON='$(PYTHON)' scripts/make-venv $(VENV)-lowest lowest
-	@CERFLOW_EXAMPLES=0.05 $(VENV)-lowest/bin/python -m pytest -n $(TEST_PROCESSES) $(FAST) $(PYTEST_ARGS)
+test-versions: java $(INSTALLED)
+	@$(PY) scripts/test_versions.py --least $(LEAST_PYTHONS) -n $(TEST_PROCESSES) $(PYTEST_ARGS)
+
+test-lowest: java $(INSTALLED)
+	@$(PY) scripts/test_versions.py --lowest -n $(TEST_PROCESSES) $(PYTEST_ARGS)
 
 coverage: $(INSTALLED)
 	@CERFLOW_EXAMPLES=0.05 $(PY) -m pytest -n $(TEST_PROCESSES) --cov --cov-report=term:skip-covered $(FAST) $(PYTEST_ARGS)
@@ -90,5 +95,5 @@ $(INSTALLED): pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-lowest site .coverage build dist demo-output bench-output spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-[0-9l]* site .coverage build dist demo-output bench-output spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

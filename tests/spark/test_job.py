@@ -50,6 +50,7 @@ def tree(directory):
     return sorted((str(p.parent.relative_to(directory)), p.read_bytes()) for p in files)
 
 
+@pytest.mark.versions
 def test_counts_and_dead_letters(spark, frame, tmp_path):
     output, dead = str(tmp_path / "out"), str(tmp_path / "dead")
     result = run(QUERY, frame, output, time="t", on_bad_record="dead-letter", dead_letter=dead, partition_by=["k"])

@@ -26,6 +26,7 @@ RANDOM = pa.schema(
 )
 
 
+@pytest.mark.versions
 @pytest.mark.parametrize("formula", [PHI1, PHI2, PHI3, PHI4])
 def test_worked_examples(spark, formula):
     assert assert_same(spark, f"SELECT * WHERE {formula}", SENSOR_TABLE, positions=True)
@@ -47,6 +48,7 @@ def test_the_flat_form(spark):
         cerflow.parse(text).match(frame.toArrow(), time="t").to_arrow(flat=True, columns=["events"])
 
 
+@pytest.mark.versions
 def test_computed_columns(spark, predicate):
     predicate("near", compile=False)(lambda x, y: abs(x["v"] - y["v"]) < 2)
     table = pa.table({"type": list("AABABBAB"), "v": [1, 5, 3, 2, 1, 2, 4, 4], "k": [0, 1] * 4, "t": list(range(8))})
@@ -271,6 +273,7 @@ EVERY_TYPE = """
 """
 
 
+@pytest.mark.versions
 @pytest.mark.parametrize("large", ["true", "false"])
 def test_attributes_of_every_type_come_back(spark, large):
     frame = spark.sql(EVERY_TYPE)

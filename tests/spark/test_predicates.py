@@ -28,6 +28,7 @@ QUERY = (
 )
 
 
+@pytest.mark.versions
 @pytest.mark.slow
 def test_predicates_of_every_kind(spark, predicate, tmp_path):
     width = 2

@@ -53,6 +53,7 @@ def test_spark_finds_it_by_its_name(spark, folder, table):
     assert_same(frame, KEYED, table, time="t")
 
 
+@pytest.mark.versions
 def test_registered(spark, folder, table):
     cerflow.spark.register(spark)
     # Names of options, and of the format, in any case; and an action of another kind.

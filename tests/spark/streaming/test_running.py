@@ -51,6 +51,7 @@ def ended_before_the_last_plan(stream):
             (folder / name).unlink()
 
 
+@pytest.mark.versions
 def test_a_flush_releases_all_and_a_changed_query_is_refused(stream):
     table = events(60, begin=-1000)
     stream.add(disordered(table.slice(0, 30), 400))
