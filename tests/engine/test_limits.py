@@ -71,3 +71,46 @@ def test_random_conditions_over_integers_at_their_limits(data):
     expected = bag(semantics(query, table))
     for name, run in ENGINE_RUNNERS.items():
         assert bag(run(query, table)) == expected, (name, condition)
+
+
+@pytest.mark.parametrize("run", RUNNERS.values(), ids=RUNNERS)
+@pytest.mark.parametrize(
+    ("formula", "values", "expected"),
+    [
+        ("A ; B WITHIN 5 [n]", [LAST - 5, LAST - 1], 1),
+        ("A ; B WITHIN 5 [n]", [LAST - 6, LAST - 1], 0),
+        ("A ; B WITHIN 5 [n]", [-LAST + 1, -LAST + 5], 1),
+        ("A ; B WITHIN 5 [n]", [-LAST + 1, -LAST + 6], 0),
+        (f"A ; B WITHIN {2**62 + 5} [n]", [0, 2**62 + 4], 1),
+        (f"A ; B WITHIN {2**62 + 5} [n]", [0, 2**62 + 5], 0),
+        (f"A ; B WITHIN {LAST} [n]", [-1, LAST - 2], 1),
+        (f"A ; B WITHIN {LAST} [n]", [-1, LAST - 1], 0),
+        ("A ; B WITHIN 5 MILLISECONDS", [-LAST + 1, LAST - 1], 0),
+        ("A NOT FOLLOWED BY B FOR 5 MILLISECONDS", [LAST - 2, LAST - 1], 0),
+        ("A NOT FOLLOWED BY B FOR 5 MILLISECONDS", [-LAST + 1, -LAST + 6], 1),
+        ("A NOT FOLLOWED BY B FOR 100000 DAYS", [-LAST + 1, LAST - 1], 1),
+        (f"A NOT FOLLOWED BY B FOR {LAST} [n]", [-LAST + 1, LAST - 1], 1),
+    ],
+)
+def test_windows_and_deadlines_at_the_limits(run, formula, values, expected):
+    table = pa.table({"type": ["A", "B"], "n": values, "t": values})
+    assert len(run(cerflow.parse(f"SELECT * WHERE {formula}"), table, time="t")) == expected
+
+
+@pytest.mark.parametrize("run", RUNNERS.values(), ids=RUNNERS)
+@pytest.mark.parametrize("value", [LAST, -LAST])
+@pytest.mark.parametrize(("window", "name"), [("5 [n]", "n"), ("5 MILLISECONDS", "t")])
+def test_what_lies_beyond_all_bounds_of_windows_is_a_bad_record(run, value, window, name):
+    values = sorted([value, 0])
+    table = pa.table({"type": ["A", "B"], "n": values, "t": values})
+    with pytest.raises(cerflow.BadRecordError, match=f"row .: the value {value} of '{name}' is not between .* windows"):
+        run(cerflow.parse(f"SELECT * WHERE A ; B WITHIN {window}"), table, time="t")
+
+
+def test_the_next_deadline_may_lie_behind_all_times():
+    recognizer = cerflow.parse("SELECT * WHERE A NOT FOLLOWED BY B FOR 1 HOUR").recognizer(
+        pa.schema([("type", pa.string()), ("t", pa.int32())]), time="t"
+    )
+    recognizer.push({"type": "A", "t": 2**31 - 2})
+    assert recognizer.next_deadline.as_py() == 2**31 - 1
+    assert recognizer.push({"type": "C", "t": 2**31 - 1}).to_pylist() == []

@@ -73,7 +73,7 @@ class ProgramPlan:
         held = dict(holding(events, []).held)
         for statement in statements:
             found = statement.query.plan(statement.schema).schema.held
-            held |= {name: most for name, most in found.items() if events.has(name)}
+            held |= {name: min(most, held.get(name, most)) for name, most in found.items() if events.has(name)}
         return cls(tuple(statements), replace(events, held=held))
 
     def last(self, positions: bool = True) -> Plan:
@@ -94,7 +94,7 @@ class ProgramPlan:
             if any(isinstance(node, PredicateCall) for node in walk(statement.tree)):
                 return True
             if statement.merged and any(
-                limits(read).get(field.name, MOST) < MOST
+                limits(read).get(field.name, MOST) < MOST - (field.name == read.time)
                 or any(field.name in some.names and some.field(field.name).type != field.type for some in sources)
                 for field in read.columns
                 if field.name != read.stream

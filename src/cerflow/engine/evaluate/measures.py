@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 
+from cerflow.engine.evaluate.ranges import MOST
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit, instant
 from cerflow.engine.evaluate.vectors import Vector
 from cerflow.engine.layout import NO_BOUND, NULL
@@ -154,10 +155,15 @@ def deadlines(window: DurationWindow, begins: Ints, schema: Schema, unit: str) -
         while (early := after - now < float(size)).any():
             after = np.where(early, np.nextafter(after, np.inf), after)
         return pa.array(after).cast(target)
-    found = begins + -(-size.numerator // size.denominator)
-    if schema.kind(schema.time) is Kind.INTEGER:
+    step = 1
+    if schema.kind(schema.time) is Kind.TIMESTAMP:
+        step = int(MICROSECONDS[target.unit] / MICROSECONDS[unit]) if pa.types.is_timestamp(target) else _DAY[unit]
+    # A deadline beyond the range of the column is at its end.
+    end = np.iinfo(target.to_pandas_dtype()).max if pa.types.is_integer(target) else MOST // step * step
+    whole = -(-size.numerator // size.denominator)
+    found = np.minimum(begins, end - whole) + whole if whole <= MOST else np.full(begins.shape, end)
+    if step == 1 and not pa.types.is_temporal(target):
         return pa.array(found).cast(target)
-    step = int(MICROSECONDS[target.unit] / MICROSECONDS[unit]) if pa.types.is_timestamp(target) else _DAY[unit]
     moments = pa.array(-(-found // step) * step, pa.timestamp(unit, getattr(target, "tz", None)))
     return moments.cast(target, safe=False)
 
@@ -170,18 +176,18 @@ def idle_bounds(rows: BatchRows, schema: Schema) -> Ints:
     vector = rows.attribute(schema.time)
     if vector.kind is Kind.FLOAT:
         return _edges(vector.floats(), float(np.nextafter(float(size), np.inf)))
-    # A pause longer than this limit counts as the limit plus one.
     whole = size.numerator // size.denominator + 1
-    return np.maximum(vector.integers(), NO_BOUND + min(whole, 2**62)) - min(whole, 2**62)
+    return _below(vector.integers(), Fraction(whole))
 
 
 def _below(now: Ints, size: Fraction) -> Ints:
     """For each ``now`` the greatest start outside the window."""
     # For integers, a < size means a < the next integer.
     whole = -(-size.numerator // size.denominator)
-    if whole > 2**62:
+    if NO_BOUND + whole > MOST:
         return np.full(now.shape, NO_BOUND)
-    return np.maximum(now, NO_BOUND + whole) - whole
+    # A size may need 64 bits, its halves do not.
+    return np.maximum(now, NO_BOUND + whole) - whole // 2 - (whole - whole // 2)
 
 
 def _edges(now: Floats, width: float) -> Ints:

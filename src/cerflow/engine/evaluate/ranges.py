@@ -13,10 +13,12 @@ from cerflow.schema import Kind, Schema
 from cerflow.values.array_types import Mask
 from cerflow.values.units import DAY, MICROSECONDS, PER_SECOND
 
-__all__ = ["EXACT_FLOATS", "MOST", "limits", "out_of_range", "why", "written"]
+__all__ = ["EXACT_FLOATS", "MEASURED", "MOST", "limits", "out_of_range", "why", "written"]
 
 #: The greatest magnitude of 64-bit integers; the least integer represents null.
 MOST = 2**63 - 1
+#: The greatest magnitude of what windows measure, as the bounds of windows lie beyond all of it.
+MEASURED = MOST - 1
 #: The greatest magnitude up to which different integers are different 64-bit floats.
 EXACT_FLOATS = 2**53
 
@@ -30,7 +32,7 @@ def limits(schema: Schema) -> dict[str, int]:
         if kind in (Kind.INTEGER, Kind.TIMESTAMP, Kind.DURATION):
             data_type = schema.columns.field(name).type
             if kind is Kind.TIMESTAMP:
-                most = MOST // _ticks(data_type, unit)
+                most //= _ticks(data_type, unit)
             elif kind is Kind.DURATION:
                 most = MOST // max(1, int(MICROSECONDS[data_type.unit]))
             if _most(data_type) > most:
@@ -85,6 +87,6 @@ def why(name: str, schema: Schema, most: int) -> str:
         return f"is beyond what 64 bits count in {finest_unit(schema)}, the finest unit of the times of the input"
     if schema.kind(name) is Kind.DURATION:
         return "is beyond 64 bits of microseconds"
-    if most < MOST:
+    if most == EXACT_FLOATS:
         return "is beyond 2^53, where a partition key that is a float elsewhere does not tell integers apart"
-    return f"is not between -{MOST} and {MOST}"
+    return f"is not between -{most} and {most}" + (", as far as windows measure" if most == MEASURED else "")

@@ -8,9 +8,10 @@ from dataclasses import replace
 from cerflow.analysis.columns import attributes_in
 from cerflow.automata.compile.deadlines import waits_for_time
 from cerflow.engine.evaluate.binding import readable, shows_events
-from cerflow.engine.evaluate.ranges import EXACT_FLOATS, MOST
+from cerflow.engine.evaluate.ranges import EXACT_FLOATS, MEASURED, MOST
 from cerflow.engine.results.report import Report
 from cerflow.language.condition import Function, numbers_matches
+from cerflow.language.formula import AttributeWindow, DurationWindow
 from cerflow.language.node import walk
 from cerflow.language.select import Consumption, Select
 from cerflow.schema import Kind, Schema
@@ -40,6 +41,13 @@ def holding(schema: Schema, selects: Iterable[Select]) -> Schema:
         for key in select.partition:
             if schema.key_kind(key) is Kind.FLOAT:
                 held.update(dict.fromkeys(key, EXACT_FLOATS))
+        measured = [] if schema.forget is None else [schema.time]
+        for node in walk(select):
+            if isinstance(node, AttributeWindow) and schema.has(node.attribute):
+                measured.append(schema.column(node.attribute))
+            elif isinstance(node, DurationWindow):
+                measured.append(schema.time)
+        held |= {name: min(MEASURED, held.get(name, MOST)) for name in measured if name is not None}
     if schema.time is not None:
         held.setdefault(schema.time, MOST)
     return replace(schema, held=held)

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from cerflow.automata.model.clock import PAUSE, TICK
 from cerflow.engine.evaluate.measures import bounds, deadlines, duration_in_units, event_times, measures, units_of_time
+from cerflow.engine.evaluate.ranges import MOST
 from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.events.reader import EventReader
 from cerflow.engine.events.store import EventStore, one_batch
@@ -171,7 +172,7 @@ class Deadlines:
         found: dict[tuple[int, ...], dict[int, int]] = {}
         step = units_of_time(self._tables.schema, self._reader.unit)
         for queue, size in zip(self._open, self._sizes):
-            over = queue.take(int(np.searchsorted(queue.opened.measures, now - size, "right")))
+            over = queue.take(int(np.searchsorted(queue.opened.measures, max(now - size, -MOST), "right")))
             for position, measure in zip(over.positions.tolist(), over.measures.tolist()):
                 words = self._words.pop(position, None) or tuple(self._keys(np.array([position]))[0].tolist())
                 found.setdefault(words, {}).setdefault(-(-(measure + size) // step), position)

@@ -19,6 +19,7 @@ from cerflow.automata.model.clock import PAUSE, TICK
 from cerflow.conditions.register_values import Known, Word
 from cerflow.engine.evaluate.measures import duration_in_units, units_of_time
 from cerflow.engine.evaluate.plain_values import in_units, plain_type_of
+from cerflow.engine.evaluate.ranges import MOST, limits
 from cerflow.engine.evaluate.scalar import scalar
 from cerflow.engine.events.signatures import SignatureReader
 from cerflow.engine.events.store import one_batch
@@ -53,7 +54,11 @@ class SingleEvents:
         self._type = schema.type
         self._time = schema.time
         unit = tables.atoms.unit
-        self._fields: list[_Field] = [(field.name, *plain_type_of(field.type, unit)) for field in schema.columns]
+        most, found = limits(schema), {field.name: plain_type_of(field.type, unit) for field in schema.columns}
+        for name in most.keys() & found.keys():
+            if found[name].python is int:
+                found[name] = found[name]._replace(most=most[name])
+        self._fields: list[_Field] = [(name, *kind) for name, kind in found.items()]
         self._kinds = {name: kind for name, kind, _, _ in self._fields}
         tests = [(number, scalar(tables.tests[number], schema)) for number in signatures.others]
         columns = [self._column(k) for k in range(len(tables.columns))]
@@ -167,7 +172,7 @@ class SingleEvents:
             assert isinstance(window, AttributeWindow)
             name, size = window.attribute, Fraction(window.size)
         whole = -(-size.numerator // size.denominator)
-        if whole > 2**62:
+        if whole > MOST:
             return None
         if self._kinds[name] is int:
             return lambda event, position: event[name], whole

@@ -16,6 +16,7 @@ from cerflow.engine import layout as engine_layout
 from cerflow.engine.evaluate.binding import calls_in
 from cerflow.engine.evaluate.measures import is_global, window_size
 from cerflow.engine.evaluate.precomputed_conditions import Precomputed
+from cerflow.engine.evaluate.ranges import MOST
 from cerflow.engine.events.signatures import Evaluation
 from cerflow.engine.events.text_tests import TextTests
 from cerflow.engine.scan import layout
@@ -360,8 +361,8 @@ class _ProgramCompiler:
             bits = int(np.float64(float(size)).view(np.int64))
             return _output(to, place, layout.AS_FLOAT_BOUND if bound else layout.AS_ORDER, column, size=bits)
         whole = ceil(size)
-        if bound and whole > 2**62:
-            raise InexpressibleError("a window beyond 62 bits")
+        if bound and whole > MOST:
+            raise InexpressibleError("a window beyond 64 bits")
         return _output(to, place, layout.AS_BOUND if bound else layout.AS_INT, column, size=whole)
 
 

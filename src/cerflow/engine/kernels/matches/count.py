@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cerflow.engine.kernels.base.arithmetic import checked_sum
 from cerflow.engine.kernels.base.jit import inlined, kernel
 from cerflow.engine.layout import BOTTOM, D_BOUND, D_ROOT, I_CHILD, I_LEFT, I_RIGHT, W_MEASURE
 
@@ -50,7 +51,7 @@ def add_counts(nodes, small, detections, first, last, amounts, low, stack, found
                     depth += 1
                     ready = False
                 elif ready:
-                    total += amounts[beside]
+                    total = checked_sum(total, amounts[beside])
                     lowest = min(lowest, low[beside])
                     if total < 0:
                         return d

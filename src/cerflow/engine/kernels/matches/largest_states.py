@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cerflow.engine.kernels.base.arithmetic import wrapped_product
 from cerflow.engine.kernels.base.jit import inlined, part
 from cerflow.engine.layout import D_MARK, D_ROOT, I_CHILD, I_LEFT, I_MARK, I_RIGHT, M_POSITION, W_MEASURE
 from cerflow.values.array_types import IntRows, Mask, SmallRows, Smalls
@@ -182,7 +183,7 @@ def _state(room, begin, last, end, bound):
     sort_rows(members, rivals, end, E_ROOT, False)
     mixed = np.int64(rivals - begin)
     for at in range(begin, end):
-        mixed = ((mixed ^ members[at, E_ROOT]) * 0x9E3779B1) & 0x7FFFFFFFFFFF
+        mixed = wrapped_product(mixed ^ members[at, E_ROOT], 0x9E3779B1) & 0x7FFFFFFFFFFF
         mixed ^= mixed >> 17
     slot = mixed % table.shape[0]
     while table[slot] < numbers[N_STATES] and states[table[slot], X_SLOT] == slot:

@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.base.jit import kernel, part
+from cerflow.engine.kernels.base.arithmetic import checked_product, checked_sum
+from cerflow.engine.kernels.base.jit import inlined, kernel, part
 from cerflow.engine.layout import BOTTOM, D_BOUND, D_ROOT, I_CHILD, I_LEFT, I_MARK, I_RIGHT, NOT_BEGUN, W_MEASURE
 
 #: The greatest number of sets on the frontier; beyond it, other ways of counting are better.
 FRONTIER = 8
 #: How often a node may be visited, on average.
 WORK = 64
-_LARGE = 9.0e18
 
 # Columns of the progress that the kernels share: sets on the frontier, nodes visited, different starts at old nodes,
 # the first of these in the window, the first old node in use, the first new node, the first new node without a value,
@@ -73,30 +73,32 @@ def note_old_set(nodes, small, floor, root, bound, place, count, ways, later):
         ways[n] = 0
     ways[root] = 1
     for n in range(root, floor - 1, -1):
-        if ways[n] < 0:
-            return False
         if ways[n] == 0 or nodes[n, W_MEASURE] <= bound:
             continue
         child = small[n, I_CHILD]
         if child == BOTTOM:
-            later[place[small[n, I_MARK]] - 1] += ways[n]
+            fits = _add(later, place[small[n, I_MARK]] - 1, ways[n])
         else:
-            ways[child] += ways[n]
-            if ways[child] < 0:
-                return False
+            fits = _add(ways, child, ways[n])
         for field in (I_LEFT, I_RIGHT):
             beside = small[n, field]
             if beside == BOTTOM:
-                later[count] += ways[n]
+                fits = _add(later, count, ways[n]) and fits
             elif beside >= floor:
-                ways[beside] += ways[n]
-                if ways[beside] < 0:
-                    return False
-    for k in range(count - 1, -1, -1):
-        if later[k] < 0:
+                fits = _add(ways, beside, ways[n]) and fits
+        if not fits:
             return False
-        later[k] += later[k + 1]
-    return later[0] >= 0 and later[count] >= 0
+    for k in range(count - 1, -1, -1):
+        if not _add(later, k, later[k + 1]):
+            return False
+    return True
+
+
+@inlined
+def _add(numbers, at, amount):
+    """Add to a number that is not negative; returns whether it fits 63 bits."""
+    numbers[at] = checked_sum(numbers[at], amount)
+    return numbers[at] >= 0
 
 
 @part
@@ -190,28 +192,31 @@ def slide(nodes, small, detections, place, starts, ways, later, fresh, through, 
                 progress[G_EARLIEST] = min(progress[G_EARLIEST], nodes[n, W_MEASURE])
             for field in (I_CHILD, I_LEFT, I_RIGHT):
                 below = small[n, field]
+                fits = True
                 if below == BOTTOM:
-                    fresh[row] += 1
+                    fits = _add(fresh, row, 1)
                 elif below >= pivot:
-                    fresh[row] += fresh[below - pivot]
+                    fits = _add(fresh, row, fresh[below - pivot])
                     for s in range(progress[G_SETS]):
-                        through[row, s] += through[below - pivot, s]
+                        through[row, s] = checked_sum(through[row, s], through[below - pivot, s])
                         if through[row, s] < 0:
                             return d
                 elif below > BOTTOM and nodes[below, W_MEASURE] > bound:
                     at = _counted_set(nodes, small, below, bound, place, ways, later, frontier, progress)
                     if at < 0:
                         return d
-                    through[row, at] += 1
-                if fresh[row] < 0:
+                    through[row, at] = checked_sum(through[row, at], 1)
+                    fits = through[row, at] >= 0
+                if not fits:
                     return d
         progress[G_DONE] = max(progress[G_DONE], root + 1)
         total = fresh[root - pivot]
         for s in range(progress[G_SETS]):
             factor, amount = through[root - pivot, s], later[s, cut]
-            if float(factor) * float(amount) > _LARGE:
+            amount = checked_product(factor, amount)
+            if amount < 0:
                 return d
-            total += factor * amount
+            total = checked_sum(total, amount)
             if total < 0:
                 return d
         found[d] = total

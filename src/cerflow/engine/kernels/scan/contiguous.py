@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from cerflow.engine.kernels.base.arithmetic import wrapped_product
 from cerflow.engine.kernels.base.jit import inlined, kernel, part
 from cerflow.engine.kernels.base.shared_arrays import address_of, as_float, pointer_to, scan_at
 from cerflow.engine.kernels.scan.looking_ahead import mark_block
@@ -266,7 +267,7 @@ def _packed(ends, hits, count):
 @part
 def _step(ways, hits, size, wanted, first):
     # The compiler makes vectors of these loops.
-    mask = wanted * np.int64(ONES)
+    mask = wrapped_product(wanted, ONES)
     if first:
         for k in range((size + 7) >> 3):
             store_word(hits, k, ones(load_word(ways, k) & mask))

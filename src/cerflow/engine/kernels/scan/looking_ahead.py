@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from cerflow.engine.kernels.base.arithmetic import wrapped_product, wrapped_sum
 from cerflow.engine.kernels.base.jit import inlined, kernel, part
 from cerflow.engine.kernels.base.shared_arrays import address_of, pointer_to, scan_at
 from cerflow.engine.kernels.scan.marks import mark
 from cerflow.engine.kernels.scan.scan import collected, formed, satisfies
 from cerflow.engine.kernels.scan.values import (
+    ONES,
     leading_zeros,
     load_byte,
     load_word,
@@ -109,7 +111,7 @@ def look_ahead(address, batch, count):
 def _close(s, begin, end, ways):
     """Close the ways to the rows of a block that no match can need."""
     control = s.control
-    ends = s.steps[0] * np.int64(0x0101010101010101)
+    ends = wrapped_product(s.steps[0], ONES)
     limit, passed = control[LIMIT], control[PASSED] == 1
     relevant, kept = control[RELEVANT], control[KEPT]
     plain, size = _is_plain(s), s.reach[_BOUND, O_SIZE]
@@ -128,7 +130,7 @@ def _close(s, begin, end, ways):
             control[STAYS] = 1
             break
         # The highest bit of each byte that is not zero.
-        left = ((eight & _LOW) + _LOW | eight) & _HIGH
+        left = (wrapped_sum(eight & _LOW, _LOW) | eight) & _HIGH
         while left != 0:
             j = 7 - (leading_zeros(left) >> 3)
             left &= (np.int64(1) << 8 * j) - 1

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from cerflow.engine.kernels.base.arithmetic import wrapped_product
 from cerflow.engine.kernels.base.jit import part
 from cerflow.engine.kernels.base.shared_arrays import address_of, pointer_to
 from cerflow.engine.kernels.scan.texts import MIX, SHIFT, entry_of
 from cerflow.engine.kernels.scan.values import (
+    ONES,
     load_byte,
     load_int,
     load_small,
@@ -138,7 +140,7 @@ def _any_open(ways, count, wanted):
         found |= load_word(ways, k)
     for k in range(count & ~7, count):
         found |= load_byte(ways, k)
-    return found & (wanted * np.int64(0x0101010101010101)) != 0
+    return found & wrapped_product(wanted, ONES) != 0
 
 
 def _comparing(name, load, number):

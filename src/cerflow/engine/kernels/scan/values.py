@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cerflow.engine.kernels.base.arithmetic import wrapped_sum
 from cerflow.engine.kernels.base.jit import inlined, intrinsic, ir, part, types
 from cerflow.engine.kernels.base.shared_arrays import bits_of
 from cerflow.engine.layout import NULL
@@ -119,7 +120,7 @@ def ones(eight):
     """1 for each byte of the word ``eight`` that is not zero."""
     # Seven bits of a byte carry into the highest one.
     low = np.int64(0x7F7F7F7F7F7F7F7F)
-    return ((eight & low) + low | eight) >> 7 & np.int64(ONES)
+    return (wrapped_sum(eight & low, low) | eight) >> 7 & np.int64(ONES)
 
 
 @inlined

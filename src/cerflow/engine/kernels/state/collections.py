@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from cerflow.engine.kernels.base.arithmetic import wrapped_product, wrapped_sum
 from cerflow.engine.kernels.base.jit import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import as_float, pointer_to
 from cerflow.engine.layout import (
@@ -25,9 +26,9 @@ from cerflow.engine.layout import (
 @part
 def hash_words(words, count, seed):
     """A 63-bit hash of ``count`` int64 words at the pointer ``words``, beginning with ``seed``."""
-    h = seed * 0x9E3779B97F4A7C1 + 0x7F4A7C15
+    h = wrapped_sum(wrapped_product(seed, 0x9E3779B97F4A7C1), 0x7F4A7C15)
     for i in range(count):
-        h = (h ^ words[i]) * 0x2545F4914F6CDD1D
+        h = wrapped_product(h ^ words[i], 0x2545F4914F6CDD1D)
         h ^= (h >> 29) & 0x7FFFFFFFF
     return h & 0x7FFFFFFFFFFFFFFF
 

@@ -12,6 +12,7 @@ import math
 
 import numpy as np
 
+from cerflow.engine.kernels.base.arithmetic import wrapped_product, wrapped_sum
 from cerflow.engine.kernels.base.jit import part
 from cerflow.engine.kernels.base.shared_arrays import as_float, bits_of
 from cerflow.engine.layout import (
@@ -173,7 +174,7 @@ def skip_candidate(c, p, q, key, state, tables):
 
 @part
 def _bucket(p, q, key, state):
-    h = ((key ^ (p << 20)) * 31 + q) * 0x9E3779B97F4A7C1
+    h = wrapped_product(wrapped_sum(wrapped_product(key ^ (p << 20), 31), q), 0x9E3779B97F4A7C1)
     h ^= (h >> 32) & 0x7FFFFFFF
     return h & (state.index_table.shape[0] - 1)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cerflow.engine.kernels.base.arithmetic import wrapped_product, wrapped_sum
 from cerflow.engine.kernels.base.jit import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import beyond
 from cerflow.engine.kernels.state.classes import release
@@ -79,17 +80,17 @@ def seed(p, cls, tables):
 @inlined
 def hash_one(begin, q, registers, tables):
     """A hash of a `seed` (``begin``) and one member with the registers at a pointer."""
-    return hash_words(registers, np.int64(tables.telling[q]), begin * 31 + q)
+    return hash_words(registers, np.int64(tables.telling[q]), wrapped_sum(wrapped_product(begin, 31), q))
 
 
 @part
 def hash_several(begin, states, values, count, state, tables):
     """A hash of a `seed` (``begin``) and ``count`` members with their registers, at pointers."""
-    h = begin * 31 + tables.options[O_STATES]
+    h = wrapped_sum(wrapped_product(begin, 31), tables.options[O_STATES])
     width = state.member_values.shape[1]
     for m in range(count):
         q = np.int64(states[m])
-        h = hash_words(beyond(values, m * width), np.int64(tables.slots[q]), h + q)
+        h = hash_words(beyond(values, m * width), np.int64(tables.slots[q]), wrapped_sum(h, q))
     return h
 
 

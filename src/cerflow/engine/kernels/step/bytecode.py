@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from cerflow.conditions.register_values import FIRST_MOMENT, LAST_MOMENT, WORD
-from cerflow.engine.kernels.base.arithmetic import difference, product, total
+from cerflow.engine.kernels.base.arithmetic import checked_difference, checked_product, checked_sum
 from cerflow.engine.kernels.base.calls import ask_predicate
 from cerflow.engine.kernels.base.jit import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import (
@@ -331,11 +331,11 @@ def _integers(opcode, stack, at, a, b):
     if a == NULL or b == NULL:
         stack[at] = NULL
     elif opcode == ADD_I:
-        stack[at] = total(a, b)
+        stack[at] = checked_sum(a, b)
     elif opcode == SUBTRACT_I:
-        stack[at] = difference(a, b)
+        stack[at] = checked_difference(a, b)
     elif opcode == MULTIPLY_I:
-        stack[at] = product(a, b)
+        stack[at] = checked_product(a, b)
     elif b == 0:
         stack[at] = NULL
     elif opcode == QUOTIENT_I:
