@@ -180,6 +180,8 @@ EVENT_SLACK = 65_536
 WHOLE_BATCH_ROWS = 8_192
 #: Smaller batches that stay whole until their events are joined; a batch of rows is then joined to others.
 RECENT_BATCHES = 64
+#: Bytes of events that are joined to one batch at most; Arrow has room for twice as much text.
+JOINED_BYTES = 1 << 30
 #: Events that came one by one and are kept so; more are joined to a batch.
 SINGLE_EVENTS = 1024
 #: Rows of the chunks of a table, on average; smaller ones are joined, as each costs something to look into.

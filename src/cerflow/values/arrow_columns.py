@@ -87,15 +87,17 @@ def truths_of(column: pa.BooleanArray) -> Mask:
 def plain_type(data_type: pa.DataType) -> pa.DataType:
     """The type in which a column is read: with the same values, and a form that every compute function takes.
 
-    Run ends are spelt out, and so are dictionaries of what is no text; views become what they are views of, decimals
-    of 32 and 64 bits those of 128, those with a negative scale such without, and halves of floats single ones.
+    Run ends are spelt out, and so are dictionaries of what is no text or within nested values; views become what they
+    are views of, decimals of 32 and 64 bits those of 128, those with a negative scale such without, and halves of floats
+    single ones. Indices have at least 32 bits, so that the texts of all batches together fit one dictionary.
     """
     if pa.types.is_run_end_encoded(data_type):
         return plain_type(data_type.value_type)
     if pa.types.is_dictionary(data_type):
         values = plain_type(data_type.value_type)
         is_text = pa.types.is_string(values) or pa.types.is_large_string(values)
-        return pa.dictionary(data_type.index_type, values) if is_text else values
+        indices = pa.int32() if data_type.index_type.bit_width < 32 else data_type.index_type
+        return pa.dictionary(indices, values) if is_text else values
     if pa.types.is_string_view(data_type):
         return pa.string()
     if pa.types.is_binary_view(data_type):
@@ -105,7 +107,7 @@ def plain_type(data_type: pa.DataType) -> pa.DataType:
         if pa.types.is_decimal256(data_type) or digits > _DIGITS_128:
             return data_type if digits > _DIGITS_256 else pa.decimal256(digits, scale)
         return pa.decimal128(digits, scale)
-    return pa.float32() if pa.types.is_float16(data_type) else data_type
+    return pa.float32() if pa.types.is_float16(data_type) else _without_dictionaries(data_type)
 
 
 def with_plain_columns(table: pa.Table, columns: pa.Schema | None = None) -> pa.Table:
@@ -183,8 +185,11 @@ def _without_dictionaries(data_type: pa.DataType) -> pa.DataType:
         return data_type.value_type
     if pa.types.is_struct(data_type):
         return pa.struct([field.with_type(_without_dictionaries(field.type)) for field in data_type])
-    if pa.types.is_list(data_type):
-        return pa.list_(data_type.value_field.with_type(_without_dictionaries(data_type.value_type)))
+    if pa.types.is_map(data_type):
+        return pa.map_(data_type.key_type, data_type.item_field.with_type(_without_dictionaries(data_type.item_type)))
+    for is_kind, list_of in ((pa.types.is_list, pa.list_), (pa.types.is_large_list, pa.large_list)):
+        if is_kind(data_type):
+            return list_of(data_type.value_field.with_type(_without_dictionaries(data_type.value_type)))
     return data_type
 
 

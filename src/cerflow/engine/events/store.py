@@ -17,6 +17,7 @@ __all__ = ["EventStore", "StoredEvents", "WholeTable", "one_batch"]
 
 #: The positions of the rows of a piece, ascending; those of a batch kept whole are consecutive.
 _Positions = Ints | range
+_Pieces = tuple[list[_Positions], list[pa.RecordBatch]]
 
 
 class Latest:
@@ -183,42 +184,41 @@ class EventStore:
 
     def _join(self) -> None:
         """Make pieces of the small batches, and of the events that came one by one, which are later."""
-        recent, self._recent, self._recent_rows = self._recent, [], 0
-        latest, self._latest = self._latest, Latest()
-        if recent:
-            rows = _joined([batch for _, batch, _ in recent])
-            begins = np.cumsum([0, *(batch.num_rows for _, batch, _ in recent)])
-            chosen = np.concatenate([begin + some for begin, (_, _, some) in zip(begins, recent)])
-            self._count -= len(chosen)
-            positions = np.concatenate([first + some for first, _, some in recent])
-            self.add(positions, rows if len(chosen) == rows.num_rows else rows.take(array_of_numbers(chosen)))
-        if latest.positions:
-            self._count -= len(latest.positions)
-            positions = np.array(latest.positions, np.int64)
-            self.add(positions, latest.rows(positions, self.schema))
+        kept = list(self._positions), list(self._pieces)
+        batches = [batch for _, batch, _ in self._recent]
+        if batches and sum(batch.nbytes for batch in batches) <= limits.JOINED_BYTES:
+            begins = np.cumsum([0, *(batch.num_rows for batch in batches)])
+            chosen = np.concatenate([begin + some for begin, (_, _, some) in zip(begins, self._recent)])
+            positions = np.concatenate([first + some for first, _, some in self._recent])
+            rows = _joined(batches)
+            _append(kept, positions, rows if len(chosen) == rows.num_rows else rows.take(array_of_numbers(chosen)))
+        else:
+            for first, batch, some in self._recent:
+                _append(kept, first + some, batch.take(array_of_numbers(some)))
+        if self._latest.positions:
+            positions = np.array(self._latest.positions, np.int64)
+            _append(kept, positions, self._latest.rows(positions, self.schema))
+        # Only now, as Arrow may have raised an error.
+        self._positions, self._pieces = kept
+        self._recent, self._recent_rows, self._latest = [], 0, Latest()
 
     def add(self, positions: Ints, rows: pa.RecordBatch) -> None:
         """Keep events; their positions are beyond all kept before."""
-        if not len(positions):
-            return
         if self._recent or self._latest.positions:
             self._join()
+        _append((self._positions, self._pieces), positions, rows)
         self._count += len(positions)
-        while self._positions and len(self._positions[-1]) < 2 * len(positions):
-            if isinstance(self._positions[-1], range):
-                break
-            positions = np.concatenate([self._positions.pop(), positions])
-            rows = _joined([self._pieces.pop(), rows])
-        self._positions.append(positions)
-        self._pieces.append(rows)
 
     def forget(self, needed: Ints) -> None:
         """Keep only the events at ``needed`` (ascending)."""
         self._join()
-        rows = self.kept().at(needed).combine_chunks().to_batches()
-        self._positions, self._pieces, self._count = [], [], 0
-        if len(needed):
-            self.add(needed, _joined(rows))
+        kept: _Pieces = ([], [])
+        ends = np.searchsorted(needed, [positions[0] for positions in self._positions[1:]]).tolist()
+        for positions, piece, begin, end in zip(self._positions, self._pieces, [0, *ends], [*ends, len(needed)]):
+            wanted = needed[begin:end]
+            _append(kept, wanted, piece.take(array_of_numbers(_rows_at(positions, wanted))))
+        self._positions, self._pieces = kept
+        self._count = len(needed)
         self._limit = 2 * self._count + limits.EVENT_SLACK
 
     def take_over(self, events: pa.Table, positions: Ints) -> None:
@@ -275,6 +275,21 @@ def one_batch(table: pa.Table) -> pa.RecordBatch:
     """A table as one record batch."""
     batches = table.combine_chunks().to_batches()
     return batches[0] if batches else pa.RecordBatch.from_pylist([], table.schema)
+
+
+def _append(kept: _Pieces, positions: Ints, rows: pa.RecordBatch) -> None:
+    """Add a piece, joined to earlier ones that are not much larger."""
+    if not len(positions):
+        return
+    before, pieces = kept
+    left = len(pieces)
+    while left and len(before[left - 1]) < 2 * len(positions):
+        earlier, piece = before[left - 1], pieces[left - 1]
+        if isinstance(earlier, range) or piece.nbytes + rows.nbytes > limits.JOINED_BYTES:
+            break
+        positions, rows = np.concatenate([earlier, positions]), _joined([piece, rows])
+        left -= 1
+    before[left:], pieces[left:] = [positions], [rows]
 
 
 def _joined(pieces: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from cerflow.errors import SnapshotError
 from cerflow.values.array_types import Ints
+from cerflow.values.arrow_columns import with_plain_columns
 
 __all__ = ["PROGRAM", "RECOGNIZER", "SET", "VERSION", "Contents", "decoded", "read_snapshot", "write_snapshot"]
 
@@ -103,7 +104,8 @@ def read_snapshot(kind: str, data: bytes) -> Contents:
         if end != len(body) or not isinstance(description, dict):
             raise SnapshotError("its index does not fit its length")
         positions = sections.pop("positions")
-        events = decoded(pa.py_buffer(sections.pop("events")))
+        # Earlier versions kept columns of more types.
+        events = with_plain_columns(decoded(pa.py_buffer(sections.pop("events"))))
         arrays = {name.removeprefix("array "): array for name, array in sections.items()}
     except SnapshotError:
         raise
