@@ -13,6 +13,8 @@
     ├── TooManyMatchesError   (also OverflowError)                  their number does not fit, or passes a bound
     ├── SnapshotError         (also ValueError)                     a snapshot does not fit this query or version
     ├── InUseError            (also RuntimeError)                   a recogniser is used from two places at once
+    ├── MemoryLimitError      (also MemoryError)                    more is to be remembered than ``memory`` allows
+    ├── TimeLimitError        (also TimeoutError)                   a run takes longer than ``--timeout`` allows
     └── QueryWarning          (also UserWarning)                    something that is probably not meant; not raised
 
 and warns of (all are UserWarnings)::
@@ -33,6 +35,7 @@ __all__ = [
     "InUseError",
     "InputError",
     "Located",
+    "MemoryLimitError",
     "OutputError",
     "PerformanceWarning",
     "PictureError",
@@ -42,6 +45,7 @@ __all__ = [
     "QueryWarning",
     "SnapshotError",
     "Span",
+    "TimeLimitError",
     "TooManyMatchesError",
     "UnsupportedQueryError",
     "at_least_one",
@@ -184,6 +188,20 @@ class InUseError(CerflowError, RuntimeError):
             f"{what} is in use: another thread, or what called the function that runs now, is within 'push' or "
             "'snapshot'. Give each thread its own, or let them take turns with a lock."
         )
+
+
+class MemoryLimitError(CerflowError, MemoryError):
+    """A push needs more memory than the caller allowed; what was remembered before it is as it was."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            f"what has to be remembered takes more than the {most:,} bytes that 'memory' allows: a window (WITHIN), "
+            "PARTITION BY, stricter conditions or SELECT COUNT(*) need less (see 'explain'), or allow more"
+        )
+
+
+class TimeLimitError(CerflowError, TimeoutError):
+    """A run takes longer than the caller allowed."""
 
 
 class TooManyMatchesError(CerflowError, OverflowError):

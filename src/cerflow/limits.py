@@ -182,6 +182,13 @@ WHOLE_BATCH_ROWS = 8_192
 RECENT_BATCHES = 64
 #: Bytes of events that are joined to one batch at most; Arrow has room for twice as much text.
 JOINED_BYTES = 1 << 30
+#: Configurations that a call of the engine's step looks at, about, before the caller may stop it or wait for it.
+CALL_WORK = 1 << 18
+#: Bytes of a state that is copied before a push, so that an interruption can be undone; larger ones are copied where
+#: the push has so many rows, or the last one took so long, that it costs little.
+COPIED_BYTES = 1 << 15
+COPIED_BYTES_EACH = 64
+COPIED_BYTES_A_SECOND = 500_000_000
 #: Events that came one by one and are kept so; more are joined to a batch.
 SINGLE_EVENTS = 1024
 #: Rows of the chunks of a table, on average; smaller ones are joined, as each costs something to look into.
@@ -321,7 +328,9 @@ STREAM_BUCKETS_HELD = 256
 #: Bytes of a file of text, and rows of a Parquet or ORC file, that the studio loads; of larger ones it shows a part.
 STUDIO_BYTES = 1 << 26
 STUDIO_ROWS = 1_000_000
-#: Rows that the studio processes before it looks whether it shall stop.
+#: Bytes that a run of the studio may take to remember partial matches and matches.
+STUDIO_MEMORY = 1 << 30
+#: Rows that a run of the studio processes at a time.
 STUDIO_PUSHED_ROWS = 20_000
 #: Events of a stretch that the studio looks at one by one.
 STUDIED_EVENTS = 2_000

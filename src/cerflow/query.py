@@ -177,6 +177,7 @@ class Query:
         runner: Runner = "engine",
         threads: int = 1,
         until: Any = None,
+        memory: int | None = None,
     ) -> Matches:
         """The matches of the query in a finite stream.
 
@@ -205,6 +206,9 @@ class Query:
 
         ``until``, a value of the time column, says that no event before it is still to come: deadlines of NOT FOLLOWED
         BY that lie at or before it have passed, too. Otherwise only events show that.
+
+        ``memory`` bounds the bytes that recognition needs beside the events, for each thread; unless given, there is no
+        bound but that of the machine. Beyond it reading the result raises `MemoryLimitError`.
 
         Nothing is recognised before the result is read, and every reading recognises anew. Raises `QueryError` if
         the query does not fit the columns, `UnsupportedQueryError` if the runner cannot evaluate it, `InputError` if
@@ -247,7 +251,7 @@ class Query:
                 return reference_matches(self.tree, table, schema, positions=positions, until=shown)
             # Made here, so that what cannot be evaluated fails now and not when the matches are read.
             plan = self._plans.plan(schema, positions=positions)
-        whole = FiniteStream({"query": plan}, plan.schema, table, numbers, clock)
+        whole = FiniteStream({"query": plan}, plan.schema, table, numbers, clock, memory=memory)
         if threads == 1:
             return Matches(whole, plan.report, plan.limit, stream=table)
         from cerflow.slices.threads import parts_in_slices
@@ -267,6 +271,7 @@ class Query:
         position: str | None = None,
         positions: bool = True,
         on_bad_record: BadRecordPolicy = "fail",
+        memory: int | None = None,
         **roles: Unpack[EventRoles],
     ) -> Recognizer:
         """A recogniser for a stream of batches with this Arrow schema; see `Recognizer`, and for ``roles`` `match`."""
@@ -281,6 +286,7 @@ class Query:
                 positions=positions,
                 on_bad_record=on_bad_record,
                 plan=self._plans.plan(described, position, positions),
+                memory=memory,
             )
 
     def result_schema(self, schema: pa.Schema, **roles: Unpack[EventRoles]) -> pa.Schema:

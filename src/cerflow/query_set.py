@@ -93,6 +93,7 @@ class QuerySet(Mapping[str, Query]):
         positions: bool = True,
         on_bad_record: BadRecordPolicy = "fail",
         until: Any = None,
+        memory: int | None = None,
         **roles: Unpack[EventRoles],
     ) -> dict[str, Matches]:
         """The matches of each query in a finite stream; the arguments are those of `Query.match`.
@@ -110,7 +111,7 @@ class QuerySet(Mapping[str, Query]):
         checker = RecordChecker(self._holding(schema), on_bad_record, in_order=False)
         clock = None if until is None else clock_time(until, schema)
         table, numbers = usable_in_order(table, checker, sequence)
-        found = _Pass(FiniteStream(plans, schema, table, numbers, clock))
+        found = _Pass(FiniteStream(plans, schema, table, numbers, clock, memory=memory))
         return {
             name: Matches(_PartsOf(found, name), plan.report, plan.limit, stream=table) for name, plan in plans.items()
         }
@@ -122,11 +123,13 @@ class QuerySet(Mapping[str, Query]):
         position: str | None = None,
         positions: bool = True,
         on_bad_record: BadRecordPolicy = "fail",
+        memory: int | None = None,
         **roles: Unpack[EventRoles],
     ) -> SetRecognizer:
         """A recogniser for a stream of batches with this Arrow schema; see `Query.recognizer`."""
         described = schema_of(schema, **roles)
-        return SetRecognizer(self._plans(described, position, positions), self._holding(described), on_bad_record)
+        plans = self._plans(described, position, positions)
+        return SetRecognizer(plans, self._holding(described), on_bad_record, memory)
 
     def restore(self, data: bytes, schema: pa.Schema, **arguments: Any) -> SetRecognizer:
         """The recogniser that a snapshot was taken of, made with the same arguments as by `recognizer`.

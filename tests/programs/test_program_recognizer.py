@@ -47,6 +47,11 @@ def test_a_push_that_breaks_off_stops_the_recogniser(monkeypatch: pytest.MonkeyP
         patch.setattr("cerflow.programs.merged_streams.Merging.add", interrupted)
         with pytest.raises(KeyboardInterrupt):
             recognizer.push({"type": "B", "v": 2})
+        assert recognizer.snapshot() == before
+        # Where a copy of what is remembered would cost too much, there is nothing to go back to.
+        patch.setattr("cerflow.limits.COPIED_BYTES", 0)
+        with pytest.raises(KeyboardInterrupt):
+            recognizer.push({"type": "B", "v": 2})
     for call in (lambda: recognizer.push({"type": "B", "v": 2}), recognizer.snapshot):
         with pytest.raises(cerflow.CerflowError, match="a push broke off"):
             call()

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import logging
-import signal
-import time
 from dataclasses import replace
 from importlib.metadata import version
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
 from cerflow import limits
-from cerflow.cli.arguments import load, one_query, spark_settings, usage
+from cerflow.cli.arguments import bytes_of, load, one_query, seconds_of, spark_settings, time_limit, usage
 from cerflow.cli.commands.mappings import ColumnOptions
 from cerflow.cli.options import (
     ColumnTypes,
@@ -32,6 +29,7 @@ from cerflow.cli.options import (
     LanguageOption,
     Master,
     MaxMatches,
+    Memory,
     OnBadRecord,
     Output,
     OutputFormatOption,
@@ -46,20 +44,21 @@ from cerflow.cli.options import (
     SequenceColumn,
     Summary,
     TimeColumn,
+    Timeout,
     TimeUnitOption,
     TypeColumn,
     Until,
 )
 from cerflow.cli.output.directory import Directory
 from cerflow.cli.output.progress import PhaseTimer, compile_kernels, progress
-from cerflow.cli.output.reporting import Interrupted, errors_reported, note, warn
+from cerflow.cli.output.reporting import errors_reported, note, warn
 from cerflow.cli.output.writing import OutputFormat
 from cerflow.cli.show_command import show
 from cerflow.cli.stream_command import stream
 from cerflow.cli.studio_command import studio
 from cerflow.errors import visible
 
-__all__ = ["app", "main"]
+__all__ = ["app"]
 
 app = typer.Typer(
     name="cerflow",
@@ -110,6 +109,8 @@ def run(
     dead_letter: DeadLetter = None,
     positions: Positions = True,
     max_matches: MaxMatches = "100000000",
+    memory: Memory = None,
+    timeout: Timeout = None,
     counts: Counts = "decimal",
     summary: Summary = False,
 ) -> None:
@@ -133,6 +134,7 @@ def run(
         most = parse_most(max_matches)
     except ValueError as error:
         usage(str(error), "--max-matches")
+    room, seconds = bytes_of(memory, "--memory"), seconds_of(timeout, "--timeout")
     settings = spark_settings(conf)
     try:
         policy, path = bad.parse_policy(on_bad_record, dead_letter)
@@ -164,6 +166,7 @@ def run(
             counts=counts,
             until=until,
             summary=summary,
+            memory=room,
             read_too=[path for path in (query, *(predicates or ())) if path is not None],
         )
         choice = Choice(runner is Runner.SPARK)
@@ -172,6 +175,8 @@ def run(
             sources = [one.events for one in request.inputs.inputs]
             only_spark = [option for option, value in given.items() if value]
             choice = choose_runner(sources, only_spark)
+        if choice.spark and (room is not None or seconds is not None):
+            usage("--memory and --timeout are limits of a run in this process (--runner local)", "--runner")
         if choice.warning is not None:
             warn(choice.warning)
         if choice.note is not None:
@@ -184,7 +189,8 @@ def run(
             else:
                 from cerflow.cli.commands.local_runner import run_local
 
-                outcome = run_local(request, shown, watch)
+                with time_limit(seconds):
+                    outcome = run_local(request, shown, watch)
         if summary and choice.spark:
             warn("--summary draws what runs in this process find (--runner local)")
         note(str(replace(outcome, where=choice.reason)))
@@ -293,19 +299,3 @@ def warmup() -> None:
     with errors_reported():
         if not compile_kernels(PhaseTimer()):
             note("the kernels are compiled already")
-
-
-def main() -> None:
-    """Entry point of the command ``cerflow``."""
-    # Signals that end the process raise an exception, so that temporary files are removed.
-    for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
-        if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
-            signal.signal(number, _interrupt)
-    # The phase "starting" began with the process.
-    app(obj=time.perf_counter() - time.process_time())
-
-
-def _interrupt(number: int, _frame: object) -> NoReturn:
-    # Otherwise libraries would log the work that the exception interrupts.
-    logging.disable()
-    raise Interrupted(number)

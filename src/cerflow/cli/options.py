@@ -29,6 +29,7 @@ __all__ = [
     "LanguageOption",
     "Master",
     "MaxMatches",
+    "Memory",
     "OnBadRecord",
     "Output",
     "OutputFormatOption",
@@ -44,6 +45,7 @@ __all__ = [
     "Summary",
     "TimeColumn",
     "TimeUnitOption",
+    "Timeout",
     "TypeColumn",
     "Until",
 ]
@@ -221,6 +223,23 @@ Master = Annotated[
 MaxMatches = Annotated[
     str,
     typer.Option(metavar="N|none", help="Stop with an error if there are more matches than this; 'none': write all."),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="End with an error if partial matches and matches need more memory than this, such as '2 GB', in this "
+        "process.",
+        show_default=False,
+    ),
+]
+Timeout = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DURATION",
+        help="End with an error if the run takes longer than this, such as '30 seconds', in this process.",
+        show_default=False,
+    ),
 ]
 Conf = Annotated[
     list[str] | None,

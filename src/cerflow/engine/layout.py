@@ -178,7 +178,8 @@ NO_MARK = 0
     FULL_DETECTIONS,
     DECREASED,
     CALL_FAILED,  # the function of a predicate
-) = range(10)
+    PAUSED,  # the work for a call is done, or another thread has stopped the kernel, maybe amid an event
+) = range(11)
 
 # Columns of State.detections (int64)
 D_POSITION, D_BOUND, D_MARK, D_ROOT = range(4)

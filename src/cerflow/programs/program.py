@@ -139,6 +139,7 @@ class Program:
         runner: Runner = "engine",
         threads: int = 1,
         until: Any = None,
+        memory: int | None = None,
         **roles: Unpack[EventRoles],
     ) -> Matches:
         """The matches of the last query in a finite stream.
@@ -168,14 +169,14 @@ class Program:
         for statement in statements[:-1]:
             statement.query.warn_of_times(schema, extent(table, schema))
         last = statements[-1]
-        merged, clocked = merged_events(statements, schema, table, clock)
+        merged, clocked = merged_events(statements, schema, table, clock, memory)
         if not len(clocked):
             roles["stream"] = last.schema.stream
-            return self.query.match(merged, positions=positions, threads=threads, until=until, **roles)
+            return self.query.match(merged, positions=positions, threads=threads, until=until, memory=memory, **roles)
         made = last.query.plan(last.schema, positions=positions)
         merged = pa.concat_tables([merged, clocked])
         whole = FiniteStream(
-            {"query": made}, made.schema, merged, until=clock_time(until, schema), clocked=len(clocked)
+            {"query": made}, made.schema, merged, None, clock_time(until, schema), clocked=len(clocked), memory=memory
         )
         return Matches(whole, made.report, made.limit, stream=merged)
 
@@ -196,18 +197,22 @@ class Program:
         *,
         positions: bool = True,
         on_bad_record: BadRecordPolicy = "fail",
+        memory: int | None = None,
         **roles: Unpack[EventRoles],
     ) -> ProgramRecognizer:
         """A recogniser for a stream of batches with this Arrow schema; see `Query.recognizer`.
 
         ``on_bad_record`` is for events of the input. A push fails if a definition gives an event that a statement
-        cannot use; then nothing of it has been processed.
+        cannot use; then nothing of it has been processed. Each statement may use ``memory``.
         """
-        return self.recognizer_for(schema_of(schema, **roles), on_bad_record, positions=positions)
+        return self.recognizer_for(schema_of(schema, **roles), on_bad_record, positions=positions, memory=memory)
 
-    def recognizer_for(self, events: Schema, on_bad_record: BadRecordPolicy, *, positions: bool) -> ProgramRecognizer:
+    def recognizer_for(
+        self, events: Schema, on_bad_record: BadRecordPolicy, *, positions: bool, memory: int | None = None
+    ) -> ProgramRecognizer:
         """A recogniser for events of a schema (for other parts of cerflow); see `recognizer`."""
-        return ProgramRecognizer(self.plan(events), show(self.tree), on_bad_record, positions=positions)
+        plan = self.plan(events)
+        return ProgramRecognizer(plan, show(self.tree), on_bad_record, positions=positions, memory=memory)
 
     def restore(self, data: bytes, schema: pa.Schema, **arguments: Any) -> ProgramRecognizer:
         """The recogniser that a snapshot was taken of, made with the same arguments as by `recognizer`.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from threading import Lock
 from typing import Any
 
@@ -15,6 +16,7 @@ from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.events.store import EventStore
 from cerflow.engine.matches.matches import Matches
+from cerflow.engine.recognize.driver import broken_off
 from cerflow.engine.recognize.recognizer import Recognizer
 from cerflow.engine.recognize.single_events import as_batch
 from cerflow.engine.state import snapshot
@@ -29,14 +31,14 @@ __all__ = ["ProgramRecognizer", "merged_events", "merged_parts"]
 
 
 def merged_events(
-    statements: Sequence[Statement], schema: Schema, events: pa.Table, until: Any = None
+    statements: Sequence[Statement], schema: Schema, events: pa.Table, until: Any = None, memory: int | None = None
 ) -> tuple[pa.Table, pa.Table]:
     """The events that the last statement reads, of a whole stream that is in order; raises as `ProgramRecognizer`.
 
     The second table has those that the clock detects up to the time ``until``.
     """
     latest = events.column(schema.time)[-1] if schema.time is not None and len(events) else None
-    recognizers = [(statement, _recognizer(statement)) for statement in statements[:-1]]
+    recognizers = [(statement, _recognizer(statement, memory)) for statement in statements[:-1]]
 
     def read(merging: Merging, time: Any) -> pa.Table:
         for statement, recognizer in recognizers:
@@ -60,8 +62,9 @@ def merged_parts(statements: Sequence[Statement], schema: Schema, events: pa.Tab
         latest = None if schema.time is None else part.column(schema.time)[-1]
 
 
-def _recognizer(statement: Statement) -> Recognizer:
-    return Recognizer(statement.tree, statement.schema, plan=statement.query.plan(statement.schema))
+def _recognizer(statement: Statement, memory: int | None = None) -> Recognizer:
+    plan = statement.query.plan(statement.schema)
+    return Recognizer(statement.tree, statement.schema, plan=plan, memory=memory)
 
 
 def _define(merging: Merging, statement: Statement, recognizer: Recognizer, time: Any) -> None:
@@ -82,19 +85,41 @@ class ProgramRecognizer:
     It holds a recogniser of each statement. Like a `Recognizer` it is for one caller at a time.
     """
 
-    def __init__(self, plan: ProgramPlan, text: str, on_bad_record: BadRecordPolicy, *, positions: bool = True) -> None:
+    def __init__(
+        self,
+        plan: ProgramPlan,
+        text: str,
+        on_bad_record: BadRecordPolicy,
+        *,
+        positions: bool = True,
+        memory: int | None = None,
+    ) -> None:
+        self._made_of = (plan, text, on_bad_record, positions, memory)
         self._statements = plan.statements
         self._text = text
         self._checker = RecordChecker(plan.schema, on_bad_record)
         *definitions, last = plan.statements
-        self._recognizers = [_recognizer(statement) for statement in definitions]
+        self._recognizers = [_recognizer(statement, memory) for statement in definitions]
         made = plan.last(positions)
-        self._recognizers.append(Recognizer(last.query.tree, last.schema, positions=positions, plan=made))
-        self._may_fail = plan.may_refuse or any(recognizer.may_fail for recognizer in self._recognizers)
+        self._recognizers.append(
+            Recognizer(last.query.tree, last.schema, positions=positions, plan=made, memory=memory)
+        )
+        self._may_fail = memory is not None or plan.may_refuse or any(each.may_fail for each in self._recognizers)
         self._prompt = False
         #: Whether a push broke off that could not fail, and was not undone.
         self._broken = False
         self._in_use = Lock()
+
+    def __copy__(self) -> ProgramRecognizer:
+        """See `Recognizer.__copy__`."""
+        plan, text, policy, positions, memory = self._made_of
+        copied = ProgramRecognizer(plan, text, policy, positions=positions, memory=memory)
+        copied._prompt = self._prompt
+        copied.take_over(self.snapshot())
+        return copied
+
+    def __deepcopy__(self, _: object) -> ProgramRecognizer:
+        return copy(self)
 
     @property
     def events(self) -> int:
@@ -140,7 +165,7 @@ class ProgramRecognizer:
         uncount, latest = self._checker.checkpoint(), self._checker.latest_time
         usable = list(self._checker.accept(rows)) if rows.num_rows else []
         # The last one goes back by itself.
-        with self._wholly(uncount, self._recognizers[:-1]):
+        with self._wholly(uncount, self._recognizers[:-1], rows.num_rows):
             for batch in usable:
                 self._checker.accept_rows(batch)
             table = pa.Table.from_batches(usable, columns)
@@ -158,14 +183,14 @@ class ProgramRecognizer:
         return last[1].push(read) if time is None else last[1].advance_over(read, time)
 
     @contextmanager
-    def _wholly(self, uncount: Callable[[], None], recognizers: Sequence[Recognizer]) -> Iterator[None]:
-        """Where the block fails, ``uncount`` and let the recognisers go back if that was foreseen."""
-        # Copies of all that is remembered take time.
-        undos = [uncount, *(recognizer.checkpoint() for recognizer in recognizers if self._may_fail)]
+    def _wholly(self, uncount: Callable[[], None], recognizers: Sequence[Recognizer], rows: int) -> Iterator[None]:
+        """Where the block fails, ``uncount`` and let the recognisers go back, if that was foreseen or costs little."""
+        copied = [each for each in recognizers if self._may_fail or each.remembers_little(rows)]
+        undos = [uncount, *(recognizer.checkpoint() for recognizer in copied)]
         try:
             yield
         except BaseException:
-            self._broken = not self._may_fail
+            self._broken = len(copied) < len(recognizers)
             for undo in undos:
                 undo()
             raise
@@ -177,7 +202,7 @@ class ProgramRecognizer:
             raise InUseError("the recogniser")
         try:
             if self._broken:
-                raise CerflowError("a push broke off, so what is remembered is not whole; go on from a snapshot")
+                raise broken_off()
             yield
         finally:
             self._in_use.release()
@@ -189,7 +214,7 @@ class ProgramRecognizer:
         """
         with self._alone():
             clock = clock_time(time, self._checker.schema)
-            with self._wholly(self._checker.checkpoint(), self._recognizers):
+            with self._wholly(self._checker.checkpoint(), self._recognizers, 1):
                 found = self._recognize(self._checker.schema.columns.empty_table(), clock[0], self._checker.latest_time)
                 self._checker.accept_time(clock)
                 return found
@@ -219,7 +244,7 @@ class ProgramRecognizer:
         for k, (statement, old) in enumerate(zip(self._statements, self._recognizers, strict=True)):
             if f"part {k}" not in whole.arrays:
                 raise SnapshotError(f"the snapshot is damaged: it lacks statement {k + 1}")
-            new = Recognizer.restore(statement.query, whole.arrays[f"part {k}"].tobytes())
+            new = Recognizer.restore(statement.query, whole.arrays[f"part {k}"].tobytes(), memory=self._made_of[4])
             if not new.reads_as(old):
                 raise SnapshotError("the snapshot is of events with other columns")
             restored.append(new)

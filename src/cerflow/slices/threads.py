@@ -7,9 +7,12 @@ order of the slices. Kernels, and most of what prepares columns, run without Pyt
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import replace
+from functools import partial
+from threading import Event
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +26,7 @@ from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.driver import Driver
 from cerflow.engine.recognize.finite_stream import FiniteStream
 from cerflow.engine.recognize.plan import Plan
+from cerflow.engine.stopping import checked
 from cerflow.language.formula import AttributeWindow, CountWindow, Window
 from cerflow.schema import Schema
 from cerflow.slices.division import Division, divided
@@ -57,20 +61,36 @@ class InSlices:
             for _, parts in stream.detected_at_end(driver):
                 yield from parts
             return
-        pool = ThreadPoolExecutor(self._threads)
+        pool, ended = ThreadPoolExecutor(self._threads), Event()
         idle: list[Driver] = []
         running: deque[Future[list[Part]]] = deque()
         try:
-            running.append(pool.submit(self._detect, driver, replace(first, start=tried), idle))
+            running.append(
+                self._submitted(pool, ended, partial(self._detect, driver, replace(first, start=tried), idle))
+            )
             for some in self._slices[1:]:
-                running.append(pool.submit(self._recognize, some, idle))
+                running.append(self._submitted(pool, ended, partial(self._recognize, some, idle)))
                 # No more slices wait to be read than one, and one for each thread.
                 if len(running) > self._threads:
                     yield from running.popleft().result()
             while running:
                 yield from running.popleft().result()
         finally:
+            ended.set()
             pool.shutdown(cancel_futures=True)
+
+    def _submitted(self, pool: ThreadPoolExecutor, ended: Event, work: Callable[[], list[Part]]) -> Future[list[Part]]:
+        """The parts that work in another thread finds, which ends soon when the reader or its check ends."""
+
+        def check() -> None:
+            if ended.is_set():
+                raise CancelledError
+
+        def watched() -> list[Part]:
+            with checked(check):
+                return work()
+
+        return pool.submit(copy_context().run, watched)
 
     def _recognize(self, some: Slice[int], idle: list[Driver]) -> list[Part]:
         """The parts of a slice; ``idle`` are recognisers that have nothing to do, as this one has then."""

@@ -16,6 +16,7 @@ from cerflow import limits
 from cerflow.automata.model.transducer import Transducer
 from cerflow.engine.recognize.planning import compile_select
 from cerflow.engine.recognize.warmup import kernels_are_compiled
+from cerflow.engine.stopping import checked
 from cerflow.equivalence import Verdict, contained, equivalent
 from cerflow.errors import CerflowError, QueryError, QuerySyntaxError, QueryWarning, UnsupportedQueryError, nearest
 from cerflow.language.formula import EventType
@@ -30,6 +31,7 @@ from cerflow.studio.sampling import LoadedEvents, load_events, together
 from cerflow.studying.samples import StudiedEvents
 from cerflow.studying.tracing import Trace
 from cerflow.studying.why_not import WhyNot, why_not
+from cerflow.studying.wording import sentence
 from cerflow.values.units import TimeUnit
 
 __all__ = ["Outcome", "Problem", "StoppableRun", "StoppedError", "StudioSession", "never"]
@@ -47,6 +49,11 @@ class StoppedError(Exception):
 def never() -> bool:
     """Says of work that nobody stops it."""
     return False
+
+
+def _end_if(stopped: Callable[[], bool]) -> None:
+    if stopped():
+        raise StoppedError("Stopped.")
 
 
 @dataclass(frozen=True)
@@ -261,14 +268,16 @@ class StudioSession:
     def trace(self, first: int, size: int, stopped: Callable[[], bool] = never) -> Trace:
         """The steps of the chosen query over a stretch of what it reads."""
         query, sample = self._stretch(first, size, stopped)
-        return Trace(query.tree, sample)
+        with checked(lambda: _end_if(stopped)):
+            return Trace(query.tree, sample)
 
     def why_not(self, chosen: list[int | tuple[str, int]], around: int, stopped: Callable[[], bool] = never) -> WhyNot:
         """Why some events are no match of the chosen query, seen in a stretch around them."""
         positions = [one if isinstance(one, int) else one[1] for one in chosen]
         first = max(0, min(positions, default=0) - around // 2)
         query, sample = self._stretch(first, around, stopped)
-        return why_not(query.tree, sample, chosen)
+        with checked(lambda: _end_if(stopped)):
+            return why_not(query.tree, sample, chosen)
 
     def draw_matches(self, events: int, most: int) -> None:
         """Make the page of the first matches in the first events of the sample; raises as `Query.match`."""
@@ -306,28 +315,39 @@ class StoppableRun:
         self._stopped.set()
 
     def __call__(self) -> Outcome:
-        """The outcome; raises what a recogniser raises."""
+        """The outcome; raises what a recogniser raises, such as `MemoryLimitError`."""
         begin = time.perf_counter()
         table, roles = self._events.table, self._events.roles
-        recognizer = self._query.recognizer(table.schema, on_bad_record="skip", **roles)
+        recognizer = self._query.recognizer(table.schema, on_bad_record="skip", memory=limits.STUDIO_MEMORY, **roles)
         rows: list[dict[str, Any]] = []
         count = 0
         ended = None
-        # A push cannot be stopped, so where events cost much, few are pushed.
-        size = min(_FIRST_ROWS, limits.STUDIO_PUSHED_ROWS)
-        while self.reached < table.num_rows and ended is None:
-            pushed = time.perf_counter()
-            matches = recognizer.push(table.slice(self.reached, size))
-            self.reached = min(self.reached + size, table.num_rows)
-            rows += islice(matches, self._most - len(rows))
-            count += matches.count()
-            spent = time.perf_counter() - pushed
-            if spent < _PROMPT / 4:
-                size = min(2 * size, limits.STUDIO_PUSHED_ROWS)
-            elif spent > _PROMPT:
-                size = max(1, size // 2)
+
+        def check() -> None:
             if self._stopped.is_set():
-                ended = "it was stopped"
-            elif time.perf_counter() - begin > self._seconds:
-                ended = f"the time of {self._seconds:g} s is over"
+                raise StoppedError("it was stopped")
+            if time.perf_counter() - begin > self._seconds:
+                raise StoppedError(f"the time of {self._seconds:g} s is over")
+
+        # Matches are shown of whole pushes, so where events cost much, few are pushed.
+        size = min(_FIRST_ROWS, limits.STUDIO_PUSHED_ROWS)
+        try:
+            with checked(check):
+                while self.reached < table.num_rows:
+                    pushed = time.perf_counter()
+                    matches = recognizer.push(table.slice(self.reached, size))
+                    found, listed = matches.count(), list(islice(matches, self._most - len(rows)))
+                    self.reached = min(self.reached + size, table.num_rows)
+                    count, rows = count + found, rows + listed
+                    spent = time.perf_counter() - pushed
+                    if spent < _PROMPT / 4:
+                        size = min(2 * size, limits.STUDIO_PUSHED_ROWS)
+                    elif spent > _PROMPT:
+                        size = max(1, size // 2)
+                    if self.reached < table.num_rows:
+                        check()
+        except StoppedError as stop:
+            ended = str(stop)
+        except MemoryError as error:
+            ended = sentence(error) if isinstance(error, CerflowError) else "the memory of this machine is full"
         return Outcome(count, rows, self.reached, time.perf_counter() - begin, ended)

@@ -88,8 +88,8 @@ def plain_type(data_type: pa.DataType) -> pa.DataType:
     """The type in which a column is read: with the same values, and a form that every compute function takes.
 
     Run ends are spelt out, and so are dictionaries of what is no text or within nested values; views become what they
-    are views of, decimals of 32 and 64 bits those of 128, those with a negative scale such without, and halves of floats
-    single ones. Indices have at least 32 bits, so that the texts of all batches together fit one dictionary.
+    are views of, decimals of 32 and 64 bits those of 128, those with a negative scale such without, and halves of
+    floats single ones. Indices have at least 32 bits, so that the texts of all batches together fit one dictionary.
     """
     if pa.types.is_run_end_encoded(data_type):
         return plain_type(data_type.value_type)

@@ -59,6 +59,7 @@ def run_local(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary
         stream=events.stream,
         positions=request.positions,
         on_bad_record="fail" if bad_records.policy is Policy.FAIL else refuse,
+        memory=request.memory,
         until=typed_time(request.until, events.table.schema, columns.time),
     )
     warn_of_types(event_types(request.query), types_in(events.table, columns.type))

@@ -57,7 +57,8 @@ class Request:
 
     ``directory`` says how to write a directory of files; None stands for one file. ``max_matches`` is the greatest
     number of matches to write (None: all). ``counts`` is the form of ``COUNT(*)``. ``until`` is the time, as typed, up
-    to which the events are complete. ``summary`` asks for a line that shows the matches over time.
+    to which the events are complete. ``memory`` bounds the bytes of partial matches and matches. ``summary`` asks for a
+    line that shows the matches over time.
     """
 
     query: Query | Program
@@ -72,6 +73,7 @@ class Request:
     flat: bool = False
     until: str | None = None
     summary: bool = False
+    memory: int | None = None
 
     @classmethod
     def prepare(
@@ -91,6 +93,7 @@ class Request:
         flat: bool = False,
         until: str | None = None,
         summary: bool = False,
+        memory: int | None = None,
         read_too: Sequence[str] = (),
     ) -> Request:
         """Check all that needs no reading of events; raises as `Inputs.prepare`, and OutputError.
@@ -120,6 +123,7 @@ class Request:
             flat=flat,
             until=until,
             summary=summary,
+            memory=memory,
         )
 
 

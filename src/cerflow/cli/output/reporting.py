@@ -16,9 +16,10 @@ from typing import TextIO
 
 import typer
 
+from cerflow.cli.signals import Interrupted
 from cerflow.errors import CerflowError, OutputError, PerformanceWarning, QueryWarning, visible
 
-__all__ = ["Interrupted", "RunSummary", "counted", "errors_reported", "located", "note", "warn"]
+__all__ = ["RunSummary", "counted", "errors_reported", "located", "note", "warn"]
 
 
 @dataclass(frozen=True)
@@ -76,14 +77,6 @@ def located(error: Exception, place: str | None) -> str:
     """The message of an error or warning; if it names a line, the file (``place``) stands before it."""
     message = str(error)
     return f"{place}, {message}" if place is not None and getattr(error, "line", None) is not None else message
-
-
-class Interrupted(KeyboardInterrupt):
-    """A signal that ends the command."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
 
 
 @contextmanager

@@ -149,6 +149,11 @@ class EventStore:
         """Whether it is time to `forget`: more events came since the last time than were needed then."""
         return self._count > self._limit
 
+    @property
+    def bytes(self) -> int:
+        """About the bytes of the events that are kept."""
+        return sum(piece.nbytes for piece in (*self._pieces, *(batch for _, batch, _ in self._recent)))
+
     def keep(self, first: int, rows: pa.RecordBatch, positions: Ints) -> None:
         """Keep the rows at these positions of a batch whose first row has position ``first``."""
         if not len(positions):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
 from threading import Lock
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -26,11 +27,12 @@ from cerflow.engine.recognize.shared_reader import SharedReader, Taker
 from cerflow.engine.recognize.single_events import SingleEvents, as_batch
 from cerflow.engine.state.snapshot import Contents
 from cerflow.engine.state.validation import check_counts, check_events
-from cerflow.errors import InUseError
+from cerflow.engine.stopping import look
+from cerflow.errors import CerflowError, InUseError, MemoryLimitError, at_least_one
 from cerflow.schema import Schema
 from cerflow.values.event_tables import as_rows
 
-__all__ = ["Driver", "columns_kept"]
+__all__ = ["Driver", "broken_off", "columns_kept"]
 
 
 def columns_kept(plans: Mapping[str, Plan], schema: Schema, *, whole: bool = False) -> list[str]:
@@ -40,14 +42,26 @@ def columns_kept(plans: Mapping[str, Plan], schema: Schema, *, whole: bool = Fal
     return [name for name in schema.attributes if name in wanted]
 
 
+def broken_off() -> CerflowError:
+    """The error for a recogniser that was interrupted where it could not be undone."""
+    return CerflowError("a push broke off, so what is remembered is not whole; go on from a snapshot")
+
+
 class Driver:
     """Takes a stream through the machines of some plans, all made for the schema of the checker.
 
+    ``memory`` bounds the bytes that a push may need for all that is remembered; it raises `MemoryLimitError` beyond.
     ``store`` keeps the events of all queries that share them (`Plan.shares_events`); by default it is a new one. Other
     queries keep their events themselves, unless all are kept in a ``store`` with a whole table and numbered alike.
     """
 
-    def __init__(self, plans: Mapping[str, Plan], checker: RecordChecker, store: EventStore | None = None) -> None:
+    def __init__(
+        self,
+        plans: Mapping[str, Plan],
+        checker: RecordChecker,
+        store: EventStore | None = None,
+        memory: int | None = None,
+    ) -> None:
         self.checker = checker
         self._columns = columns = checker.schema.columns
         if store is None:
@@ -63,6 +77,7 @@ class Driver:
         }
         #: The machines by the names of their queries, in the order of snapshots.
         self.machines = {**common, **self._apart}
+        self._numbering = {n: m for n, m in self.machines.items() if m.plan.report.numbers_matches}
         self._kept = [(store, list(common.values())), *((m.store, [m]) for m in self._apart.values())]
         self._reader = SharedReader(common, checker.schema)
         #: The readers of single events, of the machines that share events and of each other one.
@@ -70,6 +85,16 @@ class Driver:
         #: The machines that read batches themselves, as a single query does.
         self._alone = self._apart if len(common) > 1 else self.machines
         self._in_use = Lock()
+        #: Whether a push broke off, and could not be undone.
+        self._broken = False
+        #: Whether a single event has been processed in part.
+        self._amid = False
+        #: The seconds that the last push has taken.
+        self._spent = 0.0
+        #: Bytes that a push may need for all that is remembered.
+        self.memory = None if memory is None else at_least_one(memory, "memory")
+        for machine in self.machines.values():
+            machine.look_at_memory = None if memory is None else self._look_at_memory
         self._prompt = False
 
     @property
@@ -97,13 +122,25 @@ class Driver:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Hold the recogniser for one caller; raises `InUseError` if another one has it."""
-        if not self._in_use.acquire(blocking=False):
-            raise InUseError("the recogniser")
+        """Hold the recogniser for one caller; raises `InUseError` if another one has it, and as `broken_off`."""
+        self._hold()
         try:
             yield
         finally:
             self._in_use.release()
+
+    def _hold(self) -> None:
+        if not self._in_use.acquire(blocking=False):
+            raise InUseError("the recogniser")
+        if self._broken:
+            self._in_use.release()
+            raise broken_off()
+
+    def _look_at_memory(self) -> None:
+        """Raise `MemoryLimitError` if more is remembered than may be."""
+        taken = sum(store.bytes for store, _ in self._kept) + sum(machine.bytes for machine in self.machines.values())
+        if self.memory is not None and taken > self.memory:
+            raise MemoryLimitError(self.memory)
 
     # -- pushes --------------------------------------------------------------------------------------------------
 
@@ -113,46 +150,63 @@ class Driver:
         See `Recognizer.push` for the events and the errors.
         """
         # No context manager here: for single events its cost would count.
-        if not self._in_use.acquire(blocking=False):
-            raise InUseError("the recogniser")
+        if self._broken or not self._in_use.acquire(blocking=False):
+            self._hold()
         try:
             if type(events) is dict or isinstance(events, Mapping):
                 return self._push_one(events)
             return self._push_rows(as_rows(events, self._columns))
         finally:
+            if self._amid:
+                self._amid, self._broken = False, True
             self._in_use.release()
 
     def _push_rows(self, events: pa.RecordBatch | pa.Table) -> dict[str, list[Part]]:
         found: dict[str, list[Part]] = {}
         if not events.num_rows:
             return found
-        self.clean()
+        begin = perf_counter()
         undo = self.checkpoint(events.num_rows)
         try:
+            self.clean()
             for rows in self.checker.accept(events):
                 size = self.rows_at_once
                 for start in range(0, rows.num_rows, size):
                     some = rows if rows.num_rows <= size else rows.slice(start, size)
                     for name, parts in self.process(some, start):
                         found.setdefault(name, []).extend(parts)
+            for name, machine in self._numbering.items():
+                machine.number(found.get(name, ()))
         except BaseException:
             undo()
             raise
+        self._spent = perf_counter() - begin
         return found
 
     def checkpoint(self, rows: int | None = None) -> Callable[[], None]:
-        """A function that goes back to the present state if a push of ``rows`` rows fails (None: after any push)."""
+        """A function that goes back to the present state if a push of ``rows`` rows fails (None: after any push).
+
+        All failures that are foreseen can be undone. Others, and interruptions, only where the state was copied, which
+        must cost little beside the push; else the recogniser can only be restored from a snapshot.
+        """
         machines, strict = self.machines.values(), self.checker.policy != "skip"
         # When a later slice or a later query fails, machines have processed events already.
         processed = rows is None or rows > self.rows_at_once
         if len(machines) > 1:
             processed = processed or any(machine.may_fail(strict=strict) for machine in machines)
+        room = None
+        if rows is not None and self.memory is None:
+            least = max(limits.COPIED_BYTES, limits.COPIED_BYTES_EACH * rows)
+            room = max(least, int(limits.COPIED_BYTES_A_SECOND * self._spent))
         undos = [self.checker.checkpoint(), *(store.checkpoint() for store, _ in self._kept)]
-        undos += [machine.checkpoint(processed=processed, strict=strict) for machine in machines]
+        states = [machine.checkpoint(processed=processed, strict=strict, room=room) for machine in machines]
 
         def undo() -> None:
+            self._broken = True
             for each in undos:
                 each()
+            whole = [go_back() for go_back in states]
+            self._broken = not all(whole)
 
         return undo
 
@@ -163,6 +217,8 @@ class Driver:
             undo = self.checkpoint(1)
             try:
                 found = dict(self.until(clock))
+                for name, machine in self._numbering.items():
+                    machine.number(found.get(name, ()))
             except BaseException:
                 undo()
                 raise
@@ -176,6 +232,7 @@ class Driver:
 
     def process(self, rows: pa.RecordBatch, begin: int) -> Iterator[tuple[str, list[Part]]]:
         """The detections in rows that the checker accepted of a push; the first is row ``begin`` of all accepted."""
+        look()
         checker = self.checker
         first = checker.numbered
         checker.accept_rows(rows)
@@ -227,11 +284,12 @@ class Driver:
         checker, single = self.checker, self._single
         values = None if single is None or self._prompt else single.plain(event, checker.latest)
         takers = None if values is None else self._takers(values)
-        if single is None or values is None or takers is None:
+        if single is None or values is None or takers is None or self.memory is not None:
             return self._push_rows(as_batch(event, self._columns))
         position = checker.numbered
         found: dict[str, list[Part]] = {}
         read: list[tuple[str, Machine, EventArrays]] = []
+        self._amid = True
         for name, machine, singles, satisfied in takers:
             if machine.deadlines is not None:
                 found[name] = machine.process_one(singles, values, position, satisfied)
@@ -249,10 +307,14 @@ class Driver:
             if refused:
                 # The checker refuses it as a batch of one event; no other query has processed it.
                 self.store.drop_last()
+                self._amid = False
                 return self._push_rows(as_batch(event, self._columns))
             self.clean()
+        for name, machine in self._numbering.items():
+            machine.number(found.get(name, ()))
         checker.numbered += 1
         checker.latest = single.moment
+        self._amid = False
         return found
 
     # -- what is remembered --------------------------------------------------------------------------------------
@@ -280,6 +342,8 @@ class Driver:
                 self._forget(store, machines)
 
     def _forget(self, store: EventStore, machines: Sequence[Machine]) -> None:
+        for machine in machines:
+            machine.about_to_change()
         needed = [machine.live_positions() for machine in machines]
         store.forget(np.unique(np.concatenate([np.zeros(0, np.int64), *needed])))
 
@@ -301,6 +365,7 @@ class Driver:
             restorers.append(machine.restorer(part, kept.positions))
         for restore in restorers:
             restore()
+        self._broken = False
         self.checker.take_over(counts)
         if common is not None:
             self.store.take_over(common.events, common.positions)

@@ -23,7 +23,8 @@ class FiniteStream:
 
     ``numbers`` are the numbers of the rows in the input, for errors, if they differ from those in the table. ``until``
     is an array with a time before which no more events come, if one is known. The last ``clocked`` events are matches
-    that the clock detected; it shows each deadline before they do.
+    that the clock detected; it shows each deadline before they do. ``memory`` bounds the bytes that each driver needs
+    beside the table.
     """
 
     def __init__(
@@ -34,6 +35,7 @@ class FiniteStream:
         numbers: Ints | None = None,
         until: pa.Array | None = None,
         clocked: int = 0,
+        memory: int | None = None,
     ) -> None:
         self.table = table
         self._plans = plans
@@ -41,6 +43,7 @@ class FiniteStream:
         self._numbers = numbers
         self._until = until
         self._clocked = clocked
+        self.memory = memory
         #: The number of events that the latest iteration has processed.
         self.reached = 0
         self._store = WholeTable(table.select(columns_kept(plans, schema, whole=True)))
@@ -71,7 +74,7 @@ class FiniteStream:
         """A driver for the events from number ``first`` on."""
         checker = RecordChecker(self._schema, "fail", in_order=False, numbers=self._numbers)
         checker.numbered = first
-        return Driver(self._plans, checker, self._store)
+        return Driver(self._plans, checker, self._store, self.memory)
 
     def detected_between(self, driver: Driver, start: int, stop: int) -> Iterator[tuple[str, list[Part]]]:
         """The detections of each query of a driver in its next events, ``[start, stop)``.

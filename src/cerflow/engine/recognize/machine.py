@@ -43,10 +43,18 @@ class _StateBefore:
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self.state = memory.state
+        self._kept = False
+        #: Whether the state has changed and was not copied.
+        self.lost = False
 
     def keep(self) -> None:
         """Copy the state."""
-        self.state = self._memory.copied()
+        if not self._kept:
+            self.state, self._kept = self._memory.copied(), True
+
+    def leave(self) -> None:
+        """Let the state change without a copy."""
+        self.lost = not self._kept
 
 
 class Machine:
@@ -72,14 +80,19 @@ class Machine:
         self.sessions = Sessions(self.reader, plan.select.partition, plan.schema) if plan.by_session else None
         #: The number of events of the query's streams so far, if these are not all streams.
         self._admitted = 0
-        #: The number of matches handed out so far, if they are numbered.
-        self._reported = 0
+        #: The number of matches found so far, if they are numbered.
+        self.reported = 0
         #: The number of events that the automaton has read.
         self.taken = 0
         #: Where the window of the last event begins.
         self.last_bound = layout.NO_BOUND
-        #: The state before a push that may fail here; it must be copied before it changes.
-        self._before: _StateBefore | None = None
+        #: The state before a push, which must be copied before it changes: always, or unless no event surely fails.
+        self._before: tuple[_StateBefore, bool] | None = None
+        self._strict = False
+        #: Is called when more memory was taken; raises an error if that is too much.
+        self.look_at_memory: Callable[[], None] | None = None
+        #: The bytes of nodes that only the detections of the present push hold.
+        self._beside = 0
         #: The greatest values so far of the columns that must not decrease, if known.
         self._greatest: Ints | None = None
 
@@ -134,15 +147,15 @@ class Machine:
         events, moments = self.deadlines.until(clock)
         return self.advance(events, len(events.signature), _nobody, moments) if len(moments.members) else []
 
-    def matches(self, parts: Iterable[Part]) -> Matches:
-        """The matches in parts that were found just now."""
-        report, limit = self.plan.report, self.plan.limit
-        if not report.numbers_matches:
-            return Matches(parts, report, limit)
-        found = Matches(parts, report, limit, before=self._reported)
+    def number(self, parts: Iterable[Part]) -> None:
+        """Number the matches in parts that were found just now."""
         # No match with a number beyond 64 bits can be listed.
-        self._reported = min(self._reported + found.count(), 2**63 - 1)
-        return found
+        found = Matches(parts, self.plan.report, self.plan.limit).count()
+        self.reported = min(self.reported + found, 2**63 - 1)
+
+    def matches(self, parts: Iterable[Part], before: int) -> Matches:
+        """The matches in parts; so many were reported before them."""
+        return Matches(parts, self.plan.report, self.plan.limit, before=before)
 
     def process_one(
         self, single: SingleEvents, values: Mapping[str, Any], position: int, satisfied: frozenset[int]
@@ -173,8 +186,20 @@ class Machine:
         self._tidy()
         return parts
 
+    def about_to_change(self, events: EventArrays | None = None, count: int = 0) -> None:
+        """Copy the state, if it is to be copied, before the first ``count`` events change it."""
+        if self._before is None:
+            self._greatest = None
+            return
+        before, always = self._before
+        self._before = None
+        if always or (self._strict and events is not None and not self._surely_passes(events, count)):
+            before.keep()
+        before.leave()
+
     def _counted(self, events: EventArrays, count: int, counted: CountedEvents) -> list[Part]:
         """Process ``count`` events, of which some are counted."""
+        self.about_to_change(events, count)
         parts: list[Part] = []
         self._read(events, 0, counted.begin, _nobody, None, parts)
         self._close_part(parts, None)
@@ -205,11 +230,7 @@ class Machine:
 
     def _run(self, events: EventArrays, count: int, refuse: Refuse, moments: Moments | None, parts: list[Part]) -> None:
         """Process events as `advance`, and add the detections to ``parts``."""
-        before, self._before = self._before, None
-        if before is None:
-            self._greatest = None
-        elif not self._surely_passes(events, count):
-            before.keep()
+        self.about_to_change(events, count)
         if moments is None or not self.tables.consumes_at_once:
             self._read(events, 0, count, refuse, moments, parts)
         else:
@@ -256,11 +277,14 @@ class Machine:
             if reason == layout.FULL_NODES:
                 # The nodes found so far move away with their detections.
                 self._close_part(parts, moments)
+                self._beside += memory.state.nodes.nbytes + memory.state.marks.nbytes if parts else 0
             if reason == layout.DECREASED:
                 refuse(at)
                 at += 1
                 continue
             memory.make_room(reason, events, at)
+            if self.look_at_memory is not None:
+                self.look_at_memory()
 
     def _tidy(self) -> None:
         """Forget strings if there are many; no prepared event may be left, as those name strings by number."""
@@ -293,7 +317,7 @@ class Machine:
             self.deadlines = Deadlines(self.reader, self.store)
         if self.sessions is not None:
             self.sessions = Sessions(self.reader, self.plan.select.partition, self.plan.schema)
-        self._admitted = self._reported = 0
+        self._admitted = self.reported = 0
         self.last_bound = layout.NO_BOUND
         self._greatest = None
 
@@ -311,7 +335,7 @@ class Machine:
             "strings": self.tables.strings.texts,
             "next": counts["accepted"] if self.plan.counts_all else self._admitted,
             "bound": self.last_bound,
-            "reported": self._reported,
+            "reported": self.reported,
             "visited": int(self.memory.state.counters[layout.N_VISITED]),
         }
         beside = [part.arrays() for part in (self.deadlines, self.sessions) if part is not None]
@@ -346,11 +370,16 @@ class Machine:
             self.tables.strings.replace(texts)
             self.memory.take_over(image)
             self.memory.state.counters[layout.N_VISITED] = visited
-            self._admitted, self.last_bound, self._reported = count, bound, reported
+            self._admitted, self.last_bound, self.reported = count, bound, reported
             for each in beside:
                 each()
 
         return restore
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of the state, and of what a push that is under way has found."""
+        return self.memory.bytes + self._beside
 
     @property
     def may_refuse(self) -> bool:
@@ -361,34 +390,36 @@ class Machine:
         """Whether it may fail after processing some events; ``strict`` says that a refused event is a failure."""
         return (self.may_refuse and strict) or self.tables.asks
 
-    def checkpoint(self, *, processed: bool, strict: bool) -> Callable[[], None]:
-        """A function that goes back to the present state; ``processed`` says whether events may be processed by then.
+    def checkpoint(self, *, processed: bool, strict: bool, room: int | None) -> Callable[[], bool]:
+        """A function that goes back to the present state, and returns False if it cannot.
 
-        Otherwise only this machine may fail, and only once events are prepared. ``strict`` says that a refused event
-        is a failure.
+        ``processed`` says whether events may be processed when a push fails in a foreseen way; otherwise only this
+        machine may, and only once events are prepared. ``strict`` says that a refused event is a failure. Against all
+        other failures and interruptions a state of up to ``room`` bytes is copied; None stands for any state, at once.
         """
         memory = self.memory
-        counts = (self._admitted, self.last_bound, self._reported)
+        counts = (self._admitted, self.last_bound, self.reported)
         before = _StateBefore(memory)
-        if processed:
+        if room is None:
             before.keep()
-        self._before = before if not processed and self.may_fail(strict=strict) else None
+        always = processed or self.tables.asks or room is None or memory.changing <= room
+        self._before, self._strict = (before, always), strict and self.may_refuse
+        self._beside = 0
         strings = self.tables.strings.checkpoint()
         beside = [part.checkpoint() for part in (self.deadlines, self.sessions) if part is not None]
 
-        def undo() -> None:
-            self._admitted, self.last_bound, self._reported = counts
+        def undo() -> bool:
+            self._admitted, self.last_bound, self.reported = counts
             memory.state, self._greatest = before.state, None
             strings()
             for each in beside:
                 each()
+            return not before.lost
 
         return undo
 
     def _surely_passes(self, events: EventArrays, count: int) -> bool:
-        """Whether no event of the first ``count`` can fail: none calls predicates, what measures windows ascends."""
-        if self.tables.asks:
-            return False
+        """Whether no event of the first ``count`` can fail, as what measures windows ascends."""
         checked = self.tables.arrays.checked
         latest = self._greatest
         if latest is None:

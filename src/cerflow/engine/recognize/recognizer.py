@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from typing import Any
 
 import pyarrow as pa
 
+from cerflow import limits
 from cerflow.engine import layout
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.matches.matches import Matches
@@ -32,8 +34,13 @@ class Recognizer:
     stream; without it events are counted as they come, and ``positions=False`` leaves positions null.
     ``on_bad_record`` says what happens to events that cannot be used: ``"fail"`` raises `BadRecordError`, ``"skip"``
     leaves them out, and a callable gets them as a table with two more columns, ``row`` and ``reason``. A ``plan`` for
-    the query, schema and positions saves making one. Raises `QueryError` if the query does not fit the schema and
-    `UnsupportedQueryError` if the engine cannot evaluate it.
+    the query, schema and positions saves making one. With ``memory``, a number of bytes, a push that needs more for all
+    that is remembered raises `MemoryLimitError`; then small pushes cost more. Raises `QueryError` if the query does not
+    fit the schema and `UnsupportedQueryError` if the engine cannot evaluate it.
+
+    A push is processed wholly or not at all, also where it is interrupted. Only where much is remembered, and a small
+    push unexpectedly takes long, an interruption leaves nothing to go back to: then all calls raise `CerflowError`, and
+    a snapshot helps.
 
     A recogniser is for one caller at a time: `push` and `snapshot` raise `InUseError` while another call runs. The
     matches that it has returned may be read at any time, in any thread.
@@ -48,9 +55,10 @@ class Recognizer:
         positions: bool = True,
         on_bad_record: BadRecordPolicy = "fail",
         plan: Plan | None = None,
+        memory: int | None = None,
     ) -> None:
         self._plan = plan = plan or Plan(select, schema, position=position, positions=positions)
-        self._driver = Driver({_NAME: plan}, RecordChecker(plan.schema, on_bad_record))
+        self._driver = Driver({_NAME: plan}, RecordChecker(plan.schema, on_bad_record), memory=memory)
         self._machine = self._driver.machines[_NAME]
 
     @property
@@ -108,6 +116,10 @@ class Recognizer:
         """Whether a predicate or a window may make a push fail amid its events (for other parts of cerflow)."""
         return self._machine.may_fail(strict=True)
 
+    def remembers_little(self, rows: int) -> bool:
+        """Whether a copy of what is remembered costs little beside a push of so many rows (for other parts)."""
+        return self._machine.memory.changing <= max(limits.COPIED_BYTES, limits.COPIED_BYTES_EACH * rows)
+
     def checkpoint(self) -> Callable[[], None]:
         """A function that goes back to the present state after later pushes (for other parts of cerflow)."""
         return self._driver.checkpoint()
@@ -119,8 +131,28 @@ class Recognizer:
             contents = self._machine.contents(self._driver.checker.counts, self._machine.store.kept())
             return snapshot.write_snapshot(snapshot.RECOGNIZER, contents)
 
+    def __copy__(self) -> Recognizer:
+        """Another recogniser in the same state; neither changes when the other goes on."""
+        driver = self._driver
+        copied = Recognizer(
+            self._plan.select,
+            self._plan.schema,
+            on_bad_record=driver.checker.policy,
+            plan=self._plan,
+            memory=driver.memory,
+        )
+        copied._driver.prompt = driver.prompt
+        contents = snapshot.read_snapshot(snapshot.RECOGNIZER, self.snapshot())
+        copied._driver.take_over(contents.description, [contents])
+        return copied
+
+    def __deepcopy__(self, _: object) -> Recognizer:
+        return copy(self)
+
     @classmethod
-    def restore(cls, query: object, data: bytes, *, on_bad_record: BadRecordPolicy = "fail") -> Recognizer:
+    def restore(
+        cls, query: object, data: bytes, *, on_bad_record: BadRecordPolicy = "fail", memory: int | None = None
+    ) -> Recognizer:
         """A recogniser of the query that continues from a snapshot.
 
         Raises `SnapshotError` if the bytes are no snapshot, if they are one of another query or version, or if no
@@ -140,7 +172,13 @@ class Recognizer:
         try:
             plan = plan_of(schema, position, positions) if plan_of is not None else None
             restored = cls(
-                select, schema, position=position, positions=positions, on_bad_record=on_bad_record, plan=plan
+                select,
+                schema,
+                position=position,
+                positions=positions,
+                on_bad_record=on_bad_record,
+                plan=plan,
+                memory=memory,
             )
         except InputError as error:
             raise SnapshotError(f"the snapshot is of events that the query does not fit: {error}") from error
@@ -155,7 +193,8 @@ class Recognizer:
         `BadRecordError` by policy, and `PredicateError` if the function of a predicate fails; then none of the events
         has been processed. Raises `InUseError` while another call runs.
         """
-        return self._machine.matches(self._driver.push(events).get(_NAME, ()))
+        before = self._machine.reported
+        return self._machine.matches(self._driver.push(events).get(_NAME, ()), before)
 
     def advance(self, time: Any) -> Matches:
         """Let the time pass: returns the matches detected once no event before ``time`` is to come.
@@ -165,20 +204,21 @@ class Recognizer:
         value of the time column; for timestamps it may also be a datetime or a text of ISO 8601. Raises `InputError`
         for other values and without a time column, and `InUseError` while another call runs.
         """
-        return self._machine.matches(self._driver.advance(time).get(_NAME, ()))
+        before = self._machine.reported
+        return self._machine.matches(self._driver.advance(time).get(_NAME, ()), before)
 
     def advance_over(self, events: pa.Table, time: Any) -> Matches:
         """The same with ``events`` up to that time; the clock shows each deadline before they do.
 
         For other parts of cerflow.
         """
-        driver = self._driver
+        driver, before = self._driver, self._machine.reported
         prompt, driver.prompt = driver.prompt, True
         try:
             found = driver.push(events).get(_NAME, [])
         finally:
             driver.prompt = prompt
-        return self._machine.matches([*found, *driver.advance(time).get(_NAME, ())])
+        return self._machine.matches([*found, *driver.advance(time).get(_NAME, ())], before)
 
 
 def _roles_in(header: Mapping[str, Any]) -> tuple[Schema, str | None]:

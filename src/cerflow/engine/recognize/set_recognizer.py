@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -27,9 +28,22 @@ class SetRecognizer:
     It is for one caller at a time, like a `Recognizer`.
     """
 
-    def __init__(self, plans: Mapping[str, Plan], schema: Schema, on_bad_record: BadRecordPolicy) -> None:
+    def __init__(
+        self, plans: Mapping[str, Plan], schema: Schema, on_bad_record: BadRecordPolicy, memory: int | None = None
+    ) -> None:
         self._plans = plans
-        self._driver = Driver(plans, RecordChecker(schema, on_bad_record))
+        self._driver = Driver(plans, RecordChecker(schema, on_bad_record), memory=memory)
+
+    def __copy__(self) -> SetRecognizer:
+        """See `Recognizer.__copy__`."""
+        checker = self._driver.checker
+        copied = SetRecognizer(self._plans, checker.schema, checker.policy, self._driver.memory)
+        copied._driver.prompt = self._driver.prompt
+        copied.take_over(self.snapshot())
+        return copied
+
+    def __deepcopy__(self, _: object) -> SetRecognizer:
+        return copy(self)
 
     @property
     def events(self) -> int:
@@ -43,15 +57,17 @@ class SetRecognizer:
 
     def push(self, events: Any) -> dict[str, Matches]:
         """Process events; returns the matches of each query that they detect any of. See `Recognizer.push`."""
-        return self._matches(self._driver.push(events))
+        return self._matches(self._driver.push, events)
 
     def advance(self, time: Any) -> dict[str, Matches]:
         """Let the time pass; returns matches as `push` does. See `Recognizer.advance`."""
-        return self._matches(self._driver.advance(time))
+        return self._matches(self._driver.advance, time)
 
-    def _matches(self, found: Mapping[str, list[Part]]) -> dict[str, Matches]:
+    def _matches(self, find: Callable[[Any], Mapping[str, list[Part]]], given: Any) -> dict[str, Matches]:
         machines = self._driver.machines
-        return {name: machines[name].matches(found[name]) for name in self._plans if found.get(name)}
+        before = {name: machine.reported for name, machine in machines.items()}
+        found = find(given)
+        return {name: machines[name].matches(found[name], before[name]) for name in self._plans if found.get(name)}
 
     def snapshot(self) -> bytes:
         """All that is remembered, as bytes; see `QuerySet.restore`. Matches handed out before are not part of it."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cerflow import limits
 from cerflow.engine import layout
-from cerflow.engine.kernels.base.shared_arrays import SharedArrays
+from cerflow.engine.kernels.base.shared_arrays import WITHOUT_END, SharedArrays
 from cerflow.engine.kernels.state.graph import collect
 from cerflow.engine.kernels.state.upkeep import (
     compact_members,
@@ -24,6 +24,7 @@ from cerflow.engine.kernels.step.units import prepare_kernels
 from cerflow.engine.layout import EventArrays, Ranking, Scratch, State
 from cerflow.engine.state.first_state import first_state
 from cerflow.engine.state.image import Image, image_of, set_widths, state_of
+from cerflow.engine.stopping import wait_for
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.values.array_types import Ints
 
@@ -50,12 +51,14 @@ class Memory:
         self._slots = slots
         self._tables = tables
         self._last_request = (-1, -1)
+        self._measured: tuple[State | None, int] = (None, 0)
         #: The nodes of which matches or a copy of the state hold some.
         self._handed_out: Ints | None = None
         prepare_kernels(tables.arrays)
         # A method of a kernel would add a tenth of a microsecond to each event.
         self._advance = advance.load(0, 0, 0)
         self._shared = SharedArrays()
+        self._shared.allow(limits.CALL_WORK)
         #: The groups of arrays that the kernels see at present.
         self._shown: tuple[object, ...] = (None,) * 5
         self._address()
@@ -75,15 +78,37 @@ class Memory:
         """A copy of the state; it shares nodes and marks, as those that are written never change."""
         state = self.state
         self._handed_out = state.nodes
-        shared: dict[str, Any] = {"nodes": state.nodes, "marks": state.marks}
-        return State(**shared, **{name: array.copy() for name, array in state._asdict().items() if name not in shared})
+        return State._make((state[0].copy(), state.nodes, state.marks, *[array.copy() for array in state[3:]]))
+
+    @property
+    def changing(self) -> int:
+        """The bytes of the state that `copied` copies."""
+        if self._measured[0] is not self.state:
+            self._measured = self.state, sum(array.nbytes for array in self.state[3:])
+        return self._measured[1]
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of all arrays."""
+        return sum(array.nbytes for group in (self.state, self.scratch, self.ranking) for array in group)
 
     def advance(self, events: EventArrays, at: int, end: int) -> tuple[int, int]:
         """Process events from number ``at`` to ``end``; returns the reason for stopping, and the first one left.
 
-        The same ``events`` object as in the last call costs least, even if its arrays now hold other events.
+        The same ``events`` object as in the last call costs least, even if its arrays now hold other events. What takes
+        long can be stopped (see `cerflow.engine.stopping`); then the state is not whole.
         """
-        return self._advance(self._address(events), at, end)  # type: ignore[no-any-return]
+        found: tuple[int, int] = self._advance(self._address(events), at, end)
+        return self._advance_long(found[1], end) if found[0] == layout.PAUSED else found
+
+    def _advance_long(self, at: int, end: int) -> tuple[int, int]:
+        shared = self._shared
+        shared.allow(WITHOUT_END)
+        try:
+            found: tuple[int, int] = wait_for(lambda: self._advance(shared.address, at, end), lambda: shared.allow(-1))
+            return found
+        finally:
+            shared.allow(limits.CALL_WORK)
 
     def _address(self, events: EventArrays | None = None) -> int:
         """The address of the shared arrays, brought up to date; without events, with the last ones."""

@@ -13,23 +13,27 @@ from typing import Any
 
 import numpy as np
 
-from cerflow.engine.kernels.base.jit import Late, intrinsic, ir, types
+from cerflow.engine.kernels.base.jit import Late, inlined, intrinsic, ir, types
 from cerflow.engine.layout import EventArrays, Ranking, Scratch, State, TableArrays
 from cerflow.engine.scan.layout import ScanArrays
 from cerflow.values.array_types import array_types
 
 __all__ = [
     "FIELDS",
+    "WITHOUT_END",
     "WORDS",
     "SharedArrays",
     "address_of",
     "as_float",
+    "begin_work",
     "beyond",
     "bits_of",
     "call",
+    "enough_work",
     "events_at",
     "halves",
     "head_at",
+    "is_stopped",
     "pointer_to",
     "prefetch",
     "ranking_at",
@@ -37,6 +41,7 @@ __all__ = [
     "scratch_at",
     "state_at",
     "tables_at",
+    "too_much_work",
     "words_at",
 ]
 
@@ -46,16 +51,28 @@ _GROUPS: tuple[Any, ...] = (State, TableArrays, Scratch, Ranking, EventArrays, S
 WORDS = 3
 
 FIELDS = {group.__name__: array_types(group) for group in _GROUPS}
-_STARTS = dict(zip(FIELDS, np.cumsum([0, *(WORDS * len(fields) for fields in FIELDS.values())]).tolist()))
+*_BEGINS, _MAY = np.cumsum([0, *(WORDS * len(fields) for fields in FIELDS.values())]).tolist()
+_STARTS = dict(zip(FIELDS, _BEGINS))
+#: Behind the words of the arrays: how much a call may do (negative: nothing more), and how much it has done.
+_DONE = _MAY + 1
+#: As much as a call likes.
+WITHOUT_END = 2**58
+#: An event is left for another call only when it has cost so many times what a call may do.
+_PATIENCE = 16
 
 
 class SharedArrays:
     """The words for the arrays of one recogniser, at ``address``."""
 
     def __init__(self) -> None:
-        self._words = np.zeros(WORDS * sum(map(len, FIELDS.values())), np.int64)
+        self._words = np.zeros(_DONE + 1, np.int64)
+        self.allow(WITHOUT_END)
         self._held: dict[str, Any] = {}
         self.address = int(self._words.ctypes.data)
+
+    def allow(self, work: int) -> None:
+        """How much calls of kernels may do; negative, also from another thread, it ends the present one soon."""
+        self._words[_MAY] = work
 
     def hold(self, group: Any) -> None:
         """Make the arrays of a tuple of `cerflow.engine.layout` visible to kernels."""
@@ -152,6 +169,33 @@ def words_at(_, address):
         return builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
 
     return types.CPointer(types.int64)(types.int64), generate
+
+
+@inlined
+def begin_work(address):
+    """Note that a call begins."""
+    words_at(address)[_DONE] = 0
+
+
+@inlined
+def enough_work(address):
+    """Whether a call has done, before an event, what it may do."""
+    words = words_at(address)
+    return words[_DONE] > words[_MAY]
+
+
+@inlined
+def too_much_work(address, amount):
+    """Count an amount of work; whether the call is to end amid an event."""
+    words = words_at(address)
+    words[_DONE] += amount
+    return words[_DONE] > _PATIENCE * words[_MAY]
+
+
+@inlined
+def is_stopped(address):
+    """Whether another thread has stopped the call; then what is half done may stay so."""
+    return words_at(address)[_MAY] < 0
 
 
 @intrinsic

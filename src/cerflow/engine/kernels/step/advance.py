@@ -9,7 +9,17 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.jit import inlined, kernel
-from cerflow.engine.kernels.base.shared_arrays import call, events_at, pointer_to, scratch_at, state_at, tables_at
+from cerflow.engine.kernels.base.shared_arrays import (
+    begin_work,
+    call,
+    enough_work,
+    events_at,
+    pointer_to,
+    scratch_at,
+    state_at,
+    tables_at,
+    too_much_work,
+)
 from cerflow.engine.kernels.state.index import first_candidate, index_state, key_of, next_candidate, skip_candidate
 from cerflow.engine.kernels.state.partitions import add_partition, drop_partition, find_partition, foresee
 from cerflow.engine.kernels.state.pool import (
@@ -74,6 +84,7 @@ from cerflow.engine.layout import (
     O_STATES,
     O_STRATEGY,
     PARTITION_EVENTS,
+    PAUSED,
     R_LIVE,
     R_MOVED,
     ROW_END,
@@ -107,7 +118,10 @@ def advance(address, start, stop):
     detecting = tables.options[O_DETECTING] == 1
     forgetting = tables.options[O_FORGET] == 1
     last_word = state.partition_long.shape[1] - 1
+    begin_work(address)
     for k in range(start, stop):
+        if enough_work(address):
+            return PAUSED, k
         p = np.int64(0)
         place = events.position[k]
         if partitioned:
@@ -138,6 +152,8 @@ def advance(address, start, stop):
         if p >= 0 and _decreased(p, k, events, tables, state):
             return DECREASED, k
         updates, members, removed, moved = _gather(k, p, place, bound, address, events, tables, state, scratch)
+        if too_much_work(address, 0):
+            return PAUSED, k
         if tables.failure[0] != 0:
             return CALL_FAILED, k
         if updates == -1:
@@ -184,9 +200,11 @@ def advance(address, start, stop):
                 if strategy != EVERYTHING:
                     call(tables.options[O_SETTLE], (address, updates, scratch.answers[2], p))
                 if detecting:
-                    keep_starts(updates, p, place, measure, bound, tables, state, scratch)
+                    applied = keep_starts(address, updates, p, place, measure, bound, tables, state, scratch)
                 else:
-                    grow(address, updates, p, k, place, measure, bound, events, tables, state, scratch)
+                    applied = grow(address, updates, p, k, place, measure, bound, events, tables, state, scratch)
+                if not applied:
+                    return PAUSED, k
                 if strategy != EVERYTHING:
                     call(tables.options[O_LET_GO], (address, updates, p))
                 if state.counters[N_TO_INDEX] > 0:
@@ -249,6 +267,7 @@ def _gather(k, p, place, bound, address, events, tables, state, scratch):
     Returns the numbers of updates, of their members and of configurations to drop, and whether the initial set has
     changed.
     The first is -1 if there is too little room, -2 if the collections are full.
+    What it returns means nothing if it was too much work for this call.
     """
     grouped = tables.options[O_GROUPED] == 1
     strategy = tables.options[O_STRATEGY]
@@ -292,6 +311,8 @@ def _gather(k, p, place, bound, address, events, tables, state, scratch):
             after = c
             if not begin:
                 state.counters[N_VISITED] += 1
+                if too_much_work(address, 1):
+                    return 0, 0, 0, False
                 gone = _gone(c, group, k, place, bound, events, tables, state)
                 if not found:
                     after = np.int64(state.config[c, C_NEXT])

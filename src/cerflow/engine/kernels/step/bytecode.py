@@ -22,6 +22,7 @@ from cerflow.engine.kernels.base.shared_arrays import (
     scratch_at,
     state_at,
     tables_at,
+    too_much_work,
     words_at,
 )
 from cerflow.engine.kernels.state.collections import with_row
@@ -134,7 +135,8 @@ def _for_all(atom, k, row, address):
     stop = np.int64(tables.atoms[atom, A_RIGHT])
     # `_next_choice` counts through finitely many choices.
     while True:
-        if _computed(start, stop, first, k, row, address) != 1:
+        # After too much work the event is not applied.
+        if _computed(start, stop, first, k, row, address) != 1 or too_much_work(address, 1):
             return False
         if not _next_choice(first, last, row, tables, state, scratch):
             return True
@@ -190,7 +192,7 @@ def _with_rows(number, step, k, row, address):
             number = with_row(number, scratch.row, np.int64(begin), width, state, tables)
             if number < 0:
                 return np.int64(-1)
-        if not _next_choice(first, last, row, tables, state, scratch):
+        if too_much_work(address, 1) or not _next_choice(first, last, row, tables, state, scratch):
             return number
 
 

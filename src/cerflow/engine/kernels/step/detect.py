@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.jit import inlined, part
-from cerflow.engine.kernels.base.shared_arrays import pointer_to
+from cerflow.engine.kernels.base.shared_arrays import is_stopped, pointer_to
 from cerflow.engine.kernels.state.collections import covers
 from cerflow.engine.kernels.state.pool import (
     add_one,
@@ -70,10 +70,15 @@ def detects(updates, position, bound, state, scratch):
 
 
 @inlined
-def keep_starts(updates, p, place, measure, bound, tables, state, scratch):
-    """Apply the updates: find or make the configurations, each of which keeps its latest start."""
+def keep_starts(address, updates, p, place, measure, bound, tables, state, scratch):
+    """Apply the updates: find or make the configurations, each of which keeps its latest start.
+
+    Returns whether it came to the end.
+    """
     from_seed = seed(p, NO_EVENTS, tables)
     for u in range(updates):
+        if is_stopped(address):
+            return False
         q = np.int64(scratch.updates[u, U_STATE])
         if q == NOWHERE:
             continue
@@ -111,6 +116,7 @@ def keep_starts(updates, p, place, measure, bound, tables, state, scratch):
         if state.config_long[c, L_START] < start:
             state.config_long[c, L_START] = start
         state.config_long[c, L_LAST] = place
+    return True
 
 
 @part

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.jit import inlined
-from cerflow.engine.kernels.base.shared_arrays import call, halves, pointer_to
+from cerflow.engine.kernels.base.shared_arrays import call, halves, is_stopped, pointer_to
 from cerflow.engine.kernels.state.graph import add_mark, add_to_set, meld
 from cerflow.engine.kernels.state.pool import add_one, add_several, find_one, find_several, hash_one, hash_several, seed
 from cerflow.engine.layout import (
@@ -62,7 +62,7 @@ def detect(updates, position, bound, state, scratch):
 
 @inlined
 def grow(address, updates, p, k, place, measure, bound, events, tables, state, scratch):
-    """Apply the updates: grow the match graph, find or make the configurations."""
+    """Apply the updates: grow the match graph, find or make the configurations. Returns whether it came to the end."""
     placed = tables.options[O_STRATEGY] != EVERYTHING and tables.options[O_GROUPED] == 0
     picking = tables.options[O_PICK] != EVERYTHING
     nodes = state.nodes
@@ -70,6 +70,8 @@ def grow(address, updates, p, k, place, measure, bound, events, tables, state, s
     # Every update may need a node of its own.
     limit = nodes.shape[0] - updates
     for u in range(updates):
+        if is_stopped(address):
+            return False
         q = np.int64(scratch.updates[u, U_STATE])
         if q == NOWHERE:
             continue
@@ -119,3 +121,4 @@ def grow(address, updates, p, k, place, measure, bound, events, tables, state, s
             c = add_one(p, q, registers, h, cls, root, place, state, tables)
             scratch.updates[u, U_PLACE] = c
         state.config_long[c, L_START] = nodes[root, W_MEASURE]
+    return True

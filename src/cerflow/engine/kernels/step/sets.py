@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.jit import part
-from cerflow.engine.kernels.base.shared_arrays import events_at, pointer_to, scratch_at, state_at, tables_at
+from cerflow.engine.kernels.base.shared_arrays import (
+    events_at,
+    pointer_to,
+    scratch_at,
+    state_at,
+    tables_at,
+    too_much_work,
+)
 from cerflow.engine.kernels.step.transitions import fire
 from cerflow.engine.layout import (
     C_COUNT,
@@ -91,6 +98,8 @@ def group_by_labels(address, k, c, place, root, n, members):
     base = 0 if c < 0 or single else state.config[c, C_MEMBER]
     registers = pointer_to(scratch.registers, 0)
     for m in range(count):
+        if too_much_work(address, 1):
+            return n
         # The member with its registers is copied out, wherever it is stored.
         if c < 0:
             q = m
@@ -150,6 +159,8 @@ def group_by_labels(address, k, c, place, root, n, members):
     # One update for each label set: first the empty one, which includes the skipping members, then the others. Label -1
     # marks a result that was taken.
     for i in range(-1, results):
+        if too_much_work(address, 0):
+            return n
         label = np.int64(0)
         count = stays
         if i >= 0:
