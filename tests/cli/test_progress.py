@@ -1,6 +1,7 @@
 """What is said while a command works, and when it is ended from outside."""
 
 import io
+import itertools
 import re
 import signal
 import subprocess
@@ -8,12 +9,15 @@ import sys
 import time
 
 import pytest
+import typer
 from rich.console import Console
 from typer.testing import CliRunner
 
 from cerflow.cli.app import app
+from cerflow.cli.arguments import bytes_of
 from cerflow.cli.output.progress import PhaseTimer, Progress, bytes_read
 from cerflow.cli.output.reporting import RunSummary
+from cerflow.cli.signals import ended_by_signals
 from cerflow.engine.recognize import warmup
 from support.signals import let_programs_hear
 
@@ -82,6 +86,75 @@ def test_what_has_been_read_is_seen(tmp_path):
         file.read(60_000)
         assert reached() == 160_000
     assert reached() == 160_000
+
+
+def _ends(number, raised):
+    with ended_by_signals():
+        try:
+            signal.raise_signal(number)
+        except KeyboardInterrupt:
+            if raised is not None:
+                raise raised from None
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("raised", [None, RuntimeError, typer.Abort])
+def test_a_signal_decides_the_exit_code(monkeypatch, number, raised):
+    """Whatever becomes of the exception; typer makes another one of it."""
+    monkeypatch.setattr("logging.disable", lambda: None)
+    handlers = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        with pytest.raises(SystemExit) as ended:
+            _ends(number, raised)
+    finally:
+        for each, handler in handlers.items():
+            signal.signal(each, handler)
+    assert ended.value.code == 128 + number
+
+
+def test_what_fails_without_a_signal_keeps_its_error():
+    handlers = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        with pytest.raises(ZeroDivisionError), ended_by_signals():
+            _ = 1 / 0
+    finally:
+        for each, handler in handlers.items():
+            signal.signal(each, handler)
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"), [("1", 1), ("500 MB", 500_000_000), ("2gb", 2 * 10**9), ("1.5 MiB", 3 << 19), ("64k", 64_000)]
+)
+def test_sizes_of_memory(size, expected):
+    assert bytes_of(size, "--memory") == expected
+
+
+@pytest.mark.parametrize("size", ["", "0", "nix", "-1", "2 parsecs", "1e9"])
+def test_what_is_no_size(size):
+    with pytest.raises(typer.BadParameter, match="is no size of memory"):
+        bytes_of(size, "--memory")
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        (["--memory", "20MB"], "what has to be remembered takes more than the 20,000,000 bytes"),
+        (["--timeout", "1 second"], "the run takes longer than --timeout allows (1 s)"),
+    ],
+)
+def test_a_run_has_limits(tmp_path, limit, said):
+    path, output = tmp_path / "in.csv", tmp_path / "o.jsonl"
+    path.write_text("type,v\n" + "".join(f"A,{n}\n" for n in range(3000)))
+    query = "SELECT * WHERE (A AS a ; A AS b ; A AS c ; A AS d) FILTER " + " AND ".join(
+        f"{x}.v <> {y}.v - 0.5" for x, y in itertools.combinations("abcd", 2)
+    )
+    given = ["run", "-e", query, "-i", str(path), "-o", str(output)]
+    result = CliRunner().invoke(app, [*given, *limit])
+    assert result.exit_code == 1, result.stderr
+    assert said in result.stderr
+    assert not output.exists()
+    refused = CliRunner().invoke(app, [*given, *limit, "--runner", "spark"])
+    assert refused.exit_code == 2
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

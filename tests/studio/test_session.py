@@ -4,6 +4,7 @@ import gzip
 import itertools
 import subprocess
 import sys
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pyarrow as pa
@@ -82,10 +83,38 @@ def test_a_run_can_be_stopped(session, monkeypatch):
     monkeypatch.setattr(limits, "STUDIO_PUSHED_ROWS", 2)
     run = StoppableRun(session.query(), session.loaded(), most=10, seconds=60)
     run.stop()
-    assert (run().events, run().stopped) == (2, "it was stopped")
+    assert (run().events, run().stopped) == (0, "it was stopped")
     ended = StoppableRun(session.query(), session.loaded(), most=10, seconds=0)()
-    assert ended.events == 2
+    assert ended.events == 0
     assert "time" in ended.stopped
+
+
+def exploding(tmp_path):
+    """A session in which nearly each triple of events is a partial match of its own."""
+    path = tmp_path / "many.csv"
+    path.write_text("type,v\n" + "".join(f"A,{n}\n" for n in range(2000)))
+    four = "SELECT * WHERE (A AS a ; A AS b ; A AS c ; A AS d) FILTER "
+    session = StudioSession(four + " AND ".join(f"{x}.v <> {y}.v - 0.5" for x, y in itertools.combinations("abcd", 2)))
+    session.load(path, type="type")
+    return session
+
+
+def test_a_push_can_be_stopped(tmp_path, monkeypatch):
+    session = exploding(tmp_path)
+    monkeypatch.setattr(studio_session, "_FIRST_ROWS", 2000)
+    run = StoppableRun(session.query(), session.loaded(), most=10, seconds=600)
+    looked = itertools.count()
+    monkeypatch.setattr(run, "_stopped", SimpleNamespace(is_set=lambda: next(looked) > 3))
+    assert (run().events, run().stopped) == (0, "it was stopped")
+    with pytest.raises(StoppedError):
+        session.why_not([("a", 1), ("b", 2), ("c", 3), ("d", 4)], 2000, lambda: True)
+
+
+def test_a_run_has_a_limit_of_memory(tmp_path, monkeypatch):
+    session = exploding(tmp_path)
+    monkeypatch.setattr(limits, "STUDIO_MEMORY", 20_000_000)
+    outcome = StoppableRun(session.query(), session.loaded(), most=10, seconds=600)()
+    assert "more than the 20,000,000 bytes" in outcome.stopped
 
 
 @pytest.mark.parametrize(("tick", "first", "sizes"), [(1.0, 4, [4, 1]), (0.0, 1, [1, 2, 2])])

@@ -11,6 +11,7 @@ from cerflow import limits
 from cerflow.automata.model.runs import Memory
 from cerflow.automata.model.transducer import HIDDEN_LABEL, TYPE_LABEL, Transducer, Transition
 from cerflow.engine.recognize.planning import fitted, transducer_of
+from cerflow.engine.stopping import look
 from cerflow.language.formula import Strategy
 from cerflow.language.select import Consumption, CountItem, LabelItem, Projection, ProjectionKind, Select
 from cerflow.query import Query
@@ -126,6 +127,7 @@ class _MarkedRuns:
         for place in range(first if waits else 0, last + 1 if ends else len(self._events)):
             following: dict[tuple[int, Memory, tuple[int, ...]], Pairs] = {}
             for (state, memory, extent), pairs in current.items():
+                look()
                 for t in reader.leaving[state]:
                     event = self._events[place]
                     if not self._marks(t, place, event) or not reader.fires(t, place, memory):

@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import cerflow
 from cerflow import limits
 from cerflow.engine.events.store import EventStore
 
@@ -125,3 +126,75 @@ def test_going_back_to_small_batches(store):
     assert len(store) == 5
     store.keep(10, batch(101), np.array([10]))
     assert shown(store.kept(), 9, 10) == [(90, "text 90"), (101, "text 101")]
+
+
+SMALL = pa.dictionary(pa.int8(), pa.string())
+
+
+def coded(texts, kind=SMALL):
+    return pa.array(texts).dictionary_encode().cast(kind)
+
+
+def nested(texts):
+    """The same texts in each form of nested values."""
+    count = range(len(texts) + 1)
+    return [
+        pa.StructArray.from_arrays([coded(texts)], names=["s"]),
+        pa.ListArray.from_arrays(pa.array(count, pa.int32()), coded(texts)),
+        pa.MapArray.from_arrays(pa.array(count, pa.int32()), pa.array(texts), coded(texts)),
+    ]
+
+
+@pytest.mark.parametrize("kind", [SMALL, pa.dictionary(pa.uint8(), pa.large_string())])
+def test_dictionaries_of_small_indices_are_joined(kind):
+    """Together they have more texts than one such dictionary has room for."""
+    query = cerflow.parse("SELECT * WHERE (A AS x ; B AS y) FILTER x.v = y.v")
+    batches = []
+    for k in range(150):
+        texts = [f"{k} {n}" for n in range(40)]
+        columns = [coded(["A", "B"] * 20), coded(texts, kind), *nested(texts)]
+        batches.append(pa.record_batch(columns, names=["type", "v", "s", "l", "m"]))
+    recognizer = query.recognizer(batches[0].schema)
+    found = 0
+    for batch in batches:
+        found += recognizer.push(batch).count()
+    assert found == 0
+    again = cerflow.Recognizer.restore(query, recognizer.snapshot())
+    late = {"type": "B", "v": "7 4", "s": {"s": "z"}, "l": ["z"], "m": [("z", "z")]}
+    for one in (recognizer, again):
+        match = one.push(late).to_pylist()[0]
+        assert [event["v"] for event in match["events"]] == ["7 4", "7 4"]
+        assert match["events"][0]["l"] == ["7 4"]
+    whole = pa.Table.from_batches(batches)
+    assert query.match(whole).count() == 0
+
+
+def test_a_store_is_whole_when_arrow_fails(monkeypatch):
+    store = EventStore(pa.schema([("v", pa.int64())]))
+    for k in range(5):
+        store.keep(10 * k, pa.record_batch({"v": range(10)}), np.arange(10 * k, 10 * k + 10))
+    store.add_one(50, {"v": 7})
+
+    def fails(*_):
+        raise pa.ArrowInvalid("no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("cerflow.engine.events.store._joined", fails)
+        for call in (store.checkpoint, lambda: store.forget(np.arange(3)), lambda: store.add(np.array([60]), None)):
+            with pytest.raises(pa.ArrowInvalid):
+                call()
+    assert len(store) == 51
+    assert store.kept().positions.tolist() == [*range(50)]
+    assert store.kept().at(np.array([3, 49, 50])).column("v").to_pylist() == [3, 9, 7]
+
+
+def test_pieces_have_a_greatest_size(monkeypatch):
+    """Arrow has no room for more than 2 GB of text in a batch."""
+    monkeypatch.setattr("cerflow.limits.JOINED_BYTES", 100)
+    store = EventStore(pa.schema([("v", pa.int64())]))
+    for k in range(20):
+        store.keep(10 * k, pa.record_batch({"v": range(10)}), np.arange(10 * k, 10 * k + 10))
+    store.forget(np.arange(0, 200, 2))
+    assert len(store) == 100
+    assert max(piece.nbytes for piece in store._pieces) <= 100
+    assert store.kept().at(np.arange(0, 200, 2)).column("v").to_pylist() == [0, 2, 4, 6, 8] * 20
