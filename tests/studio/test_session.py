@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+pytest.importorskip("nicegui", reason="NiceGUI is not installed (cerflow[studio])")
+
 import cerflow
 from cerflow import limits
 from cerflow.errors import InputError, UnsupportedQueryError
