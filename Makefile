@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 PYTHON ?=
 # Tests run in so many processes. Two of them begin with those that use Spark, and wait for it much of their time.
 TEST_PROCESSES ?= 3
-# make test-deep tries so many times the examples that random tests name (make test: a tenth), drawn by a seed.
+# make test-deep tries so many times the examples that random tests name (make test: a twentieth), drawn by a seed.
 EXAMPLES ?= 10
 SEED ?= 1
 # make test-versions fails where fewer Pythons are found.
@@ -32,7 +32,7 @@ help:
 	@echo "make types        check the types"
 	@echo "make clean        remove the virtual environments, caches and the demo's output"
 
-MOST := CERFLOW_EXAMPLES=0.1 $(PY) -m pytest -m 'not long'
+MOST := CERFLOW_EXAMPLES=0.05 $(PY) -m pytest -m 'not long'
 ALL := $(PY) -m pytest
 
 test: java $(INSTALLED)

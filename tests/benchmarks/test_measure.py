@@ -102,6 +102,8 @@ def test_a_family_that_was_too_hard_is_asked_no_more():
     assert [(row.case, row.status) for row in rows] == [("easy", OVER), ("hard", OVER)]
 
 
+@pytest.mark.slow
+@pytest.mark.long
 def test_a_tiny_run_of_cerflow_has_all_fields(tmp_path):
     rows = measure([_case()], [cerflow_engine("cerflow", "text", tmp_path)], runs=1, limit=120)
     report = Report({"runs": 1}, rows, judge(rows, 10.0), {"CORE": "it is not here"})

@@ -76,6 +76,7 @@ def test_the_stamp_covers_all_that_kernels_are_made_of():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_kernels_lie_beside_their_sources_or_where_a_variable_says(tmp_path, read_only, zipped):
     own = f"kernels-{kernel_cache.kernels_stamp()}"
     beside = PACKAGE / "engine" / "kernels" / "__pycache__"

@@ -357,6 +357,7 @@ def test_classes_keep_their_order(data):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_nested_iterations_on_streams_of_many_windows():
     """In a process of its own, with a time limit for each case, because a loop without end holds no signal."""
     command = [sys.executable, "-m", "support.long_choices", "12", "30", "60"]

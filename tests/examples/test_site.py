@@ -36,6 +36,8 @@ def test_the_language_by_example(tmp_path):
         assert (ROOT / "docs" / name).read_text("utf-8") == text, name
 
 
+@pytest.mark.slow
+@pytest.mark.long
 def test_the_site(tmp_path):
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
     done = subprocess.run(
