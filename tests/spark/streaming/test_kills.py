@@ -3,12 +3,8 @@
 import json
 import os
 import random
-import signal
-import subprocess
-import sys
 import time
 from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,6 +15,7 @@ import pytest
 import cerflow
 from support.runners import EXAMPLES
 from support.spark import killed_stream
+from support.spark.drivers import PATIENCE, Driver
 from support.spark.file_streams import disordered, events
 from support.spark.kafka import broker, messages_of, skip_without_kafka
 from support.spark.servers import skip_without_java
@@ -27,66 +24,8 @@ from support.spark.servers import skip_without_java
 KILLS = round(2 * EXAMPLES)
 #: One file for each micro-batch.
 FILES, ROWS = KILLS + 6, 50
-_PATIENCE = 1200.0
 QUERY = """SELECT a.seq AS first, b.seq AS second WHERE (A AS a ; B AS b) FILTER a.v < b.v
     PARTITION BY [k] WITHIN 1 SECOND"""
-
-
-class Driver:
-    """A driver in a session of its own: the driver, its JVM and the workers."""
-
-    def __init__(self, folder, sink):
-        self.folder = folder
-        command = [sys.executable, killed_stream.__file__, str(folder), QUERY, sink]
-        path = os.pathsep.join([str(Path(killed_stream.__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
-        with (folder / "log").open("a") as log:
-            self.process = subprocess.Popen(
-                command, stdout=log, stderr=log, start_new_session=True, env={**os.environ, "PYTHONPATH": path}
-            )
-
-    @property
-    def done(self):
-        return (self.folder / "done").exists()
-
-    def wait_for_progress(self, count=1):
-        """Wait for some more micro-batches, or the end."""
-        before = self.batches()
-        end = time.monotonic() + _PATIENCE
-        while not self.done and self.batches() < before + count:
-            assert time.monotonic() < end, self.told()
-            assert self.process.poll() is None, self.told()
-            time.sleep(0.02)
-
-    def wait_for_end(self):
-        while not self.done:
-            self.wait_for_progress()
-
-    def told(self):
-        return (self.folder / "log").read_text()[-2000:]
-
-    def batches(self):
-        commits = self.folder / "checkpoint" / "commits"
-        return sum(path.name.isdigit() for path in commits.iterdir()) if commits.exists() else 0
-
-    def kill(self):
-        """End all at once, as a loss of power would."""
-        self._kill(lambda command: True)
-        self.process.wait()
-
-    def kill_workers(self):
-        """End the processes of Python that Spark has started; gives how many there were."""
-        return self._kill(lambda command: b"pyspark.daemon" in command)
-
-    def _kill(self, chosen):
-        """End the chosen processes of the driver's session; Spark gives some a group of their own."""
-        killed = 0
-        for entry in Path("/proc").iterdir():
-            with suppress(ValueError, OSError):
-                number = int(entry.name)
-                if os.getsid(number) == self.process.pid and chosen((entry / "cmdline").read_bytes()):
-                    os.kill(number, signal.SIGKILL)
-                    killed += 1
-        return killed
 
 
 @pytest.fixture
@@ -131,7 +70,7 @@ def assert_every_match_once(folder, found):
 def killed(folder, sink, victim, server=None):
     """Run the stream to its end, with so many kills on the way; tells how many there were."""
     draw = random.Random(victim)
-    driver = Driver(folder, sink)
+    driver = Driver(folder, QUERY, sink)
     done = 0
     try:
         for number in range(KILLS):
@@ -140,7 +79,7 @@ def killed(folder, sink, victim, server=None):
             if victim == "driver":
                 done += not driver.done
                 driver.kill()
-                driver = Driver(folder, sink)
+                driver = Driver(folder, QUERY, sink)
             else:
                 while not driver.done:
                     if driver.kill_workers():
@@ -160,7 +99,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.deep,
     pytest.mark.skipif(EXAMPLES < 1, reason="make test-deep kills streams"),
-    pytest.mark.timeout(_PATIENCE + 150 * KILLS),
+    pytest.mark.timeout(PATIENCE + 150 * KILLS),
     pytest.mark.skipif(not Path("/proc").exists(), reason="processes are found in /proc"),
 ]
 

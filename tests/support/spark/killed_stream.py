@@ -55,27 +55,32 @@ def output(place, sink):
     return {"format": "kafka", "options": {"kafka.bootstrap.servers": sink, "topic": TOPIC}}
 
 
+def begun(spark, place, query, sink="files", **given):
+    """The stream of the files in a folder, which goes on from its checkpoint."""
+    columns = "type string, t bigint, k bigint, v bigint, seq bigint"
+    frame = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1).parquet(str(place / "input"))
+    return stream(
+        query,
+        frame,
+        **output(place, sink),
+        checkpoint=str(place / "checkpoint"),
+        time="t",
+        sequence="seq",
+        delay="400 milliseconds",
+        buckets=4,
+        match_ids=True,
+        late="dead-letter",
+        on_bad_record="dead-letter",
+        dead_letter=str(place / "letters"),
+        **given,
+    )
+
+
 def main(folder, query, sink):
     spark = session()
     place = Path(folder)
-    columns = "type string, t bigint, k bigint, v bigint, seq bigint"
-    frame = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1).parquet(str(place / "input"))
     while True:
-        running = stream(
-            query,
-            frame,
-            **output(place, sink),
-            checkpoint=str(place / "checkpoint"),
-            time="t",
-            sequence="seq",
-            delay="400 milliseconds",
-            buckets=4,
-            match_ids=True,
-            available_now=True,
-            late="dead-letter",
-            on_bad_record="dead-letter",
-            dead_letter=str(place / "letters"),
-        )
+        running = begun(spark, place, query, sink, available_now=True)
         try:
             running.await_termination()
             running.stop(flush=True)
