@@ -16,20 +16,20 @@ from support.runners import ENGINE_RUNNERS, bag, examples, frozen, one_batch, se
 @examples(250)
 @given(st.data())
 def test_in_one_batch(data):
-    query, table = drawn(data)
+    query, table = drawn(data, limits=True)
     assert_conforms(query, table, {"one batch": one_batch})
 
 
 @examples(100)
 @given(st.data())
 def test_in_batches_and_from_snapshots(data):
-    assert_conforms(*drawn(data), ENGINE_RUNNERS)
+    assert_conforms(*drawn(data, limits=True), ENGINE_RUNNERS)
 
 
 @examples(100)
 @given(st.data())
 def test_in_random_batches(data):
-    query, table = drawn(data)
+    query, table = drawn(data, limits=True)
     recognizer = query.recognizer(table.schema, time="t")
     # Cuts that fall together make empty batches.
     cuts = sorted(data.draw(st.lists(st.integers(0, table.num_rows), max_size=6)))
@@ -66,13 +66,13 @@ SETS = Fragment(aggregates=True)
 @examples(100)
 @given(st.data())
 def test_conditions_on_sets(data):
-    assert_conforms(*drawn(data, fragment=SETS), {"one batch": one_batch})
+    assert_conforms(*drawn(data, fragment=SETS, limits=True), {"one batch": one_batch})
 
 
 @examples(40)
 @given(st.data())
 def test_conditions_on_sets_in_batches_and_from_snapshots(data):
-    assert_conforms(*drawn(data, fragment=SETS), ENGINE_RUNNERS)
+    assert_conforms(*drawn(data, fragment=SETS, limits=True), ENGINE_RUNNERS)
 
 
 @examples(40)
@@ -90,13 +90,13 @@ EXISTENTIAL = Fragment(some=True)
 @examples(100)
 @given(st.data())
 def test_existential_conditions(data):
-    assert_conforms(*drawn(data, fragment=EXISTENTIAL), {"one batch": one_batch})
+    assert_conforms(*drawn(data, fragment=EXISTENTIAL, limits=True), {"one batch": one_batch})
 
 
 @examples(40)
 @given(st.data())
 def test_existential_conditions_in_batches_and_from_snapshots(data):
-    assert_conforms(*drawn(data, fragment=EXISTENTIAL), ENGINE_RUNNERS)
+    assert_conforms(*drawn(data, fragment=EXISTENTIAL, limits=True), ENGINE_RUNNERS)
 
 
 @examples(100)

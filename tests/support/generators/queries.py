@@ -24,6 +24,7 @@ from cerflow.language.condition import (
 from cerflow.language.node import walk
 from cerflow.values.events import Stream
 from support.generators.conditions import FIRST, STRINGS, TYPES, Fragment, atom_on_several, conditions
+from support.generators.limits import FLOATS, INTEGERS, TEXTS, first, later, mostly
 
 CHOICES = ("NEXT", "LAST", "MAX")
 #: What `Fragment.more` adds.
@@ -37,14 +38,23 @@ Row = dict[str, Any]
 
 @st.composite
 def streams(
-    draw: st.DrawFn, min_size: int = 4, max_size: int = 10, nulls: bool = True, like: f.Formula | None = None
+    draw: st.DrawFn,
+    min_size: int = 4,
+    max_size: int = 10,
+    nulls: bool = True,
+    like: f.Formula | None = None,
+    limits: bool = False,
+    ends: bool = True,
 ) -> list[Row]:
     """Rows of a stream in the order of their times ``t`` (milliseconds), with ties.
 
-    With ``like`` the types often follow one another as in that formula.
+    With ``like`` the types often follow one another as in that formula. With ``limits`` one stream of three has values
+    at the limits of their kinds, and with ``ends`` ``t`` and ``n`` too.
     """
     size = draw(st.integers(min_size, max_size))
-    time, ordered = 0, 0
+    limits = limits and draw(st.integers(0, 2)) == 2
+    ends = ends and limits
+    time, ordered = first(draw, ends), first(draw, ends)
     rows: list[Row] = []
     # Events that are not named in the formula stand in for EVENT.
     guide = [] if like is None else [n.name for n in walk(like) if isinstance(n, f.EventType)]
@@ -52,19 +62,22 @@ def streams(
     def value(strategy: st.SearchStrategy[Any]) -> Any:
         return None if nulls and draw(st.integers(0, 15)) == 0 else draw(strategy)
 
+    def one_of(strategy: st.SearchStrategy[Any], far: Sequence[Any]) -> Any:
+        return value(mostly(strategy, far, 3) if limits else strategy)
+
     for place in range(size):
-        time += draw(st.sampled_from((0, 1, 1, 2, 3)))
-        ordered += draw(st.integers(0, 2))
+        time = later(draw, time, st.sampled_from((0, 1, 1, 2, 3)), ends)
+        ordered = later(draw, ordered, st.integers(0, 2), ends)
         rows.append(
             {
                 "type": guide[place % len(guide)]
                 if guide and draw(st.integers(0, 3))
                 else draw(st.sampled_from(TYPES)),
                 "t": time,
-                "v": value(st.integers(-1, 3)),
-                "w": value(st.sampled_from((-0.0, 0.0, 0.5, 1.0, 2.5))),
-                "s": value(st.sampled_from(STRINGS)),
-                "k": value(st.integers(0, 1)),
+                "v": one_of(st.integers(-1, 3), INTEGERS),
+                "w": one_of(st.sampled_from((-0.0, 0.0, 0.5, 1.0, 2.5)), FLOATS),
+                "s": one_of(st.sampled_from(STRINGS), TEXTS),
+                "k": one_of(st.integers(0, 1), INTEGERS),
                 "n": ordered,
             }
         )

@@ -122,7 +122,9 @@ def cases(
     *,
     strategies: bool = False,
     operator: str | None = None,
+    limits: bool = False,
+    ends: bool = True,
 ) -> tuple[q.Select, list[Row]]:
-    """A query and a stream in which it is likely to match; see `selects`."""
+    """A query and a stream in which it is likely to match; see `selects` and `streams`."""
     select = draw(selects(fragment, strategies=strategies, operator=operator))
-    return select, draw(streams(nulls=fragment.nulls, like=select.formula))
+    return select, draw(streams(nulls=fragment.nulls, like=select.formula, limits=limits, ends=ends))
