@@ -164,7 +164,7 @@ def test_what_a_terminal_would_obey_is_shown_as_signs_and_the_caret_stays_in_pla
     assert line[caret.index("^")] == "y"
 
 
-@pytest.mark.parametrize("pattern", [r"(a)\1", "a(?=b)", "(?<!a)b", "(?>a)b", "a++", r"\Z", "a{2000}", "\ud800"])
+@pytest.mark.parametrize("pattern", [r"(a)\1", "a(?=b)", "(?<!a)b", "(?>a)b", "a++", r"\Z", "a{2000}"])
 def test_regular_expressions_beyond_a_linear_engine_are_refused_with_their_place(pattern: str) -> None:
     error = error_of(f"A FILTER x.a REGEXP '{pattern}'")
     assert isinstance(error, QueryError)

@@ -19,5 +19,7 @@ def main() -> None:
     with ended_by_signals():
         # This takes a while, in which signals may come.
         from cerflow.cli.app import app
+        from cerflow.cli.output.reporting import reopen_closed_streams
 
+        reopen_closed_streams()
         app(obj=begun)

@@ -5,6 +5,7 @@ Trees are built by callbacks while Lark's LALR automaton runs, so nothing recurs
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -18,7 +19,7 @@ from cerflow.language.lexicon import lexical_grammar
 from cerflow.language.parser_tables import parser_of
 from cerflow.language.syntax_errors import explain_syntax
 
-__all__ = ["Parsed", "Piece", "TreeBuilder", "load_grammar", "parse_from", "span_of"]
+__all__ = ["Parsed", "Piece", "TreeBuilder", "load_grammar", "parse_from", "refuse_surrogates", "span_of"]
 
 
 @dataclass(slots=True)
@@ -110,6 +111,21 @@ def load_grammar(name: str, starts: Sequence[str], builder: TreeBuilder) -> Lark
     return parser_of(name, "\n".join([*texts, lexical_grammar()]), starts, builder)
 
 
+#: Not a character: UTF-8 has no bytes for it, and undecodable bytes of a command line become such.
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def refuse_surrogates(text: str) -> None:
+    """Raise `QuerySyntaxError` for a text that is no UTF-8."""
+    half = _SURROGATE.search(text)
+    if half is not None:
+        raise QuerySyntaxError(
+            f"'\\u{ord(half[0]):04x}' is half of a character, or a byte that could not be decoded",
+            span=Span(*half.span()),
+            hint="Is the text UTF-8?",
+        ).with_source(text)
+
+
 def parse_from(lark: Lark, text: str, start: str) -> Any:
     """Parse the text from a start rule; gives the value of the part it becomes.
 
@@ -122,6 +138,7 @@ def parse_from(lark: Lark, text: str, start: str) -> Any:
             f"the text has {len(text):,} characters; a query may have {limits.QUERY_CHARACTERS:,}",
             hint="Long lists of values belong into the events, as an attribute, or into a registered predicate.",
         )
+    refuse_surrogates(text)
     try:
         part: Any = lark.parse(text, start=start)
     except UnexpectedInput as error:

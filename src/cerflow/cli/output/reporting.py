@@ -19,7 +19,7 @@ import typer
 from cerflow.cli.signals import Interrupted
 from cerflow.errors import CerflowError, OutputError, PerformanceWarning, QueryWarning, visible
 
-__all__ = ["RunSummary", "counted", "errors_reported", "located", "note", "warn"]
+__all__ = ["RunSummary", "counted", "errors_reported", "located", "note", "reopen_closed_streams", "warn"]
 
 
 @dataclass(frozen=True)
@@ -103,6 +103,17 @@ def errors_reported(place: str | None = None) -> Iterator[None]:
             error = OutputError(f"cannot write to standard output: {error.strerror}")
         _say("error", "red", located(error, place))
         raise typer.Exit(1) from error
+
+
+def reopen_closed_streams() -> None:
+    """Make standard streams that the caller closed fail when they are used; messages are dropped.
+
+    Else a file that is opened later would take their place.
+    """
+    ways = (("stdin", "r", os.O_WRONLY), ("stdout", "w", os.O_RDONLY), ("stderr", "w", os.O_RDWR))
+    for name, mode, access in ways:
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, access), mode, encoding="utf-8"))
 
 
 def _close_standard_output() -> bool:

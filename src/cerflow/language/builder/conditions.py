@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 from cerflow.errors import QueryError, nearest
 from cerflow.language import condition as c
 from cerflow.language.builder.common import Expr, checked_name
+from cerflow.language.grammars import refuse_surrogates
 from cerflow.language.lexicon import LARGEST_INTEGER
 from cerflow.language.node import Node
 from cerflow.language.parser import parse_condition, parse_expression
@@ -376,6 +377,8 @@ def _literal(given: int | float | str | bool | timedelta | None) -> c.Literal:
         raise QueryError(f"the integer {given} does not fit into 64 bits")
     if isinstance(given, float) and not abs(given) < float("inf"):
         raise QueryError("a query cannot hold a number that is infinite or not a number")
+    if isinstance(given, str):
+        refuse_surrogates(given)
     # Subclasses, such as NumPy's float64, become the plain types that the parser gives.
     for kind in (bool, int, float, str):
         if isinstance(given, kind):
