@@ -56,6 +56,28 @@ def test_files_become_lines_and_the_status_is_kept(tmp_path):
     assert "is of another query" in changed.stderr
 
 
+def test_one_bad_time_or_number_makes_no_column_text(tmp_path):
+    """The types of columns are inferred: Spark takes those with a wrong value for text."""
+    folder = tmp_path / "input"
+    folder.mkdir()
+    events = [{"type": "AB"[n], "t": f"2025-01-01T00:00:0{n}", "v": n + 9} for n in range(2)]
+    bad = [{"type": "B", "t": "yesterday", "v": 30}, {"type": "B", "t": "2025-01-01T00:00:01", "v": "34x"}]
+    (folder / "1.jsonl").write_text("\n".join(map(json.dumps, [*events, *bad])))
+    query = "SELECT a.v AS first, b.v AS second WHERE (A AS a ; B AS b) FILTER a.v < b.v WITHIN 10 SECONDS"
+    given = ["--input", folder, "--time-column", "t", "--delay", "1 second", "--available-now", "--buckets", 1]
+    result = invoked("-e", query, *given, "--flush", "--on-bad-record", "skip", "--checkpoint", tmp_path / "c")
+    assert result.exit_code == 0, result.stderr
+    # As text, 10 would come before 9.
+    assert [(row["first"], row["second"]) for row in map(json.loads, result.stdout.splitlines())] == [(9, 10)]
+    (folder / "2.csv").write_text("v,type,t\n1,A,2025-01-01T00:00:00\n")
+    given += ["--input-format", "csv", "--columns", "type string, t timestamp, v int", "--checkpoint", tmp_path / "d"]
+    (folder / "1.jsonl").unlink()
+    result = invoked("-e", query, *given)
+    assert result.exit_code == 1
+    assert "2.csv" in result.stderr
+    assert "need the columns that it has, in their order" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -114,3 +114,18 @@ def test_other_errors_pass_through():
     with pytest.raises(InputError) as raised, own_errors_raised():
         raise given
     assert raised.value is given
+
+
+REMEDIES = [
+    ("java.io.IOException: No space left on device", "Make room on the disk"),
+    ("java.lang.IllegalArgumentException: CSV header does not conform to the schema.", "in their order"),
+    ("[CONCURRENT_STREAM_LOG_UPDATE] Multiple streaming jobs detected for 3.", "Another process uses this checkpoint"),
+    ("java.io.FileNotFoundException: File file:/c/state/0/1/3.changelog does not exist", "--set-back"),
+    ("[FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH] Encountered error: Column: [v]", "ignoreCorruptFiles"),
+    ("java.lang.AssertionError: assertion failed: offsets are lost", "checkpoint"),
+]
+
+
+@pytest.mark.parametrize(("text", "remedy"), REMEDIES)
+def test_known_failures_end_with_a_remedy(text, remedy):
+    assert remedy in str(as_cerflow_error(text)).splitlines()[-1]

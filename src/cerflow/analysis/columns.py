@@ -19,6 +19,7 @@ from cerflow.language.condition import (
     Expression,
     Function,
     If,
+    IsNull,
     Like,
     Literal,
     Negative,
@@ -26,12 +27,12 @@ from cerflow.language.condition import (
     SetTest,
     comparisons,
 )
-from cerflow.language.formula import AttributeWindow
+from cerflow.language.formula import As, AttributeWindow, EventType, Rename
 from cerflow.language.node import Node, walk
 from cerflow.language.select import LabelItem, Select
 from cerflow.values.operators import Operator
 
-__all__ = ["ColumnUsage", "attributes_in", "usage_of"]
+__all__ = ["ColumnUsage", "attributes_in", "columns_by_type", "usage_of"]
 
 _NUMBER_FUNCTIONS = ("abs", "floor", "ceil", "round")
 #: Functions whose value is text, and functions of text.
@@ -66,6 +67,40 @@ def attributes_in(tree: Node) -> set[str]:
         elif isinstance(node, AttributeWindow):
             found.add(node.attribute)
     return found
+
+
+def columns_by_type(tree: Node) -> dict[str, frozenset[str] | None]:
+    """The columns that a query expects to have values, and of events of which types; None stands for all types.
+
+    Columns that the query tests for null, or has another value for, are not among them.
+    """
+    nodes = list(walk(tree))
+    named = {n.name for n in nodes if isinstance(n, EventType)}
+    labels = {name: {name} for name in named}
+    for n in nodes:
+        if isinstance(n, As):
+            found = {inner.name for inner in walk(n.operand) if isinstance(inner, EventType)}
+            # Other formulas read events of any type.
+            labels.setdefault(n.label, set()).update(found or named)
+        elif isinstance(n, Rename):
+            labels[n.new] = set(named)
+    read: list[tuple[str, str | None]] = [
+        (name, None) for n in nodes if isinstance(n, Select) for key in n.partition for name in key
+    ]
+    read += [(n.attribute, None) for n in nodes if isinstance(n, AttributeWindow)]
+    items = [n for n in nodes if isinstance(n, LabelItem)]
+    read += [(name, n.label) for n in items for name in n.attributes or ()]
+    read += [(n.name, n.label) for n in nodes if isinstance(n, Attribute)]
+    by_column: dict[str, frozenset[str] | None] = {}
+    for column, label in read:
+        types = labels.get(label, named) if label is not None else named
+        before = by_column.get(column, frozenset())
+        by_column[column] = before | types if types and before is not None else None
+    optional = set[str]()
+    for n in nodes:
+        if isinstance(n, IsNull) or (isinstance(n, Function) and n.name == "coalesce"):
+            optional |= attributes_in(n)
+    return {column: types for column, types in by_column.items() if column not in optional}
 
 
 def usage_of(tree: Node) -> ColumnUsage:

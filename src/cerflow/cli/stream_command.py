@@ -106,6 +106,26 @@ IdleTimeout = Annotated[
     str | None,
     typer.Option(metavar="DURATION", help="After this time without events, process all that wait.", show_default=False),
 ]
+Ahead = Annotated[
+    str,
+    typer.Option(
+        metavar="DURATION|any",
+        help="How far the time of an event may be ahead of the clock; events beyond are bad records.",
+    ),
+]
+SetBack = Annotated[
+    str | None,
+    typer.Option(
+        "--set-back",
+        metavar="CHECKPOINT",
+        help="Only set a checkpoint back to the micro-batch whose events took the watermark ahead of the clock.",
+        show_default=False,
+    ),
+]
+ToBatch = Annotated[
+    int | None,
+    typer.Option("--to-batch", min=0, help="With --set-back: the micro-batch to do again.", show_default=False),
+]
 StateLimit = Annotated[
     int | None,
     typer.Option(min=1, help="End with an error if a bucket remembers more objects than this.", show_default=False),
@@ -144,19 +164,40 @@ def stream(
     dead_letter: LettersFolder = None,
     idle_timeout: IdleTimeout = None,
     state_limit: StateLimit = None,
+    ahead: Ahead = "1 day",
     master: Master = None,
     conf: Conf = None,
     status: StatusOf = None,
+    set_back: SetBack = None,
+    to_batch: ToBatch = None,
 ) -> None:
     """Write the matches of a query in a stream of events as they come, on Spark."""
     watch = PhaseTimer(context.obj)
     from cerflow.cli.commands.request import load_query
-    from cerflow.cli.spark.streaming import StreamRequest, noted_status, run_stream, shown_status
+    from cerflow.cli.spark.streaming import (
+        StreamRequest,
+        noted_status,
+        run_stream,
+        set_checkpoint_back,
+        shown_status,
+    )
     from cerflow.language.parser import duration_in_microseconds
+
+    def duration_of(option: str, text: str | None) -> int | None:
+        try:
+            return duration_in_microseconds(text)
+        except ValueError as error:
+            usage(str(error), option)
 
     if status is not None:
         with errors_reported():
             typer.echo(shown_status(noted_status(status)))
+        return
+    allowed = None if ahead == "any" else ahead
+    settings = spark_settings(conf)
+    if set_back is not None:
+        with errors_reported():
+            typer.echo(set_checkpoint_back(set_back, to_batch, duration_of("--ahead", allowed), master, settings))
         return
     one_query(query, expression)
     if input_ is None or checkpoint is None or delay is None:
@@ -164,12 +205,9 @@ def stream(
         usage("a stream needs --input, --checkpoint and --delay", missing)
     in_order = delay.strip().startswith("0 ")
     durations = {"--delay": None if in_order else delay, "--idle-timeout": idle_timeout, "--key-timeout": key_timeout}
+    durations["--ahead"] = allowed
     for option, text in durations.items():
-        try:
-            duration_in_microseconds(text)
-        except ValueError as error:
-            usage(str(error), option)
-    settings = spark_settings(conf)
+        duration_of(option, text)
     arguments = {
         "type": type_column,
         "time": time_column,
@@ -185,6 +223,7 @@ def stream(
         "dead_letter": dead_letter,
         "idle_timeout": idle_timeout,
         "state_limit": state_limit,
+        "ahead": allowed,
     }
     with errors_reported(query):
         load(predicates)

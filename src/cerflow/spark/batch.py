@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from datetime import timedelta
 from typing import Any, Literal, Unpack
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from cerflow.engine.results.report import CountForm
-from cerflow.errors import InputError, UnsupportedQueryError
+from cerflow.errors import InputError, QueryWarning, UnsupportedQueryError
 from cerflow.programs.program import Program, without_definitions
 from cerflow.query import Query
 from cerflow.schema import Schema
@@ -21,7 +23,8 @@ from cerflow.spark.frames.schemas import arrow_schema, refuse_untransferable
 from cerflow.spark.placing.ordering import Selected, recognized, selected
 from cerflow.spark.placing.placement import PlacementKind, place
 from cerflow.spark.placing.survey import greatest_share, is_small
-from cerflow.spark.streaming.matching import LatePolicy, match_stream
+from cerflow.spark.streaming.matching import AHEAD, LatePolicy, match_stream
+from cerflow.spark.streaming.packing import CORRUPT
 from cerflow.stream_inputs import EventRoles
 from cerflow.values.units import TimeUnit
 
@@ -58,6 +61,7 @@ def match(
     delay: timedelta | str | None = None,
     buckets: int = 16,
     late: LatePolicy = "drop",
+    ahead: timedelta | str | None = AHEAD,
 ) -> DataFrame:
     """The matches of a query in a DataFrame of events, as a DataFrame with the result schema.
 
@@ -89,8 +93,12 @@ def match(
     watermark has passed it. Events that come later yet are left out and counted (``late="drop"``) or make the query
     fail (``"fail"``). Events of equal time are ordered by ``sequence``. The substreams of PARTITION BY are divided
     among ``buckets``, a number that a checkpoint keeps for good; a query without goes through one bucket, and a
-    warning says so. Progress reports of Spark have a metric ``cerflow`` with counts; those of
-    further results are called ``cerflow_2`` and so on, so a query may combine several.
+    warning says so. An event whose time is more than ``ahead`` (None: any) after the start of its micro-batch is a bad
+    record, so that it does not move the watermark. So is one with text in a column ``_corrupt_record``, in which
+    Spark's readers of CSV and JSON, and ``from_json``, put what they cannot read; without it these are nulls. Progress
+    reports of Spark have a metric ``cerflow`` with counts, and ``cerflow_lacking`` with the numbers of events that have
+    no value in columns that the query reads of them; those of further results are called ``cerflow_2`` and
+    ``cerflow_2_lacking`` and so on, so a query may combine several.
 
     Raises `QuerySyntaxError` and `QueryError` for a query that is wrong or does not fit the columns, `InputError`
     for columns that are not there, and `UnsupportedQueryError` for what cannot be evaluated. All of that is found
@@ -115,10 +123,17 @@ def match(
         if until is not None:
             raise ValueError("until is for batches: in a stream the watermark shows that deadlines have passed")
         plan = plan_of(query, df, on_bad_record, **arguments)
-        return match_stream(plan, df, delay=delay, buckets=buckets, late=late, skip=on_bad_record == "skip")
+        skip = on_bad_record == "skip"
+        return match_stream(plan, df, delay=delay, buckets=buckets, late=late, skip=skip, ahead=ahead)
     if delay is not None:
         raise ValueError("delay is for streaming DataFrames; events of a batch are all there")
     _, plan, rows = _prepared(query, df, on_bad_record, **arguments)
+    if hasattr(df.sparkSession, "_jvm") and df.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"):
+        text = (
+            "match is called in foreachBatch, so it sees one micro-batch at a time and loses matches across them; give "
+            "the streaming DataFrame to cerflow.spark.match or cerflow.spark.stream"
+        )
+        warnings.warn(QueryWarning(text), stacklevel=2)
     return recognized(rows, plan, place(rows.frame, plan, rows.events))
 
 
@@ -162,6 +177,8 @@ def plan_of(
         raise ValueError(f"on_bad_record must be 'fail' or 'skip', not {on_bad_record!r}; see also bad_records")
     compiled = without_definitions(query)
     columns = arrow_schema(df)
+    if df.isStreaming:
+        columns = pa.schema([field for field in columns if field.name != CORRUPT])
     plan = make_plan(compiled, columns, **arguments)
     refuse_untransferable(df, columns, plan.needed)
     return plan

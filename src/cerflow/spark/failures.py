@@ -40,6 +40,32 @@ _CODE = re.compile(r"\s*SQLSTATE: \w{5}(?:;.*)?\s*$", re.DOTALL)
 #: In front of the name of an exception.
 _PACKAGE = re.compile(r"(?:[A-Za-z_][\w$]*\.)+(?=[A-Z]\w*(?:: |$))")
 _OWN = re.compile(r"cerflow\.errors\.(\w+): (.*)", re.DOTALL)
+_ANEW = "restore the checkpoint from a copy as a whole, or take a new one"
+#: What to do about an error, by what its text has.
+_REMEDIES = [
+    (re.compile(sign), remedy)
+    for sign, remedy in (
+        ("No space left on device", "Make room on the disk and start again: a stream goes on where it was."),
+        (
+            "CSV header",
+            "Files of CSV in a stream need the columns that it has, in their order: mend or remove this one.",
+        ),
+        (
+            r"\bCANNOT_LOAD_STATE_STORE|CANNOT_READ_(?:DELTA|SNAPSHOT|STREAMING_STATE)\w*|/state/\d+/\d+/|\.changelog",
+            f"The state in the checkpoint is incomplete: {_ANEW}. cerflow stream --set-back does micro-batches again.",
+        ),
+        (
+            "Multiple streaming jobs detected|CONCURRENT_STREAM_LOG_UPDATE",
+            f"Another process uses this checkpoint, or its last offsets are lost: end that process, or {_ANEW}.",
+        ),
+        ("assertion failed", f"Files in the checkpoint may be lost: {_ANEW}."),
+        (
+            r"FAILED_READ_FILE|is not a Parquet file|CANNOT_READ_FILE_FOOTER",
+            "Mend or remove the file. Spark leaves out files that are damaged or were removed with "
+            "--conf spark.sql.files.ignoreCorruptFiles=true and --conf spark.sql.files.ignoreMissingFiles=true.",
+        ),
+    )
+]
 _ROW = re.compile(r"row (.*[}']): (.*)", re.DOTALL)
 
 
@@ -87,7 +113,9 @@ def own_errors_raised() -> Iterator[None]:
 
 
 def _said(error: BaseException | str) -> str:
-    return "\n".join(messages(error)) or f"it gave no message but {type(error).__name__}"
+    text = "\n".join(messages(error)) or f"it gave no message but {type(error).__name__}"
+    remedy = next((remedy for sign, remedy in _REMEDIES if sign.search(text)), None)
+    return text if remedy is None else f"{text}\n{remedy}"
 
 
 def _text(error: BaseException | str) -> str:

@@ -190,6 +190,7 @@ class _RecordCounter:
 
 def _refuse(bad: DataFrame) -> None:
     """Raise the error for the first of these events."""
-    (row,) = bad.limit(1).toArrow().to_pylist()
-    *values, (_, reason) = row.items()
-    raise BadRecordError(f"{{{', '.join(f'{name}: {readable_value(value)}' for name, value in values)}}}", reason)
+    row = bad.limit(1).toArrow()
+    *values, reason = row.column_names
+    shown = ", ".join(f"{name}: {readable_value(row.column(name)[0])}" for name in values)
+    raise BadRecordError(f"{{{shown}}}", row.column(reason)[0].as_py())

@@ -17,7 +17,14 @@ from cerflow.query import Query
 from cerflow.spark.batch import MatchArguments, plan_of
 from cerflow.spark.frames.schemas import arrow_schema, refuse_untransferable
 from cerflow.spark.streaming.checkpoint import Checkpoint, check_unchanged
-from cerflow.spark.streaming.matching import BadPolicy, PreparedStream, check_spark, prepare_stream
+from cerflow.spark.streaming.matching import (
+    AHEAD,
+    BadPolicy,
+    PreparedStream,
+    check_spark,
+    prepare_stream,
+    refuse_watermark,
+)
 from cerflow.spark.streaming.processor import ProcessorOptions
 from cerflow.spark.streaming.running import FILES, RunningStream, Sink, StreamOutput
 from cerflow.values.units import TimeUnit
@@ -43,6 +50,7 @@ def stream(
     match_ids: bool = False,
     idle_timeout: timedelta | str | None = None,
     state_limit: int | None = None,
+    ahead: timedelta | str | None = AHEAD,
     type: str = "type",
     time: str | None = None,
     time_unit: TimeUnit | None = None,
@@ -70,7 +78,8 @@ def stream(
     Bad records and late events may go to the directory ``dead_letter``, with all columns and a ``reason``. If no event
     comes for ``idle_timeout``, the watermark moves beyond all events that wait, and goes on with the clock if the query
     waits for deadlines. ``state_limit`` is a number of waiting events, configurations and nodes of the match graph
-    together: a bucket that remembers more makes the query fail, before memory runs out.
+    together: a bucket that remembers more makes the query fail, before memory runs out. ``ahead`` bounds how far a time
+    may be ahead of the clock, see `match`.
 
     Raises what `match` raises, and `ValueError` for arguments that do not go together, before anything starts.
     """
@@ -104,8 +113,10 @@ def stream(
         refuse_untransferable(df, arrow_schema(df), df.columns)
     processor = ProcessorOptions(late == "fail", late == "dead-letter", ids, state_limit)
     bad: BadPolicy = "tell" if on_bad_record == "dead-letter" else on_bad_record
-    prepared = prepare_stream(plan, buckets, processor, delay, bad, whole=letters)
+    prepared = prepare_stream(plan, buckets, processor, delay, bad, ahead, whole=letters)
+    refuse_watermark(df)
     kept = Checkpoint(df.sparkSession, checkpoint)
+    kept.check_usable()
     check_unchanged(kept, _description(compiled, prepared))
     idle = duration_in_microseconds(idle_timeout)
     return RunningStream(

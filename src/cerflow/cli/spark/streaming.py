@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
+from cerflow.analysis.columns import usage_of
 from cerflow.cli.output.progress import PhaseTimer, compile_kernels
 from cerflow.cli.output.reporting import note
 from cerflow.cli.spark.session import spark_session
@@ -22,7 +24,8 @@ from cerflow.programs.program import Program
 from cerflow.query import Query
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql.types import StructType
 
     from cerflow.spark import RunningStream, StreamStatus
 
@@ -136,6 +139,8 @@ def _input(request: StreamRequest, spark: SparkSession, kept: Any) -> tuple[Data
     """The events, and the column of the input's own that orders events of equal time, if it has one."""
     from pyspark.sql import functions as F  # noqa: N812
 
+    from cerflow.spark.streaming.packing import CORRUPT
+
     noted = kept.read("input.json")
     columns = request.columns or (None if noted is None else noted["columns"])
     found = _KAFKA.fullmatch(request.input)
@@ -150,7 +155,7 @@ def _input(request: StreamRequest, spark: SparkSession, kept: Any) -> tuple[Data
         text = F.col("value").cast("string")
         place = F.shiftleft(F.col("partition").cast("bigint"), 48) + F.col("offset")
         frame = messages.select(
-            F.from_json(text, columns).alias("event"),
+            F.from_json(text, _with_corrupt(columns), {"columnNameOfCorruptRecord": CORRUPT}).alias("event"),
             *(c.alias(name) for c, name in zip((text, F.col("partition"), F.col("offset")), _MESSAGE)),
             place.alias(_KAFKA_SEQUENCE),
         ).select("event.*", *_MESSAGE, _KAFKA_SEQUENCE)
@@ -163,13 +168,57 @@ def _input(request: StreamRequest, spark: SparkSession, kept: Any) -> tuple[Data
 def _files(request: StreamRequest, spark: SparkSession, columns: str | None) -> tuple[DataFrame, str]:
     if request.input.startswith("kafka:"):
         raise InputError(f"'{request.input}' is not of the form kafka://HOST:PORT/TOPIC")
+    from cerflow.spark.streaming.packing import CORRUPT
+
     format = request.input_format or _format_in(request.input)
     options = {"header": "true", "inferSchema": "true"} if format == "csv" else {}
     if columns is None:
         schema = spark.read.format(format).options(**options).load(request.input).schema
+        if format in ("json", "csv"):
+            schema = _as_used(spark.read.format(format).options(**options), request, schema)
         # Keep the schema for the next start, which could infer another one.
         columns = schema.toDDL()
-    return spark.readStream.format(format).options(**options).schema(columns).load(request.input), columns
+    reader = spark.readStream.format(format).options(**options)
+    if format in ("json", "csv"):
+        # What has another type than the column must not become null in silence, nor names of files be passed over.
+        options = {"columnNameOfCorruptRecord": CORRUPT, "enforceSchema": "false"}
+        return reader.options(**options).schema(_with_corrupt(columns)).load(request.input), columns
+    return reader.schema(columns).load(request.input), columns
+
+
+def _as_used(reader: DataFrameReader, request: StreamRequest, schema: StructType) -> StructType:
+    """The inferred columns, but of columns of text that the query uses as times or numbers, the type that most fit.
+
+    Spark takes a column for text as soon as one value is nothing else.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql.types import DataType, StringType, StructField, StructType
+
+    usage = usage_of(request.query.tree)
+    numbers: tuple[str, ...] = ("bigint", "double")
+    candidates = dict.fromkeys(usage.numbers | usage.ordered, numbers)
+    candidates[request.arguments["time"]] = (*numbers, "timestamp_ntz", "timestamp")
+    fields = list(schema.fields)
+    for place, field in enumerate(fields):
+        if field.name not in candidates or field.dataType != StringType():
+            continue
+        counts = []
+        found = [field, *(StructField(field.name, DataType.fromDDL(name)) for name in candidates[field.name])]
+        for one in found:
+            frame = reader.schema(StructType([*fields[:place], one, *fields[place + 1 :]])).load(request.input)
+            ((count,),) = frame.select(F.count("`" + field.name.replace("`", "``") + "`")).collect()
+            counts.append(count)
+        as_text, *typed = counts
+        if max(typed) > (as_text // 2 if field.name in usage.ordered else 0):
+            fields[place] = found[1 + typed.index(max(typed))]
+    return StructType(fields)
+
+
+def _with_corrupt(columns: str) -> str:
+    """The columns, and one for the text of what does not fit them."""
+    from cerflow.spark.streaming.packing import CORRUPT
+
+    return f"{columns}, {CORRUPT} string"
 
 
 def _format_in(path: str) -> str:
@@ -212,12 +261,30 @@ def _watermark(shown: str | None) -> str:
 def shown_status(found: Mapping[str, Any]) -> str:
     """A status, as the fields of `cerflow.spark.StreamStatus`, in a few lines."""
     totals, remembered = found["totals"], found["remembered"]
+    lacking = "".join(f", {count:,} without '{name}'" for name, count in found.get("lacking", {}).items())
     return (
         f"batch {found['batch']}, written {found['at']}; {_watermark(found['watermark'])}\n"
         f"since the checkpoint began: {totals['events']:,} events, {totals['late']:,} late, {totals['bad']:,} bad, "
-        f"{totals['matches']:,} matches\n"
+        f"{totals['matches']:,} matches{lacking}\n"
         f"remembered: {remembered['waiting']:,} events that wait, {remembered['configurations']:,} configurations, "
         f"{remembered['nodes']:,} nodes, {remembered['keys']:,} keys, {remembered['state_bytes']:,} bytes of state"
+    )
+
+
+def set_checkpoint_back(
+    checkpoint: str, batch: int | None, ahead: int | None, master: str | None, settings: Sequence[tuple[str, str]]
+) -> str:
+    """Set a checkpoint back, see `Checkpoint.set_back`; returns what to do next. Raises InputError."""
+    with spark_session(master, settings) as spark:
+        from cerflow.spark.streaming.checkpoint import Checkpoint
+
+        kept = Checkpoint(spark, checkpoint)
+        kept.check_usable()
+        first = kept.set_back(time.time_ns() // 1000 + (ahead or 0), batch)
+    return (
+        f"'{checkpoint}' is set back: the next start does micro-batch {first} and all later ones again, with the "
+        f"events that the source still has. Remove the folders batch={first} and later of the output and of the dead "
+        "letters before it; other outputs get matches again. Counts begin again."
     )
 
 

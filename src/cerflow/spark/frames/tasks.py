@@ -129,7 +129,7 @@ class Recognition:
         """Rows of a distributed input have no number, so the first one is named by its values."""
         *columns, _, reason = rows.column_names
         values = (
-            f"{name}: {readable_value(rows.column(name)[0].as_py())}"
+            f"{name}: {readable_value(rows.column(name)[0])}"
             for name in columns
             if name not in (self.position, PRECOMPUTED)
         )
@@ -186,7 +186,14 @@ def named(batches: list[pa.RecordBatch], names: list[str]) -> pa.Table:
 
 
 def readable_value(value: object) -> str:
-    """A value of an event, as it stands in a message."""
+    """A value of an event, also as a scalar of Arrow, as it stands in a message."""
+    if isinstance(value, pa.Scalar):
+        scalar: pa.Scalar = value
+        try:
+            value = scalar.as_py()
+        except (OverflowError, ValueError):
+            # Python's times end with the year 9999.
+            return str(scalar.cast(pa.string()))
     if value is None:
         return "null"
     text = repr(value) if isinstance(value, str) else str(value)

@@ -9,26 +9,38 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from cerflow.errors import InputError
-from cerflow.spark.streaming.instants import watermark_at
+from cerflow.spark.streaming.instants import shown_instant, watermark_at
 
 __all__ = ["METRICS", "QUERY", "STATUS", "TIMES", "Checkpoint", "check_unchanged"]
 
 QUERY, STATUS, METRICS, TIMES = "query.json", "status.json", "metrics.prom", "times.json"
+_ANEW = "take a new checkpoint; the events that the source still has pass again then"
+#: What to do about a damaged file.
+_REMEDIES = {
+    QUERY: "if query, columns and buckets are those of before, remove it, and it is written again",
+    STATUS: "remove it; counts begin again, and the matches are not concerned",
+    TIMES: "remove it, and start with the longest delay that the stream has had",
+    "input.json": "remove it, and name the columns with --columns",
+}
+#: A file of a state store, with the number of a version.
+_VERSION = re.compile(r"(\d+)(?:_[^.]*)?\.(?:zip|changelog)$")
 
 
 class Checkpoint:
     """The folder of a checkpoint on any file system that Spark knows."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
-        self._spark = spark
+        self.spark = spark
         self._java: Any = spark._jvm
         self.path = path
-        self._files = self._path(path).getFileSystem(spark._jsc.hadoopConfiguration())
+        self._settings = spark._jsc.hadoopConfiguration()
+        self._files = self._path(path).getFileSystem(self._settings)
 
     def _path(self, path: str) -> Any:
         return self._java.org.apache.hadoop.fs.Path(path)
@@ -41,7 +53,10 @@ class Checkpoint:
         path = self._path(self._own(name))
         if not self._files.exists(path):
             return None
-        found: dict[str, Any] = json.loads(self._text(path))
+        try:
+            found: dict[str, Any] = json.loads(self._text(path))
+        except ValueError as error:
+            raise InputError(f"'{path.toString()}' is damaged ({error}): {_REMEDIES.get(name, _ANEW)}") from error
         return found
 
     def _text(self, path: Any) -> str:
@@ -58,24 +73,26 @@ class Checkpoint:
     def write_text(self, name: str, text: str) -> None:
         """Write a file as `write` does."""
         path, unfinished = (self._path(self._own(n)) for n in (name, f".unfinished-{name.replace('/', '-')}"))
+        self._files.mkdirs(path.getParent())
         opened = self._files.create(unfinished, True)
         try:
             opened.write(bytearray(text.encode()))
         finally:
             opened.close()
-        self._files.mkdirs(path.getParent())
-        # Renaming does not replace a file, and nobody else writes here.
-        self._files.delete(path, False)
-        if not self._files.rename(unfinished, path):
-            raise InputError(f"cannot write '{path.toString()}'")
+        # This interface of Hadoop can replace a file by renaming another; that of `_files` cannot.
+        context = self._java.org.apache.hadoop.fs.FileContext.getFileContext(self._files.getUri(), self._settings)
+        how = self.spark.sparkContext._gateway.new_array(self._java.org.apache.hadoop.fs.Options.Rename, 1)  # type: ignore[union-attr]
+        how[0] = self._java.org.apache.hadoop.fs.Options.Rename.OVERWRITE
+        context.rename(self._files.makeQualified(unfinished), self._files.makeQualified(path), how)
 
     @property
     def clock(self) -> DataFrame:
         """The times in the folder ``clock`` as a stream, which removes them when they are no more needed."""
         folder = self._own("clock")
         self._files.mkdirs(self._path(folder))
-        reader = self._spark.readStream.schema("instant bigint").option("multiLine", True)
-        return reader.option("cleanSource", "delete").json(folder)
+        reader = self.spark.readStream.schema("instant bigint").option("multiLine", True)
+        # After a checkpoint was set back, times are missing that were removed.
+        return reader.option("cleanSource", "delete").option("ignoreMissingFiles", True).json(folder)
 
     def tick(self, instant: int) -> None:
         """Let the stream know that it is complete up to an instant (microseconds), at the delay after it."""
@@ -84,21 +101,90 @@ class Checkpoint:
     def watermark(self) -> int:
         """The instant of the watermark that the last micro-batch led to; `BEGINNING` before the first."""
         # A stream may end between the end of a micro-batch and the plan of the next one, or amid a micro-batch.
-        found = (self._last("offsets", "batchWatermarkMs"), self._last("commits", "nextBatchWatermarkMs"))
-        return watermark_at(max(found))
+        logs = (("offsets", "batchWatermarkMs"), ("commits", "nextBatchWatermarkMs"))
+        found = [self._noted(log, max(batches), name) for log, name in logs if (batches := self.batches(log))]
+        return watermark_at(max(found, default=0))
 
-    def _last(self, log: str, name: str) -> int:
-        """A number in the last entry of one of Spark's logs, 0 if there is none."""
-        folder = self._path(f"{self.path.rstrip('/')}/{log}")
-        if not self._files.exists(folder):
-            return 0
-        names = [status.getPath().getName() for status in self._files.listStatus(folder)]
-        batches = [int(name) for name in names if name.isdigit()]
-        if not batches:
-            return 0
+    def batches(self, log: str) -> set[int]:
+        """The numbers of the micro-batches in one of Spark's logs, ``offsets`` or ``commits``."""
+        return {int(path.getName()) for path in self._listed(log) if path.getName().isdigit()}
+
+    def _listed(self, folder: str) -> list[Any]:
+        path = self._path(f"{self.path.rstrip('/')}/{folder}")
+        return [status.getPath() for status in self._files.listStatus(path)] if self._files.exists(path) else []
+
+    def _noted(self, log: str, batch: int, name: str) -> int:
+        """A number in the entry of a micro-batch in one of Spark's logs."""
         # The second line is Spark's description of the batch.
-        _, described, *_ = self._text(self._path(f"{folder.toString()}/{max(batches)}")).splitlines()
+        _, described, *_ = self._text(self._path(f"{self.path.rstrip('/')}/{log}/{batch}")).splitlines()
         return int(json.loads(described)[name])
+
+    def check_usable(self) -> None:
+        """Raise `InputError` if a running query uses the checkpoint, or files of Spark in it are lost."""
+        metadata = self._path(f"{self.path.rstrip('/')}/metadata")
+        if self._files.exists(metadata):
+            running = self.spark.streams.get(json.loads(self._text(metadata))["id"])
+            if running is not None and running.isActive:
+                raise InputError(f"a query that runs uses the checkpoint '{self.path}': stop it first, or take another")
+        planned, written = self.batches("offsets"), self.batches("commits")
+        last = max(planned, default=-1)
+        lost = [f"offsets/{k}" for k in sorted({*written, last - 1, last} - planned) if k >= max(last - 1, 0)]
+        if planned and not self._listed("sources"):
+            lost.append("sources")
+        if lost:
+            raise InputError(
+                f"the checkpoint '{self.path}' lacks {', '.join(lost)}: restore it from a copy as a whole, or take a "
+                "new checkpoint; the events that the source still has pass again then"
+            )
+
+    def set_back(self, latest: int, batch: int | None = None) -> int:
+        """Forget the micro-batches from the first one whose events took the watermark beyond an instant.
+
+        They are done again at the next start, from the state before them; ``batch`` names the first one instead.
+        Returns its number. Raises `InputError` if there is none, or its state is not kept any more.
+        """
+        planned = sorted(self.batches("offsets"))
+        if batch is None:
+            # What a micro-batch has read shows in the watermark of the next one.
+            watermarks = {k: watermark_at(self._noted("offsets", k, "batchWatermarkMs")) for k in planned}
+            batch = next((k - 1 for k in planned if watermarks[k] > latest), None)
+            if batch is None:
+                raise InputError(
+                    f"no watermark in the checkpoint '{self.path}' is later than {shown_instant(latest)}; name the "
+                    f"micro-batch to begin with, {planned[0] if planned else 0} or a later one, to set it back"
+                )
+        if batch not in planned or (batch and batch - 1 not in self.batches("commits")):
+            rest = f", which begins with micro-batch {planned[0]}" if planned else ""
+            raise InputError(
+                f"micro-batch {batch} is not in the checkpoint '{self.path}' any more{rest}: take a new checkpoint; "
+                "the events that the source still has pass again then"
+            )
+        versions = self._versions()
+        if batch and any(number > batch for number, _ in versions) and not any(0 < n <= batch for n, _ in versions):
+            raise InputError(f"the state before micro-batch {batch} is not in '{self.path}' any more: {_ANEW}")
+        self._files.delete(self._path(self._own(STATUS)), False)
+        for folder, first in (("commits", batch), ("offsets", batch + 1)):
+            for number in sorted(self.batches(folder), reverse=True):
+                if number >= first:
+                    self._forget(f"{folder}/{number}")
+        for version, name in versions:
+            if version > batch:
+                self._forget(name)
+        return batch
+
+    def _versions(self) -> list[tuple[int, str]]:
+        """The files of the state, each with the number of the micro-batch before which it is read."""
+        found = []
+        stores = [f"state/{store.getName()}" for store in self._listed("state")]
+        for partition in [f"{store}/{path.getName()}" for store in stores for path in self._listed(store)]:
+            for path in self._listed(partition):
+                match = _VERSION.match(path.getName())
+                if match is not None:
+                    found.append((int(match[1]), f"{partition}/{path.getName()}"))
+        return found
+
+    def _forget(self, name: str) -> None:
+        self._files.delete(self._path(f"{self.path.rstrip('/')}/{name}"), False)
 
 
 def check_unchanged(checkpoint: Checkpoint, description: dict[str, Any]) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import math
+import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib.util import find_spec
@@ -15,7 +18,7 @@ from typing import Literal
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, GroupedData
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import DoubleType, IntegerType, LongType
+from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType
 
 from cerflow.automata.compile.deadlines import waits_for_time
 from cerflow.conditions.connectives import TRUE
@@ -33,12 +36,15 @@ from cerflow.spark.frames.schemas import spark_schema
 from cerflow.spark.frames.tasks import Recognition
 from cerflow.spark.streaming.bucket import StreamWork
 from cerflow.spark.streaming.instants import BEGINNING
-from cerflow.spark.streaming.packing import BUCKET, INSTANT, PACKED, REASON, Packing, unpacked_rows
+from cerflow.spark.streaming.packing import BUCKET, CORRUPT, INSTANT, PACKED, REASON, RECORD, Packing, unpacked_rows
 from cerflow.spark.streaming.processor import COUNTED, COUNTS, MATCHES, RESULT, BucketProcessor, ProcessorOptions
+from cerflow.spark.streaming.records import expected_columns, lacking_observed, reason, record_text
 from cerflow.values.units import DAY
 
 __all__ = [
+    "AHEAD",
     "CHANGELOG",
+    "LACKING",
     "OBSERVED",
     "PROVIDER",
     "BadPolicy",
@@ -48,6 +54,7 @@ __all__ = [
     "match_stream",
     "number_of_buckets",
     "prepare_stream",
+    "refuse_watermark",
     "stream_work",
     "unpacked",
 ]
@@ -60,6 +67,10 @@ _TICK, _SPARK_TIME = "tick", "moved"
 #: one query have a number behind it from the second on, since Spark takes each name once.
 OBSERVED = "cerflow"
 _results = count(1)
+#: What the name of the counts of events without a value, by column, has behind it.
+LACKING = "_lacking"
+#: How far the time of an event may be ahead of the clock, if nothing else is said.
+AHEAD = "1 day"
 #: The only state store with timers.
 PROVIDER = (
     "spark.sql.streaming.stateStore.providerClass",
@@ -70,7 +81,14 @@ CHANGELOG = ("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enab
 
 
 def match_stream(
-    plan: JobPlan, df: DataFrame, *, delay: timedelta | str | None, buckets: int, late: LatePolicy, skip: bool
+    plan: JobPlan,
+    df: DataFrame,
+    *,
+    delay: timedelta | str | None,
+    buckets: int,
+    late: LatePolicy,
+    skip: bool,
+    ahead: timedelta | str | None,
 ) -> DataFrame:
     """The matches of a plan in a streaming DataFrame, as `cerflow.spark.match` describes them."""
     if late not in ("drop", "fail"):
@@ -79,9 +97,9 @@ def match_stream(
     name, provider = PROVIDER
     if df.sparkSession.conf.get(name, None) != provider:
         raise InputError(f"streams need Spark's RocksDB state store: spark.conf.set('{name}', '{provider}')")
-    prepared = prepare_stream(
-        plan, buckets, ProcessorOptions(refuse_late=late == "fail"), delay, "skip" if skip else "fail"
-    )
+    options = ProcessorOptions(refuse_late=late == "fail")
+    refuse_watermark(df)
+    prepared = prepare_stream(plan, buckets, options, delay, "skip" if skip else "fail", ahead)
     number = next(_results)
     observed = OBSERVED if number == 1 else f"{OBSERVED}_{number}"
     return unpacked(prepared.rows(df, observed=observed), MATCHES, plan.result)
@@ -91,7 +109,9 @@ def match_stream(
 class PreparedStream:
     """A plan for a streaming DataFrame; ``fingerprint`` tells whether a checkpoint is one of it.
 
-    ``bad`` says how to treat events that cannot be used: ``"fail"``, ``"skip"``, or ``"tell"`` for dead letters.
+    ``bad`` says how to treat events that cannot be used: ``"fail"``, ``"skip"``, or ``"tell"`` for dead letters. Times
+    more than ``ahead`` (in words, and microseconds) after the start of the micro-batch are among them. ``expected`` are
+    the columns that the query reads of events of some types (None: of all).
     """
 
     plan: JobPlan
@@ -101,6 +121,8 @@ class PreparedStream:
     delay: int
     bad: BadPolicy
     fingerprint: str
+    ahead: tuple[str, int] | None
+    expected: Mapping[str, Set[str] | None]
 
     def rows(self, df: DataFrame, clock: DataFrame | None = None, *, observed: str = OBSERVED) -> DataFrame:
         """Matches, dead letters and counts, as the stateful part gives them; Spark reports the counts as ``observed``.
@@ -109,7 +131,15 @@ class PreparedStream:
         """
         plan, work = self.plan, self.work
         events = EventColumns(plan.schema)
-        frame = events.renamed(df).withColumn(INSTANT, _instant(events)).withColumn(_TICK, F.lit(False))
+        corrupt = CORRUPT in df.columns
+        plain = df.toDF(*[CORRUPT if name == CORRUPT else events.plain(name) for name in df.columns])
+        frame = plain.withColumn(INSTANT, _instant(events)).withColumn(
+            REASON, reason(events, self.ahead, corrupt=corrupt)
+        )
+        frame = lacking_observed(frame, events, self.expected, observed + LACKING)
+        # Others must not move the watermark.
+        usable = F.when(F.col(REASON).isNull(), F.col(INSTANT))
+        frame = frame.withColumn(INSTANT, usable).withColumn(_TICK, F.lit(False))
         if clock is not None:
             ticks = clock.select(F.col("instant").alias(INSTANT), F.lit(True).alias(_TICK))
             frame = frame.unionByName(ticks, allowMissingColumns=True)
@@ -118,8 +148,11 @@ class PreparedStream:
         frame = _sendable(frame, df, plan, events, skip=self.bad == "skip")
         keys = events.keys(plan)
         bucket = F.pmod(F.xxhash64(*keys), F.lit(self.buckets)).cast(IntegerType()) if self.buckets > 1 else F.lit(0)
+        record = (
+            record_text(events, df.columns, whole=self.bad != "tell") if corrupt else F.lit(None).cast(StringType())
+        )
         columns = [events.plain(name) for name in work.schema.names[:-1]]
-        sent = frame.select(bucket.alias(BUCKET), _reason(events).alias(REASON), INSTANT, *columns)
+        sent = frame.select(bucket.alias(BUCKET), REASON, INSTANT, record.alias(RECORD), *columns)
         blobs = sent.mapInArrow(Packing(work.columns, self.bad == "tell"), spark_schema(PACKED))
         rows = blobs.groupBy(BUCKET).transformWithState(
             BucketProcessor(work, self.fingerprint, self.options, self.delay),
@@ -136,6 +169,7 @@ def prepare_stream(
     options: ProcessorOptions,
     delay: timedelta | str | None,
     bad: BadPolicy,
+    ahead: timedelta | str | None,
     *,
     whole: bool = False,
 ) -> PreparedStream:
@@ -147,7 +181,18 @@ def prepare_stream(
         raise InputError("a streaming DataFrame needs a time column, by which events wait for others: give time=")
     work = stream_work(plan, whole=whole)
     buckets = number_of_buckets(plan, buckets)
-    return PreparedStream(plan, work, buckets, options, _milliseconds(delay), bad, _fingerprint(work, buckets))
+    bound = duration_in_microseconds(ahead)
+    return PreparedStream(
+        plan,
+        work,
+        buckets,
+        options,
+        _milliseconds(delay),
+        bad,
+        _fingerprint(work, buckets),
+        None if bound is None else (str(ahead), bound),
+        expected_columns(plan),
+    )
 
 
 def unpacked(rows: DataFrame, kind: str, schema: pa.Schema) -> DataFrame:
@@ -260,17 +305,11 @@ def _product(count: Column, factor: int) -> Column:
     return F.when(count.between(-most, most), count.cast(LongType()) * F.lit(factor))
 
 
-def _reason(events: EventColumns) -> Column:
-    """Why an event cannot be used, null if it can."""
-    text = f"no timestamp can hold the time in '{events.schema.time}'"
-    return F.coalesce(events.reason(), F.when(F.col(INSTANT).isNull(), F.lit(text)))
-
-
 def _sendable(frame: DataFrame, df: DataFrame, plan: JobPlan, events: EventColumns, *, skip: bool) -> DataFrame:
     """The events that the tasks need, and bad records if these must be told."""
     # Rows of the clock are no events.
     event = ~F.col(_TICK)
-    usable = _reason(events).isNull()
+    usable = F.col(REASON).isNull()
     sent = usable & event
     if not plan.positions:
         pushed = pushdown(plan.relevance, df.schema, events).condition
@@ -302,6 +341,19 @@ class _Unpacking:
         for batch in batches:
             for blob in batch.column(0):
                 yield from unpacked_rows([blob.as_py()], schema).to_batches()
+
+
+def refuse_watermark(df: DataFrame) -> None:
+    """Raise `UnsupportedQueryError` if the DataFrame has a watermark: a query can have one alone, that of the delay."""
+    plan = io.StringIO()
+    with redirect_stdout(plan):
+        df.explain("extended")
+    if re.search(r"^\W*EventTimeWatermark\b", plan.getvalue(), re.MULTILINE):
+        raise UnsupportedQueryError(
+            "the streaming DataFrame has a watermark of its own, and events that wait for that one would be lost",
+            hint="Leave withWatermark out: delay= sets the watermark. What needs it (dropDuplicatesWithinWatermark, "
+            "windows) belongs into a query before, which writes to a table or topic that this one reads.",
+        )
 
 
 def check_spark() -> None:

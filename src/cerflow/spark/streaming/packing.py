@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -19,9 +20,11 @@ from cerflow.values.arrow_columns import one_array
 
 __all__ = [
     "BUCKET",
+    "CORRUPT",
     "INSTANT",
     "PACKED",
     "REASON",
+    "RECORD",
     "Packing",
     "letters_schema",
     "packed_rows",
@@ -29,8 +32,11 @@ __all__ = [
     "watermark_behind",
 ]
 
-#: The columns that travel beside those of the events: bucket, why an event cannot be used, and its time.
-BUCKET, REASON, INSTANT = "bucket", "reason", "instant"
+#: The columns that travel beside those of the events: bucket, why an event cannot be used, its time, and, if it cannot
+#: be used and more is known than its values, that as text.
+BUCKET, REASON, INSTANT, RECORD = "bucket", "reason", "instant", "record"
+#: The column in which Spark's readers put the text of what they could not read, if it is among the columns.
+CORRUPT = "_corrupt_record"
 #: The rows that travel. ``task`` and ``number`` tell in which order the events stood in the input; ``bad`` marks dead
 #: letters; ``latest`` is the latest instant (microseconds) of the events of all buckets that the task has seen.
 PACKED = pa.schema(
@@ -62,13 +68,13 @@ def unpacked_rows(blobs: Iterable[bytes], schema: pa.Schema) -> pa.Table:
 
 
 def letters_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema of dead letters: the columns of events without the instant, and at last the reason."""
-    return pa.schema([*list(schema)[:-1], pa.field(REASON, pa.string())])
+    """The schema of dead letters: the columns of events without the instant, and at last record and reason."""
+    return pa.schema([*list(schema)[:-1], pa.field(RECORD, pa.string()), pa.field(REASON, pa.string())])
 
 
 @dataclass(frozen=True)
 class Packing:
-    """Packs rows that begin with the columns bucket, reason and instant, for `mapInArrow`.
+    """Packs rows that begin with the columns bucket, reason, instant and record, for `mapInArrow`.
 
     ``columns`` is the serialised schema of a blob: the columns of events, and at last the instant in microseconds.
     Events with a reason make it raise `BadRecordError`, or with ``tell`` travel as dead letters (see `letters_schema`).
@@ -82,7 +88,7 @@ class Packing:
         schema = pa.ipc.read_schema(pa.py_buffer(self.columns))
         context = TaskContext.get()
         task = 0 if context is None else context.partitionId()
-        names = [BUCKET, REASON, *schema.names[-1:], *schema.names[:-1]]
+        names = [BUCKET, REASON, *schema.names[-1:], RECORD, *schema.names[:-1]]
         latest = BEGINNING
         for number, table in enumerate(as_larger_tables(batches, names)):
             found = []
@@ -91,10 +97,10 @@ class Packing:
                 bad, table = table.filter(pc.is_valid(reasons)), table.filter(pc.is_null(reasons))
                 if not self.tell:
                     _refuse(bad)
-                letters = _one_batch([*bad.columns[3:], bad.column(1)], letters_schema(schema))
+                letters = _one_batch([*bad.columns[4:], bad.column(3), bad.column(1)], letters_schema(schema))
                 found.append((0, packed_rows(letters), True))
             if table.num_rows:
-                rows = _one_batch([*table.columns[3:], table.column(2)], schema)
+                rows = _one_batch([*table.columns[4:], table.column(2)], schema)
                 latest = max(latest, pc.max(rows.column(INSTANT)).as_py())
                 parts = _by_bucket(rows, table.column(0).to_numpy())
                 found += [(bucket, packed_rows(part), False) for bucket, part in parts]
@@ -105,9 +111,13 @@ class Packing:
 
 
 def _refuse(bad: pa.Table) -> None:
-    _, reason, _, *values = bad.slice(0, 1).to_pylist()[0].items()
-    shown = ", ".join(f"{name}: {readable_value(value)}" for name, value in values)
-    raise BadRecordError(f"{{{shown}}}", reason[1])
+    """Raise `BadRecordError` for the first of some rows."""
+    reason, record = (bad.column(k)[0].as_py() for k in (1, 3))
+    if record is not None:
+        shown = [f"{name}: {readable_value(value)}" for name, value in json.loads(record).items()]
+    else:
+        shown = [f"{name}: {readable_value(bad.column(k)[0])}" for k, name in enumerate(bad.column_names) if k > 3]
+    raise BadRecordError(f"{{{', '.join(shown)}}}", reason)
 
 
 def _one_batch(columns: Sequence[pa.ChunkedArray], schema: pa.Schema) -> pa.RecordBatch:

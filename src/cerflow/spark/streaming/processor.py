@@ -183,7 +183,8 @@ class BucketProcessor(StatefulProcessor):
                     yield _ROW(number, MATCHES, packed_rows(batch), *_NOTHING)
         if options.letters and step.late.num_rows:
             reasons = pa.array([_lateness(recognition, watermark)] * step.late.num_rows)
-            arrays = [*map(one_array, step.late.columns[:-1]), reasons]
+            records = pa.nulls(step.late.num_rows, pa.string())
+            arrays = [*map(one_array, step.late.columns[:-1]), records, reasons]
             letters = [*letters, packed_rows(pa.record_batch(arrays, schema=letters_schema(self._work.schema)))]
         bad = 0
         for blob in letters:
@@ -228,8 +229,7 @@ def _lateness(recognition: Recognition, watermark: int) -> str:
 
 
 def _about_late(late: pa.Table, recognition: Recognition, watermark: int) -> str:
-    event = late.select(recognition.columns.names).slice(0, 1).to_pylist()[0]
-    shown = ", ".join(f"{name}: {readable_value(value)}" for name, value in event.items())
+    shown = ", ".join(f"{name}: {readable_value(late.column(name)[0])}" for name in recognition.columns.names)
     return (
         f"the event {{{shown}}} is {_lateness(recognition, watermark)}; "
         "a longer delay= waits for it, late='drop' leaves it out"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -20,8 +21,8 @@ from cerflow.errors import QueryWarning
 from cerflow.spark.frames.output import exists, write_frame
 from cerflow.spark.streaming.checkpoint import METRICS, STATUS, TIMES, Checkpoint
 from cerflow.spark.streaming.instants import BEGINNING, shown_instant
-from cerflow.spark.streaming.matching import CHANGELOG, PROVIDER, PreparedStream, unpacked
-from cerflow.spark.streaming.packing import BUCKET, REASON, letters_schema
+from cerflow.spark.streaming.matching import CHANGELOG, LACKING, OBSERVED, PROVIDER, PreparedStream, unpacked
+from cerflow.spark.streaming.packing import BUCKET, CORRUPT, REASON, letters_schema
 from cerflow.spark.streaming.processor import CAME, COUNTED, COUNTS, IDENTIFIER, LETTERS, MATCHES, REMEMBERED
 from cerflow.spark.streaming.status import StreamStatus, prometheus_text
 from cerflow.stream_inputs import free_name
@@ -48,12 +49,16 @@ class StreamOutput:
 class _BatchWriter:
     """Writes the results of a micro-batch; they replace all that an earlier attempt wrote under the same number."""
 
-    def __init__(self, stream: PreparedStream, output: StreamOutput, checkpoint: Checkpoint) -> None:
-        self._stream, self._output, self._checkpoint = stream, output, checkpoint
+    def __init__(self, stream: PreparedStream, output: StreamOutput, checkpoint: Checkpoint, *, corrupt: bool) -> None:
+        self._stream, self._output, self._checkpoint, self._corrupt = stream, output, checkpoint, corrupt
         self.ended = threading.Event()
         #: The watermark to which a flush led; None once events have been late behind it, which is told once.
         self.flushed: int | None = None
+        self._warned = set[str]()
         found = checkpoint.read(STATUS)
+        if found is None and checkpoint.batches("commits"):
+            text = f"there is no {STATUS} in the checkpoint '{checkpoint.path}': counts begin again with this start"
+            warnings.warn(QueryWarning(text), stacklevel=4)
         self._buckets: dict[str, dict[str, int]] = {} if found is None else found.pop("buckets")
         self.status = None if found is None else StreamStatus(**found)
 
@@ -79,6 +84,7 @@ class _BatchWriter:
             schema = letters_schema(self._stream.work.schema)
             if self._output.dead_letter is not None:
                 letters = unpacked(rows, LETTERS, schema).toDF(*_letter_names(schema))
+                letters = letters if self._corrupt else letters.drop(letters.columns[-2])
                 format = self._output.format if self._output.format in FILES else "parquet"
                 _write(letters, self._output.dead_letter, batch, format, {}, last["late"] + last["bad"])
             matches = unpacked(rows, MATCHES, self._result)
@@ -91,7 +97,7 @@ class _BatchWriter:
                     _write(matches, path, batch, self._output.format, self._output.options, last["matches"])
                 case sink:
                     sink(matches, batch)
-            self._tell(batch, counts, last)
+            self._tell(batch, counts, last, self._observed(OBSERVED + LACKING))
         finally:
             rows.unpersist()
 
@@ -100,13 +106,16 @@ class _BatchWriter:
         result = self._stream.plan.result
         return result.append(pa.field(IDENTIFIER, pa.string())) if self._stream.options.ids else result
 
-    def _tell(self, batch: int, counts: list[dict[str, int]], last: dict[str, int]) -> None:
+    def _tell(self, batch: int, counts: list[dict[str, int]], last: dict[str, int], missing: Mapping[str, int]) -> None:
+        self._warn(batch, last, missing)
         before = self.status
         self._buckets |= {str(count[BUCKET]): {name: count[name] for name in REMEMBERED} for count in counts}
         totals = dict.fromkeys(CAME, 0) if before is None else dict(before.totals)
+        lacking = Counter({} if before is None else before.lacking)
         if before is None or before.batch < batch:
             # A micro-batch that is repeated after a failure is counted already.
             totals = {name: totals[name] + last[name] for name in CAME}
+            lacking.update(missing)
         remembered = {name: sum(found[name] for found in self._buckets.values()) for name in REMEMBERED}
         watermark = self._checkpoint.watermark()
         shown = None if watermark == BEGINNING else shown_instant(watermark)
@@ -119,10 +128,43 @@ class _BatchWriter:
             warnings.warn(QueryWarning(text), stacklevel=2)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         reached = {"buckets": len(counts), "held": sum(count["held"] for count in counts)}
-        status = StreamStatus(batch, now, shown, totals, {**last, **reached}, remembered)
+        status = StreamStatus(batch, now, shown, totals, {**last, **reached}, remembered, dict(lacking))
         self.status = status
         self._checkpoint.write(STATUS, {**asdict(status), "buckets": self._buckets})
         self._checkpoint.write_text(METRICS, prometheus_text(status, self._checkpoint.path))
+
+    def _warn(self, batch: int, last: Mapping[str, int], missing: Mapping[str, int]) -> None:
+        """Say what may lose matches: once for each column without values, and each time that most events are late."""
+        for name in missing.keys() - self._warned:
+            self._warned.add(name)
+            text = (
+                f"batch {batch}: {missing[name]:,} of the events have no '{name}', which the query reads of them, so "
+                "conditions on it do not hold: does a file lack the column? (status.json counts them; said once)"
+            )
+            warnings.warn(QueryWarning(text), stacklevel=2)
+        if 2 * last["late"] > last["events"]:
+            text = (
+                f"batch {batch}: {last['late']:,} of {last['events']:,} events are late, so no match has them: either "
+                f"{_CAUSES}"
+            )
+            warnings.warn(QueryWarning(text), stacklevel=2)
+
+    def _observed(self, name: str) -> dict[str, int]:
+        """The metrics of the micro-batch that Spark has just computed in this thread, without zeros."""
+        spark = self._checkpoint.spark
+        query: Any = spark.streams.get(str(spark.sparkContext.getLocalProperty("sql.streaming.queryId")))
+        found = query._jsq.streamingQuery().lastExecution().observedMetrics().get(name)
+        if found.isEmpty():
+            return {}
+        row = found.get()
+        counts = {field: int(row.getAs(field)) for field in row.schema().fieldNames()}
+        return {field: count for field, count in counts.items() if count}
+
+
+_CAUSES = (
+    "an event came with a time far ahead; the delay is too short; files do not come in the order of their modification "
+    "times, by which Spark reads them (after a copy, for example); or an earlier run was flushed"
+)
 
 
 def as_json(frame: DataFrame) -> Column:
@@ -132,8 +174,8 @@ def as_json(frame: DataFrame) -> Column:
 
 
 def _letter_names(schema: pa.Schema) -> list[str]:
-    *names, _ = schema.names
-    return [*names, free_name(REASON, names)]
+    *names, _, _ = schema.names
+    return [*names, free_name(CORRUPT, names), free_name(REASON, names)]
 
 
 def _write(frame: DataFrame, path: str, batch: int, format: str, options: Mapping[str, str], count: int) -> None:
@@ -162,7 +204,7 @@ class RunningStream:
         idle_timeout: timedelta | None,
     ) -> None:
         self._stream, self._df, self._checkpoint = stream, df, checkpoint
-        self._writer = _BatchWriter(stream, output, checkpoint)
+        self._writer = _BatchWriter(stream, output, checkpoint, corrupt=CORRUPT in df.columns)
         self._times = {"delay": 0, "flushed": None} | (checkpoint.read(TIMES) or {})
         self._note_times(max(stream.delay, self._times["delay"]), self._times["flushed"])
         self.query = self._begin(available_now=available_now, trigger=trigger)
@@ -260,6 +302,8 @@ def _settings(spark: SparkSession, buckets: int) -> Iterator[None]:
     # Each partition costs a task and a store, whether it has a bucket or not.
     if int(spark.conf.get(_PARTITIONS) or 0) > buckets:
         settings[_PARTITIONS] = str(buckets)
+    # A second query with the same checkpoint would stop the first one.
+    settings["spark.sql.streaming.stopActiveRunOnRestart"] = "false"
     before = {name: spark.conf.get(name, None) for name in settings}
     try:
         for name, value in settings.items():

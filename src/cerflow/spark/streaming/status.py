@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import numpy as np
@@ -19,7 +19,8 @@ class StreamStatus:
     events are late (None before the first event). ``totals`` counts events, late ones, bad ones, released ones and
     matches since the checkpoint began, ``last`` those of the last micro-batch, and the buckets that it reached and
     those that were in memory (``held``). ``remembered`` sums up waiting events, configurations, nodes, keys and bytes
-    of state over all buckets.
+    of state over all buckets. ``lacking`` counts the events without a value in columns that the query reads of events
+    of their types.
     """
 
     batch: int
@@ -28,6 +29,7 @@ class StreamStatus:
     totals: Mapping[str, int]
     last: Mapping[str, int]
     remembered: Mapping[str, int]
+    lacking: Mapping[str, int] = field(default_factory=dict)
 
 
 _TOTALS = {
