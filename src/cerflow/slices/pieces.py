@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,10 +49,12 @@ class Pieces:
         return int(self.count.sum())
 
 
-def stretches(pieces: Pieces, files: Ints) -> Ints:
+def stretches(pieces: Pieces, files: Ints, bounds: Callable[[Ints], Ints] | None = None) -> Ints:
     """For each piece the number of its stretch, ascending; pieces come in the order of partitions and rows.
 
     A stretch is one file in a partition, or several that stand together there and follow each other in time, too.
+    ``bounds`` gives for each key the greatest one outside of the window that ends there: then files may overlap by a
+    window, since slices between them would read that again.
     """
     new = np.append(True, (pieces.part[1:] != pieces.part[:-1]) | (files[1:] != files[:-1]))
     number: Ints = np.cumsum(new) - 1
@@ -61,7 +63,10 @@ def stretches(pieces: Pieces, files: Ints) -> Ints:
     part = pieces.part[firsts]
     rank = np.argsort(low, kind="stable")
     before, after = rank[:-1], rank[1:]
-    follows = (after == before + 1) & (part[after] == part[before]) & (high[before] <= low[after])
+    behind = high[before] <= low[after]
+    if bounds is not None:
+        behind |= bounds(high[before]) < low[after]
+    follows = (after == before + 1) & (part[after] == part[before]) & behind
     begins = np.full(len(firsts), True)
     begins[after[follows]] = False
     found: Ints = (np.cumsum(begins) - 1)[number]

@@ -370,6 +370,26 @@ def test_files_may_overlap_and_be_out_of_order_inside(spark, tmp_path, any_share
     assert assert_alike(query, frame, in_order(frame, sequence), True, time="t", sequence=sequence)
 
 
+@pytest.mark.parametrize("positions", [False, True])
+def test_disorder_that_is_small_beside_the_window_does_not_cost_the_slices(spark, tmp_path, positions):
+    """Spark puts files together, larger ones first; slices around cuts between these would have half of the events."""
+    table = stream(1200, burst=False)
+    near = np.argsort(
+        np.arange(table.num_rows) + np.random.default_rng(1).integers(0, 5, table.num_rows), kind="stable"
+    )
+    for number, some in enumerate(in_parts(table.take(pa.array(near)), 12)):
+        pq.write_table(some, tmp_path / f"part-{number:02}.parquet", use_dictionary=False, compression="none")
+    frame = spark.read.parquet(str(tmp_path))
+    query = f"{PAIR} PARTITION BY k WITHIN 20 MILLISECONDS"
+    how = placed(query, frame, time="t", positions=positions).how
+    assert isinstance(how, Clustered)
+    assert how.in_order
+    assert 2 <= len(how.stretches) <= 6
+    assert assert_alike(query, frame, in_order(frame), positions, time="t")
+    longer = query.replace("20 M", "400 M")
+    assert "within a window around cuts between files lie" in placed(longer, frame, time="t").reason
+
+
 def test_more_files_than_ranges_that_the_source_is_told(spark, tmp_path, any_share, monkeypatch):
     monkeypatch.setattr(limits, "SPARK_RANGES", 3)
     frame = small_files(spark, tmp_path, stream(900), seed=7)

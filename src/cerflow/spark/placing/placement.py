@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -90,6 +91,8 @@ class _Placing:
         self._events = events
         self._axis = Axis(plan.schema)
         self._window = plan.division.window
+        #: The share of the events around cuts between stretches, if that is why these do not stay where they are.
+        self._between = math.inf
 
     def placed(self) -> Placement:
         plan, schema = self._plan, self._plan.schema
@@ -119,6 +122,11 @@ class _Placing:
         clustered = self._clustered(found) if guess.stays else None
         if clustered is not None:
             return clustered
+        if plan.by_key and self._between < 1:
+            return self._otherwise(
+                f"within a window around cuts between files lie {self._between:.0%} of the events; fewer and larger "
+                "files would change that, or the data source cerflow, which reads on in the next file"
+            )
         if plan.by_key:
             return self._otherwise("the input does not lie in the order of time")
         if schema.time is None:
@@ -161,11 +169,13 @@ class _Placing:
 
     def _clustered(self, found: PartitionSurvey) -> Placement | None:
         """Files, or else whole partitions, as they are; None if they do not lie one after the other."""
-        part = found.pieces.part
-        by_file = stretches(found.pieces, found.files)
-        return self._lying(found, by_file) or (
-            None if len(np.unique(by_file)) == len(np.unique(part)) else self._lying(found, part)
-        )
+        ways = [stretches(found.pieces, found.files), found.pieces.part]
+        if isinstance(self._window, DurationWindow):
+            # As few as possible: what lies around cuts between stretches is read twice.
+            ways.insert(0, stretches(found.pieces, found.files, partial(self._axis.bounds, self._window)))
+        sizes = [len(np.unique(numbers)) for numbers in ways]
+        tried = (self._lying(found, ways[sizes.index(size)]) for size in dict.fromkeys(sizes))
+        return next((placement for placement in tried if placement is not None), None)
 
     def _lying(self, found: PartitionSurvey, numbers: Ints) -> Placement | None:
         """The stretches with these numbers, one for each piece, as they are."""
@@ -174,6 +184,7 @@ class _Placing:
         between = boundaries(pieces, self._reach(pieces))
         share = load(between, pieces) / pieces.total
         if share > limits.SPARK_BOUNDARY:
+            self._between = min(self._between, share)
             return None
         ties = self._plan.sequence is None
         lying: list[Stretch] = []
