@@ -52,7 +52,7 @@ def in_task(message):
 )
 def test_messages_of_tasks_are_whole(around, message):
     assert messages(around(in_task(message))) == [message]
-    assert str(as_cerflow_error(around(in_task(message)))) == f"Spark failed: {message}"
+    assert str(as_cerflow_error(around(in_task(message)))).startswith(f"Spark failed: {message}")
     assert own_error(around(in_task(message))) is None
 
 
@@ -82,6 +82,24 @@ def test_plans_behind_messages_are_left_out():
         "[UNRESOLVED_COLUMN] A column `x` cannot be resolved. SQLSTATE: 42703; line 1 pos 7;\n'Project ['x]\n+- Local"
     )
     assert messages(text) == ["[UNRESOLVED_COLUMN] A column `x` cannot be resolved."]
+
+
+@pytest.mark.parametrize(
+    ("message", "says"),
+    [
+        ("ModuleNotFoundError: No module named 'cerflow'", "The Python that PYSPARK_PYTHON names lacks this"),
+        ("ImportError: cannot import name 'descriptor' from 'google.protobuf' (unknown location)", "lacks this"),
+        ('java.io.IOException: Cannot run program "./environment/bin/python": error=2', "a Python on executors and"),
+        (
+            "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed).",
+            "raise spark.executor.memory",
+        ),
+    ],
+)
+def test_ways_out_of_the_setting_of_a_cluster(message, says):
+    said = str(as_cerflow_error(message)).splitlines()
+    assert len(said) == 2
+    assert says in said[1]
 
 
 @pytest.mark.parametrize("text", ["", "java.io.EOFException"])

@@ -31,8 +31,12 @@ class Block(NamedTuple):
         return self.language in {"python", "py"} and not self.reason and not self.title
 
 
-def blocks(page: Path) -> list[Block]:
-    return [Block(*found) for found in _BLOCK.findall(page.read_text("utf-8"))]
+def blocks(page: Path, heading: str = "") -> list[Block]:
+    """The blocks of a page, or of its section with a heading."""
+    text = page.read_text("utf-8")
+    if heading:
+        text = text.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    return [Block(*found) for found in _BLOCK.findall(text)]
 
 
 def census() -> Counter[tuple[str, str]]:

@@ -64,6 +64,19 @@ _REMEDIES = [
             "Mend or remove the file. Spark leaves out files that are damaged or were removed with "
             "--conf spark.sql.files.ignoreCorruptFiles=true and --conf spark.sql.files.ignoreMissingFiles=true.",
         ),
+        (
+            r"No module named|cannot import name 'descriptor' from 'google\.protobuf'",
+            "The Python that PYSPARK_PYTHON names lacks this, on executors or on the driver's machine, where Spark plans "
+            "data sources and begins streams; the manual's page 'On a cluster' lists what is needed.",
+        ),
+        (
+            "Cannot run program",
+            "PYSPARK_PYTHON has to name a Python on executors and, for data sources and streams, on the driver's machine.",
+        ),
+        (
+            "Python worker exited unexpectedly",
+            "If the system has ended it for its memory, raise spark.executor.memoryOverhead.",
+        ),
     )
 ]
 _ROW = re.compile(r"row (.*[}']): (.*)", re.DOTALL)
@@ -93,7 +106,7 @@ def own_error(error: BaseException | str) -> CerflowError | None:
 
 
 def as_cerflow_error(error: BaseException | str) -> CerflowError:
-    """The error of cerflow that made Spark fail, or else an `InputError` with all that Spark says."""
+    """The error of cerflow that made Spark fail, or else an `InputError` with all that Spark says, and ways out."""
     own = own_error(error)
     return InputError(f"Spark failed: {_said(error)}") if own is None else own
 
@@ -114,8 +127,7 @@ def own_errors_raised() -> Iterator[None]:
 
 def _said(error: BaseException | str) -> str:
     text = "\n".join(messages(error)) or f"it gave no message but {type(error).__name__}"
-    remedy = next((remedy for sign, remedy in _REMEDIES if sign.search(text)), None)
-    return text if remedy is None else f"{text}\n{remedy}"
+    return "\n".join([text, *(remedy for symptom, remedy in _REMEDIES if symptom.search(text))])
 
 
 def _text(error: BaseException | str) -> str:

@@ -1,5 +1,7 @@
 """Tasks in-process: results in bounded batches however many there are, and events that are not those counted."""
 
+import subprocess
+import sys
 from dataclasses import replace
 from itertools import islice
 
@@ -127,3 +129,9 @@ def test_tasks_do_not_import_pandas(counted):
         stamps = pa.array((np.arange(18) << 5) + np.arange(18) % 2)
         batches = pa.table({"stamp": stamps}).to_batches(3)
     assert rows_in_a_process(task, iter(batches)) == 17
+
+
+def test_tasks_of_the_command_line_need_no_library_for_it():
+    """Spark's tasks import the modules of functions that the command line sends, on executors that have no Typer."""
+    code = "import sys; sys.modules |= dict.fromkeys(('typer', 'rich', 'click')); import cerflow.cli.spark.reading"
+    subprocess.run([sys.executable, "-c", code], check=True)

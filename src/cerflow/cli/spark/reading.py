@@ -21,7 +21,6 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_type
 
 from cerflow import limits
-from cerflow.cli.commands.request import Inputs
 from cerflow.cli.spark.file_groups import file_groups
 from cerflow.files.blocks import read_blocks
 from cerflow.files.column_types import Look, merged
@@ -49,6 +48,9 @@ from cerflow.stream_inputs import Input, free_name
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+
+    # Tasks import this module, and need not have the libraries of the command line.
+    from cerflow.cli.commands.request import Inputs
 
 __all__ = ["SparkEvents", "read_frame"]
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from cerflow.cli.spark.reading import SparkEvents
 
-__all__ = ["arrow_batches", "run_on_spark"]
+__all__ = ["run_on_spark"]
 
 
 def run_on_spark(
@@ -114,6 +114,8 @@ def _refuse(events: SparkEvents, query: Query | Program, request: Request) -> in
     if refused and bad_records.policy is Policy.FAIL:
         bad_records.refuse(events.refused().orderBy("row").limit(1).toArrow())
     elif refused and bad_records.policy is Policy.DEAD_LETTER:
+        from cerflow.spark.frames.output import arrow_batches
+
         for batch in arrow_batches(events.refused().orderBy("row")):
             bad_records.refuse(pa.Table.from_batches([batch]))
     else:
@@ -148,6 +150,7 @@ def _write(request: Request, result: DataFrame, show: Progress, watch: PhaseTime
         # The same tasks recognise and write.
         watch.done("recognising")
         return rows
+    from cerflow.spark.frames.output import arrow_batches
     from cerflow.spark.frames.schemas import arrow_schema
 
     # Each task stops at the greatest number of matches; their sum is checked as the matches arrive.
@@ -162,25 +165,3 @@ def _write(request: Request, result: DataFrame, show: Progress, watch: PhaseTime
         watch.done("recognising")
     watch.done("writing")
     return written.known
-
-
-def arrow_batches(frame: DataFrame) -> Iterator[pa.RecordBatch]:
-    """The rows of a DataFrame as Arrow batches, computed by all tasks at once, fetched one partition at a time.
-
-    Batches wait on the disks of the executors until they are fetched.
-    """
-    from pyspark import StorageLevel
-
-    # Not persist(): Spark does not adapt the number of partitions of a persisted frame.
-    packed = frame.mapInArrow(_pack, "payload binary").localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
-    for row in packed.toLocalIterator():
-        with pa.ipc.open_stream(row["payload"]) as reader:
-            yield from reader
-
-
-def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema) as writer:
-            writer.write_batch(batch)
-        yield pa.RecordBatch.from_pydict({"payload": [sink.getvalue().to_pybytes()]})

@@ -1,12 +1,14 @@
-"""Writes rows of a DataFrame to a directory of files or a table, with Spark's own writers and committers."""
+"""Writes rows of a DataFrame to a directory of files or a table by Spark's own writers, or fetches them."""
 
 from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, get_args
 
+import pyarrow as pa
+from pyspark import StorageLevel
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -17,6 +19,7 @@ from cerflow.errors import InputError, OutputError, nearest
 
 __all__ = [
     "OutputMode",
+    "arrow_batches",
     "check_output",
     "check_partition_columns",
     "check_partitions_of_table",
@@ -171,3 +174,23 @@ def observed(counts: Observation, output: str) -> dict[str, Any]:
 
 def _column(name: str) -> Column:
     return F.col("`" + name.replace("`", "``") + "`")
+
+
+def arrow_batches(frame: DataFrame) -> Iterator[pa.RecordBatch]:
+    """The rows of a DataFrame as Arrow batches, computed by all tasks at once, fetched one partition at a time.
+
+    Batches wait on the disks of the executors until they are fetched.
+    """
+    # Not persist(): Spark does not adapt the number of partitions of a persisted frame.
+    packed = frame.mapInArrow(_pack, "payload binary").localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
+    for row in packed.toLocalIterator():
+        with pa.ipc.open_stream(row["payload"]) as reader:
+            yield from reader
+
+
+def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        yield pa.RecordBatch.from_pydict({"payload": [sink.getvalue().to_pybytes()]})
