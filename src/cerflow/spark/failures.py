@@ -146,7 +146,7 @@ def _segments(text: str) -> Iterator[str]:
             # A line of a source file behind its name.
             continue
         in_frames = _PYTHON_FRAME.match(line) is not None
-        ended = in_frames or _JAVA_FRAME.match(line) is not None or line.startswith(_TITLES)
+        ended = in_frames or _JAVA_FRAME.match(line) is not None or line.lstrip().startswith(_TITLES)
         if ended or line.startswith(_CAUSE):
             yield "\n".join(message)
             message = []

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from cerflow.errors import InputError
 from cerflow.spark import run, stream
@@ -69,7 +70,7 @@ def stream_to_table(spark, place, query, roles):
         if not spark.catalog.tableExists(table):
             matches.limit(0).writeTo(table).using("iceberg").create()
         for _ in range(2):
-            merged = matches.mergeInto(table, matches["match_id"] == spark.table(table)["match_id"])
+            merged = matches.alias("new").mergeInto(table, F.expr("streamed.match_id = new.match_id"))
             merged.whenNotMatched().insertAll().merge()
 
     coming = spark.readStream.option("streaming-max-rows-per-micro-batch", 40).table("lake.db.events")
