@@ -167,7 +167,7 @@ def machine(tmp_path_factory, cluster, wheel):
     (data / "events.csv").write_text("type,t\n" + "".join(f"{row['type']},{row['t']}\n" for row in rows[:30]))
     return folder, {
         "HOME": folder,
-        "MASTER": cluster,
+        "CLUSTER": cluster,
         "DATA": data,
         "SPARK_HOME": Path(find_spec("pyspark").origin).parent,
         "SPARK_CONF_DIR": folder / "conf",

@@ -18,6 +18,7 @@ _TITLES = (
     _TRACEBACK,
     "Driver stacktrace:",
     "JVM stacktrace:",
+    "Suppressed: ",
     "The above exception was",
     "During handling of the above exception",
 )
