@@ -183,7 +183,7 @@ def machine(tmp_path_factory, cluster, wheel):
     }
 
 
-@pytest.mark.parametrize("section", ["Installed on executors", "A zip", "An archive", "Connect"])
+@pytest.mark.parametrize("section", ["Installed on executors", "A zip"])
 def test_the_commands_of_the_manual_bring_cerflow_to_executors(machine, section):
     folder, variables = machine
     if section == "Connect" and find_spec("grpc") is None:
