@@ -8,12 +8,13 @@ import sys
 from pathlib import Path
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 
 from cerflow.errors import InputError
 from cerflow.spark import run, stream
 
 CATALOG = "spark.sql.catalog.lake"
+MERGE = """MERGE INTO lake.db.streamed USING new ON streamed.match_id = new.match_id
+    WHEN NOT MATCHED THEN INSERT *"""
 
 
 def main(folder, jar, query):
@@ -69,9 +70,9 @@ def stream_to_table(spark, place, query, roles):
         table = "lake.db.streamed"
         if not spark.catalog.tableExists(table):
             matches.limit(0).writeTo(table).using("iceberg").create()
+        matches.createOrReplaceTempView("new")
         for _ in range(2):
-            merged = matches.alias("new").mergeInto(table, F.expr("streamed.match_id = new.match_id"))
-            merged.whenNotMatched().insertAll().merge()
+            matches.sparkSession.sql(MERGE)
 
     coming = spark.readStream.option("streaming-max-rows-per-micro-batch", 40).table("lake.db.events")
     running = stream(
