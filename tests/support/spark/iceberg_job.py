@@ -59,6 +59,8 @@ def main(folder, jar, query):
     tell("only", len(rows("lake.db.found")))
     if hasattr(events.groupBy(), "transformWithState"):
         stream_to_table(spark, place, query, roles)
+        # Each session keeps what it knows of tables, and the stream writes in one of its own.
+        spark.sql("REFRESH TABLE lake.db.streamed")
         tell("streamed", rows("lake.db.streamed"))
     spark.stop()
 
