@@ -67,12 +67,13 @@ _REMEDIES = [
         ),
         (
             r"No module named|cannot import name 'descriptor' from 'google\.protobuf'",
-            "The Python that PYSPARK_PYTHON names lacks this, on executors or on the driver's machine, where Spark plans "
-            "data sources and begins streams; the manual's page 'On a cluster' lists what is needed.",
+            "The Python that PYSPARK_PYTHON names lacks this, on executors or on the driver's machine, where Spark "
+            "plans data sources and begins streams; the manual's page 'On a cluster' lists what is needed.",
         ),
         (
             "Cannot run program",
-            "PYSPARK_PYTHON has to name a Python on executors and, for data sources and streams, on the driver's machine.",
+            "PYSPARK_PYTHON has to name a Python on executors and, for data sources and streams, on the driver's "
+            "machine.",
         ),
         (
             "Python worker exited unexpectedly",
