@@ -1,5 +1,7 @@
 """NEXT, LAST and MAX inside formulas whose conditions relate events: what is chosen, and what it costs."""
 
+import random
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -136,7 +138,22 @@ def test_the_work_does_not_grow_with_the_window(formula):
         assert recognizer.live["visited"] <= 40 * size
 
 
-def test_rows_with_windows_cannot_wait_for_a_later_event():
+@pytest.mark.parametrize("strategy", ["NEXT", "LAST", "MAX"])
+def test_rows_with_windows_wait_for_a_later_event(strategy):
     part = "((B AS z ; A AS y) FILTER y.v < z.w OR z.v != y.v OR z.v > d.v) WITHIN 7 MILLISECONDS"
-    with pytest.raises(UnsupportedQueryError, match="the event of 'd' comes later"):
-        cerflow.parse(f"SELECT * WHERE LAST({part}) ; A AS d").recognizer(SCHEMA, time="t")
+    query = cerflow.parse(f"SELECT * WHERE {strategy}({part}) ; A AS d")
+    generator = random.Random(7)
+    for _ in range(10):
+        numbers = [generator.randint(-1, 3) for _ in range(12)]
+        times = sorted(generator.randint(0, 30) for _ in range(12))
+        table = pa.table(
+            {
+                "type": generator.choices("AB", k=12),
+                "v": numbers,
+                "w": [float(n) for n in reversed(numbers)],
+                "t": times,
+            }
+        )
+        expected = bag(semantics(query, table, time="t"))
+        for run in ENGINE_RUNNERS.values():
+            assert bag(run(query, table, time="t")) == expected

@@ -34,7 +34,16 @@ from cerflow.language.formula import (
 from cerflow.language.node import Node, fold, walk
 from cerflow.language.sremo import Regular, Terminal
 
-__all__ = ["Labels", "Scopes", "condition_labels", "excluded_label", "labels_of", "relation_names", "resolve"]
+__all__ = [
+    "Labels",
+    "Scopes",
+    "condition_labels",
+    "excluded_label",
+    "labels_of",
+    "occurrences_above",
+    "relation_names",
+    "resolve",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +203,7 @@ def labels_of(formula: Formula) -> Labels:
     return table[max(table)]
 
 
-def _parents(formula: Formula) -> dict[int, int]:
+def occurrences_above(formula: Formula) -> dict[int, int]:
     """The occurrence directly above each occurrence."""
     parents: dict[int, int] = {}
     open_: list[int] = []
@@ -218,7 +227,7 @@ def resolve(formula: Formula) -> Scopes:
     one under SOME that is not among its labels and need not have exactly one event.
     """
     labels = _all_labels(formula)
-    parents = _parents(formula)
+    parents = occurrences_above(formula)
     outer: dict[int, dict[str, int]] = {}
     known = frozenset().union(*(entry.assigned for entry in labels.values()))
     for index, current in enumerate(walk(formula)):

@@ -13,6 +13,7 @@ from cerflow.automata.compile.formulas import compile_formula
 from cerflow.conditions.clauses import conjuncts_of
 from cerflow.deciding.budget import Budget
 from cerflow.deciding.equivalence import find_difference, shortest_match
+from cerflow.deciding.growth import growing_collection
 from cerflow.errors import QueryError, Span, UnsupportedQueryError
 from cerflow.language.condition import And
 from cerflow.language.formula import (
@@ -96,7 +97,8 @@ def remarks(
     scopes = resolve(formula)
     inquiry = _Inquiry(schema)
     try:
-        if len(compile_formula(formula).transitions) > limits.REMARK_TRANSITIONS:
+        transducer = compile_formula(formula)
+        if len(transducer.transitions) > limits.REMARK_TRANSITIONS:
             return []
     except UnsupportedQueryError:
         return []
@@ -107,6 +109,15 @@ def remarks(
         return [Remark("this query can never match", place or formula.span)]
     found = [Remark("this part can never match", _place(nodes[k])) for k in dead]
     found += _exclusions(formula, nodes, window, inquiry)
+    growing = growing_collection(transducer)
+    if growing is not None:
+        found.append(
+            Remark(
+                f"partial matches keep sets of values ({growing.meaning}), which may become as many as there are "
+                "choices of events; a small window bounds them, and comparisons other than <> need fewer",
+                None,
+            )
+        )
     if branches:
         found += [
             Remark("this branch of OR is redundant: all that it adds is found by the rest of the query", branch.span)

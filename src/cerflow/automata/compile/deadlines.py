@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from cerflow.automata.compile.conditions import guarded
-from cerflow.automata.compile.negation import ExcludedRuns
+from cerflow.automata.compile.negation import EventsRead, ExcludedRuns
 from cerflow.automata.compile.run_sets import RunSet
 from cerflow.automata.model.clock import PAUSE, TICK, may_read_events, parted, reads_tick
 from cerflow.automata.model.fragment import (
@@ -49,7 +49,13 @@ def waits_for_time(root: Node) -> bool:
 
 
 def not_followed_by(
-    operand: Fragment, excluded: Fragment, window: Window, registers: RegisterFile, *, ticking: bool
+    operand: Fragment,
+    excluded: Fragment,
+    window: Window,
+    read: EventsRead,
+    registers: RegisterFile,
+    *,
+    ticking: bool,
 ) -> Fragment:
     """``φ NOT FOLLOWED BY ψ FOR window``: at the end of φ a register takes the measure of the event, and the run waits.
 
@@ -65,7 +71,9 @@ def not_followed_by(
         opened = [_opened(t, waiting, begun, window) for t in operand.endings()]
     waits = _waits(waiting, done, before, ticking)
     whole = Fragment(done + 1, operand.initial, {done}, [*operand.transitions, *opened, *waits])
-    watch = ExcludedRuns(excluded, registers)
+    # While the run waits, it has read all events of φ.
+    seen = read.all_of(operand, excluded)
+    watch = ExcludedRuns(excluded, read, [seen], registers)
     patient = not any(reads_tick(t) for t in excluded.transitions)
 
     def step(memory: RunSet | None, t: Transition) -> Iterator[tuple[RunSet | None, Transition]]:
@@ -76,7 +84,7 @@ def not_followed_by(
         elif patient and reads_tick(t):
             yield None if t.target == done else memory, t
         else:
-            for after, changed in watch.past(memory, t):
+            for after, changed in watch.past(memory, t, seen):
                 yield None if t.target == done else after, changed
 
     start: RunSet | None = None

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from collections.abc import Sequence as Many
 from functools import reduce
 
-from cerflow.analysis.scopes import Scopes, condition_labels, relation_names, resolve
+from cerflow.analysis.scopes import Scopes, condition_labels, occurrences_above, relation_names, resolve
 from cerflow.automata.compile.aggregates import between_bounds, gather, without_some
 from cerflow.automata.compile.conditions import several
 from cerflow.automata.compile.contiguity import begin_at_once, contiguous
@@ -18,13 +18,14 @@ from cerflow.automata.compile.deadlines import (
     waits_for_ticks,
 )
 from cerflow.automata.compile.filters import apply_filter
-from cerflow.automata.compile.negation import unless, without
+from cerflow.automata.compile.negation import EventsRead, unless, without
 from cerflow.automata.compile.neighbours import neighbours
 from cerflow.automata.compile.products import both, both_in_time, product_all
 from cerflow.automata.compile.references import resolve_reference
 from cerflow.automata.compile.repetition import needs_counter, repeat
 from cerflow.automata.compile.selection import preferred
 from cerflow.automata.compile.sremo.expressions import compile_sremo
+from cerflow.automata.compile.waiting import Reference
 from cerflow.automata.compile.windows import hides_events, know_ends, restrict
 from cerflow.automata.model.clock import on_events, with_patience
 from cerflow.automata.model.fragment import (
@@ -57,6 +58,7 @@ from cerflow.language.formula import (
     Conjunction,
     Disjunction,
     EventType,
+    Exclusion,
     Filter,
     Formula,
     Iteration,
@@ -183,6 +185,8 @@ class _FormulaCompiler:
         self.count = count
         self.counted = False
         self.scopes: Scopes = resolve(formula)
+        self._nodes, self._parents = list(walk(formula)), occurrences_above(formula)
+        self._first = {above: k for k, above in sorted(self._parents.items(), reverse=True)}
         self.registers = RegisterFile()
         self.mentioned = relation_names(formula) | _named_labels(formula) | named
         # The labels that each formula has to resolve: those it binds for filters below it.
@@ -267,11 +271,12 @@ class _FormulaCompiler:
             case Selection(strategy):
                 return preferred(below[0], strategy, self.registers, _labels_compared(current))
             case Unless():
-                return unless(below[0], below[1], self.registers)
+                return unless(below[0], below[1], self.registers, self._events_read(index))
             case Without():
-                return without(below[0], below[1], self.registers)
+                return without(below[0], below[1], self.registers, self._events_read(index))
             case NotFollowedBy():
-                return not_followed_by(below[0], below[1], current.window, self.registers, ticking=self.ticking)
+                read = self._events_read(index)
+                return not_followed_by(below[0], below[1], current.window, read, self.registers, ticking=self.ticking)
             case Filter():
                 return self._filter(below[0], current.condition, index)
         raise TypeError(f"{type(current).__name__} is no formula")
@@ -313,6 +318,25 @@ class _FormulaCompiler:
             here: dict[Expression, Expression] = {u: u.expression for u in _leaves_of(resolved, index)}
             test = And(test, substitute(resolved, here))
         return atom(self._any_type(Not(Satisfied(test)), self.scopes.labels[index].never))
+
+    def _events_read(self, index: int) -> EventsRead:
+        """The events that have been read wherever the formula at an occurrence is looked for."""
+        nodes, parents, labels = self._nodes, self._parents, self.scopes.labels
+        passed = frozenset[str]()
+        before: set[Reference] = set()
+        here = index
+        while here in parents:
+            above = parents[here]
+            match nodes[above]:
+                case Sequence() | StrictSequence() if here != self._first[above]:
+                    passed |= labels[self._first[above]].bound
+                case As() | Rename() | Project():
+                    passed = frozenset()
+                case Exclusion() if here != self._first[above]:
+                    passed = frozenset()
+            before |= {(label, above) for label in passed & labels[above].bound}
+            here = above
+        return EventsRead(index, frozenset(before))
 
     def _filter(self, operand: Fragment, condition: Condition, index: int) -> Fragment:
         outer = self.scopes.outer[index]

@@ -2,40 +2,115 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from cerflow.automata.compile.conditions import reguarded
 from cerflow.automata.compile.run_sets import FollowedRuns, RunSet
+from cerflow.automata.compile.waiting import Reference, postponed, references
 from cerflow.automata.model.fragment import Fragment, reachable_states, track, without_dead_states
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Transition
 
-__all__ = ["ExcludedRuns", "unless", "without"]
+__all__ = ["EventsRead", "ExcludedRuns", "unless", "without"]
 
 #: The name of the runs that must not end.
 _EXCLUDED = "excluded"
 
 
-def unless(operand: Fragment, excluded: Fragment, registers: RegisterFile) -> Fragment:
+def unless(operand: Fragment, excluded: Fragment, registers: RegisterFile, read: EventsRead | None = None) -> Fragment:
     """``φ UNLESS ψ``: no match of ψ on the events that the run has read, marked or not.
 
     The runs of ψ are followed from every event on. When one ends, the run of φ dies.
     """
-    watch = ExcludedRuns(excluded, registers)
-    return without_dead_states(track(operand, watch.followed.beginning(), watch.past))
+    read = read or EventsRead(-1)
+    watch = ExcludedRuns(excluded, read, read.along(operand, excluded), registers)
+
+    def step(memory: _Memory, t: Transition) -> Iterator[tuple[_Memory, Transition]]:
+        run_set, seen = memory
+        seen = watch.seen(seen, t)
+        for after, changed in watch.past(run_set, t, seen):
+            yield (after, seen), changed
+
+    start: _Memory = (watch.followed.beginning(), read.before)
+    return without_dead_states(track(operand, start, step))
+
+
+@dataclass(frozen=True)
+class EventsRead:
+    """Which events that conditions of an excluded part ask for have been read before it looks at an event.
+
+    ``scope`` is the occurrence of the formula that excludes; it binds the labels of the part before. Of enclosing
+    formulas, the events ``before`` come earlier in any case, and of others nothing is known.
+    """
+
+    scope: int
+    before: frozenset[Reference] = frozenset()
+
+    def after(self, seen: frozenset[Reference], t: Transition) -> frozenset[Reference]:
+        """The events that have been read after a transition of the part before."""
+        return seen | {(label, self.scope) for label in t.labels}
+
+    def all_of(self, operand: Fragment, excluded: Fragment) -> frozenset[Reference]:
+        """The events that have been read where the part before has ended."""
+        given = {(label, self.scope) for t in operand.transitions for label in t.labels}
+        return (self.before | given) & _asked(excluded)
+
+    def along(self, operand: Fragment, excluded: Fragment) -> set[frozenset[Reference]]:
+        """The sets of events that runs of the part before may have read, of those that the other part asks for."""
+        asked = _asked(excluded)
+        leaving = operand.leaving()
+        start = self.before & asked
+        found = {(q, start) for q in operand.initial}
+        pending = list(found)
+        while pending:
+            state, seen = pending.pop()
+            for t in leaving[state]:
+                there = (t.target, self.after(seen, t) & asked)
+                if there not in found:
+                    found.add(there)
+                    pending.append(there)
+        return {seen for _, seen in found}
+
+
+def _asked(excluded: Fragment) -> frozenset[Reference]:
+    """The events that conditions of an excluded part ask for."""
+    return frozenset().union(*(references(atom) for t in excluded.transitions for atom in t.atoms))
+
+
+#: The runs of the excluded part, and the events read that its conditions ask for.
+_Memory = tuple[RunSet, frozenset[Reference]]
 
 
 class ExcludedRuns:
-    """The runs of the excluded formula, begun at every event."""
+    """The runs of the excluded formula, begun at every event.
 
-    def __init__(self, excluded: Fragment, registers: RegisterFile) -> None:
-        self.followed = FollowedRuns(excluded, registers, alone=True)
+    ``moments`` are the sets of events that may have been read.
+    """
 
-    def past(self, run_set: RunSet, t: Transition) -> Iterator[tuple[RunSet, Transition]]:
-        """The versions of a transition, given the runs begun before: all cases in which none of these ends."""
-        sources = [(_EXCLUDED, run_set, _any)]
-        for case in self.followed.cases(t, [run_set]):
+    def __init__(
+        self, excluded: Fragment, read: EventsRead, moments: Iterable[frozenset[Reference]], registers: RegisterFile
+    ) -> None:
+        self._read = read
+        self._asked = _asked(excluded)
+        self._when: dict[Transition, set[frozenset[Reference]]] | None = None
+        if self._asked:
+            waiting = postponed(excluded, moments, registers)
+            excluded, self._when = waiting.fragment, waiting.when
+        self.followed = FollowedRuns(excluded, registers, alone=True, comes_later=lambda leaf: leaf.scope == read.scope)
+
+    def seen(self, before: frozenset[Reference], t: Transition) -> frozenset[Reference]:
+        """The events read after a transition, of those that matter."""
+        return self._read.after(before, t) & self._asked
+
+    def past(self, run_set: RunSet, t: Transition, seen: frozenset[Reference]) -> Iterator[tuple[RunSet, Transition]]:
+        """The versions of a transition, given the runs begun before: all cases in which none of these ends.
+
+        ``seen`` are the events read, that of the transition included.
+        """
+        when = self._when
+        sources = [(_EXCLUDED, run_set, _any if when is None else lambda u: seen in when[u])]
+        for case in self.followed.cases(t, sources):
             guards = self.followed.none_ends(case, sources)
             if guards is None:
                 continue
@@ -52,16 +127,16 @@ def _any(_: Transition) -> bool:
 _BEFORE, _CLOSED = "before", "closed"
 
 
-def without(operand: Fragment, excluded: Fragment, registers: RegisterFile) -> Fragment:
+def without(operand: Fragment, excluded: Fragment, registers: RegisterFile, read: EventsRead) -> Fragment:
     """``φ WITHOUT ψ``: no match of ψ between the first and the last marked event.
 
     The last marked event is guessed if a run can end with events that are only read (PROJECT).
     """
-    watch = ExcludedRuns(excluded, registers)
+    watch = ExcludedRuns(excluded, read, read.along(operand, excluded), registers)
     quiet = _ending_unmarked(operand)
     loud = _marking_on(operand)
 
-    def step(memory: RunSet | str, t: Transition) -> Iterator[tuple[RunSet | str, Transition]]:
+    def step(memory: _Memory | str, t: Transition) -> Iterator[tuple[_Memory | str, Transition]]:
         if not t.labels and isinstance(memory, str):
             yield memory, t
             return
@@ -71,9 +146,12 @@ def without(operand: Fragment, excluded: Fragment, registers: RegisterFile) -> F
             yield _CLOSED, t
             if t.target not in loud:
                 return
-        yield from watch.past(memory if isinstance(memory, RunSet) else watch.followed.beginning(), t)
+        run_set, seen = (watch.followed.beginning(), read.before) if isinstance(memory, str) else memory
+        seen = watch.seen(seen, t)
+        for after, changed in watch.past(run_set, t, seen):
+            yield (after, seen), changed
 
-    start: RunSet | str = _BEFORE
+    start: _Memory | str = _BEFORE
     return without_dead_states(track(operand, start, step))
 
 

@@ -6,38 +6,27 @@ to be compared with it are kept, and the condition is checked when the event arr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cerflow.automata.compile.conditions import guarded, several
+from cerflow.automata.compile.waiting import (
+    Deferred,
+    Template,
+    defer,
+    references,
+    waiting_repeatedly,
+    waiting_rows,
+)
 from cerflow.automata.model.fragment import Fragment, track
-from cerflow.automata.model.registers import RegisterFile, reduced
+from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
-from cerflow.conditions.guards import AllRows, InWindow, Of, Stored, leaves, substitute
-from cerflow.errors import UnsupportedQueryError
+from cerflow.conditions.guards import Of, Stored, leaves, substitute
 from cerflow.language.condition import (
-    Comparison,
     Condition,
     Expression,
-    Literal,
-    PredicateCall,
-    TruthValue,
 )
-from cerflow.language.node import Node, fold, walk, with_children
-from cerflow.values.operators import Operator
 
 __all__ = ["resolve_reference"]
-
-
-@dataclass(frozen=True)
-class _Template:
-    """A condition with numbered gaps; conditions of one form share a register for the fillings of the gaps.
-
-    Predicates take values of any kind, so for them ``fillings`` distinguishes values of different kinds.
-    """
-
-    condition: Condition
-    fillings: tuple[Expression, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -45,72 +34,7 @@ class _Seen:
     """Whether the event has been read, and the conditions with values kept for it."""
 
     event: bool = False
-    aside: frozenset[_Template] = frozenset()
-
-
-@dataclass(frozen=True)
-class _Deferred:
-    """A condition that waits for the event: its form, and the fillings of its gaps at a transition."""
-
-    form: _Template
-    row: tuple[Expression, ...]
-
-
-def _gap(index: int) -> Stored:
-    return Stored(-1, index)
-
-
-def _defer(atom: Condition, label: str, registers: RegisterFile) -> _Deferred:
-    """Cut out of an atom all that will be gone when the event of ``label`` arrives."""
-    if any(isinstance(n, InWindow) and _ranges(n.start, registers) for n in walk(atom)):
-        # The window of a row is tested at the current event, which will be gone.
-        raise _waiting_rows(label)
-    # Leaves of other references stay as they are; their contents are not searched.
-    veils: dict[Expression, Expression] = {
-        leaf: Of("", -1 - k, Literal(None)) for k, leaf in enumerate(leaves(atom)) if isinstance(leaf, Of)
-    }
-    veiled = substitute(atom, veils)
-    parts = _greatest_known(veiled, registers)
-    gaps: dict[Node, Stored] = {part: _gap(k) for k, part in enumerate(parts)}
-
-    def cut(current: Node, children: Sequence[Node]) -> Node:
-        gap = gaps.get(current)
-        if gap is None:
-            return with_children(current, children)
-        return Comparison(Operator.EQ, gap, Literal(True)) if isinstance(current, Condition) else gap
-
-    form = fold(veiled, cut)
-    assert isinstance(form, Condition)
-    row = tuple(TruthValue(part) if isinstance(part, Condition) else part for part in parts)
-    asks = any(isinstance(current, PredicateCall) for current in walk(form))
-    condition = substitute(form, {veil: leaf for leaf, veil in veils.items()})
-    return _Deferred(_Template(condition, row if asks else ()), row)
-
-
-def _greatest_known(atom: Condition, registers: RegisterFile) -> list[Condition | Expression]:
-    """The greatest parts that read only the current event and registers with one value each, in their order.
-
-    A register with a collection is a part of its own: the atom holds for each of its rows. Bare literals stay in place.
-    """
-    found: dict[Condition | Expression, None] = {}
-    stack: list[Node] = [atom]
-    while stack:
-        current = stack.pop()
-        if isinstance(current, Of | Literal):
-            continue
-        if isinstance(current, Stored) or not any(isinstance(u, Of) or _ranges(u, registers) for u in leaves(current)):
-            assert isinstance(current, Condition | Expression)
-            found[current] = None
-        else:
-            stack.extend(reversed(current.children))
-    return list(found)
-
-
-def _ranges(leaf: Expression, registers: RegisterFile) -> bool:
-    """Whether a leaf stands for all rows of a collection."""
-    if isinstance(leaf, AllRows):
-        return False
-    return isinstance(leaf, Stored) and registers.registers[leaf.register].keeps is Accumulation.SET
+    aside: frozenset[Template] = frozenset()
 
 
 def resolve_reference(operand: Fragment, label: str, scope: int, registers: RegisterFile) -> Fragment:
@@ -130,17 +54,14 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
     simple = _resolve_in_place(operand, label, scope, keep, stored, here)
     if simple is not None:
         return simple
-    repeated = _put_aside_repeatedly(operand, label, scope, registers)
-    aside: dict[_Template, int] = {}
+    repeated = waiting_repeatedly(
+        operand, lambda atom: _mentions(atom, label, scope), lambda t: label in t.labels, registers
+    )
+    aside: dict[Template, int] = {}
 
-    def register_for(deferred: _Deferred) -> int:
+    def register_for(deferred: Deferred) -> int:
         if deferred.form not in aside:
-            keeps = Accumulation.VALUE
-            if deferred.form in repeated:
-                keeps = _accumulation(deferred, registers)
-            aside[deferred.form] = registers.add(
-                Register(keeps, len(deferred.row), ", ".join(registers.describe(e) for e in deferred.row))
-            )
+            aside[deferred.form] = deferred.register(deferred.form in repeated, (label, scope), registers)
         return aside[deferred.form]
 
     def step(seen: _Seen, t: Transition) -> list[tuple[_Seen, Transition]]:
@@ -150,12 +71,7 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
             t = _with_values(t, here)
             checks = list(t.atoms)
             for form in sorted(seen.aside, key=repr):
-                gaps: dict[Expression, Expression] = {
-                    leaf: Stored(aside[form], leaf.field)
-                    for leaf in leaves(form.condition)
-                    if isinstance(leaf, Stored) and leaf.register == -1
-                }
-                checks.append(substitute(form.condition, {**gaps, **here}))
+                checks.append(substitute(form.filled(aside[form]), here))
             read = guarded(replace(t, atoms=()), checks)
             return [(_Seen(True), replace(read, writes=(*t.writes, keep)))]
         if seen.event:
@@ -166,12 +82,9 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
             return [(seen, t)]
         writes = list(t.writes)
         forms = set(seen.aside)
-        fresh_now: set[_Template] = set()
         for atom in waiting:
-            deferred = _defer(atom, label, registers)
-            fresh = deferred.form not in seen.aside and deferred.form not in fresh_now
-            writes.append(Write(register_for(deferred), deferred.row, fresh))
-            fresh_now.add(deferred.form)
+            deferred = defer(atom, label, registers)
+            writes.append(Write(register_for(deferred), deferred.row, deferred.form not in forms, deferred.where))
             forms.add(deferred.form)
         rest = tuple(atom for atom in t.atoms if atom not in waiting)
         return [(_Seen(False, frozenset(forms)), replace(t, atoms=rest, writes=tuple(writes)))]
@@ -208,15 +121,7 @@ def _refuse_waiting_rows(t: Transition, label: str, scope: int) -> None:
     for write in t.writes:
         for condition in write.where:
             if _mentions(condition, label, scope):
-                raise _waiting_rows(label)
-
-
-def _waiting_rows(label: str) -> UnsupportedQueryError:
-    return UnsupportedQueryError(
-        f"the event of '{label}' comes later than events below UNLESS, WITHOUT, NEXT, LAST or MAX that are "
-        "compared with it and with each other",
-        hint=f"Compare with '{label}' in a FILTER outside of that operator, or let '{label}' come first.",
-    )
+                raise waiting_rows(label)
 
 
 def _resolve_in_place(
@@ -263,39 +168,5 @@ def _units(t: Transition, label: str, scope: int) -> list[Of]:
     return [u for c in conditions for u in leaves(c) if isinstance(u, Of) and (u.label, u.scope) == (label, scope)]
 
 
-def _put_aside_repeatedly(operand: Fragment, label: str, scope: int, registers: RegisterFile) -> frozenset[_Template]:
-    """The forms of conditions that may have several instances waiting at the same time."""
-    found: set[_Template] = set()
-
-    def step(aside: frozenset[_Template], t: Transition) -> list[tuple[frozenset[_Template], Transition]]:
-        if label in t.labels:
-            return []
-        forms = [_defer(atom, label, registers) for atom in t.atoms if _mentions(atom, label, scope)]
-        new: set[_Template] = set()
-        for deferred in forms:
-            if deferred.form in aside or deferred.form in new or _collects(deferred, registers):
-                found.add(deferred.form)
-            new.add(deferred.form)
-        return [(aside | new, t)]
-
-    track(operand, frozenset[_Template](), step)
-    return frozenset(found)
-
-
 def _mentions(atom: Condition, label: str, scope: int) -> bool:
-    return any(isinstance(u, Of) and (u.label, u.scope) == (label, scope) for u in leaves(atom))
-
-
-def _collects(deferred: _Deferred, registers: RegisterFile) -> bool:
-    """Whether the rows of a collection have to wait."""
-    return any(_ranges(leaf, registers) for part in deferred.row for leaf in leaves(part))
-
-
-def _accumulation(deferred: _Deferred, registers: RegisterFile) -> Accumulation:
-    form = deferred.form.condition
-    if len(deferred.row) == 1 and isinstance(form, Comparison) and not _collects(deferred, registers):
-        if form.left == _gap(0):
-            return reduced(form.operator, left=True)
-        if form.right == _gap(0):
-            return reduced(form.operator, left=False)
-    return Accumulation.SET
+    return (label, scope) in references(atom)

@@ -16,7 +16,7 @@ from cerflow import limits
 from cerflow.automata.model.fragment import Fragment, reachable_states, with_own_beginning
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Accumulation, Register, Transducer, Transition, Write
-from cerflow.automata.optimise.covering import Field, covering_relations
+from cerflow.automata.optimise.covering import AwaitedEvent, Field, covering_relations
 from cerflow.conditions.case_tree import Case, cases
 from cerflow.conditions.connectives import conjunction, conjuncts
 from cerflow.conditions.guards import NoRow, Of, Satisfied, Stored, leaves, substitute
@@ -65,7 +65,13 @@ class FollowedRuns:
     """
 
     def __init__(
-        self, fragment: Fragment, registers: RegisterFile, *, alone: bool = False, most_work: int | None = None
+        self,
+        fragment: Fragment,
+        registers: RegisterFile,
+        *,
+        alone: bool = False,
+        most_work: int | None = None,
+        comes_later: Callable[[Of], bool] = lambda _: False,
     ) -> None:
         self.fragment = with_own_beginning(fragment)
         self.initial = frozenset(self.fragment.initial)
@@ -73,7 +79,9 @@ class FollowedRuns:
         self._registers = registers
         self._live = self._live_registers()
         #: One of two rows in a state suffices if its fields compare in this way with those of the other.
-        self._covering = covering_relations(self.fragment.transitions, self._live, registers.registers)
+        self._covering = covering_relations(
+            self.fragment.transitions, self._live, registers.registers, AwaitedEvent(registers.instants, comes_later)
+        )
         newest = self._states_with_newest() if alone else frozenset[int]()
         self._remembering = self._states_with_rows(newest)
         #: The register with the latest start of a window, for states that need no more.
@@ -150,9 +158,13 @@ class FollowedRuns:
         if key not in self._collections:
             meaning = "; ".join(self._registers.registers[r].meaning for r in self._live[state]) or "whether any"
             covering = tuple(self._covering[state].values()) or (None,)
-            self._collections[key] = self._registers.add(
+            number = self._collections[key] = self._registers.add(
                 Register(Accumulation.SET, self._width(state), f"{name}: {meaning}", covering=covering)
             )
+            instants = self._registers.instants
+            for k, field in enumerate(self._covering[state]):
+                if field in instants:
+                    instants[number, k] = instants[field]
         return self._collections[key]
 
     # -- steps ---------------------------------------------------------------------------------------------------
@@ -161,28 +173,30 @@ class FollowedRuns:
         """The runs that have not read anything."""
         return RunSet(self.initial)
 
-    def cases(self, t: Transition, run_sets: Iterable[RunSet]) -> list[Case]:
-        """The cases of an event for a transition ``t`` of the follower, as far as these sets of runs distinguish them.
+    def cases(self, t: Transition, sources: Iterable[Source]) -> list[Case]:
+        """The cases of an event for a transition ``t`` of the follower, as far as these runs distinguish them.
 
         Each case holds the transitions of the followed runs that it allows, by number. For states with rows it holds
         the transitions that the event alone allows; the collections decide about the rows. Raises
         `UnsupportedQueryError` if there are too many cases in all.
         """
-        run_sets = list(run_sets)
-        plain = sorted(frozenset[int]().union(*(c.states for c in run_sets)))
-        remembering = sorted(frozenset[int]().union(*(c.rows for c in run_sets)))
+        plain: set[int] = set()
+        remembering: set[int] = set()
+        for _, run_set, counts in sources:
+            plain.update(k for q in run_set.states for k in self._leaving[q] if counts(self.fragment.transitions[k]))
+            remembering.update(
+                k for q in run_set.rows for k in self._leaving[q] if counts(self.fragment.transitions[k])
+            )
         numbers: list[int] = []
         guards: list[list[Condition]] = []
-        for state in plain:
-            for k in self._leaving[state]:
-                u = self.fragment.transitions[k]
-                numbers.append(k)
-                known = self._beginnings(state)
-                guards.append([*conjuncts(u.test), *(substitute(atom, known) for atom in u.atoms)])
-        for state in remembering:
-            for k in self._leaving[state]:
-                numbers.append(k)
-                guards.append(conjuncts(self.fragment.transitions[k].test))
+        for k in sorted(plain, key=self._place):
+            u = self.fragment.transitions[k]
+            known = self._beginnings(u.source)
+            numbers.append(k)
+            guards.append([*conjuncts(u.test), *(substitute(atom, known) for atom in u.atoms)])
+        for k in sorted(remembering, key=self._place):
+            numbers.append(k)
+            guards.append(conjuncts(self.fragment.transitions[k].test))
         key = (t.test, t.atoms, tuple(numbers))
         if key not in self._known:
             # Many sets of runs have the same cases.
@@ -197,6 +211,9 @@ class FollowedRuns:
                 hint="Use fewer different conditions below UNLESS, WITHOUT, NEXT, LAST or MAX.",
             )
         return self._known[key]
+
+    def _place(self, k: int) -> tuple[int, int]:
+        return self.fragment.transitions[k].source, k
 
     def _moves(self, case: Case, sources: Sequence[Source]) -> Iterator[tuple[str, bool, Transition]]:
         """The transitions that runs of the sources may take: the name, whether they have rows, the transition."""

@@ -123,7 +123,7 @@ def preferred(
         if not rivals.compared and not t.labels:
             # Nothing has been marked.
             better, others = [], [(name, rivals.others, _unmarked)]
-        for case in followed.cases(t, [rivals.others, rivals.better]):
+        for case in followed.cases(t, [(name, rivals.others, _every), (_BETTER, rivals.better, _every)]):
             if t.target in fragment.final:
                 guards = followed.none_ends(case, better)
                 if guards is not None:
@@ -182,6 +182,10 @@ def _abreast(fragment: Fragment, marked: _Counts) -> list[frozenset[int]]:
                 found.add(pair)
                 pending.append(pair)
     return [frozenset(r for r in range(fragment.states) if (q, r) in found) for q in range(fragment.states)]
+
+
+def _every(_: Transition) -> bool:
+    return True
 
 
 def _unmarked(t: Transition) -> bool:

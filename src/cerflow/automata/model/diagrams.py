@@ -107,7 +107,8 @@ def show_write(write: Write, registers: Sequence[Register]) -> str:
         row = f"{{({row})}}" if len(write.row) > 1 else f"{{{row}}}"
     elif len(write.row) > 1:
         row = f"({row})"
-    return f"r{write.register} {':=' if write.fresh else _ADDS[keeps]} {row}"
+    asked = " ∧ ".join(show_condition(condition, registers) for condition in write.where)
+    return f"r{write.register} {':=' if write.fresh else _ADDS[keeps]} {row}{f' if {asked}' if asked else ''}"
 
 
 def _lines(t: Transition, registers: Sequence[Register]) -> tuple[Line, ...]:

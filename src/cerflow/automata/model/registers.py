@@ -32,6 +32,8 @@ class RegisterFile:
 
     def __init__(self) -> None:
         self.registers: list[Register] = []
+        #: The fields that hold the time or the position of an event for a condition that waits, as read on it.
+        self.instants: dict[tuple[int, int], Expression] = {}
 
     def add(self, register: Register) -> int:
         """The number of a new register."""

@@ -7,21 +7,27 @@ only the least x.v, so there a lesser value covers a greater one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from cerflow.automata.model.transducer import Accumulation, Register, Transition
-from cerflow.conditions.guards import InWindow, Satisfied, Stored, leaves
+from cerflow.conditions.guards import InWindow, Of, Satisfied, Stored, leaves
+from cerflow.conditions.register_values import Microseconds
 from cerflow.language.condition import (
     And,
+    Arithmetic,
     Comparison,
     Condition,
     Expression,
+    Function,
+    LabelReference,
+    Literal,
     Or,
 )
 from cerflow.language.node import Node
-from cerflow.values.operators import Operator
+from cerflow.values.operators import MIRRORED, Operator
 
-__all__ = ["Field", "Relation", "covering_relations"]
+__all__ = ["AwaitedEvent", "Field", "Relation", "covering_relations", "is_instant", "relations_in"]
 
 #: A field of a register.
 Field = tuple[int, int]
@@ -34,10 +40,73 @@ _LEFT = {Operator.LT: _LESS, Operator.LE: _LESS, Operator.GT: _GREATER, Operator
 _OTHER_WAY = {_LESS: _GREATER, _GREATER: _LESS}
 
 
+@dataclass(frozen=True)
+class AwaitedEvent:
+    """What is known of conditions that wait for an event: the event ``comes_later`` than those in ``instants``.
+
+    These are fields with the time or the position of an event, as read on it.
+    """
+
+    instants: Mapping[Field, Expression] = field(default_factory=dict)
+    comes_later: Callable[[Of], bool] = lambda _: False
+
+    def latest(self, condition: Comparison) -> Stored | None:
+        """The field of which greater values satisfy a bound on the time from one event to a later one.
+
+        A difference beyond 64 bits is null. A greater value is nearer to the later event, so it cannot get there.
+        """
+        relation, difference, bound = condition.operator, condition.left, condition.right
+        if isinstance(difference, Literal):
+            relation, difference, bound = MIRRORED[relation], bound, difference
+        if not isinstance(bound, Literal) or type(bound.value) not in (int, float):
+            return None
+        least = relation in (Operator.GE, Operator.GT)
+        if not least and relation not in (Operator.LE, Operator.LT):
+            return None
+        turned = False
+        match difference:
+            case Function("abs", (Arithmetic("-") as difference,)) if not least:
+                turned = self._is_earlier(difference.left)
+            case Arithmetic("-"):
+                turned = self._is_earlier(difference.left)
+            case _:
+                return None
+        earlier, later = (difference.left, difference.right) if turned else (difference.right, difference.left)
+        if not (self._is_earlier(earlier) and isinstance(later, Of) and self.comes_later(later)):
+            return None
+        assert isinstance(earlier, Stored)
+        if self.instants[earlier.register, earlier.field] != later.expression:
+            return None
+        size: int | float = bound.value  # type: ignore[assignment]
+        if least == turned or isinstance(condition.left, Function) or isinstance(condition.right, Function):
+            return earlier
+        if later.expression == Function("time", (LabelReference(None),)):
+            # The difference of two infinite floats is null.
+            return None
+        # The difference has one sign: a bound on the other side holds unless it is null.
+        strict = relation in (Operator.LT, Operator.GT)
+        outside = size > 0 if turned else size < 0
+        return earlier if outside or (size == 0 and not strict) else None
+
+    def _is_earlier(self, side: Expression) -> bool:
+        return type(side) is Stored and (side.register, side.field) in self.instants
+
+
+def is_instant(expression: Expression) -> bool:
+    """Whether an expression reads the time or the position of the event at hand."""
+    while isinstance(expression, Microseconds):
+        expression = expression.expression
+    return isinstance(expression, Function) and expression.name in ("time", "position")
+
+
 def covering_relations(
-    transitions: Iterable[Transition], live: Sequence[Iterable[int]], registers: Sequence[Register]
+    transitions: Iterable[Transition],
+    live: Sequence[Iterable[int]],
+    registers: Sequence[Register],
+    waiting: AwaitedEvent | None = None,
 ) -> list[dict[Field, Relation]]:
     """For each state the relation of each field of its ``live`` registers."""
+    waiting = waiting or AwaitedEvent()
     needs: list[dict[Field, int]] = [
         {(r, k): 0 for r in sorted(places) for k in range(registers[r].fields)} for places in live
     ]
@@ -45,7 +114,7 @@ def covering_relations(
     for t in transitions:
         entering[t.target].append(t)
         for atom in t.atoms:
-            for leaf, need in _asked(atom):
+            for leaf, need in _asked(atom, waiting):
                 _add(needs[t.source], leaf, need)
     pending = list(range(len(live)))
     while pending:
@@ -57,6 +126,14 @@ def covering_relations(
     return [{field: _RELATIONS[need] for field, need in own.items()} for own in needs]
 
 
+def relations_in(condition: Condition, fields: Sequence[Stored], waiting: AwaitedEvent) -> tuple[Relation, ...]:
+    """How fields of a row must compare with those of another, so that it satisfies a condition whenever that does."""
+    needs: dict[Field, int] = {}
+    for leaf, need in _asked(condition, waiting):
+        _add(needs, leaf, need)
+    return tuple(_RELATIONS[needs.get((leaf.register, leaf.field), 0)] for leaf in fields)
+
+
 def _add(needs: dict[Field, int], leaf: Stored, need: int) -> bool:
     field = (leaf.register, leaf.field)
     before = needs.get(field, 0)
@@ -66,16 +143,18 @@ def _add(needs: dict[Field, int], leaf: Stored, need: int) -> bool:
     return True
 
 
-def _asked(condition: Condition) -> Iterator[tuple[Stored, int]]:
+def _asked(condition: Condition, waiting: AwaitedEvent) -> Iterator[tuple[Stored, int]]:
     """The fields that a condition reads, and how they may change without making it untrue."""
     match condition:
         case And() | Or():
-            yield from _asked(condition.left)
-            yield from _asked(condition.right)
+            yield from _asked(condition.left, waiting)
+            yield from _asked(condition.right, waiting)
         case Satisfied():
-            yield from _asked(condition.condition)
+            yield from _asked(condition.condition, waiting)
         case InWindow(start) if type(start) is Stored:
             yield start, _GREATER
+        case Comparison() if (latest := waiting.latest(condition)) is not None:
+            yield latest, _GREATER
         case Comparison() if condition.operator in _LEFT:
             need = _LEFT[condition.operator]
             yield from _compared(condition.left, need)

@@ -46,7 +46,7 @@ def complement_of(operand: Fragment, registers: RegisterFile) -> Fragment:
         if run_set is None:
             return
         sources = [(_DENIED, run_set, _any)]
-        for case in followed.cases(t, [run_set]):
+        for case in followed.cases(t, sources):
             free = _both_ways(followed.none_enters(case, sources, final))
             open_ = _both_ways(followed.none_enters(case, sources, ending))
             after, writes = followed.step(case, _DENIED, sources, run_set)

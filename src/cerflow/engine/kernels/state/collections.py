@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from cerflow.engine.kernels.base.arithmetic import wrapped_product, wrapped_sum
 from cerflow.engine.kernels.base.jit import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import as_float, pointer_to
@@ -68,15 +70,15 @@ def with_row(number, row, begin, width, state, tables):
 
     ``number`` is the number of the set so far. The row has ``width`` words; ``begin`` is its first field in the tables.
     """
-    index, words, table, counters = state.set_index, state.set_words, state.set_table, state.counters
+    index, words, counters = state.set_index, state.set_words, state.counters
     start = index[number, SET_BEGIN]
     count = index[number, SET_SIZE]
     for at in range(start, start + count, width):
         if covers(words, at, row, begin, width, tables):
             return number
-    new = counters[N_SETS]
     first = counters[N_SET_WORDS]
-    if new >= index.shape[0] or first + count + width > words.shape[0] or 2 * (new + 1) > table.shape[0]:
+    full = counters[N_SETS] >= index.shape[0] or 2 * (counters[N_SETS] + 1) > state.set_table.shape[0]
+    if full or first + count + width > words.shape[0]:
         return -1
     to = first
     entered = False
@@ -90,6 +92,76 @@ def with_row(number, row, begin, width, state, tables):
             for f in range(width):
                 words[to + f] = words[at + f]
             to += width
+    return _number_of(first, to, width, state)
+
+
+@part
+def with_rows(number, count, width, state):
+    """The number of the set with ``count`` more rows, which stand behind all sets; -1 if the arrays are full.
+
+    Rows make only equal ones unnecessary. Added one by one, many rows would take quadratic time.
+    """
+    index, words, counters = state.set_index, state.set_words, state.counters
+    first = counters[N_SET_WORDS]
+    start = index[number, SET_BEGIN]
+    old = start + index[number, SET_SIZE]
+    size = count * width
+    if (
+        counters[N_SETS] >= index.shape[0]
+        or first + 3 * size + old - start > words.shape[0]
+        or 2 * (counters[N_SETS] + 1) > state.set_table.shape[0]
+    ):
+        return np.int64(-1)
+    at = _sorted(first, first + size, size, width, words)
+    end = at + size
+    begin = to = first + 2 * size
+    while start < old or at < end:
+        if at == end or (start < old and not _is_less(pointer_to(words, at), pointer_to(words, start), width)):
+            source = start
+            start += width
+        else:
+            source = at
+            at += width
+        if to == begin or _is_less(pointer_to(words, to - width), pointer_to(words, source), width):
+            for f in range(width):
+                words[to + f] = words[source + f]
+            to += width
+    if to - begin == index[number, SET_SIZE]:
+        return np.int64(number)
+    for i in range(to - begin):
+        words[first + i] = words[begin + i]
+    return _number_of(first, first + to - begin, width, state)
+
+
+@part
+def _sorted(first, other, size, width, words):
+    """Sort rows of ``size`` words at ``first``, with as much room at ``other``; returns where they are then."""
+    run = width
+    while run < size:
+        for low in range(0, size, 2 * run):
+            middle, high = min(low + run, size), min(low + 2 * run, size)
+            a, b = low, middle
+            for to in range(low, high, width):
+                if b == high or (
+                    a < middle and not _is_less(pointer_to(words, first + b), pointer_to(words, first + a), width)
+                ):
+                    source = first + a
+                    a += width
+                else:
+                    source = first + b
+                    b += width
+                for f in range(width):
+                    words[other + to + f] = words[source + f]
+        first, other = other, first
+        run *= 2
+    return first
+
+
+@inlined
+def _number_of(first, to, width, state):
+    """The number of the set whose sorted rows are the last words, from ``first`` to ``to``."""
+    index, words, table, counters = state.set_index, state.set_words, state.set_table, state.counters
+    new = counters[N_SETS]
     h = hash_words(pointer_to(words, first), to - first, width)
     mask = table.shape[0] - 1
     slot = h & mask

@@ -25,7 +25,7 @@ from cerflow.engine.kernels.base.shared_arrays import (
     too_much_work,
     words_at,
 )
-from cerflow.engine.kernels.state.collections import with_row
+from cerflow.engine.kernels.state.collections import with_row, with_rows
 from cerflow.engine.kernels.step.guards import words_compare
 from cerflow.engine.layout import (
     A_LEFT,
@@ -34,11 +34,13 @@ from cerflow.engine.layout import (
     A_RIGHT,
     CODE_ARGUMENT,
     CODE_OPCODE,
+    FIELD_COMPARES,
     FIELD_END,
     FIELD_INDEX,
     FIELD_SOURCE,
     FROM_COLUMN,
     FROM_SLOT,
+    N_SET_WORDS,
     NULL,
     Q_FILTER,
     Q_FILTER_END,
@@ -49,6 +51,7 @@ from cerflow.engine.layout import (
     S_FIELDS_END,
     S_INDEX,
     S_SOURCE,
+    SAME_BITS,
     SET_BEGIN,
     SET_SIZE,
     TEST,
@@ -185,15 +188,28 @@ def _with_rows(number, step, k, row, address):
     width = np.int64(tables.steps[step, S_FIELDS_END] - begin)
     if not _first_choice(first, last, row, tables, state, scratch):
         return number
+    # Where rows do not make others unnecessary, those of collections are added together.
+    together = first < last
+    for f in range(width):
+        together = together and tables.fields[begin + f, FIELD_COMPARES] == SAME_BITS
+    count = np.int64(0)
     while True:
         if start == stop or _computed(start, stop, first, k, row, address) == 1:
             for f in range(width):
                 scratch.row[f] = _field(begin + f, first, k, row, address)
-            number = with_row(number, scratch.row, np.int64(begin), width, state, tables)
-            if number < 0:
-                return np.int64(-1)
+            if together:
+                to = state.counters[N_SET_WORDS] + count * width
+                if to + width > state.set_words.shape[0]:
+                    return np.int64(-1)
+                for f in range(width):
+                    state.set_words[to + f] = scratch.row[f]
+                count += 1
+            else:
+                number = with_row(number, scratch.row, np.int64(begin), width, state, tables)
+                if number < 0:
+                    return np.int64(-1)
         if too_much_work(address, 1) or not _next_choice(first, last, row, tables, state, scratch):
-            return number
+            return with_rows(number, count, width, state) if count > 0 else number
 
 
 @inlined

@@ -1,0 +1,320 @@
+"""Conditions that wait for an event: what has to be kept for them, and excluded parts that keep it in their own runs.
+
+A run of an excluded part (UNLESS, WITHOUT, NOT FOLLOWED BY) may have to be compared with an event that comes after it.
+Guessing for each condition how it will turn out would multiply the runs that it accompanies. So the run goes on and
+keeps the values, as fields of its row, and all its conditions are asked together: as soon as the event is read, or else
+where the run ends. The rows of runs that have ended then wait in one collection for which no row may satisfy all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from cerflow.automata.compile.conditions import guarded
+from cerflow.automata.model.fragment import Fragment, check_fragment_size, track, with_own_beginning
+from cerflow.automata.model.registers import RegisterFile, reduced
+from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
+from cerflow.automata.optimise.covering import AwaitedEvent, is_instant, relations_in
+from cerflow.conditions.connectives import conjunction, conjuncts
+from cerflow.conditions.guards import AllRows, InWindow, NoRow, Of, Satisfied, Stored, leaves, substitute
+from cerflow.errors import UnsupportedQueryError
+from cerflow.language.condition import (
+    Comparison,
+    Condition,
+    Expression,
+    Literal,
+    Not,
+    PredicateCall,
+    TruthValue,
+)
+from cerflow.language.node import Node, fold, walk, with_children
+from cerflow.values.operators import Operator
+
+__all__ = [
+    "Deferred",
+    "Postponed",
+    "Reference",
+    "Template",
+    "defer",
+    "postponed",
+    "references",
+    "waiting_repeatedly",
+    "waiting_rows",
+]
+
+#: A label, and the occurrence of the formula that binds it to one event.
+Reference = tuple[str, int]
+
+
+def references(root: Node) -> frozenset[Reference]:
+    """The events that a condition or expression still has to be told."""
+    return frozenset((leaf.label, leaf.scope) for leaf in leaves(root) if isinstance(leaf, Of))
+
+
+@dataclass(frozen=True)
+class Template:
+    """A condition with numbered gaps; conditions of one form share a register for the fillings of the gaps.
+
+    Predicates take values of any kind, so for them ``fillings`` distinguishes values of different kinds.
+    """
+
+    condition: Condition
+    fillings: tuple[Expression, ...] = ()
+
+    def filled(self, register: int) -> Condition:
+        """The condition on the fillings in a register."""
+        return substitute(self.condition, {gap: Stored(register, gap.field) for gap in self._gaps()})
+
+    def covering(self, instants: Mapping[int, Expression], awaited: Reference) -> tuple[Operator | None, ...]:
+        """How the fields of a row compare with those of another that it makes unnecessary; empty if all must be kept.
+
+        If no row may satisfy a condition, a row counts for all that satisfy less. ``instants`` are the gaps with the
+        time or the position of an event.
+        """
+        match self.condition:
+            case Not(Satisfied(violated)):
+                fields = {(-1, gap): expression for gap, expression in instants.items()}
+                waiting = AwaitedEvent(fields, lambda leaf: (leaf.label, leaf.scope) == awaited)
+                return relations_in(violated, sorted(self._gaps(), key=lambda gap: gap.field), waiting)
+        return ()
+
+    def _gaps(self) -> list[Stored]:
+        return [leaf for leaf in leaves(self.condition) if isinstance(leaf, Stored) and leaf.register == -1]
+
+
+@dataclass(frozen=True)
+class Deferred:
+    """A condition that waits for an event: its form, and the fillings of its gaps at a transition.
+
+    It waits only for the rows that satisfy ``where``; the condition holds for all others.
+    """
+
+    form: Template
+    row: tuple[Expression, ...]
+    where: tuple[Condition, ...] = ()
+
+    def register(self, repeated: bool, awaited: Reference, registers: RegisterFile) -> int:
+        """A new register for conditions of this form; ``repeated`` says that several may wait at the same time."""
+        instants = self._instants(registers)
+        keeps = self.accumulation(registers) if repeated else Accumulation.VALUE
+        covering: tuple[Operator | None, ...] = ()
+        if self.where or keeps is Accumulation.SET:
+            keeps, covering = Accumulation.SET, self.form.covering(instants, awaited)
+        meaning = ", ".join(registers.describe(e) for e in self.row)
+        number = registers.add(Register(keeps, len(self.row), meaning, covering=covering))
+        registers.instants.update({(number, k): expression for k, expression in instants.items()})
+        return number
+
+    def _instants(self, registers: RegisterFile) -> dict[int, Expression]:
+        found: dict[int, Expression] = {}
+        for k, e in enumerate(self.row):
+            if is_instant(e):
+                found[k] = e
+            elif isinstance(e, Stored) and (e.register, e.field) in registers.instants:
+                found[k] = registers.instants[e.register, e.field]
+        return found
+
+    def accumulation(self, registers: RegisterFile) -> Accumulation:
+        """The least part of several rows that the condition needs, to be tested for all of them."""
+        form = self.form.condition
+        if len(self.row) == 1 and isinstance(form, Comparison) and not self.collects(registers):
+            if form.left == _gap(0):
+                return reduced(form.operator, left=True)
+            if form.right == _gap(0):
+                return reduced(form.operator, left=False)
+        return Accumulation.SET
+
+    def collects(self, registers: RegisterFile) -> bool:
+        """Whether the rows of a collection have to wait."""
+        return any(_ranges(leaf, registers) for part in (*self.row, *self.where) for leaf in leaves(part))
+
+
+def _gap(index: int) -> Stored:
+    return Stored(-1, index)
+
+
+def defer(atom: Condition, label: str, registers: RegisterFile) -> Deferred:
+    """Cut out of an atom all that will be gone when the event of ``label`` arrives.
+
+    Of several conditions that must not all hold, those that are known by now decide whether the others have to wait.
+    """
+    where: list[Condition] = []
+    match atom:
+        case Not(Satisfied(all_of)):
+            parts = conjuncts(all_of)
+            where = [part for part in parts if not references(part)]
+            if where:
+                atom = Not(Satisfied(conjunction([part for part in parts if references(part)])))
+    if any(isinstance(n, InWindow) and _ranges(n.start, registers) for n in walk(atom)):
+        # The window of a row is tested at the current event, which will be gone.
+        raise waiting_rows(label)
+    # Leaves of other references stay as they are; their contents are not searched.
+    veils: dict[Expression, Expression] = {
+        leaf: Of("", -1 - k, Literal(None)) for k, leaf in enumerate(leaves(atom)) if isinstance(leaf, Of)
+    }
+    veiled = substitute(atom, veils)
+    known = _greatest_known(veiled, registers)
+    gaps: dict[Node, Stored] = {part: _gap(k) for k, part in enumerate(known)}
+
+    def cut(current: Node, children: Sequence[Node]) -> Node:
+        gap = gaps.get(current)
+        if gap is None:
+            return with_children(current, children)
+        return Comparison(Operator.EQ, gap, Literal(True)) if isinstance(current, Condition) else gap
+
+    form = fold(veiled, cut)
+    assert isinstance(form, Condition)
+    row = tuple(TruthValue(part) if isinstance(part, Condition) else part for part in known)
+    if where and not row:
+        # All that counts is whether there is a row.
+        assert isinstance(form, Not)
+        assert isinstance(form.operand, Satisfied)
+        present = Not(NoRow(_gap(0)))
+        form, row = Not(Satisfied(conjunction([form.operand.condition, present]))), (Literal(0),)
+    asks = any(isinstance(current, PredicateCall) for current in walk(form))
+    condition = substitute(form, {veil: leaf for leaf, veil in veils.items()})
+    return Deferred(Template(condition, row if asks else ()), row, tuple(where))
+
+
+def _greatest_known(atom: Condition, registers: RegisterFile) -> list[Condition | Expression]:
+    """The greatest parts that read only the current event and registers with one value each, in their order.
+
+    A register with a collection is a part of its own: the atom holds for each of its rows. Bare literals stay in place.
+    """
+    found: dict[Condition | Expression, None] = {}
+    stack: list[Node] = [atom]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, Of | Literal):
+            continue
+        if isinstance(current, Stored) or not any(isinstance(u, Of) or _ranges(u, registers) for u in leaves(current)):
+            assert isinstance(current, Condition | Expression)
+            found[current] = None
+        else:
+            stack.extend(reversed(current.children))
+    return list(found)
+
+
+def _ranges(leaf: Expression, registers: RegisterFile) -> bool:
+    """Whether a leaf stands for all rows of a collection."""
+    if isinstance(leaf, AllRows):
+        return False
+    return isinstance(leaf, Stored) and registers.registers[leaf.register].keeps is Accumulation.SET
+
+
+def waiting_rows(label: str) -> UnsupportedQueryError:
+    """The error for rows of a collection that would have to wait for an event."""
+    return UnsupportedQueryError(
+        f"the event of '{label}' comes later than events below UNLESS, WITHOUT, NEXT, LAST or MAX that are "
+        "compared with it and with each other",
+        hint=f"Compare with '{label}' in a FILTER outside of that operator, or let '{label}' come first.",
+    )
+
+
+def waiting_repeatedly(
+    operand: Fragment,
+    waits: Callable[[Condition], bool],
+    arrives: Callable[[Transition], bool],
+    registers: RegisterFile,
+) -> frozenset[Template]:
+    """The forms of conditions of which several may wait at the same time, until a transition at which all is known."""
+    found: set[Template] = set()
+
+    def step(aside: frozenset[Template], t: Transition) -> list[tuple[frozenset[Template], Transition]]:
+        if arrives(t):
+            return []
+        new: set[Template] = set()
+        for deferred in (defer(atom, "", registers) for atom in t.atoms if waits(atom)):
+            if deferred.form in aside or deferred.form in new or deferred.collects(registers):
+                found.add(deferred.form)
+            new.add(deferred.form)
+        return [(aside | new, t)]
+
+    track(operand, frozenset[Template](), step)
+    return frozenset(found)
+
+
+# -- excluded parts -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Postponed:
+    """An excluded part whose runs keep what conditions on other events need.
+
+    ``when`` says of each transition with which events read it may be taken, those of the same moment included.
+    """
+
+    fragment: Fragment
+    when: dict[Transition, set[frozenset[Reference]]]
+
+
+#: A state, the conditions that wait there, and whether any has waited before: then the run has a row.
+_State = tuple[int, frozenset[Template], bool]
+
+
+def postponed(excluded: Fragment, moments: Iterable[frozenset[Reference]], registers: RegisterFile) -> Postponed:
+    """The runs of an excluded part, where conditions on events wait until these are read or the run ends.
+
+    ``moments`` are the sets of events that may have been read. Conditions that would have to keep any number of values
+    for one run do not wait.
+    """
+    excluded = with_own_beginning(excluded)
+
+    def can_wait(atom: Condition) -> bool:
+        return bool(references(atom)) and not any(_ranges(leaf, registers) for leaf in leaves(atom))
+
+    repeated = waiting_repeatedly(excluded, can_wait, lambda _: False, registers)
+    aside: dict[Template, int] = {}
+    leaving = excluded.leaving()
+    result = Fragment()
+    done = result.add_state()
+    result.final = {done}
+    numbers: dict[_State, int] = {}
+    pending: list[_State] = []
+    when: dict[Transition, set[frozenset[Reference]]] = {}
+
+    def number(state: _State) -> int:
+        if state not in numbers:
+            numbers[state] = result.add_state()
+            check_fragment_size(result)
+            pending.append(state)
+        return numbers[state]
+
+    def add(t: Transition, moment: frozenset[Reference]) -> None:
+        when.setdefault(t, set()).add(moment)
+
+    def steps(here: _State, t: Transition, moment: frozenset[Reference]) -> None:
+        _, waiting, has_row = here
+        deferred = [(a, defer(a, "", registers)) for a in t.atoms if can_wait(a) and not references(a) <= moment]
+        later = {a: d for a, d in deferred if d.form not in repeated or _is_reduced(d, registers)}
+        now = [a for a in t.atoms if a not in later]
+        read = replace(t, source=numbers[here], atoms=())
+        if t.target in excluded.final:
+            asked = [*now, *(form.filled(aside[form]) for form in sorted(waiting, key=repr)), *later]
+            add(guarded(replace(read, target=done, writes=()), asked), moment)
+        if leaving[t.target]:
+            known = {form for form in waiting if references(form.condition) <= moment}
+            writes, after = list(t.writes), set(waiting - known)
+            for d in later.values():
+                if d.form not in aside:
+                    aside[d.form] = d.register(d.form in repeated, ("", -1), registers)
+                writes.append(Write(aside[d.form], d.row, d.form not in after))
+                after.add(d.form)
+            asked = [*now, *(form.filled(aside[form]) for form in sorted(known, key=repr))]
+            target = number((t.target, frozenset(after), has_row or bool(after)))
+            add(guarded(replace(read, target=target, writes=tuple(writes)), asked), moment)
+
+    result.initial = {number((q, frozenset(), False)) for q in sorted(excluded.initial)}
+    moments = list(moments)
+    while pending:
+        here = pending.pop()
+        for t in leaving[here[0]]:
+            for moment in moments:
+                steps(here, t, moment)
+    result.transitions = list(when)
+    return Postponed(result, when)
+
+
+def _is_reduced(deferred: Deferred, registers: RegisterFile) -> bool:
+    return deferred.accumulation(registers) is not Accumulation.SET
