@@ -96,7 +96,7 @@ REFUSED = {
     "SELECT * WHERE (A ; D) WITHOUT (B+ AS b ; C AS c FILTER b.v != c.v)": "WITHOUT",
     "SELECT * WHERE NEXT(A+ AS a ; B AS b FILTER a.v != b.v) ; C": "NEXT",
     "SELECT MAX * WHERE A+ AS a ; B AS b FILTER a.v * b.v > 3": "MAX",
-    "SELECT * WHERE (A UNLESS (B AS b ; (C AS c FILTER b.v < c.v AND c.v < d.v) ; A)) ; D AS d": "comes later",
+    "SELECT * WHERE NEXT(B AS b ; (C AS c FILTER b.v < c.v AND c.v < d.v) ; A) ; D AS d": "comes later",
     f"SELECT * WHERE {' ALL '.join('ABCDEFGHIJ')}": "500 states",
 }
 

@@ -93,6 +93,7 @@ def test_times_at_the_limits_of_64_bits(unit):
 def test_an_event_of_an_enclosing_formula_may_come_on_either_side():
     table = pa.table({"type": list("CXACXB"), "v": [1, 1, 0, 2, 2, 0], "t": range(6)})
     for formula in (
+        "(A UNLESS (C AS b ; (X AS c FILTER b.v <= c.v AND c.v < x.v) ; A)) ; X AS x",
         "X AS x ; (A AS a ; B) UNLESS (C AS c FILTER c.v = x.v AND a.v = 0)",
         "(A AS a UNLESS (C AS c FILTER c.v = x.v AND c.v > a.v)) ; X AS x",
         "((A AS a ; B) UNLESS (C AS c FILTER c.v = x.v AND c.v > a.v)) ALL X AS x",
