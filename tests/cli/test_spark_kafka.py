@@ -1,12 +1,14 @@
 """``cerflow stream`` from a topic of Kafka to another, with a real broker."""
 
 import json
+import shutil
 
 import pytest
 from typer.testing import CliRunner
 
 import cerflow
 from cerflow.cli.app import app
+from cerflow.cli.spark.streaming import StreamRequest, _started
 from support.spark.kafka import broker, messages_of, skip_without_kafka
 from support.spark.sessions import small_session
 
@@ -34,10 +36,21 @@ class Topics:
         self.spark, self.port = spark, server.port
         self.address = f"127.0.0.1:{server.port}"
 
-    def send(self, topic, events):
-        rows = [(str(event["k"]), json.dumps(event)) for event in events]
-        frame = self.spark.createDataFrame(rows, "key string, value string").coalesce(1)
+    def send(self, topic, events, partitions=None):
+        """Send events, in turn to so many partitions."""
+        places = [None if partitions is None else event["v"] % partitions for event in events]
+        rows = [(str(event["k"]), json.dumps(event), place) for event, place in zip(events, places)]
+        frame = self.spark.createDataFrame(rows, "key string, value string, partition int").coalesce(1)
         frame.write.format("kafka").options(**{"kafka.bootstrap.servers": self.address, "topic": topic}).save()
+
+    def add_partitions(self, topic, count):
+        java = self.spark._jvm
+        settings = java.java.util.Properties()
+        settings.put("bootstrap.servers", self.address)
+        admin = java.org.apache.kafka.clients.admin.Admin.create(settings)
+        wanted = java.org.apache.kafka.clients.admin.NewPartitions.increaseTo(count)
+        admin.createPartitions(java.java.util.Map.of(topic, wanted)).all().get()
+        admin.close()
 
     def read(self, topic):
         return [(key, json.loads(value)) for key, value in messages_of(self.spark, self.port, topic)]
@@ -73,3 +86,56 @@ def test_topics_become_topics_and_a_replay_repeats_the_keys(session, server, tmp
     after = topics.read("rises")
     assert len(after) >= len(before)
     assert dict(after) == dict(before)
+
+
+def test_a_partition_may_stall_and_others_be_added_and_what_was_written_may_be_deleted(session, server, tmp_path):
+    """Events of a partition that stalls wait for no longer than the delay; a new one is read from its beginning."""
+    topics = Topics(session, server)
+    folder = tmp_path / "found"
+    request = StreamRequest(
+        query=cerflow.parse(QUERY),
+        input=f"kafka://{topics.address}/ticks",
+        input_format=None,
+        columns="type string, t bigint, k int, v int",
+        output=str(folder),
+        output_format="json",
+        checkpoint=str(tmp_path / "checkpoint"),
+        available_now=False,
+        flush=True,
+        arguments={"delay": "1 second", "time": "t", "buckets": 2},
+    )
+    topics.send("ticks", EVENTS[:20], partitions=2)
+    running = _started(request, session)
+    sent = 20
+
+    def send(events, partitions):
+        nonlocal sent
+        topics.send("ticks", events, partitions)
+        sent += len(events)
+        while running.status is None or running.status.totals["events"] < sent:
+            assert not running.await_termination(0.2)
+
+    # Partition 1 stalls for 0.95 seconds of the events' time.
+    send(EVENTS[20:40:2], 2)
+    send(EVENTS[21:40:2], 2)
+    send(EVENTS[40:42], 2)
+    while running.query.status["isTriggerActive"] or running.query.status["isDataAvailable"]:
+        assert not running.await_termination(0.2)
+    found = pairs_in(folder)
+    assert found
+    shutil.rmtree(folder)
+    topics.add_partitions("ticks", 3)
+    send(EVENTS[42:], 3)
+    # This stall was too long.
+    send([{"type": "A", "t": 1000, "k": 1, "v": 1}], 2)
+    assert running.stop(flush=True) == 0
+    assert running.status.totals["late"] == 1
+    found += pairs_in(folder)
+    expected = cerflow.parse(QUERY).match(EVENTS, time="t").to_pylist()
+    assert sorted(found) == sorted((row["first"], row["second"]) for row in expected)
+
+
+def pairs_in(folder):
+    """The matches that a stream has written by now."""
+    lines = [line for path in folder.glob("batch=*/*.json") for line in path.read_text().splitlines()]
+    return [(row["first"], row["second"]) for row in map(json.loads, lines)]
