@@ -409,9 +409,10 @@ def test_packing_keeps_the_rows_of_each_bucket_in_order():
             pa.array([2, 0, 2, 0], pa.int32()),
             pa.nulls(4, pa.string()),
             pa.array([4, 3, 2, 1]),
+            pa.nulls(4, pa.string()),
             pa.array(["a", "b", "c", "d"]),
         ],
-        ["bucket", "reason", "instant", "type"],
+        ["bucket", "reason", "instant", "record", "type"],
     )
     (batch,) = Packing(schema.serialize().to_pybytes())(iter([given]))
     assert batch.schema == PACKED
@@ -424,8 +425,8 @@ def test_packing_keeps_the_rows_of_each_bucket_in_order():
 
 def test_packing_refuses_bad_records_by_their_values():
     schema = pa.schema([("type", pa.string()), ("instant", pa.int64())])
-    columns = [[0, 0], [None, "no event type in 'type'"], [1, 2], ["A", None]]
-    given = pa.record_batch(columns, ["bucket", "reason", "instant", "type"])
+    columns = [[0, 0], [None, "no event type in 'type'"], [1, 2], pa.nulls(2, pa.string()), ["A", None]]
+    given = pa.record_batch(columns, ["bucket", "reason", "instant", "record", "type"])
     with pytest.raises(BadRecordError, match=r"\{type: null\}.*no event type"):
         list(Packing(schema.serialize().to_pybytes())(iter([given])))
 

@@ -12,7 +12,7 @@ from cerflow.spark.frames.plan import make_plan
 from cerflow.spark.streaming import remembering
 from cerflow.spark.streaming.instants import BEGINNING
 from cerflow.spark.streaming.matching import number_of_buckets, stream_work
-from cerflow.spark.streaming.packing import BUCKET, INSTANT, REASON, Packing, watermark_behind
+from cerflow.spark.streaming.packing import BUCKET, INSTANT, REASON, RECORD, Packing, watermark_behind
 from support.spark.results import bag
 
 END = 2**50
@@ -83,8 +83,9 @@ class StreamingRun:
             pa.array([self.bucket_of(row) for row in rows], pa.int32()),
             pa.nulls(len(rows), pa.string()),
             pa.array([row["t"] * 1000 for row in rows], pa.int64()),
+            pa.nulls(len(rows), pa.string()),
         ]
-        given = pa.table([*first, *table.select(names).columns], [BUCKET, REASON, INSTANT, *names])
+        given = pa.table([*first, *table.select(names).columns], [BUCKET, REASON, INSTANT, RECORD, *names])
         step = max(1, -(-len(rows) // pieces))
         with mock.patch.object(limits, "SPARK_PUSH_ROWS", step):
             batches = given.to_batches(max_chunksize=step)
