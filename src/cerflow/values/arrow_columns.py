@@ -139,7 +139,9 @@ def plain_array(column: pa.Array, target: pa.DataType) -> pa.Array:
         return column
     values = plain_array(column.dictionary, plain_type(own.value_type))
     if pa.types.is_dictionary(target) and not values.null_count:
-        found = pa.DictionaryArray.from_arrays(column.indices, values)
+        # Indices beyond the dictionary stay: they count as null.
+        indices = column.indices.cast(target.index_type, safe=False)
+        found = pa.DictionaryArray.from_arrays(indices, values, safe=False)
         return found if found.type == target else found.cast(target)
     spelt = values.take(column.indices)
     return spelt.dictionary_encode().cast(target) if pa.types.is_dictionary(target) else spelt.cast(target)

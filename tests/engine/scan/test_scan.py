@@ -19,6 +19,7 @@ from cerflow.engine.scan.emitting import ScannedColumns
 from cerflow.engine.scan.programs import ScanProgram
 from cerflow.language.condition import And, Attribute, Comparison, Literal
 from cerflow.schema import Schema
+from cerflow.values.arrow_columns import plain_array, plain_type
 from cerflow.values.operators import Operator
 from support.runners import ENGINE_RUNNERS, RUNNERS, bag, examples
 
@@ -105,8 +106,9 @@ def readers(plan):
 
 
 def shown(reader, batch, first):
-    """The events, with texts in place of their codes."""
-    events, n = reader.read(batch, first)
+    """The events, with texts in place of their codes. Readers get batches of plain types, as a push gives them."""
+    plain = [plain_array(column, plain_type(column.type)) for column in batch.columns]
+    events, n = reader.read(pa.RecordBatch.from_arrays(plain, batch.schema.names), first)
     tables = reader.tables
     allowed = [sorted(tables._allowed[s]) for s in events.signature[:n].tolist()]
     columns, keys = events.columns[:n].astype(object), events.keys[:n].astype(object)

@@ -186,7 +186,7 @@ def enough_work(address):
 
 @inlined
 def too_much_work(address, amount):
-    """Count an amount of work; whether the call is to end amid an event."""
+    """Count work of some ``amount``; whether the call is to end amid an event."""
     words = words_at(address)
     words[_DONE] += amount
     return words[_DONE] > _PATIENCE * words[_MAY]

@@ -97,7 +97,7 @@ def with_row(number, row, begin, width, state, tables):
 
 @part
 def with_rows(number, count, width, state):
-    """The number of the set with ``count`` more rows, which stand behind all sets; -1 if the arrays are full.
+    """The set ``number`` with ``count`` more rows of ``width`` words, which stand behind all sets; -1 if it is full.
 
     Rows make only equal ones unnecessary. Added one by one, many rows would take quadratic time.
     """
