@@ -18,6 +18,7 @@ import pytest
 import cerflow
 from cerflow.engine.kernel_cache import kernels_stamp
 from support.manual import blocks
+from support.runners import EXAMPLES
 from support.spark import servers
 from support.spark.results import bag
 from support.spark.servers import (
@@ -183,6 +184,8 @@ def machine(tmp_path_factory, cluster, wheel):
     }
 
 
+@pytest.mark.deep
+@pytest.mark.skipif(EXAMPLES < 1, reason="make test-deep types the manual's commands")
 @pytest.mark.parametrize("section", ["Installed on executors", "A zip"])
 def test_the_commands_of_the_manual_bring_cerflow_to_executors(machine, section):
     folder, variables = machine

@@ -114,6 +114,8 @@ def killed_at(folder, chosen):
         driver.kill()
 
 
+@pytest.mark.deep
+@pytest.mark.skipif(EXAMPLES < 1, reason="make test-deep stops streams")
 @pytest.mark.parametrize(
     ("file", "way"),
     [("checkpoint/commits/2", flushed), (r"checkpoint/cerflow/clock/-?\d+\.json", run_to_the_end)],
