@@ -58,7 +58,7 @@ def _condition(draw, labels):
     return f"{left} {draw(st.sampled_from(['<', '<=', '>', '>=', '=', '!=']))} {_value(draw, labels, 1)}"
 
 
-@examples(1500)
+@examples(600)
 @given(st.data())
 def test_random_conditions_over_integers_at_their_limits(data):
     labels = data.draw(st.sampled_from([["x"], ["x", "y"]]))

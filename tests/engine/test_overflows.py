@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from support.runners import EXAMPLES
+
 TESTS = Path(__file__).parents[1]
 
 
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.deep
+@pytest.mark.skipif(EXAMPLES < 1, reason="make test-deep compiles all kernels with tests for overflows")
 def test_on_random_queries_over_values_at_the_limits():
     paths = os.pathsep.join([*filter(None, [os.environ.get("PYTHONPATH")]), str(TESTS)])
     done = subprocess.run(
