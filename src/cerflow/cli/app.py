@@ -187,10 +187,12 @@ def run(
 
                 outcome = run_on_spark(request, shown, watch, master=master, settings=settings)
             else:
+                from cerflow.cli.commands.arriving_runner import come_by_a_pipe, run_as_events_come
                 from cerflow.cli.commands.local_runner import run_local
 
                 with time_limit(seconds):
-                    outcome = run_local(request, shown, watch)
+                    run_here = run_as_events_come if come_by_a_pipe(request) else run_local
+                    outcome = run_here(request, shown, watch)
         if summary and choice.spark:
             warn("--summary draws what runs in this process find (--runner local)")
         note(str(replace(outcome, where=choice.reason)))

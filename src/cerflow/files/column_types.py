@@ -33,7 +33,19 @@ from cerflow.files.conversion import (
 from cerflow.values.array_types import Ints
 from cerflow.values.arrow_columns import one_array
 
-__all__ = ["ColumnType", "Look", "SampleValue", "Use", "called", "look_at", "merged", "right", "type_named", "type_of"]
+__all__ = [
+    "ColumnType",
+    "Look",
+    "NoValueFitsError",
+    "SampleValue",
+    "Use",
+    "called",
+    "look_at",
+    "merged",
+    "right",
+    "type_named",
+    "type_of",
+]
 
 #: The types that a user may give a column.
 ColumnType = Literal["text", "integer", "float", "timestamp", "boolean"]
@@ -48,6 +60,10 @@ _TYPES: dict[ColumnType, pa.DataType] = {
     "boolean": pa.bool_(),
 }
 _UTC = pa.timestamp("us", tz="UTC")
+
+
+class NoValueFitsError(InputError):
+    """A column has values, but none that its use allows."""
 
 
 @dataclass(frozen=True)
@@ -245,7 +261,7 @@ def _both(a: Look, b: Look) -> Look:
 def type_of(column: str, look: Look, use: Use, declared: pa.DataType | None) -> pa.DataType:
     """The type as which a column is read; null if it has no values and nothing says more.
 
-    Raises InputError if it has values, but none that its use allows.
+    Raises NoValueFitsError if it has values, but none that its use allows.
     """
     if declared is not None:
         return _declared(column, look, declared)
@@ -311,6 +327,8 @@ def _declared(column: str, look: Look, declared: pa.DataType) -> pa.DataType:
 
 def called(data_type: pa.DataType) -> str:
     """A type with its article, as messages name it."""
+    if pa.types.is_nested(data_type):
+        return f"of the type {data_type}"
     words = {"int64": "an integer", "double": "a number", "bool": "a boolean", "date32[day]": "a date"}
     return words.get(str(data_type), "a time")
 
@@ -318,7 +336,7 @@ def called(data_type: pa.DataType) -> str:
 def _refuse_hopeless(column: str, look: Look, known: int, wanted: str) -> None:
     if known == 0 and look.example is not None:
         at = look.example
-        raise InputError(
+        raise NoValueFitsError(
             f"no value of the column '{column}' is {wanted}; row {at.row} of {at.file}, for example, has '{at.value}'"
         )
 

@@ -92,7 +92,9 @@ def converted(column: pa.Array, target: pa.DataType) -> Converted:
         return Converted(pa.nulls(len(column), target), np.zeros(len(column), np.bool_))
     if pa.types.is_integer(column.type) and pa.types.is_floating(target):
         return Converted(column.cast(target, safe=False), np.zeros(len(column), np.bool_))
-    if pa.types.is_nested(target) or pa.types.is_temporal(column.type) == pa.types.is_temporal(target) is True:
+    if pa.types.is_nested(target):
+        return _nested(column, target)
+    if pa.types.is_temporal(column.type) == pa.types.is_temporal(target) is True:
         return Converted(column.cast(target, safe=False), np.zeros(len(column), np.bool_))
     text = plain_text(column)
     if pa.types.is_string(target):
@@ -101,6 +103,25 @@ def converted(column: pa.Array, target: pa.DataType) -> Converted:
     if values.null_count == text.null_count:
         return Converted(values, np.zeros(len(column), np.bool_))
     return Converted(values, _true(pc.and_(pc.is_valid(text), pc.is_null(values))))
+
+
+def _nested(column: pa.Array, target: pa.DataType) -> Converted:
+    """Arrays or objects as those of another type; bad are those that have values of other types."""
+    # Integers may become doubles beside fractions, but not the other way round.
+    safe = "int64" in str(target)
+    try:
+        return Converted(column.cast(target, safe=safe), np.zeros(len(column), np.bool_))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        found = [_nested_value(column.slice(k, 1), target, safe) for k in range(len(column))]
+    values = pa.concat_arrays(found)
+    return Converted(values, _true(pc.and_(pc.is_valid(column), pc.is_null(values))))
+
+
+def _nested_value(value: pa.Array, target: pa.DataType, safe: bool) -> pa.Array:
+    try:
+        return value.cast(target, safe=safe)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return pa.nulls(1, target)
 
 
 def plain_text(column: pa.Array) -> pa.Array:

@@ -8,7 +8,7 @@ import io
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -19,7 +19,9 @@ __all__ = [
     "MARKS",
     "MARK_BYTES",
     "Content",
+    "DecodedText",
     "FilePiece",
+    "LaterLines",
     "encoding_named",
     "open_text",
     "path_of",
@@ -36,6 +38,22 @@ class FilePiece:
     begin: int
     end: int
     head: bytes
+
+
+class DecodedText(bytes):
+    """Bytes of standard input that are UTF-8 already, whatever encoding they came in."""
+
+
+class LaterLines(DecodedText):
+    """The same behind other lines, so that none begins an array of all events."""
+
+
+class Readable(Protocol):
+    """Bytes that are still to come; `read` waits for some, and returns none at the end."""
+
+    def read(self, size: int) -> bytes: ...
+
+    def close(self) -> None: ...
 
 
 #: A file, a piece of it, or the bytes of standard input.
@@ -86,14 +104,17 @@ def _is_of_text(name: str) -> bool:
     return True
 
 
-def open_text(content: Content, encoding: str) -> io.BufferedReader:
+def open_text(content: Content | Readable, encoding: str) -> io.BufferedReader:
     """A stream of UTF-8 that ends with a line break; what could not be decoded stands there as `MARKS`."""
     head = b""
     source: Any
     if isinstance(content, bytes):
         source = io.BytesIO(content)
+        encoding = "utf-8" if isinstance(content, DecodedText) else encoding
     elif isinstance(content, Path):
         source = pa.input_stream(str(content), compression="detect")
+    elif not isinstance(content, FilePiece):
+        source = content
     else:
         head = content.head
         with pa.memory_map(str(content.path)) as file:

@@ -130,8 +130,8 @@ class FileSurvey:
 
 
 def texts(one: Input[Source], columns: ColumnRoles, names: Iterable[str] = ()) -> frozenset[str]:
-    """The columns of an input whose values are to be text, whatever they are."""
-    declared = {name for name, kind in one.events.column_types.items() if kind == pa.string()}
+    """The columns of an input whose values are to be read as text: beside fractions integers would become doubles."""
+    declared = {name for name, kind in one.events.column_types.items() if kind in (pa.string(), pa.int64())}
     known = {one.type or columns.type} - ({columns.type} if one.constant_type is not None else set())
     used = {name for name in {*one.rename, *columns.usage.text, *names} if columns.use_in(one, name) == "text"}
     return frozenset(declared | known | used)
@@ -194,7 +194,8 @@ class InputPlan:
     ``names`` says what columns of the files are called in the table, ``types`` as what they are read (those missing
     stay what they are), ``schema`` is that of the table if the files have none of their own. ``as_text`` are the
     columns of JSON whose values are read as JSON text. ``clean`` says that no row will be refused. ``padded`` are the
-    columns of integers in which some begin with 0, with such a one.
+    columns of integers in which some begin with 0, with such a one. ``remedy`` stands behind the reason for refusing a
+    value that is not of the type of its column, where not all rows decided on the types.
     """
 
     one: Input[Source]
@@ -205,6 +206,7 @@ class InputPlan:
     as_text: frozenset[str]
     clean: bool
     padded: Mapping[str, str]
+    remedy: str = ""
 
     @classmethod
     def of(cls, one: Input[Source], columns: ColumnRoles, surveys: Sequence[FileSurvey], several: bool) -> InputPlan:
@@ -278,7 +280,8 @@ class InputPlan:
                 for place in np.flatnonzero(found.bad).tolist():
                     if place not in block.spoilt:
                         value = plain_text(one_array(values.slice(place, 1)))[0].as_py()
-                        reasons.setdefault(place, []).append(f"{name} is not {wanted}: '{value}'")
+                        remedy = self.remedy.format(column=column)
+                        reasons.setdefault(place, []).append(f"{name} is not {wanted}: '{value}'{remedy}")
         if self.one.constant_type is not None and self.names:
             columns[self.columns.type] = pa.repeat(pa.scalar(self.one.constant_type), len(original))
         table = pa.table(columns) if columns else original
@@ -326,7 +329,7 @@ class InputPlan:
 
     def _wanted(self, column: str) -> str:
         """The type that the values of a column must have, in words."""
-        if column in self.one.events.column_types:
+        if column in self.one.events.column_types or self.remedy:
             return called(self.types[column])
         return "a time" if self.columns.use(self.names[column]) == "time" else "a number"
 

@@ -20,7 +20,16 @@ import pyarrow.json
 
 from cerflow import limits
 from cerflow.errors import InputError
-from cerflow.files.encodings import MARK_BYTES, MARKS, Content, FilePiece, open_text, readable_text, wrong_encoding
+from cerflow.files.encodings import (
+    MARK_BYTES,
+    MARKS,
+    Content,
+    FilePiece,
+    LaterLines,
+    open_text,
+    readable_text,
+    wrong_encoding,
+)
 from cerflow.files.raw_rows import Block, Malformed, too_long
 
 __all__ = ["json_blocks"]
@@ -57,7 +66,7 @@ def json_blocks(content: Content, name: str, encoding: str, as_text: Collection[
             piece = stream.read(limits.TEXT_BLOCK_BYTES)
             if not begun and (first := piece.lstrip()[:1]):
                 begun = True
-                if first == b"[" and not isinstance(content, FilePiece):
+                if first == b"[" and not isinstance(content, FilePiece | LaterLines):
                     yield _array(_whole(rest + piece, stream, name), name, as_text, problem)
                     return
             cut = piece.rfind(b"\n") + 1

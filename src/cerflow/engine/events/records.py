@@ -25,13 +25,15 @@ from cerflow.values.arrow_columns import (
     with_plain_columns,
 )
 
-__all__ = ["DECREASES", "BadRecordPolicy", "RecordChecker"]
+__all__ = ["BACKWARDS", "DECREASES", "BadRecordPolicy", "RecordChecker"]
 
 BadRecordPolicy = Literal["fail", "skip"] | Callable[[pa.Table], None]
 
 
 #: The reason for refusing an event because of its window.
 DECREASES = "an attribute that measures a window decreases"
+#: How the reason for refusing an event begins whose time is before that of another one.
+BACKWARDS = "time goes backwards"
 
 
 class RecordChecker:
@@ -200,7 +202,7 @@ class RecordChecker:
         # The latest time before each row; a row that goes back does not affect later ones.
         before = np.maximum.accumulate(np.concatenate([[start], filled[:-1]]).astype(values.dtype))
         backwards = ~unknown & (filled < before)
-        return [(unknown, f"no time in '{name}'"), (backwards, f"time goes backwards in '{name}'")]
+        return [(unknown, f"no time in '{name}'"), (backwards, f"{BACKWARDS} in '{name}'")]
 
     def _in_order(self, column: pa.Array, values: Ints | Floats) -> bool:
         """Whether all times are known and none decreases."""

@@ -1,0 +1,149 @@
+"""``cerflow run --input -`` on lines that come by a pipe: a match is written when its line has come."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from itertools import chain
+
+import pyarrow as pa
+
+from cerflow import limits
+from cerflow.cli.commands.checking import event_types, types_in, warn_of_types
+from cerflow.cli.commands.request import Request
+from cerflow.cli.output.bad_records import Policy
+from cerflow.cli.output.progress import PhaseTimer, Progress, compile_kernels
+from cerflow.cli.output.reporting import RunSummary, warn
+from cerflow.cli.output.targets import STANDARD_OUTPUT
+from cerflow.cli.output.writing import open_sink
+from cerflow.engine.evaluate.measures import typed_time
+from cerflow.engine.events.records import BACKWARDS
+from cerflow.engine.events.time_order import extent
+from cerflow.engine.matches.matches import Matches
+from cerflow.engine.matches.row_limit import Bound
+from cerflow.engine.recognize.warmup import load_kernels
+from cerflow.errors import BadRecordError
+from cerflow.files.arriving import arrives, arriving_events
+from cerflow.files.input_plans import SplitRows
+
+__all__ = ["come_by_a_pipe", "run_as_events_come"]
+
+_IN_ORDER = (
+    "; events of a pipe are taken in the order in which they come: write them to a file, which is sorted, "
+    "or leave such events out with --on-bad-record skip"
+)
+
+
+def come_by_a_pipe(request: Request) -> bool:
+    """Whether a request can be run on events as they come: no others are needed to order or to draw them."""
+    inputs = request.inputs.inputs
+    whole = len(inputs) > 1 or request.inputs.columns.sequence is not None or request.summary
+    return not whole and arrives(inputs[0].events)
+
+
+def run_as_events_come(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary:
+    """Run a request on standard input; ``show`` displays what is done. Raises InputError and the errors of the query.
+
+    Events are taken in the order in which they come.
+    """
+    columns, bad_records = request.inputs.columns, request.bad_records
+    if not compile_kernels(watch):
+        load_kernels()
+        watch.done("starting")
+    if request.output == STANDARD_OUTPUT and sys.stdout.isatty():
+        show.stop()
+    else:
+        show("waiting for events")
+    patient = bad_records.policy is not Policy.FAIL
+    run = _ArrivingRun(request, arriving_events(request.inputs.inputs[0], columns, patient=patient, say=warn))
+    bound, written = Bound(request.max_matches), 0
+    schema = run.recognizer.push(run.first.table.slice(0, 0)).shown_schema(flat=request.flat, counts=request.counts)
+    try:
+        with open_sink(request.output, request.output_format, schema) as sink:
+            for matches in run.matches():
+                watch.done("reading")
+                found = matches.announced(bound.add)
+                for batch in found.to_batches(limits.OUTPUT_BATCH_ROWS, flat=request.flat, counts=request.counts):
+                    watch.done("recognising")
+                    sink.write(batch)
+                    written += batch.num_rows
+                    watch.done("writing")
+                watch.done("recognising")
+    finally:
+        # Also where a signal ends the run: the matches before it are written.
+        bad_records.write()
+    watch.done("writing")
+    if not run.rows:
+        warn("the input has no rows")
+    warn_of_types(run.missing, run.occurring)
+    return RunSummary(run.rows - bad_records.count, written, bad_records.count, watch.phases)
+
+
+class _ArrivingRun:
+    """A recogniser that gets tables of events as they come."""
+
+    def __init__(self, request: Request, parts: Iterator[SplitRows]) -> None:
+        self.first = next(parts)
+        #: The number of all rows so far, the types in them, and the types of the query that none of them has.
+        self.rows = 0
+        self.occurring: set[str] = set()
+        self.missing = event_types(request.query)
+        self._request = request
+        self._parts = chain((self.first,), parts)
+        self._fails = request.bad_records.policy is Policy.FAIL
+        #: The rows that the recogniser got before, and the numbers of those that it gets, in the input.
+        self._before = 0
+        self._numbers = self.first.rows
+        columns = request.inputs.columns
+        self.recognizer = request.query.recognizer(
+            self.first.table.schema,
+            type=columns.type,
+            time=columns.time,
+            time_unit=columns.time_unit,
+            forget=columns.forget,
+            positions=request.positions,
+            on_bad_record="fail" if self._fails else self._refuse,
+            memory=request.memory,
+        )
+
+    def matches(self) -> Iterator[Matches]:
+        """The matches of one table after the other; those before a bad record come before it is raised."""
+        columns, until = self._request.inputs.columns, self._request.until
+        for part in self._parts:
+            if self._before == 0 < len(part.table):
+                schema = columns.schema(part.table.schema, None)
+                self._request.query.warn_of_times(schema, extent(part.table, schema))
+            self.rows += len(part.table) + (0 if part.refused is None else len(part.refused))
+            if self.missing:
+                self.occurring |= types_in(part.table, columns.type)
+                self.missing -= self.occurring
+            yield from self._pushed(part)
+        if until is not None:
+            yield self.recognizer.advance(typed_time(until, self.first.table.schema, columns.time))
+
+    def _pushed(self, part: SplitRows) -> Iterator[Matches]:
+        table, self._numbers = part.table, part.rows
+        fault = None
+        if part.refused is not None:
+            if self._fails:
+                first = part.refused.sort_by("row").slice(0, 1).to_pylist()[0]
+                fault = BadRecordError(first["row"], first["reason"])
+                table = table.slice(0, int(self._numbers.searchsorted(first["row"])))
+            else:
+                self._request.bad_records.refuse(part.refused)
+        try:
+            found = self.recognizer.push(table)
+        except BadRecordError as error:
+            number = int(error.row) - self._before
+            remedy = _IN_ORDER if error.reason.startswith(BACKWARDS) else ""
+            fault = BadRecordError(int(self._numbers[number]), error.reason + remedy)
+            found = self.recognizer.push(table.slice(0, number))
+        self._before += len(table)
+        yield found
+        if fault is not None:
+            raise fault
+
+    def _refuse(self, rows: pa.Table) -> None:
+        index = rows.schema.get_field_index("row")
+        numbers = self._numbers[rows.column("row").to_numpy() - self._before]
+        self._request.bad_records.refuse(rows.set_column(index, "row", pa.array(numbers)))

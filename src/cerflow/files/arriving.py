@@ -1,0 +1,186 @@
+"""Lines of CSV and JSON that come by a pipe: they become events when they come, by types that follow from the first."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import chain
+
+import numpy as np
+import pyarrow as pa
+
+from cerflow import limits
+from cerflow.errors import InputError
+from cerflow.files.blocks import name_of, read_blocks
+from cerflow.files.column_types import NoValueFitsError
+from cerflow.files.encodings import DecodedText, LaterLines, open_text
+from cerflow.files.input_plans import ColumnRoles, InputPlan, SplitRows, refuse_unknown_types, survey_file, texts
+from cerflow.files.raw_rows import too_long
+from cerflow.files.reading import with_missing
+from cerflow.files.sources import InputFormat, Source, source_name
+from cerflow.stream_inputs import Input, in_common_unit
+
+__all__ = ["arrives", "arriving_events"]
+
+#: A field of CSV and what stands behind it; quotation marks have a meaning only where a field begins.
+_FIELD = re.compile(rb'(?:"(?:[^"]|"")*+"[^,\r\n]*|(?:[^",\r\n][^,\r\n]*)?)(,|\r?\n|\r)')
+_REMEDY = "; types follow from the lines that came first, --column-type {column}=… gives another"
+
+
+def arrives(source: Source) -> bool:
+    """Whether lines of a source come by a pipe or a device, so that nobody knows when the next one does."""
+    if source.files or not source.has_no_schema:
+        return False
+    try:
+        return not stat.S_ISREG(os.fstat(sys.stdin.fileno()).st_mode)
+    except (OSError, ValueError):  # somebody has put another object in its place
+        return False
+
+
+def arriving_events(
+    one: Input[Source], columns: ColumnRoles, *, patient: bool, say: Callable[[str], None]
+) -> Iterator[SplitRows]:
+    """The events of standard input as they come, at least one table; all have the same columns.
+
+    The types of columns follow from the rows that come first. Columns of JSON that come later are left out, which
+    ``say`` is told, unless the query reads them or they have a declared type. If ``patient``, rows that can be no
+    events do not decide: the types wait for others. Raises InputError as `read_inputs` does.
+    """
+    source = one.events
+    csv = source.format is InputFormat.CSV
+    plan: InputPlan | None = None
+    head = held = b""
+    left_out: set[str] = set()
+    done, given = 0, False
+
+    def rows_done() -> int:
+        return done
+
+    for piece in chain(_pieces(source, rows_done), (None,)):
+        held += piece or b""
+        if plan is None:
+            plan = _plan(one, columns, held, last=piece is None, patient=patient)
+            if plan is None:
+                continue
+        elif piece is None:
+            return
+        rows = 0
+        for block in read_blocks(source, (LaterLines if done else DecodedText)(head + held), plan.as_text):
+            unknown = [column for column in block.table.column_names if column not in plan.names]
+            for column in set(unknown) - left_out:
+                say(f"'{column}' is left out, as the first lines lack it; --column-type {column}=… keeps it")
+            left_out.update(unknown)
+            part = plan.part(replace(block, table=block.table.drop_columns(unknown)), done, None)
+            yield _in_common_unit(part, one, columns)
+            rows += len(block.table) + len(block.malformed)
+            given = True
+        if piece is None and not given and plan.schema is not None:
+            nothing = SplitRows(plan.schema.empty_table(), np.array([], np.int64), None)
+            yield _in_common_unit(nothing, one, columns)
+        done += rows
+        head, held = (head or _header(held)) if csv else b"", b""
+
+
+def _in_common_unit(part: SplitRows, one: Input[Source], columns: ColumnRoles) -> SplitRows:
+    return replace(part, table=in_common_unit(part.table, one.time_unit, columns.roles, source_name(one.events)))
+
+
+def _plan(one: Input[Source], columns: ColumnRoles, data: bytes, *, last: bool, patient: bool) -> InputPlan | None:
+    """The plan for all rows by the first ones; None as long as these do not say enough."""
+    source = one.events
+    content = DecodedText(data)
+    found = survey_file(one, columns, content, read_blocks(source, content, texts(one, columns)))
+    if found.rows == found.broken and not last:
+        return None
+    try:
+        plan = InputPlan.of(one, columns, [found], False)
+    except NoValueFitsError:
+        if last or not patient or len(data) > limits.TEXT_BLOCK_BYTES:
+            raise
+        return None
+    names, types = dict(plan.names), dict(plan.types)
+    schema = plan.schema or pa.schema([])
+    if source.format is InputFormat.JSON:
+        for column, kind in source.column_types.items():
+            if column not in names:
+                names[column], types[column] = column, kind
+                schema = schema.append(pa.field(column, kind))
+        later = [field.name for field in with_missing(schema, columns, True) if field.name not in schema.names]
+        names |= {column: column for column in later}
+    else:
+        refuse_unknown_types([plan])
+    schema = with_missing(schema, columns, source.format is InputFormat.JSON or not found.columns)
+    types = {column: schema.field(called_now).type for column, called_now in names.items()}
+    # Beside fractions integers would become doubles.
+    as_text = frozenset(column for column, kind in types.items() if kind in (pa.string(), pa.int64()))
+    return replace(plan, names=names, types=types, schema=schema, as_text=as_text, clean=False, remedy=_REMEDY)
+
+
+def _pieces(source: Source, done: Callable[[], int]) -> Iterator[bytes]:
+    """Whole rows as they come, in UTF-8; an array of JSON is one piece. ``done`` tells how many rows were read."""
+    rest = b""
+    begun = False
+    csv = source.format is InputFormat.CSV
+    with open_text(_StandardInput(), source.encoding) as stream:
+        while more := stream.read1(limits.READ_BYTES):
+            rest += more
+            end = _end_of_rows(rest) if csv else rest.rfind(b"\n") + 1
+            if not csv and not begun and rest.lstrip()[:1] == b"[":
+                end = len(rest) if len(rest) > limits.JSON_ARRAY_BYTES else 0
+            elif not end and len(rest) > limits.TEXT_ROW_BYTES:
+                hint = "is a quotation mark not closed?" if csv else "are line breaks missing?"
+                raise too_long(name_of(b""), source.format.value, done() - 1, hint)
+            if end:
+                yield rest[:end]
+                begun = begun or not rest[:end].isspace()
+                rest = rest[end:]
+    if rest:
+        yield rest
+
+
+def _end_of_rows(data: bytes) -> int:
+    """Where the last row of CSV ends that ends in the data; 0 if none does."""
+    if b'"' not in data:
+        return data.rfind(b"\n") + 1
+    end = place = 0
+    while (field := _FIELD.match(data, place)) is not None:
+        place = field.end()
+        if field[1] != b",":
+            end = place
+    return end
+
+
+def _header(data: bytes) -> bytes:
+    """The first row that is not blank."""
+    place = 0
+    while (field := _FIELD.match(data, place)) is not None:
+        place = field.end()
+        if field[1] != b"," and data[:place].strip(b"\r\n"):
+            break
+    return data[:place]
+
+
+class _StandardInput:
+    """Standard input: reading waits until something comes, and gives what is there."""
+
+    def read(self, size: int) -> bytes:
+        number = sys.stdin.fileno()
+        try:
+            found = os.read(number, size)
+            # A writer that is fast gets few large pieces instead of many small ones.
+            while found and len(found) < size and os.name == "posix" and select.select([number], [], [], 0)[0]:
+                more = os.read(number, size - len(found))
+                if not more:
+                    break
+                found += more
+        except OSError as error:
+            raise InputError(f"cannot read standard input: {error.strerror}") from error
+        return found
+
+    def close(self) -> None:
+        pass
