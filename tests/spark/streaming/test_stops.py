@@ -65,7 +65,7 @@ def flushed(spark, folder):
 def run_to_the_end(spark, folder):
     """It reads what is there, and what comes later lets the watermark pass all."""
     begun(spark, folder, QUERY, available_now=True).await_termination()
-    add(folder, 9, LAST.set_column(1, "t", pa.array([2 * 10**12])))
+    add(folder, 9, LAST.set_column(1, "t", pa.array([15 * 10**11])))
     begun(spark, folder, QUERY, available_now=True).await_termination()
     (folder / "input" / "9.parquet").unlink()
 
