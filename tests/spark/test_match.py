@@ -9,9 +9,9 @@ import pytest
 from hypothesis import Phase, assume, given, settings
 
 import cerflow
-from cerflow.errors import UnsupportedQueryError
+from cerflow.errors import BadRecordError, UnsupportedQueryError
 from cerflow.language.formula import Strategy
-from cerflow.spark import explain, match
+from cerflow.spark import explain, match, run
 from cerflow.stream_inputs import Input
 from support.generators.selects import cases
 from support.golden import PHI1, PHI2, PHI3, PHI4, SENSORS
@@ -347,3 +347,25 @@ def test_durations_come_and_go(spark, query):
     # Spark compares durations with literals.
     assert ("SECOND" in told[0].partition("left to the tasks")[0]) == ("INTERVAL" in query)
     assert "span" in told[2]
+
+
+def test_what_spark_cannot_read_is_a_bad_record(spark, tmp_path):
+    lines = ['{"type": "A", "t": 1, "v": 1}', '{"type": "B", "t": 2, "v": "34x"}', '{"type": "B", "t": 3}', "{"]
+    (tmp_path / "in.jsonl").write_text("\n".join(lines))
+    frame = spark.read.schema("type string, t bigint, v int, _corrupt_record string").json(str(tmp_path / "in.jsonl"))
+    # The query reads no v, and yet the second line is bad.
+    query = "SELECT b.t AS t WHERE A ; B AS b"
+    found = match(query, frame, time="t", on_bad_record="skip")
+    assert [row["t"] for row in found.toArrow().to_pylist()] == [3]
+    with pytest.raises(Exception, match=r"BadRecordError: row \{.*(34x|_corrupt_record.*\{).*\}: it is malformed"):
+        match(query, frame, time="t").collect()
+    with pytest.raises(BadRecordError, match="it is malformed, or a value has not the type of its column"):
+        run(query, frame, str(tmp_path / "failed"), time="t")
+    letters = str(tmp_path / "letters")
+    done = run(query, frame, str(tmp_path / "out"), time="t", on_bad_record="dead-letter", dead_letter=letters)
+    assert (done.matches, done.events, done.bad_records) == (1, 2, 2)
+    kept = spark.read.parquet(letters).toArrow().to_pylist()
+    assert {(row["_corrupt_record"], row["reason"].split(",")[0]) for row in kept} == {
+        (lines[1], "it is malformed"),
+        (lines[3], "it is malformed"),
+    }

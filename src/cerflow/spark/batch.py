@@ -11,12 +11,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from cerflow.engine.results.report import CountForm
-from cerflow.errors import InputError, QueryWarning, UnsupportedQueryError
+from cerflow.errors import BadRecordError, InputError, QueryWarning, UnsupportedQueryError
 from cerflow.programs.program import Program, without_definitions
 from cerflow.query import Query
 from cerflow.schema import Schema
 from cerflow.spark.explanation import explained
-from cerflow.spark.frames.events import EventColumns
+from cerflow.spark.failures import own_errors_raised
+from cerflow.spark.frames.events import CORRUPT, MALFORMED, EventColumns
 from cerflow.spark.frames.narrowing import narrowed
 from cerflow.spark.frames.plan import JobPlan, make_plan
 from cerflow.spark.frames.schemas import arrow_schema, refuse_untransferable
@@ -24,7 +25,6 @@ from cerflow.spark.placing.ordering import Selected, recognized, selected
 from cerflow.spark.placing.placement import PlacementKind, place
 from cerflow.spark.placing.survey import greatest_share, is_small
 from cerflow.spark.streaming.matching import AHEAD, LatePolicy, match_stream
-from cerflow.spark.streaming.packing import CORRUPT
 from cerflow.stream_inputs import EventRoles
 from cerflow.values.units import TimeUnit
 
@@ -79,9 +79,11 @@ def match(
     positions: to number the events of a query that runs in parallel, some of the input is counted in another job at
     this call; by key all of it is also shuffled and sorted once more. Nothing else is computed before an action.
 
-    An event without a type or a time makes the job fail (``on_bad_record="fail"``) or is left out (``"skip"``);
-    `bad_records` gives these events. As it is Spark that runs the job, it raises its own error, whose text ends with
-    the `BadRecordError` of a task, which shows the event; `run` raises that itself.
+    An event without a type or a time makes the job fail (``on_bad_record="fail"``) or is left out (``"skip"``), and so
+    does one with text in a column ``_corrupt_record``, in which Spark's readers of CSV and JSON, and ``from_json``, put
+    what they cannot read; without that column these are nulls. `bad_records` gives these events. As it is Spark that
+    runs the job, it raises its own error, whose text ends with the `BadRecordError` of a task, which shows the event;
+    `run` raises that itself.
 
     With ``flat`` there are columns ``label_attribute`` in place of ``events``, see `cerflow.Matches.to_batches`. With
     ``counts="text"`` the numbers of ``COUNT(*)`` are text, of any length. With ``max_matches`` a task that finds
@@ -94,11 +96,9 @@ def match(
     fail (``"fail"``). Events of equal time are ordered by ``sequence``. The substreams of PARTITION BY are divided
     among ``buckets``, a number that a checkpoint keeps for good; a query without goes through one bucket, and a
     warning says so. An event whose time is more than ``ahead`` (None: any) after the start of its micro-batch is a bad
-    record, so that it does not move the watermark. So is one with text in a column ``_corrupt_record``, in which
-    Spark's readers of CSV and JSON, and ``from_json``, put what they cannot read; without it these are nulls. Progress
-    reports of Spark have a metric ``cerflow`` with counts, and ``cerflow_lacking`` with the numbers of events that have
-    no value in columns that the query reads of them; those of further results are called ``cerflow_2`` and
-    ``cerflow_2_lacking`` and so on, so a query may combine several.
+    record, so that it does not move the watermark. Progress reports of Spark have a metric ``cerflow`` with counts, and
+    ``cerflow_lacking`` with the numbers of events that have no value in columns that the query reads of them; those of
+    further results are called ``cerflow_2`` and ``cerflow_2_lacking`` and so on, so a query may combine several.
 
     Raises `QuerySyntaxError` and `QueryError` for a query that is wrong or does not fit the columns, `InputError`
     for columns that are not there, and `UnsupportedQueryError` for what cannot be evaluated. All of that is found
@@ -134,7 +134,10 @@ def match(
             "the streaming DataFrame to cerflow.spark.match or cerflow.spark.stream"
         )
         warnings.warn(QueryWarning(text), stacklevel=2)
-    return recognized(rows, plan, place(rows.frame, plan, rows.events))
+    # A survey of the input may meet a bad record.
+    with own_errors_raised():
+        placement = place(rows.frame, plan, rows.events)
+    return recognized(rows, plan, placement)
 
 
 def explain(
@@ -163,10 +166,26 @@ def _prepared(
 ) -> tuple[JobPlan, JobPlan, Selected]:
     """The plan, the plan for the columns that are sent, and the events; raises all that `match` raises."""
     _check_frame(df)
-    plan = plan_of(query, df, on_bad_record, **arguments)
     skip = on_bad_record == "skip"
+    df = _without_corrupt(df, skip=skip)
+    plan = plan_of(query, df, on_bad_record, **arguments)
     sent, frame = narrowed(without_definitions(query), plan, df, skip=skip)
     return plan, sent, selected(frame, sent, skip=skip)
+
+
+def _without_corrupt(df: DataFrame, *, skip: bool) -> DataFrame:
+    """The DataFrame without the column in which Spark puts what it cannot read; rows with a text there are bad."""
+    if CORRUPT not in df.columns:
+        return df
+    # All columns are parsed for it, so whether a record is bad depends on the record alone.
+    shown = F.to_json(F.struct("*"), {"ignoreNullFields": "false"})
+    if skip:
+        readable = F.col(CORRUPT).isNull() & shown.isNotNull()
+    else:
+        own = F.concat(F.lit(f"{BadRecordError.__module__}.BadRecordError: row "), shown, F.lit(f": {MALFORMED}"))
+        refused = F.raise_error(own).cast("boolean")
+        readable = F.when(F.col(CORRUPT).isNotNull() & shown.isNotNull(), refused).otherwise(F.lit(True))
+    return df.filter(readable).drop(CORRUPT)
 
 
 def plan_of(
@@ -193,6 +212,8 @@ def bad_records(
     query: Query | Program | str | None = None,
 ) -> DataFrame:
     """The events that cannot be used, for lack of a type or a time, with a column ``reason`` in addition.
+
+    So are records with a text in a column ``_corrupt_record`` (see `match`).
 
     With a ``query`` also those with a value that it reads and that 64 bits cannot hold; ``stream`` is for programs.
     Write it wherever they are to be kept: Spark's writers are safe when tasks are repeated, which a task that writes

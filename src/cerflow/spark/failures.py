@@ -33,6 +33,7 @@ _WRAPPER = re.compile(
     r"Please see the stack trace below\.|"
     r"\[STREAM_FAILED\] Query \[.*?\] terminated with exception:|An exception was raised by the Python Proxy\. "
     r"Return Message:|\[FOREACH_BATCH_USER_FUNCTION_ERROR\] .*? Reason:|"
+    r"\[USER_RAISED_EXCEPTION\]|"
     r"(?:org\.apache\.spark|pyspark|py4j)\.[\w.$]+:",
     re.DOTALL,
 )

@@ -5,11 +5,10 @@ import warnings
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F  # noqa: N812
 
 import cerflow
-from cerflow.errors import InputError, QueryWarning, UnsupportedQueryError
+from cerflow.errors import BadRecordError, InputError, QueryWarning, UnsupportedQueryError
 from cerflow.spark import match
 from cerflow.spark import stream as start
 from cerflow.spark.streaming.checkpoint import Checkpoint
@@ -88,7 +87,7 @@ def test_what_the_reader_makes_null_and_times_far_ahead_are_bad_records(lines):
     assert bag(lines.written()) == bag(matches_of(GOOD))
     assert running.status.totals["late"] == 0
     # The verdict is the same whether the policy needs the column or not.
-    with pytest.raises(StreamingQueryException, match=r"_corrupt_record: .*34x"):
+    with pytest.raises(BadRecordError, match=r"_corrupt_record: .*34x"):
         lines.finished(output="failed", checkpoint="failing")
     skipping = lines.finished(output="skipped", checkpoint="skipping", on_bad_record="skip")
     skipping.stop(flush=True)

@@ -8,7 +8,6 @@ from collections import Counter
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import StreamingQueryException
 
 import cerflow
 from cerflow.errors import InputError, QueryWarning
@@ -122,7 +121,7 @@ def test_a_function_gets_each_batch_and_a_limit_stops_the_query(stream):
     assert [batch for batch, _ in seen] == sorted({batch for batch, _ in seen})
     assert sum(count for _, count in seen) == expected_of(events(30)).num_rows
     shutil.rmtree(stream.folder / "checkpoint")
-    with pytest.raises(StreamingQueryException, match=r"bucket \d remembers .* more than state_limit=5"):
+    with pytest.raises(InputError, match=r"bucket \d remembers .* more than state_limit=5"):
         finished(stream, state_limit=5)
 
 

@@ -139,7 +139,7 @@ def _input(request: StreamRequest, spark: SparkSession, kept: Any) -> tuple[Data
     """The events, and the column of the input's own that orders events of equal time, if it has one."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    from cerflow.spark.streaming.packing import CORRUPT
+    from cerflow.spark.frames.events import CORRUPT
 
     noted = kept.read("input.json")
     columns = request.columns or (None if noted is None else noted["columns"])
@@ -168,7 +168,7 @@ def _input(request: StreamRequest, spark: SparkSession, kept: Any) -> tuple[Data
 def _files(request: StreamRequest, spark: SparkSession, columns: str | None) -> tuple[DataFrame, str]:
     if request.input.startswith("kafka:"):
         raise InputError(f"'{request.input}' is not of the form kafka://HOST:PORT/TOPIC")
-    from cerflow.spark.streaming.packing import CORRUPT
+    from cerflow.spark.frames.events import CORRUPT
 
     format = request.input_format or _format_in(request.input)
     options = {"header": "true", "inferSchema": "true"} if format == "csv" else {}
@@ -216,7 +216,7 @@ def _as_used(reader: DataFrameReader, request: StreamRequest, schema: StructType
 
 def _with_corrupt(columns: str) -> str:
     """The columns, and one for the text of what does not fit them."""
-    from cerflow.spark.streaming.packing import CORRUPT
+    from cerflow.spark.frames.events import CORRUPT
 
     return f"{columns}, {CORRUPT} string"
 

@@ -19,12 +19,16 @@ from cerflow.schema import Kind, Schema
 from cerflow.spark.frames.axis import Axis
 from cerflow.spark.frames.plan import JobPlan
 
-__all__ = ["IDENTIFIER", "POSITION", "EventColumns", "halved", "number_of_cuts"]
+__all__ = ["CORRUPT", "IDENTIFIER", "MALFORMED", "POSITION", "EventColumns", "halved", "number_of_cuts"]
 
 #: Numbers the rows of the input: the partition in the upper bits, the row in the partition in the lower `ROW_BITS`.
 IDENTIFIER = "row"
 #: Each event's position in the whole stream.
 POSITION = "position"
+
+#: The column in which Spark's readers put records that they cannot read, and why such a record is bad.
+CORRUPT = "_corrupt_record"
+MALFORMED = "it is malformed, or a value has not the type of its column"
 
 
 class EventColumns:
@@ -57,7 +61,12 @@ class EventColumns:
     def reasons(self) -> dict[str, Column]:
         """The reasons why an event cannot be used, each with its condition; the first that holds counts."""
         schema = self.schema
-        found = {f"no event type in '{schema.type}'": F.col(self.plain(schema.type)).isNull()}
+        found = {}
+        if CORRUPT in self._plain:
+            # All columns are parsed for it, so whether a record is bad depends on the record alone.
+            whole = F.to_json(F.struct(*self._plain.values())).isNotNull()
+            found[MALFORMED] = F.col(self.plain(CORRUPT)).isNotNull() & whole
+        found[f"no event type in '{schema.type}'"] = F.col(self.plain(schema.type)).isNull()
         if schema.time is not None:
             found[f"no time in '{schema.time}'"] = self._missing(schema.time)
         return found | self.beyond(schema.columns.names)

@@ -29,14 +29,14 @@ from cerflow.language.printer import show
 from cerflow.programs.program import read_query
 from cerflow.query import Query
 from cerflow.schema import Kind
-from cerflow.spark.frames.events import EventColumns
+from cerflow.spark.frames.events import CORRUPT, EventColumns
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.pushdown import pushdown
 from cerflow.spark.frames.schemas import spark_schema
 from cerflow.spark.frames.tasks import Recognition
 from cerflow.spark.streaming.bucket import StreamWork
 from cerflow.spark.streaming.instants import BEGINNING
-from cerflow.spark.streaming.packing import BUCKET, CORRUPT, INSTANT, PACKED, REASON, RECORD, Packing, unpacked_rows
+from cerflow.spark.streaming.packing import BUCKET, INSTANT, PACKED, REASON, RECORD, Packing, unpacked_rows
 from cerflow.spark.streaming.processor import COUNTED, COUNTS, MATCHES, RESULT, BucketProcessor, ProcessorOptions
 from cerflow.spark.streaming.records import expected_columns, lacking_observed, reason, record_text
 from cerflow.values.units import DAY

@@ -20,7 +20,6 @@ from cerflow.values.arrow_columns import one_array
 
 __all__ = [
     "BUCKET",
-    "CORRUPT",
     "INSTANT",
     "PACKED",
     "REASON",
@@ -35,8 +34,6 @@ __all__ = [
 #: The columns that travel beside those of the events: bucket, why an event cannot be used, its time, and, if it cannot
 #: be used and more is known than its values, that as text.
 BUCKET, REASON, INSTANT, RECORD = "bucket", "reason", "instant", "record"
-#: The column in which Spark's readers put the text of what they could not read, if it is among the columns.
-CORRUPT = "_corrupt_record"
 #: The rows that travel. ``task`` and ``number`` tell in which order the events stood in the input; ``bad`` marks dead
 #: letters; ``latest`` is the latest instant (microseconds) of the events of all buckets that the task has seen.
 PACKED = pa.schema(

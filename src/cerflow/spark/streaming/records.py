@@ -9,9 +9,9 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from cerflow.analysis.columns import columns_by_type
 from cerflow.programs.program import read_query
-from cerflow.spark.frames.events import EventColumns
+from cerflow.spark.frames.events import CORRUPT, MALFORMED, EventColumns
 from cerflow.spark.frames.plan import JobPlan
-from cerflow.spark.streaming.packing import CORRUPT, INSTANT, REASON
+from cerflow.spark.streaming.packing import INSTANT, REASON
 
 __all__ = ["expected_columns", "lacking_observed", "reason", "record_text"]
 
@@ -24,8 +24,7 @@ def reason(events: EventColumns, ahead: tuple[str, int] | None, *, corrupt: bool
     time = events.schema.time
     reasons: list[Column] = []
     if corrupt:
-        text = "it is malformed, or a value has not the type of its column"
-        reasons.append(F.when(F.col(CORRUPT).isNotNull(), F.lit(text)))
+        reasons.append(F.when(F.col(CORRUPT).isNotNull(), F.lit(MALFORMED)))
     text = f"no timestamp can hold the time in '{time}'"
     reasons += [events.reason(), F.when(F.col(INSTANT).isNull(), F.lit(text))]
     if ahead is not None:

@@ -18,11 +18,13 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
 from cerflow.errors import QueryWarning
+from cerflow.spark.failures import own_errors_raised
+from cerflow.spark.frames.events import CORRUPT
 from cerflow.spark.frames.output import exists, write_frame
 from cerflow.spark.streaming.checkpoint import METRICS, STATUS, TIMES, Checkpoint
 from cerflow.spark.streaming.instants import BEGINNING, shown_instant
 from cerflow.spark.streaming.matching import CHANGELOG, LACKING, OBSERVED, PROVIDER, PreparedStream, unpacked
-from cerflow.spark.streaming.packing import BUCKET, CORRUPT, REASON, letters_schema
+from cerflow.spark.streaming.packing import BUCKET, REASON, letters_schema
 from cerflow.spark.streaming.processor import CAME, COUNTED, COUNTS, IDENTIFIER, LETTERS, MATCHES, REMEMBERED
 from cerflow.spark.streaming.status import StreamStatus, prometheus_text
 from cerflow.stream_inputs import free_name
@@ -232,12 +234,14 @@ class RunningStream:
     def await_termination(self, seconds: float | None = None) -> bool:
         """Wait until the query ends, at most so many seconds; says whether it has ended.
 
-        Raises Spark's `StreamingQueryException` if it has failed.
+        If it has failed, raises the error of cerflow that made it fail, such as `BadRecordError`, else Spark's
+        `StreamingQueryException`.
         """
-        if seconds is None:
-            self.query.awaitTermination()
-            return True
-        return bool(self.query.awaitTermination(seconds))  # type: ignore[arg-type]
+        with own_errors_raised():
+            if seconds is None:
+                self.query.awaitTermination()
+                return True
+            return bool(self.query.awaitTermination(seconds))  # type: ignore[arg-type]
 
     def stop(self, *, flush: bool = False) -> int:
         """End the query. Its state is in the checkpoint, so a later query can continue.
@@ -252,11 +256,13 @@ class RunningStream:
         self.query.stop()
         if flush:
             self._writer.ended.clear()
-            self._begin(available_now=True).awaitTermination()
+            with own_errors_raised():
+                self._begin(available_now=True).awaitTermination()
             instant = self._beyond_all()
             self._note_times(self._times["delay"], instant - self._stream.delay * 1000)
             self._checkpoint.tick(instant)
-            self._begin(available_now=True).awaitTermination()
+            with own_errors_raised():
+                self._begin(available_now=True).awaitTermination()
         return 0 if self.status is None else self.status.remembered["waiting"]
 
     def _beyond_all(self) -> int:
