@@ -186,7 +186,7 @@ def machine(tmp_path_factory, cluster, wheel):
 
 @pytest.mark.deep
 @pytest.mark.skipif(EXAMPLES < 1, reason="make test-deep types the manual's commands")
-@pytest.mark.parametrize("section", ["Installed on executors", "A zip"])
+@pytest.mark.parametrize("section", ["Installed on executors", "A zip", "An archive", "Connect"])
 def test_the_commands_of_the_manual_bring_cerflow_to_executors(machine, section):
     folder, variables = machine
     if section == "Connect" and find_spec("grpc") is None:
