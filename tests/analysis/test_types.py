@@ -288,3 +288,59 @@ def test_deep_expressions():
     long_sum = " + ".join(["x.id"] * 1000)
     long_and = " AND ".join(["x.id > 0"] * 1000)
     check_types(parse_query(f"SELECT {long_sum} AS total WHERE A AS x FILTER {long_and}"), SCHEMA)
+
+
+ZONES = Schema(
+    pa.schema(
+        [
+            *(("type", pa.string()), ("day", pa.date32()), ("gap", pa.duration("us"))),
+            *(("d", pa.timestamp("us")), ("n", pa.timestamp("ns"))),
+            *(("e", pa.timestamp("us", "UTC")), ("t", pa.timestamp("s", "Europe/Vienna"))),
+        ]
+    ),
+    time="t",
+)
+
+
+@pytest.mark.parametrize(
+    ("condition", "place", "local", "zoned"),
+    [
+        ("x.d < y.e", "x.d < y.e", "'d' is timestamp[us]", "'e' is timestamp[us, tz=UTC]"),
+        ("x.e != x.n", "x.e != x.n", "'n' is timestamp[ns]", "'e' is timestamp[us, tz=UTC]"),
+        ("time(x) < y.d", "time(x) < y.d", "'d' is timestamp[us]", "'t' is timestamp[s, tz=Europe/Vienna]"),
+        ("x.e - y.d < 5 MINUTES", "x.e - y.d", "'d' is timestamp[us]", "'e' is timestamp[us, tz=UTC]"),
+        ("x.d + y.gap > y.e", "x.d + y.gap > y.e", "'d' is timestamp[us]", "'e' is timestamp[us, tz=UTC]"),
+        ("y.gap + x.d > x.e", "y.gap + x.d > x.e", "'d' is timestamp[us]", "'e' is timestamp[us, tz=UTC]"),
+        ("max(x.d) < y.e", "max(x.d) < y.e", "'d' is timestamp[us]", "'e' is timestamp[us, tz=UTC]"),
+        ("x[d > prev(e)]", "d > prev(e)", "'d' is timestamp[us]", "'e' is timestamp[us, tz=UTC]"),
+        ("x.e BETWEEN y.t AND y.d", "y.d", "'d' is timestamp[us]", "'e' is timestamp[us, tz=UTC]"),
+        ("coalesce(x.e, y.d) IS NULL", "y.d", "'d' is timestamp[us]", "'e' is timestamp[us, tz=UTC]"),
+        ("x.day = y.e", "x.day = y.e", "'day' is date32[day]", "'e' is timestamp[us, tz=UTC]"),
+    ],
+)
+def test_times_with_and_without_a_zone_do_not_go_together(condition, place, local, zoned):
+    text = f"SELECT * WHERE (A AS x ; B AS y) FILTER {condition}"
+    with pytest.raises(QueryError) as raised:
+        check_types(parse_query(text), ZONES)
+    assert f"do not go together: {local}, but {zoned}" in raised.value.reason
+    assert text[raised.value.span.start : raised.value.span.end] == place
+    assert "assume_timezone" in str(raised.value)
+
+
+def test_nor_in_one_partition_key():
+    with pytest.raises(QueryError, match="'d' is timestamp"):
+        check_types(parse_query("SELECT * WHERE A ; B PARTITION BY [d, e]"), ZONES)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "x.d < y.n AND x.e < y.t AND x.day <= y.d",
+        "x.d - x.n < y.e - y.t",
+        "x.d - x.n < 5 MINUTES AND x.d + (y.e - x.t) > y.n",
+        "x.d > '2024-01-01T00:00:00Z' AND x.e > '2024-01-01'",
+        "x.d IS NOT NULL AND year(x.d) = year(y.e)",
+    ],
+)
+def test_times_that_go_together(condition):
+    check_types(parse_query(f"SELECT * WHERE (A AS x ; B AS y) FILTER {condition} PARTITION BY d, e"), ZONES)

@@ -1,5 +1,7 @@
 """Integers at their limits: what leaves 64 bits is null, on every runner and wherever a condition is evaluated."""
 
+import re
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -114,3 +116,56 @@ def test_the_next_deadline_may_lie_behind_all_times():
     recognizer.push({"type": "A", "t": 2**31 - 2})
     assert recognizer.next_deadline.as_py() == 2**31 - 1
     assert recognizer.push({"type": "C", "t": 2**31 - 1}).to_pylist() == []
+
+
+LATEST = pa.array([LAST, 1_500], pa.timestamp("ns"))
+
+
+@pytest.mark.parametrize("run", RUNNERS.values(), ids=RUNNERS)
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("x.u = '3000-01-01'", 0),
+        ("x.u != '3000-01-01'", 2),
+        ("x.u < '3000-01-01'", 2),
+        ("x.u >= '3000-01-01'", 0),
+        ("x.u <= '0001-01-01'", 0),
+        ("x.u IN ('3000-01-01', '1970-01-01')", 0),
+        ("x.u BETWEEN '2200-01-01' AND '3000-01-01'", 1),
+        ("x.u NOT IN ('3000-01-01')", 2),
+    ],
+)
+def test_texts_beyond_all_nanoseconds_equal_no_time(run, condition, expected):
+    table = pa.table({"type": ["A", "A"], "u": LATEST, "s": ["3000-01-01", None]})
+    assert len(run(cerflow.parse(f"SELECT * WHERE (A AS x) FILTER {condition}"), table)) == expected
+    assert len(run(cerflow.parse("SELECT * WHERE (A AS x) FILTER x.s = '3000-01-01'"), table)) == 1
+
+
+@pytest.mark.parametrize("run", RUNNERS.values(), ids=RUNNERS)
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [("x.u - x.w = x.d", 1), ("x.u + x.d > '1970-01-01T00:00:00.000002'", 1), ("x.u - x.w < x.d", 1)],
+)
+def test_arithmetic_on_nanoseconds_counts_microseconds(run, condition, expected):
+    u, w = (pa.array(values, pa.timestamp("ns")) for values in ([1_500, 2_999], [1_000, 0]))
+    table = pa.table({"type": ["A", "A"], "u": u, "w": w, "d": pa.array([1, 2], pa.duration("us"))})
+    assert len(run(cerflow.parse(f"SELECT * WHERE (A AS x) FILTER {condition}"), table)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("1970-01-01T00:00:00.123456789", "it has digits beyond the microsecond"),
+        ("0001-01-01T00:00:00+05:00", "in UTC it is not in the years 1 to 9999"),
+        ("9999-12-31T23:59:59-05:00", "in UTC it is not in the years 1 to 9999"),
+    ],
+)
+@pytest.mark.parametrize("condition", ["x.u < '{}'", "x.u IN ('{}')", "x.u - '{}' > x.d", "coalesce(x.u, x.u) >= '{}'"])
+def test_texts_that_no_timestamp_holds_are_refused(condition, text, reason):
+    table = pa.table({"type": ["A", "A"], "u": LATEST, "d": pa.array([1, 2], pa.duration("us"))})
+    query = cerflow.parse(f"SELECT * WHERE (A AS x) FILTER {condition.format(text)}")
+    for runner in ("engine", "semantics"):
+        with pytest.raises(cerflow.QueryError, match=f"'{re.escape(text)}' is no timestamp: {reason}") as raised:
+            query.match(table, **({"runner": runner} if runner == "semantics" else {}))
+        assert raised.value.span is not None
+    assert len(cerflow.parse("SELECT * WHERE (A AS x) FILTER x.u < '1970-01-01T00:00:00.123456000'").match(table)) == 1

@@ -138,3 +138,23 @@ def test_row_groups_are_skipped_by_durations(tmp_path):
         (fragment,) = ds.dataset(tmp_path).get_fragments()
         groups = [group.id for group in fragment.subset(wanted, schema=table.schema).row_groups]
         assert groups == ([1] if "took" in asked else [0, 1])
+
+
+@pytest.mark.parametrize("make", [is_true, is_not_true])
+@pytest.mark.parametrize("right", [Microseconds(Attribute(None, "b")), Literal(5)])
+def test_rows_with_microseconds_beyond_64_bits_are_left_to_the_engine(make, right):
+    far = 2**63 // 10**6 + 1
+    table = pa.table(
+        {"a": pa.array([far, -far, 1, 3], pa.timestamp("s")), "b": pa.array([1, 1, 2, 2], pa.timestamp("s"))}
+    )
+    a, b = (Microseconds(Attribute(None, name)) for name in "ab")
+    for left in (a, b) if isinstance(right, Microseconds) else (Arithmetic("-", a, b),):
+        other = a if right == b and left == b else right
+        if left == other:
+            continue
+        proposition = make(Comparison(Operator.LT, left, other))
+        kept = (
+            table.filter(arrow_filter(proposition, Schema(table.schema, "a", None)))["a"].cast(pa.int64()).to_pylist()
+        )
+        assert {far, -far} < set(kept)
+        assert len(kept) == 3

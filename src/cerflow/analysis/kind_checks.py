@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import datetime
-
 from cerflow.errors import QueryError
 from cerflow.language.condition import Expression, Literal
 from cerflow.language.node import Node
 from cerflow.schema import Kind
+from cerflow.values.events import parsed_moment
 
 __all__ = ["a_kind", "check_moment", "check_ordered", "check_string", "kind_name"]
 
@@ -44,10 +43,11 @@ def check_moment(expression: Expression, place: Node, sign: str | None = None) -
             hint="Only a string that is written out, as in '2024-02-29', is a timestamp.",
         )
     try:
-        datetime.datetime.fromisoformat(str(expression.value))
-    except ValueError:
+        parsed_moment(str(expression.value))
+    except ValueError as error:
+        why = f": {error}" if str(error).startswith("i") else ""
         raise QueryError(
-            f"'{expression.value}' is no timestamp",
+            f"'{expression.value}' is no timestamp{why}",
             span=expression.span,
             hint="Write it as in '2024-02-29', '2024-02-29 13:45:00' or '2024-02-29T13:45:00+01:00'.",
         ) from None

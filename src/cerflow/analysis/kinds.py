@@ -35,6 +35,7 @@ __all__ = [
     "kind_of_attribute",
     "kind_of_expression",
     "refuse_mixture",
+    "refuse_zones",
     "sort_of",
     "sort_of_node",
 ]
@@ -63,11 +64,12 @@ class Sort(NamedTuple):
     """The kind of an expression, None for NULL, which goes with everything.
 
     ``counts_time`` says that its numbers count what the numeric time column counts: the column itself, ``time(x)``,
-    and what is added to them.
+    and what is added to them. ``zoned`` says of timestamps whether their columns have a time zone.
     """
 
     kind: Kind | None
     counts_time: bool = False
+    zoned: bool | None = None
 
     @property
     def of_time(self) -> bool:
@@ -150,7 +152,10 @@ def sort_of_node(current: Node, below: Sequence[Sort], schema: Schema) -> Sort:
                 else _kind_of_aggregate(current, below[0].kind, schema)
             )
             of_time = current.name == "time" and schema.counts_time
-            return Sort(kind, of_time or (below[0].counts_time and current.name in _KEEPING))
+            zoned = below[0].zoned if kind is Kind.TIMESTAMP else None
+            if current.name == "time" and schema.time is not None:
+                zoned = _zoned(schema.time, schema)
+            return Sort(kind, of_time or (below[0].counts_time and current.name in _KEEPING), zoned)
     # Expressions of automata may say themselves what they give.
     return Sort(getattr(current, "gives", None))
 
@@ -174,13 +179,42 @@ def _kind_of_literal(literal: Literal) -> Kind | None:
 def _sort_of_attribute(attribute: Attribute, schema: Schema) -> Sort:
     kind = kind_of_attribute(attribute.name, attribute, schema)
     if kind is not Kind.OTHER:
-        return Sort(kind, attribute.name == schema.time and kind.numeric)
+        return Sort(kind, attribute.name == schema.time and kind.numeric, _zoned(attribute.name, schema))
     data_type = schema.columns.field(attribute.name).type
     if pa.types.is_null(data_type):
         return Sort(None)
     raise QueryError(
         f"attribute '{attribute.name}' has type {data_type}, which cannot be computed with", span=attribute.span
     )
+
+
+def _zoned(name: str, schema: Schema) -> bool | None:
+    """Whether a column of timestamps has a time zone; None for other columns."""
+    if not schema.has(name) or schema.kind(name) is not Kind.TIMESTAMP:
+        return None
+    data_type = schema.columns.field(schema.column(name)).type
+    return pa.types.is_timestamp(data_type) and data_type.tz is not None
+
+
+def refuse_zones(place: Node, parts: Sequence[Node], schema: Schema) -> None:
+    """Raise `QueryError` if some timestamps of the parts have a time zone and others have none."""
+    named: dict[bool, str] = {}
+    for current in (node for part in parts for node in walk(part)):
+        time = isinstance(current, Function) and current.name == "time"
+        name = schema.time if time else current.name if isinstance(current, Attribute) else None
+        zoned = None if name is None else _zoned(name, schema)
+        if name is not None and zoned is not None:
+            named.setdefault(zoned, f"'{name}' is {schema.columns.field(schema.column(name)).type}")
+    if len(named) == 2:
+        raise QueryError(
+            f"times with and without a time zone do not go together: {named[False]}, but {named[True]}",
+            span=place.span,
+            hint="Cast one of the columns, in Arrow by assume_timezone or cast, in Spark by CAST(… AS TIMESTAMP).",
+        )
+
+
+def _mixed(sorts: Iterable[Sort]) -> bool:
+    return {True, False} <= {sort.zoned for sort in sorts}
 
 
 def kind_of_attribute(name: str, place: Node, schema: Schema) -> Kind:
@@ -223,6 +257,8 @@ def _sort_of_time_arithmetic(current: Arithmetic, left: Sort, right: Sort, schem
     if sign == "-" and {left.kind, right.kind} == {Kind.TIMESTAMP, Kind.STRING}:
         check_moment(current.left if left.kind is Kind.STRING else current.right, current, "-")
         return Sort(Kind.DURATION)
+    if _mixed((left, right)):
+        refuse_zones(current, (current.left, current.right), schema)
     kinds = [_NUMBER if sort.numeric else sort.kind for sort in (left, right)]
     if None in kinds:
         possible = [
@@ -237,7 +273,7 @@ def _sort_of_time_arithmetic(current: Arithmetic, left: Sort, right: Sort, schem
         refuse_mixture(
             f"'{sign}' combines no {kind_name(left.kind)} with {a_kind(right.kind)}", current, left, right, schema
         )
-    return Sort(found)
+    return Sort(found, zoned=(left.zoned or right.zoned or False) if found is Kind.TIMESTAMP else None)
 
 
 def in_ticks(duration: Literal, schema: Schema) -> int | float:
@@ -333,7 +369,10 @@ def common_sort(what: str, parts: Sequence[Expression], below: Sequence[Sort], s
                 f"{what} takes values of one kind, but this is {a_kind(sort.kind)} beside {a_kind(found.kind)}",
                 span=part.span,
             )
-        found = Sort(kind, found.counts_time or sort.counts_time)
+        if _mixed((found, sort)):
+            refuse_zones(part, parts, schema)
+        zoned = sort.zoned if found.zoned is None else found.zoned
+        found = Sort(kind, found.counts_time or sort.counts_time, zoned)
     return found
 
 

@@ -12,6 +12,7 @@ from cerflow.analysis.kinds import (
     inexact,
     kind_of_attribute,
     refuse_mixture,
+    refuse_zones,
     sort_of,
 )
 from cerflow.errors import QueryError, nearest
@@ -129,6 +130,8 @@ def _check_comparison(comparison: Comparison, schema: Schema) -> None:
     operator, left, right = comparison.operator, comparison.left, comparison.right
     sorts = sort_of(left, schema), sort_of(right, schema)
     kinds = sorts[0].kind, sorts[1].kind
+    if {sort.zoned for sort in sorts} == {True, False}:
+        refuse_zones(comparison, (left, right), schema)
     if None in kinds or all(sort.numeric for sort in sorts) or sorts[0].counts_with(sorts[1]):
         return
     if Kind.DECIMAL in kinds:
@@ -196,6 +199,7 @@ def _check_key(key: tuple[str, ...], select: Select, schema: Schema) -> None:
             column = schema.columns.field(name).type
             raise QueryError(f"partition key '{name}' has type {column}, which has no equality", span=select.span)
         kinds.append(kind)
+    refuse_zones(select, [Attribute(None, name) for name in key], schema)
     known = [(name, kind) for name, kind in zip(key, kinds) if kind is not Kind.OTHER]
     if len({kind for _, kind in known}) > 1 and not all(kind.numeric for _, kind in known):
         first, kind = known[0]

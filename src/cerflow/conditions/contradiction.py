@@ -6,7 +6,6 @@ The answer "contradictory" is certain; "not contradictory" only means that no co
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
 
 from cerflow.conditions.connectives import conjuncts
 from cerflow.conditions.guards import Satisfied, TypeTest
@@ -21,6 +20,7 @@ from cerflow.language.condition import (
     Literal,
     Not,
 )
+from cerflow.values.events import parsed_moment
 from cerflow.values.operators import NEGATED, Operator
 
 __all__ = ["contradicts", "is_moment"]
@@ -99,7 +99,7 @@ def is_moment(value: object) -> bool:
     if not isinstance(value, str):
         return False
     try:
-        datetime.fromisoformat(value)
+        parsed_moment(value)
     except ValueError:
         return False
     return True

@@ -44,7 +44,7 @@ from cerflow.language.node import Node, walk
 from cerflow.predicates.asking import Each, array_of, as_argument, ask, ask_of_each, ask_of_set
 from cerflow.predicates.predicate import PredicateKind
 from cerflow.predicates.registry import registered
-from cerflow.values.events import Event, Value, as_value
+from cerflow.values.events import Event, Value, as_value, parsed_moment
 from cerflow.values.operators import RELATIONS, Operator
 from cerflow.values.text_patterns import found_in, like_expression, part_of_text
 
@@ -179,7 +179,7 @@ def _alike(value: Any, other: Any) -> Any:
     if isinstance(value, float) or isinstance(other, float):
         return float(value)
     if isinstance(value, str) and isinstance(other, datetime.datetime):
-        return as_value(datetime.datetime.fromisoformat(value))
+        return parsed_moment(value)
     return value
 
 

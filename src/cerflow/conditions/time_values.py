@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from cerflow.conditions.register_values import FIRST_MOMENT, LAST_MOMENT
 from cerflow.errors import InputError
 from cerflow.language.lexicon import LARGEST_INTEGER
-from cerflow.values.events import as_value, microseconds_since_epoch
+from cerflow.values.events import microseconds_since_epoch, parsed_moment
 
 __all__ = [
     "date_part",
@@ -90,7 +90,7 @@ def time_arithmetic(sign: str, left: Any, right: Any) -> datetime | timedelta | 
 def _said_beside(value: Any, other: Any) -> Any:
     """The timestamp that a string beside another timestamp says; other values as they are."""
     said = isinstance(value, str) and isinstance(other, datetime)
-    return as_value(datetime.fromisoformat(value)) if said else value
+    return parsed_moment(value) if said else value
 
 
 def _product(a: int | float, b: int | float) -> timedelta | None:

@@ -10,7 +10,7 @@ import datetime
 import math
 from collections.abc import Iterable, Iterator
 
-from cerflow.values.events import microseconds_since_epoch
+from cerflow.values.events import microseconds_since_epoch, parsed_moment
 from cerflow.values.units import DAY
 
 __all__ = ["MOMENT_LIMITS", "candidate_moments", "floats", "integers", "strings_between"]
@@ -100,9 +100,7 @@ def candidate_moments(constants: Iterable[str], many: int, unit: int = 1) -> lis
     """Moments that are multiples of a number of microseconds: at and around those that strings stand for."""
     units: set[int] = set()
     for text in constants:
-        moment = datetime.datetime.fromisoformat(text)
-        utc = moment.replace(tzinfo=datetime.UTC) if moment.tzinfo is None else moment.astimezone(datetime.UTC)
-        place = microseconds_since_epoch(utc) // unit
+        place = microseconds_since_epoch(parsed_moment(text)) // unit
         units.update(range(place - many, place + many + 2))
     if not units:
         units.update(10_957 * (DAY // unit) + k for k in range(many))

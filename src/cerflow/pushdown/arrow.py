@@ -42,7 +42,9 @@ def arrow_filter(proposition: Condition, schema: Schema) -> pc.Expression | None
     left = weakened(proposition, translation.decides)
     if len(leaves_of(left)) > limits.PUSHED_LEAVES:
         left = by_types(left, schema)
-    return None if left == TRUE else translation.proposition(left)
+    if left == TRUE:
+        return None
+    return reduce(or_, map(translation.beyond, sorted(translation.multiplied)), translation.proposition(left))
 
 
 class ArrowTranslation(Translation[pc.Expression]):
@@ -50,6 +52,14 @@ class ArrowTranslation(Translation[pc.Expression]):
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
+        #: Columns whose microseconds may exceed 64 bits
+        self.multiplied: set[str] = set()
+
+    def beyond(self, name: str) -> pc.Expression:
+        """The rows whose value has microseconds beyond 64 bits: the engine reports them."""
+        own = self._type(name)
+        most = MOST // int(MICROSECONDS[own.unit])
+        return (pc.field(name) > pa.scalar(most, own)) | (pc.field(name) < pa.scalar(-most, own))
 
     def _constant(self, value: bool) -> pc.Expression:
         return pc.scalar(value)
@@ -162,6 +172,8 @@ class ArrowTranslation(Translation[pc.Expression]):
         ticks = pc.field(name).cast(pa.int64())
         size = MICROSECONDS[own.unit]
         if size >= 1:
+            if size > 1:
+                self.multiplied.add(name)
             return pc.multiply(ticks, pa.scalar(int(size)))
         whole = pc.divide(ticks, pa.scalar(int(1 / size)))
         above = pc.multiply(whole, pa.scalar(int(1 / size))) > ticks

@@ -33,7 +33,7 @@ from cerflow.language.condition import (
 from cerflow.language.node import Node, fold, transform, walk, with_children
 from cerflow.rewriting.numbers import with_floats
 from cerflow.schema import Kind, Schema
-from cerflow.values.events import as_value, microseconds_since_epoch
+from cerflow.values.events import microseconds_since_epoch, parsed_moment
 
 __all__ = ["as_microseconds", "with_times_as_numbers", "with_zones", "zone_of"]
 
@@ -73,9 +73,7 @@ class _Rewritten:
             return cast(Expression, tree)
         match tree:
             case Literal(str(text)):
-                moment = as_value(datetime.datetime.fromisoformat(text))
-                assert isinstance(moment, datetime.datetime)
-                return Literal(microseconds_since_epoch(moment), span=tree.span)
+                return Literal(microseconds_since_epoch(parsed_moment(text)), span=tree.span)
             case Literal(datetime.timedelta() as duration):
                 return Literal(duration // datetime.timedelta(microseconds=1), span=tree.span, duration=duration)
             case Aggregate(name, argument):
@@ -159,9 +157,18 @@ def _alike(sides: Sequence[_Rewritten], schema: Schema) -> list[Node]:
     durations = any(side.sort.kind is Kind.DURATION for side in sides)
     if durations and any(side.sort.counts_time for side in sides):
         return [_ticks(side, schema) if side.sort.kind is Kind.DURATION else side.tree for side in sides]
-    if durations or any(side.computed for side in sides):
+    if durations or any(side.computed for side in sides) or _beyond(sides, schema):
         return [side.number if side.sort.of_time or side.sort.kind is Kind.STRING else side.tree for side in sides]
     return [side.tree for side in sides]
+
+
+def _beyond(sides: Sequence[_Rewritten], schema: Schema) -> bool:
+    """Whether strings beside timestamps say some that 64 bits of nanoseconds do not hold."""
+    fine = any(pa.types.is_timestamp(f.type) and f.type.unit == "ns" for f in schema.columns)
+    if not fine or all(side.sort.kind is not Kind.TIMESTAMP for side in sides):
+        return False
+    texts = [side.tree.value for side in sides if isinstance(side.tree, Literal) and isinstance(side.tree.value, str)]
+    return any(abs(microseconds_since_epoch(parsed_moment(text))) * 1000 >= 2**63 for text in texts)
 
 
 def _ticks(duration: _Rewritten, schema: Schema) -> Expression:

@@ -40,7 +40,7 @@ from cerflow.predicates.asking import array_of, as_argument, ask, ask_of_each
 from cerflow.predicates.predicate import PredicateKind
 from cerflow.predicates.registry import registered
 from cerflow.semantics.times import MICROSECOND, duration, nearest_integer, numbers_of_time, time_arithmetic
-from cerflow.values.events import Value, as_value
+from cerflow.values.events import Value, as_value, parsed_moment
 from cerflow.values.operators import Operator
 
 __all__ = ["RELATIONS", "aggregate", "applied", "arithmetic", "compare", "in_order", "labels_read", "like"]
@@ -154,9 +154,7 @@ def _exact(value: Any) -> Decimal:
 
 @lru_cache(maxsize=1024)
 def _moment(text: str) -> datetime.datetime:
-    moment = as_value(datetime.datetime.fromisoformat(text))
-    assert isinstance(moment, datetime.datetime)
-    return moment
+    return parsed_moment(text)
 
 
 def arithmetic(sign: str, left: Value, right: Value) -> Value:

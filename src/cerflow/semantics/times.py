@@ -12,7 +12,7 @@ from typing import Any
 
 from cerflow.language.condition import Literal
 from cerflow.language.node import Node
-from cerflow.values.events import Value, as_value, microseconds_since_epoch
+from cerflow.values.events import Value, microseconds_since_epoch, parsed_moment
 
 __all__ = [
     "MICROSECOND",
@@ -63,9 +63,9 @@ def _ticks(value: datetime.timedelta, of: Node) -> int | float:
 def time_arithmetic(sign: str, left: Any, right: Any) -> Value:
     """Arithmetic where a timestamp or a duration is an operand, and none is null."""
     if isinstance(left, str):
-        left = as_value(datetime.datetime.fromisoformat(left))
+        left = parsed_moment(left)
     if isinstance(right, str):
-        right = as_value(datetime.datetime.fromisoformat(right))
+        right = parsed_moment(right)
     match sign, left, right:
         case "-", datetime.datetime(), datetime.datetime():
             return duration(microseconds_since_epoch(left) - microseconds_since_epoch(right))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -13,13 +14,14 @@ from typing import Any, overload
 from cerflow.errors import InputError
 from cerflow.values.units import MICROSECONDS, TimeUnit
 
-__all__ = ["Event", "Stream", "Value", "as_value", "microseconds_since_epoch", "raw_time"]
+__all__ = ["Event", "Stream", "Value", "as_value", "microseconds_since_epoch", "parsed_moment", "raw_time"]
 
 #: Values of attributes. Timestamps are datetimes in UTC, durations whole numbers of microseconds; None is null, and so
 #: is NaN. Decimals are compared exactly.
 Value = int | float | str | bool | datetime.datetime | datetime.timedelta | Decimal | None
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_FINE = re.compile(r"[.,][0-9]{6}[0-9]*[1-9]")
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,21 @@ def as_value(raw: Any) -> Value:
         case datetime.timedelta():
             return datetime.timedelta(microseconds=raw // datetime.timedelta(microseconds=1))
     raise InputError(f"{raw!r} is no value that conditions can read")
+
+
+def parsed_moment(text: str) -> datetime.datetime:
+    """The timestamp that a text of ISO 8601 says, in UTC.
+
+    Raises `ValueError` for other texts, digits beyond the microsecond, and times that are not in the years 1 to 9999.
+    """
+    if _FINE.search(text):
+        raise ValueError("it has digits beyond the microsecond")
+    try:
+        moment = as_value(datetime.datetime.fromisoformat(text))
+    except OverflowError:
+        raise ValueError("in UTC it is not in the years 1 to 9999") from None
+    assert isinstance(moment, datetime.datetime)
+    return moment
 
 
 def microseconds_since_epoch(moment: datetime.datetime) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from operator import add
 
 import numpy as np
@@ -57,6 +56,7 @@ from cerflow.schema import Kind, Schema
 from cerflow.values.array_types import Ints, Mask
 from cerflow.values.arrow_columns import array_of_numbers
 from cerflow.values.decimals import written_text
+from cerflow.values.events import microseconds_since_epoch, parsed_moment
 from cerflow.values.operators import Operator
 from cerflow.values.text_patterns import like_expression, part_of_text
 from cerflow.values.units import PER_SECOND, finest
@@ -71,15 +71,8 @@ def finest_unit(schema: Schema) -> str:
 
 
 def instant(text: str, unit: str) -> int:
-    """An ISO 8601 text as a number of units since the epoch; without an offset it is UTC. Raises ValueError.
-
-    Times beyond 64 bits become the first or last time.
-    """
-    moment = datetime.fromisoformat(text)
-    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
-    delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
-    micros = (delta.days * 86_400 + delta.seconds) * 10**6 + delta.microseconds
-    return min(max(micros * PER_SECOND[unit] // 10**6, -(2**63) + 1), 2**63 - 1)
+    """An ISO 8601 text as a number of units since the epoch; without an offset it is UTC. Raises ValueError."""
+    return microseconds_since_epoch(parsed_moment(text)) * PER_SECOND[unit] // 10**6
 
 
 class BatchRows:

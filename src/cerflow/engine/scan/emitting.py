@@ -162,10 +162,10 @@ class ScanEmitter(Emitter):
             case Word(operand, high):
                 self._word(operand, high)
             case Microseconds(operand):
-                self._later(self._value(operand))
                 size = {"us": 1, "ns": 1000}[self.to.unit]
-                if self.to.kind(operand) is not Kind.DURATION and size > 1:
-                    self._later(self._value(operand), lambda: self.to.constant(size), self._then(opcodes.QUOTIENT_I))
+                divided = [lambda: self.to.constant(size), self._then(opcodes.QUOTIENT_I)]
+                coarser = size > 1 and self.to.kind(operand) is not Kind.DURATION
+                self._later(self._value(operand), *divided if coarser else ())
             case _:
                 super()._expression(current)
 
