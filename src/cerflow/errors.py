@@ -13,7 +13,7 @@
     ├── TooManyMatchesError   (also OverflowError)                  their number does not fit, or passes a bound
     ├── SnapshotError         (also ValueError)                     a snapshot does not fit this query or version
     ├── InUseError            (also RuntimeError)                   a recogniser is used from two places at once
-    ├── MemoryLimitError      (also MemoryError)                    more is to be remembered than ``memory`` allows
+    ├── MemoryLimitError      (also MemoryError)                    more is to be remembered than is allowed
     ├── TimeLimitError        (also TimeoutError)                   a run takes longer than ``--timeout`` allows
     └── QueryWarning          (also UserWarning)                    something that is probably not meant; not raised
 
@@ -191,13 +191,7 @@ class InUseError(CerflowError, RuntimeError):
 
 
 class MemoryLimitError(CerflowError, MemoryError):
-    """A push needs more memory than the caller allowed; what was remembered before it is as it was."""
-
-    def __init__(self, most: int) -> None:
-        super().__init__(
-            f"what has to be remembered takes more than the {most:,} bytes that 'memory' allows: a window (WITHIN), "
-            "PARTITION BY, stricter conditions or SELECT COUNT(*) need less (see 'explain'), or allow more"
-        )
+    """A push needs more memory than the caller or cerflow allows; what was remembered before it is as it was."""
 
 
 class TimeLimitError(CerflowError, TimeoutError):

@@ -65,6 +65,11 @@ JSON_DEPTH = 100
 #: Bytes that are left free on a disk, or a hundredth of it if that is less; beyond, writing ends with an error.
 DISK_LEFT_FREE = 1 << 26
 
+#: Different contents of a collection for which runs of a substream choose the events; beyond, a push is refused.
+GUESSED_CONTENTS = 100_000
+#: The same where runs are kept as sets, which take the square of the time.
+GUESSED_TOGETHER = 10_000
+
 # Endings: beyond these, less is simplified, proved or sent ahead; the answer is the same
 
 #: Pairs of states looked at; beyond, a transducer counts as ambiguous, or its complex events as parts of others.

@@ -10,10 +10,10 @@ from functools import reduce
 from cerflow import limits
 from cerflow.analysis.scopes import Scopes, condition_labels, labels_of, resolve
 from cerflow.automata.compile.formulas import compile_formula
+from cerflow.automata.optimise.growth import growing_collections
 from cerflow.conditions.clauses import conjuncts_of
 from cerflow.deciding.budget import Budget
 from cerflow.deciding.equivalence import find_difference, shortest_match
-from cerflow.deciding.growth import growing_collection
 from cerflow.errors import QueryError, Span, UnsupportedQueryError
 from cerflow.language.condition import And
 from cerflow.language.formula import (
@@ -109,12 +109,13 @@ def remarks(
         return [Remark("this query can never match", place or formula.span)]
     found = [Remark("this part can never match", _place(nodes[k])) for k in dead]
     found += _exclusions(formula, nodes, window, inquiry)
-    growing = growing_collection(transducer)
-    if growing is not None:
+    for number in growing_collections(transducer)[:1]:
+        growing = transducer.registers[number]
         found.append(
             Remark(
                 f"partial matches keep sets of values ({growing.meaning}), which may become as many as there are "
-                "choices of events; a small window bounds them, and comparisons other than <> need fewer",
+                "choices of events; a small window bounds them, comparisons other than <> need fewer, and a limit "
+                "ends a run that needs too many",
                 None,
             )
         )

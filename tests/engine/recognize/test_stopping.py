@@ -1,5 +1,6 @@
 """Pushes that are stopped, interrupted or short of memory: they change nothing."""
 
+import contextlib
 import copy
 import threading
 
@@ -9,7 +10,9 @@ import pytest
 
 import cerflow
 from cerflow import limits
-from cerflow.engine.state.memory import Memory
+from cerflow.engine import layout
+from cerflow.engine.layout import EventArrays
+from cerflow.engine.state.memory import Memory, grown
 from cerflow.engine.stopping import checked
 
 #: Hardly any four events are no match, so nearly each triple of values is an entry of its own.
@@ -91,6 +94,161 @@ def test_a_stream_beyond_its_memory():
         matches.count()
     with pytest.raises(ValueError, match="memory must be at least 1, not 0"):
         QUERIES["query"].match(numbers(5), memory=0).count()
+
+
+class Failing:
+    """NumPy with a countdown of the calls inside `Memory.make_room`; the one at zero finds no memory."""
+
+    def __init__(self, monkeypatch):
+        self.left, self.calls, self._inside = -1, 0, False
+        make_room = Memory.make_room
+
+        def watched(*arguments):
+            self._inside = True
+            try:
+                make_room(*arguments)
+            finally:
+                self._inside = False
+
+        monkeypatch.setattr(Memory, "make_room", watched)
+        monkeypatch.setattr("cerflow.engine.state.memory.np", self)
+
+    def __getattr__(self, name):
+        found = getattr(np, name)
+        if not self._inside or isinstance(found, type) or not callable(found):
+            return found
+
+        def called(*arguments, **named):
+            self.calls += 1
+            self.left -= 1
+            if self.left == 0:
+                raise MemoryError
+            return found(*arguments, **named)
+
+        return called
+
+
+GUESSING = "SELECT * WHERE (A AS a ; B AS b) UNLESS ((C AS c)+ ; D AS d FILTER c.v <> b.v AND d.v = a.v)"
+GROWING = {
+    "collections, members": (GUESSING, 30, 12),
+    "partitions": (GUESSING + " PARTITION BY k", 10, 60),
+    "configurations": ("SELECT * WHERE (A AS a ; B AS b ; C AS c) FILTER a.v <> b.v AND a.k <> c.k", 20, 60),
+    "choices": ("SELECT NEXT * WHERE (A AS a ; B AS b ; C AS c) FILTER a.v <> b.v AND a.k <> c.k", 20, 60),
+    "detections": ("SELECT * WHERE (A AS a OR EVENT AS a) ; (A AS c OR EVENT AS c) ; B AS b", 10, 90),
+}
+
+
+def lettered(count, seed):
+    draw = np.random.default_rng(seed)
+    return pa.table({"type": draw.choice(list("ABCD"), count), **dict(zip("vk", draw.integers(0, 50, (2, count))))})
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_every_allocation_may_fail(monkeypatch, name):
+    text, before, count = GROWING[name]
+    for limit, value in (("FIRST_NODES", 64), ("MEMBERS", 1), ("COLLECTIONS", 1)):
+        monkeypatch.setattr(limits, limit, value)
+    query, first, table = cerflow.parse(text), lettered(before, 1), lettered(count, 2)
+    failing = Failing(monkeypatch)
+
+    def begun():
+        recognizer = query.recognizer(table.schema)
+        recognizer.push(first)
+        return recognizer, recognizer.snapshot()
+
+    recognizer, snapshot = begun()
+    failing.calls = 0
+    expected = recognizer.push(table).count()
+    assert failing.calls
+    for number in range(1, failing.calls + 1, 1 + failing.calls // 60):
+        recognizer, snapshot = begun()
+        failing.left = number
+        with pytest.raises(MemoryError):
+            recognizer.push(table)
+        assert (recognizer.events, recognizer.snapshot()) == (before, snapshot)
+        assert recognizer.push(table).count() == expected
+
+
+@pytest.mark.parametrize("lost", ["scratch", "classes", "members", "collections"])
+def test_room_is_made_wholly_or_not_at_all(monkeypatch, lost):
+    # The arrays are looked at themselves, as no push could be undone that broke off between them.
+    text = GROWING["choices" if lost in ("scratch", "classes") else "collections, members"][0]
+    recognizer = cerflow.parse(text).recognizer(lettered(1, 1).schema)
+    recognizer.push(lettered(30, 1))
+    memory = recognizer._machine.memory
+    if lost == "scratch":
+        capacity = len(memory.scratch.updates)
+        monkeypatch.setattr("cerflow.engine.state.memory._ranking", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            memory.make_room(layout.FULL_SCRATCH, _events(), 0)
+        assert len(memory.scratch.updates) == capacity
+        return
+    image = memory.image()
+    failing = Failing(monkeypatch)
+    lacking = {"classes": layout.FULL_CONFIGS, "members": layout.FULL_MEMBERS, "collections": layout.FULL_SETS}[lost]
+    memory.scratch = memory.scratch._replace(updates=grown(memory.scratch.updates, 100_000))
+    for failing.left in range(1, 100):
+        left = failing.left
+        with contextlib.suppress(MemoryError):
+            memory.make_room(lacking, _events(), 0)
+        if failing.left > 0:
+            break
+        assert failing.left <= 0 < left
+        assert all(np.array_equal(a, b) for a, b in zip(memory.image(), image))
+        assert len(memory.state.table) == 2 * len(memory.state.config)
+        assert len(memory.state.classes) in (1, len(memory.state.config) + 1)
+    assert all(np.array_equal(a, b) for a, b in zip(memory.image(), image))
+
+
+def _events():
+    words = np.full((1, 1), layout.NO_BOUND, np.int64)
+    row = words[0]
+    return EventArrays(np.zeros(1, np.int32), row, row, row, words, words, row, row, row, row)
+
+
+@pytest.mark.parametrize("text", [GUESSING, "SELECT * WHERE ((A AS x)+ ; B AS y) FILTER x.v <> y.v"])
+@pytest.mark.parametrize("partition", ["", " PARTITION BY g"])
+def test_guesses_without_bound_are_ended(monkeypatch, text, partition):
+    monkeypatch.setattr(limits, "GUESSED_CONTENTS", 100)
+    monkeypatch.setattr(limits, "GUESSED_TOGETHER", 100)
+    monkeypatch.setattr(limits, "COLLECTIONS", 256)
+    table = lettered(200, 1).append_column("g", pa.array([1] * 200))
+    table = table.set_column(1, "v", pa.array(range(200)))
+    recognizer = cerflow.parse(text + partition).recognizer(table.schema)
+    recognizer.push(table.slice(0, 8))
+    before = recognizer.snapshot()
+    for push in (table.slice(8), table.slice(8).to_pylist()):
+        with pytest.raises(cerflow.MemoryLimitError, match=r"more than 100 different sets of values \(.*v\).*WITHIN"):
+            recognizer.push(push)
+        assert (recognizer.events, recognizer.snapshot()) == (8, before)
+    refused = False
+    for event in table.slice(8).to_pylist():
+        at, before = recognizer.events, recognizer.snapshot()
+        try:
+            recognizer.push(event)
+        except cerflow.MemoryLimitError:
+            refused = True
+            break
+    assert refused
+    assert (recognizer.events, recognizer.snapshot()) == (at, before)
+
+
+def test_the_limit_is_one_of_each_substream(monkeypatch):
+    monkeypatch.setattr(limits, "GUESSED_CONTENTS", 50)
+    monkeypatch.setattr(limits, "COLLECTIONS", 1)
+    table = pa.table({"type": ["A"] * 400, "v": range(400), "g": [k // 4 for k in range(400)]})
+    query = cerflow.parse("SELECT COUNT(*) AS n WHERE ((A AS x)+ ; B AS y) FILTER x.v <> y.v PARTITION BY g")
+    # 15 sets for each of 100 substreams
+    assert query.match(table).count() == 0
+
+
+def test_one_content_for_all_runs_has_no_limit(monkeypatch):
+    monkeypatch.setattr(limits, "GUESSED_CONTENTS", 1)
+    monkeypatch.setattr(limits, "COLLECTIONS", 1)
+    table = lettered(3000, 1)
+    text = "SELECT * WHERE ((A AS a ; B AS b) WITHIN 5 EVENTS) UNLESS (C AS c ; D AS d FILTER c.v <> b.v AND d.v = a.v)"
+    assert not cerflow.parse(text).warnings()
+    cerflow.parse(text).recognizer(table.schema).push(table)
 
 
 @pytest.mark.parametrize("after", range(3))

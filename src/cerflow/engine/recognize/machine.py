@@ -388,7 +388,7 @@ class Machine:
 
     def may_fail(self, *, strict: bool) -> bool:
         """Whether it may fail after processing some events; ``strict`` says that a refused event is a failure."""
-        return (self.may_refuse and strict) or self.tables.asks
+        return (self.may_refuse and strict) or self.tables.asks or bool(self.tables.guessing)
 
     def checkpoint(self, *, processed: bool, strict: bool, room: int | None) -> Callable[[], bool]:
         """A function that goes back to the present state, and returns False if it cannot.
@@ -402,7 +402,7 @@ class Machine:
         before = _StateBefore(memory)
         if room is None:
             before.keep()
-        always = processed or self.tables.asks or room is None or memory.changing <= room
+        always = processed or self.tables.asks or bool(self.tables.guessing) or room is None or memory.changing <= room
         self._before, self._strict = (before, always), strict and self.may_refuse
         self._beside = 0
         strings = self.tables.strings.checkpoint()

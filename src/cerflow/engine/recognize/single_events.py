@@ -69,6 +69,7 @@ class SingleEvents:
         self._window = None if window is None or counted_here else self._measured(window)
         self.ready = not (
             tables.asks
+            or tables.guessing
             or tables.consumes_at_once
             or schema.forget is not None
             or not plan.counts_all

@@ -26,7 +26,8 @@ from cerflow.engine.state.first_state import first_state
 from cerflow.engine.state.image import Image, image_of, set_widths, state_of
 from cerflow.engine.stopping import wait_for
 from cerflow.engine.tables.transducer_tables import TransducerTables
-from cerflow.values.array_types import Ints
+from cerflow.errors import MemoryLimitError
+from cerflow.values.array_types import Ints, Smalls
 
 __all__ = ["Memory", "grown"]
 
@@ -122,21 +123,26 @@ class Memory:
             or events is not shown
         ):
             now = (self.state, self._tables.arrays, self.scratch, self.ranking, events or shown)
-            for group, before in zip(now, self._shown):
+            before_all, self._shown = self._shown, (None,) * 5
+            for group, before in zip(now, before_all):
                 if group is not None and group is not before:
                     shared.hold(group)
             self._shown = now
         return shared.address
 
     def make_room(self, lacking: int, events: EventArrays, k: int) -> None:
-        """Make room for event ``k``; ``lacking`` says which room the kernel lacked for it."""
+        """Make room for event ``k``; ``lacking`` says which room the kernel lacked for it.
+
+        All new arrays are made before anything changes, so an error leaves a whole state that means the same. Raises
+        `MemoryLimitError` if there are too many collections.
+        """
         # If an event needs very much, cleaning up may not be enough. Then the kernel asks again, and the array grows.
         request = (lacking, int(events.position[k]))
         again = request == self._last_request
         self._last_request = request
         if lacking == layout.FULL_SCRATCH:
-            self.scratch = _scratch(2 * len(self.scratch.updates), self._slots, self._tables)
-            self.ranking = _ranking(2 * len(self.ranking.entries), self._slots)
+            scratch = _scratch(2 * len(self.scratch.updates), self._slots, self._tables)
+            self.scratch, self.ranking = scratch, _ranking(2 * len(self.ranking.entries), self._slots)
         elif lacking == layout.FULL_NODES:
             if self._tables.arrays.options[layout.O_FORGET]:
                 self._sweep(events, k)
@@ -231,7 +237,7 @@ class Memory:
         while capacity < 2 * (len(state.config) - free) + needed:
             capacity *= 2
         capacity = max(capacity, 2 * len(state.config))
-        self.state = state._replace(
+        larger = state._replace(
             config=grown(state.config, capacity),
             config_long=grown(state.config_long, capacity),
             values=grown(state.values, capacity),
@@ -240,7 +246,8 @@ class Memory:
             index_table=np.full(2 * capacity if len(state.index_table) > 1 else 1, -1, np.int32),
         )
         if self._tables.arrays.options[layout.O_STRATEGY]:
-            self.state = self.state._replace(classes=grown(state.classes, capacity + 1))
+            larger = larger._replace(classes=grown(state.classes, capacity + 1))
+        self.state = larger
         self._rebuild()
 
     def _sweep(self, events: EventArrays, k: int) -> None:
@@ -275,26 +282,38 @@ class Memory:
 
     def _compact_members(self) -> None:
         state = self.state
-        needed = len(self.scratch.members)
-        members = np.zeros_like(state.members)
-        values = np.zeros_like(state.member_values)
-        count = compact_members(self._address(), members, values)
-        state.counters[layout.N_MEMBERS] = count
-        capacity = max(len(members), limits.MEMBERS)
-        while capacity < 2 * count + needed:
+        count = len(self._owners())
+        capacity = max(len(state.members), limits.MEMBERS)
+        while capacity < 2 * count + len(self.scratch.members):
             capacity *= 2
-        self.state = state._replace(members=grown(members, capacity), member_values=grown(values, capacity))
+        compact = state._replace(
+            members=np.zeros(capacity, np.int32),
+            member_values=np.zeros((capacity, state.member_values.shape[1]), np.int64),
+        )
+        compact_members(self._address(), compact.members, compact.member_values)
+        state.counters[layout.N_MEMBERS] = count
+        self.state = compact
+
+    def _owners(self) -> Smalls:
+        """The partition of each member of the living configurations of several, in the order of these."""
+        config = self.state.config[: int(self.state.counters[layout.N_CONFIGS])]
+        several = config[:, layout.C_GROUP] == self._tables.transducer.states
+        rows = config[several & (config[:, layout.C_ROOT] >= 0)]
+        return np.repeat(rows[:, layout.C_PARTITION], rows[:, layout.C_COUNT])
 
     def _clean_sets(self, *, grow: bool) -> None:
         """Renumber the collections that registers still hold; make room for many more, as it looks at all of them."""
         holders = self._set_holders()
         # Finding the holders replaces the state, as it moves members.
         state = self.state
+        self._limit_guesses()
         old = np.unique(np.concatenate([array[rows, slot] for array, rows, slot in holders] or [np.zeros(0, np.int64)]))
         old = np.union1d(old, [0])
         # The table below is probed with a mask, so its size must be a power of two.
         capacity = max(len(state.set_index), limits.COLLECTIONS)
-        while capacity < 8 * len(old):
+        # What grows beyond all bounds is looked at more often.
+        room = 2 if self._tables.guessing else 8
+        while capacity < room * len(old):
             capacity *= 2
         index = np.zeros((capacity, 3), np.int64)
         sizes = state.set_index[old, layout.SET_SIZE]
@@ -314,25 +333,50 @@ class Memory:
                 while table[slot] >= 0:
                     slot = (slot + 1) & (len(table) - 1)
                 table[slot] = new
-        for array, rows, slot in holders:
-            array[rows, slot] = np.searchsorted(old, array[rows, slot])
+        cleaned = state._replace(set_index=index, set_words=words, set_table=table)
+        renumbered = [np.searchsorted(old, array[rows, slot]) for array, rows, slot in holders]
+        for (array, rows, slot), numbers in zip(holders, renumbered):
+            array[rows, slot] = numbers
         state.counters[layout.N_SETS] = len(old)
         state.counters[layout.N_SET_WORDS] = at
-        self.state = state._replace(set_index=index, set_words=words, set_table=table)
+        self.state = cleaned
         if holders:
             self.rehash()
+
+    def _limit_guesses(self) -> None:
+        """Raise `MemoryLimitError` if runs of one partition have guessed too many contents of a collection."""
+        state, tables = self.state, self._tables
+        owners: Ints = np.concatenate([state.config[:, layout.C_PARTITION], self._owners()], dtype=np.int64)
+        first_member = len(state.config)
+        most = limits.GUESSED_TOGETHER if tables.grouped else limits.GUESSED_CONTENTS
+        for number in tables.guessing:
+            held = self._places([[at[number]] if number in at else [] for at in tables.slots.at])
+            pairs = [
+                (owners[rows + (0 if array is self.state.values else first_member)] << 32) + array[rows, slot]
+                for array, rows, slot in held
+            ]
+            contents = np.unique(np.concatenate([np.zeros(0, np.int64), *pairs])) >> 32
+            if len(contents) > most and np.bincount(contents).max() > most:
+                meaning = tables.transducer.registers[number].meaning
+                raise MemoryLimitError(
+                    f"partial matches keep more than {most:,} different sets of values ({meaning}), "
+                    "one for each choice of events, and these double with each further event: a small window (WITHIN), "
+                    "PARTITION BY, or comparisons other than <> need fewer (see 'explain')"
+                )
 
     def _set_holders(self) -> list[tuple[Ints, Ints, int]]:
         return self.holders(self._tables.set_slots)
 
     def holders(self, slots_of: list[list[int]]) -> list[tuple[Ints, Ints, int]]:
         """Where the registers in some slots of each state are: (array, rows, slot)."""
+        self._compact_members()
+        return self._places(slots_of)
+
+    def _places(self, slots_of: list[list[int]]) -> list[tuple[Ints, Ints, int]]:
         state = self.state
         configs = int(state.counters[layout.N_CONFIGS])
         alive = state.config[:configs, layout.C_ROOT] >= 0
         holders: list[tuple[Ints, Ints, int]] = []
-        self._compact_members()
-        state = self.state
         compact = int(state.counters[layout.N_MEMBERS])
         for q, slots in enumerate(slots_of):
             rows = np.flatnonzero(alive & (state.config[:configs, layout.C_GROUP] == q))

@@ -28,11 +28,12 @@ def forget_strings(tables: TransducerTables, memory: Memory) -> None:
     used = np.unique(np.concatenate([*found, np.arange(own)]))
     used = used[(used >= 0) & (used < len(tables.strings))]
 
-    for array, rows, slot in holders:
-        codes = array[rows, slot]
-        array[rows, slot] = np.where(codes >= 0, np.searchsorted(used, codes), codes)
-    for word in keys:
-        codes = state.partition_long[:partitions, word]
-        state.partition_long[:partitions, word] = np.searchsorted(used, codes)
+    places = [(array, rows, slot) for array, rows, slot in holders]
+    places += [(state.partition_long, np.arange(partitions), word) for word in keys]
+    held = [array[rows, slot] for array, rows, slot in places]
+    # What may lack memory comes before the first change.
+    renumbered = [np.where(codes >= 0, np.searchsorted(used, codes), codes) for codes in held]
+    for (array, rows, slot), codes in zip(places, renumbered):
+        array[rows, slot] = codes
     tables.strings.replace([tables.strings.texts[k] for k in used.tolist()])
     memory.rehash()

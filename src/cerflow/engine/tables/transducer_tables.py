@@ -17,6 +17,7 @@ from cerflow.automata.model.clock import deadlines_of, has_ticks, opened_by
 from cerflow.automata.model.transducer import Accumulation, Transducer
 from cerflow.automata.optimise.ambiguity import ambiguous, one_run_each
 from cerflow.automata.optimise.detection import begun, best_values, latest_starts
+from cerflow.automata.optimise.growth import growing_collections
 from cerflow.conditions.guards import InWindow
 from cerflow.engine import layout
 from cerflow.engine.evaluate.binding import bind, readable
@@ -90,6 +91,8 @@ class TransducerTables:
         self._allowed: list[frozenset[int]] = []
         #: For each signature whether it allows any move, or ends any waiting.
         self.relevant: list[bool] = []
+        #: The registers with collections of which there may be too many.
+        self.guessing = growing_collections(transducer)
         #: Whether runs may read ticks; the durations after which they do; for each signature those that may begin.
         self.ticking = has_ticks(transducer)
         self.deadlines = deadlines_of(transducer)

@@ -77,7 +77,8 @@ class SharedArrays:
     def hold(self, group: Any) -> None:
         """Make the arrays of a tuple of `cerflow.engine.layout` visible to kernels."""
         name = type(group).__name__
-        before = self._held.get(name) or (None,) * len(group)
+        # If this breaks off, some words are of the new arrays, and none may count as held.
+        before = self._held.pop(name, None) or (None,) * len(group)
         at = _STARTS[name]
         for array, held, (dtype, axes) in zip(group, before, FIELDS[name].values()):
             if array is not held:
