@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings as python_warnings
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from datetime import timedelta
 from functools import cached_property
 from html import escape
@@ -324,7 +325,8 @@ class Query:
     def warnings(
         self, schema: Schema | None = None, times: tuple[float | None, float | None] | None = None
     ) -> tuple[QueryWarning, ...]:
-        """Warnings of probable mistakes: parts of the query that can never match, branches of OR that add nothing.
+        """Warnings of probable mistakes: parts that can never match, branches of OR that add nothing,
+        values of events that are remembered for good.
 
         ``times``, the least and the greatest time of the events, may show that numbers look like another unit than the
         default; this is told if no unit was given and the query has a window of time.
@@ -333,7 +335,8 @@ class Query:
         there may be more that nothing is said of. The window counts if it is one of events. Raises `QueryError` if
         the query does not fit the schema.
         """
-        from cerflow.deciding.remarks import remarks
+        from cerflow.deciding.remarks import kept_for_good, remarks
+        from cerflow.engine.recognize.planning import detects_only
 
         _check_schema(schema)
         window = self.tree.window if isinstance(self.tree.window, CountWindow) else None
@@ -343,6 +346,8 @@ class Query:
             if schema is not None:
                 self._plans.check(schema)
             found = remarks(self.tree.formula, window=window, branches=branches, schema=schema)
+            with suppress(UnsupportedQueryError):
+                found += kept_for_good(self._plans.transducer(), detecting=detects_only(self.tree))
         warnings = [QueryWarning(r.text, span=r.span or self.written.formula.span) for r in found]
         if schema is not None and times is not None:
             warnings += self._doubts(schema, times)

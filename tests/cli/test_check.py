@@ -101,7 +101,7 @@ def test_rows_that_cannot_be_used_are_warned_of(tmp_path):
 def test_the_columns_are_shown_as_run_reads_them(tmp_path):
     path = tmp_path / "r.csv"
     path.write_text("type,zip,price,when,what\nT,00501,1.5,2024-01-01,\nH,501,2,2024-01-02,x\n")
-    query = "SELECT * WHERE T AS t ; H AS h FILTER t.zip = h.zip"
+    query = "SELECT * WHERE T AS t ; H AS h FILTER t.zip = h.zip WITHIN 9 EVENTS"
     result = cerflow("check", "-e", query, "-i", path, "--time-column", "when")
     assert result.stdout.endswith(
         "columns:\n  type   text\n  zip    integer\n  price  float\n  when   timestamp\n  what   text\n"

@@ -42,6 +42,7 @@ KEYS = {
     "labels",
     "filters",
     "keys_kept",
+    "values_kept",
     "select",
     "window",
     "automaton",

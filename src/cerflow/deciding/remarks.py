@@ -10,7 +10,8 @@ from functools import reduce
 from cerflow import limits
 from cerflow.analysis.scopes import Scopes, condition_labels, labels_of, resolve
 from cerflow.automata.compile.formulas import compile_formula
-from cerflow.automata.optimise.growth import growing_collections
+from cerflow.automata.model.transducer import Transducer
+from cerflow.automata.optimise.growth import growing_collections, kept_values
 from cerflow.conditions.clauses import conjuncts_of
 from cerflow.deciding.budget import Budget
 from cerflow.deciding.equivalence import find_difference, shortest_match
@@ -56,7 +57,7 @@ from cerflow.language.sremo import (
 from cerflow.rewriting.rebuild import mentions_set, transformed
 from cerflow.schema import Schema
 
-__all__ = ["Remark", "remarks"]
+__all__ = ["Remark", "kept_for_good", "remarks"]
 
 
 #: Operators that can take all matches away, or that bring together what does not go together.
@@ -125,6 +126,18 @@ def remarks(
             for branch in _redundant_branches(formula, nodes, inquiry)
         ]
     return found
+
+
+def kept_for_good(transducer: Transducer, *, detecting: bool) -> list[Remark]:
+    """A remark if a query remembers values of its events for good."""
+    kept = kept_values(transducer, detecting=detecting)
+    if kept is None:
+        return []
+    text = (
+        f"partial matches remember values ({kept.meaning}) for good: memory grows with the number of different values; "
+        "a window around the formula (WITHIN) bounds it"
+    )
+    return [Remark(text, None)]
 
 
 class _Inquiry:

@@ -22,6 +22,7 @@ from cerflow.automata.model.diagrams import (
 from cerflow.automata.model.transducer import Transducer
 from cerflow.automata.optimise.ambiguity import ambiguous
 from cerflow.automata.optimise.detection import best_values, latest_starts
+from cerflow.automata.optimise.growth import kept_values
 from cerflow.automata.relevance import relevance_of_transducer
 from cerflow.conditions.clauses import clauses
 from cerflow.conditions.connectives import TRUE, conjuncts
@@ -106,6 +107,7 @@ def explain_query(
         "filters": _filters(select.formula),
         "select": _select(select),
         "keys_kept": None if transducer is None else keys_kept(select, transducer, schema),
+        "values_kept": None if transducer is None else _values_kept(select, transducer),
         "window": _window(select, transducer),
         "automaton": None if transducer is None else _automaton(transducer, compiled, detects_only(select)),
         "recognition": None if transducer is None else _recognition(select, transducer),
@@ -253,6 +255,11 @@ def _automaton(transducer: Transducer, compiled: Transducer | None, detecting: b
             for t in transducer.transitions
         ],
     }
+
+
+def _values_kept(select: Select, transducer: Transducer) -> str | None:
+    kept = kept_values(transducer, detecting=detects_only(select))
+    return None if kept is None else kept.meaning
 
 
 def _recognition(select: Select, transducer: Transducer) -> _Facts:

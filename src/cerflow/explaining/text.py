@@ -149,6 +149,8 @@ def _selection(facts: _Facts) -> list[tuple[str, str]]:
         rows.append(("partitions", "; ".join(" or else ".join(key) for key in select["partition"])))
     if facts["keys_kept"] is not None:
         rows.append(("keys", facts["keys_kept"]))
+    if facts["values_kept"] is not None:
+        rows.append(("memory", f"{facts['values_kept']} is remembered for good: each value, as no window bounds it"))
     if select["consume"] != "NONE":
         rows.append(("consumption", select["consume"]))
     if select["limit"] is not None:

@@ -1,16 +1,23 @@
-"""Collections of which partial matches may keep as many different ones as there are choices of events."""
+"""What partial matches keep without bound: collections of which there may be many, and values of all events."""
 
 from __future__ import annotations
 
 from functools import cache
 
+from cerflow.automata.model.clock import has_ticks, never_reads_tick
 from cerflow.automata.model.fragment import reachable_states
+from cerflow.automata.model.run_windows import reach_of_runs, windows_needed
 from cerflow.automata.model.transducer import Accumulation, Register, Transducer, Transition
 from cerflow.conditions.connectives import conjuncts, not_true, two_valued
 from cerflow.conditions.contradiction import contradicts
+from cerflow.conditions.guards import Measure, Stored
+from cerflow.language.condition import Attribute, Comparison, Condition, Function, LabelReference
+from cerflow.language.node import walk
 from cerflow.values.operators import Operator
 
-__all__ = ["growing_collections"]
+__all__ = ["growing_collections", "kept_values"]
+
+_ORDERS = (Operator.LT, Operator.LE, Operator.GT, Operator.GE)
 
 
 def growing_collections(transducer: Transducer) -> list[int]:
@@ -62,3 +69,44 @@ def _compatible(t: Transition, other: Transition) -> bool:
         return False
     excluded = {two_valued(not_true(atom)) for atom in t.atoms}
     return not any(two_valued(atom) in excluded for atom in other.atoms)
+
+
+def kept_values(transducer: Transducer, *, detecting: bool = False) -> Register | None:
+    """A register whose values are remembered for good; None if there is none, or a window drops them.
+
+    Runs may wait in a state with its content, and no window need be open on every way from there to a match. So a
+    partition has one configuration more for each different value of the events, however long the stream is. With
+    ``detecting`` the best value stands for all where conditions only ask for less or greater.
+    """
+    if transducer.window is not None or reach_of_runs(transducer) is not None:
+        return None
+    live, windows = transducer.live(), windows_needed(transducer)
+    for number, register in enumerate(transducer.registers):
+        written = [w for t in transducer.transitions for w in t.writes if w.register == number]
+        # Counters take few values; of the starts of a window only the latest is kept.
+        of_events = any(
+            isinstance(leaf, Attribute | Measure | Function | LabelReference)
+            or (isinstance(leaf, Stored) and leaf.register != number)
+            for w in written
+            for value in w.row
+            for leaf in walk(value)
+        )
+        tests = [atom for t in transducer.transitions for atom in t.atoms if _reads(atom, number)]
+        one_suffices = detecting and all(isinstance(a, Comparison) and a.operator in _ORDERS for a in tests)
+        if register.window is not None or not of_events or one_suffices:
+            continue
+        edges: list[list[int]] = [[] for _ in range(transducer.states)]
+        for t in transducer.transitions:
+            if _keeps(t, number) and number in live[t.target]:
+                edges[t.source].append(t.target)
+        for state in range(transducer.states):
+            # A deadline takes runs on, when it passes.
+            waits = has_ticks(transducer) and not all(map(never_reads_tick, transducer.leaving(state)))
+            bounded = waits or windows[state] or number not in live[state]
+            if not bounded and state in reachable_states(edges[state], edges):
+                return register
+    return None
+
+
+def _reads(condition: Condition, register: int) -> bool:
+    return any(isinstance(node, Stored) and node.register == register for node in walk(condition))
