@@ -7,7 +7,7 @@ the ways of an event are those that all its texts leave open. An event without a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cerflow.engine.scan import layout
 from cerflow.engine.tables.transducer_tables import TransducerTables
@@ -16,6 +16,7 @@ __all__ = ["ALL", "Way", "Ways", "relevant_ways"]
 
 #: The tests that hold, and those that do not.
 Way = tuple[frozenset[int], frozenset[int]]
+_ByTest = dict[int | None, list[tuple[frozenset[int], frozenset[int], int]]]
 #: The byte of an event to which every way is open.
 ALL = (1 << layout.WAYS) - 1
 
@@ -31,6 +32,7 @@ class Ways:
     bits: Sequence[int]
     narrows: bool
     decides: bool
+    _indexed: dict[frozenset[int], _ByTest] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def apart(self) -> bool:
@@ -47,19 +49,26 @@ class Ways:
 
     def left_by(self, decided: frozenset[int], satisfied: frozenset[int]) -> int:
         """The bits of the ways that are open where of the decided tests just these are satisfied."""
-        failed = decided - satisfied
-        found = 0
+        if decided not in self._indexed:
+            self._indexed[decided] = self._by_test(decided)
+        return _open(self._indexed[decided], satisfied)
+
+    def _by_test(self, decided: frozenset[int]) -> _ByTest:
+        """Of each way the decided tests and its bit, by one test that must hold (None: none must)."""
+        index: _ByTest = {}
         for (held, not_held), bit in zip(self.ways, self.bits):
-            if held.isdisjoint(failed) and not_held.isdisjoint(satisfied):
-                found |= bit
-        return found
+            needed = held & decided
+            index.setdefault(min(needed, default=None), []).append((needed, not_held & decided, bit))
+        return index
 
     def decided(self, tests: Iterable[int]) -> list[list[int]]:
         """Rows of `ScanArrays.decided`: the ways that some tests leave open where they hold, and where they do not."""
         rows = []
         for test in tests:
             own = frozenset({test})
-            rows.append([test, self.left_by(own, own), self.left_by(own, frozenset())])
+            # There may be many tests, so what is found of each is not kept.
+            index = self._by_test(own)
+            rows.append([test, _open(index, own), _open(index, frozenset())])
         return [row for row in rows if row[1] & row[2] != ALL]
 
     def needing(self, tests: Iterable[frozenset[int]]) -> int:
@@ -70,6 +79,15 @@ class Ways:
             if held in wanted and not failed:
                 found |= bit
         return found
+
+
+def _open(by_test: _ByTest, satisfied: frozenset[int]) -> int:
+    found = 0
+    for test in (None, *satisfied):
+        for held, not_held, bit in by_test.get(test, ()):
+            if held <= satisfied and not_held.isdisjoint(satisfied):
+                found |= bit
+    return found
 
 
 def relevant_ways(tables: TransducerTables, by_text: frozenset[int]) -> Ways | None:
