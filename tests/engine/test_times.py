@@ -42,6 +42,10 @@ def with_times(data, rows, t, u, d):
     if pa.types.is_timestamp(t):
         begin = int(BEGIN.timestamp() * 1000)
         at = pa.array([begin + row["t"] for row in rows], pa.timestamp("ms", t.tz)).cast(t)
+        if far and t.tz is None and data.draw(st.integers(0, 2)) == 2:
+            size = len(rows)
+            ends = data.draw(st.lists(moments(far), min_size=size, max_size=size).map(sorted))
+            at = pa.array([moment.replace(tzinfo=None) for moment in ends], t)
     else:
         at = pa.array([row["t"] for row in rows], t)
     size = len(rows)
@@ -56,7 +60,7 @@ def with_times(data, rows, t, u, d):
 
 
 def drawn(data, fragment, kinds):
-    select, rows = data.draw(cases(fragment))
+    select, rows = data.draw(cases(fragment, limits=True, ends=kinds[0] == pa.int64()))
     labels = labels_of(select.formula)
     if labels.bound and data.draw(st.booleans()):
         times = Times(data.draw, sorted(labels.bound), fragment.numeric)

@@ -15,6 +15,7 @@ from cerflow import limits
 from cerflow.language.formula import Strategy
 from cerflow.language.select import Projection, ProjectionKind
 from cerflow.studying.steps import PassedDeadline
+from support.generators.limits import number, places
 from support.runners import EXAMPLES, bag, complex_events
 
 #: No two matches have the same start, as the order of such is not defined.
@@ -61,11 +62,11 @@ def program(draw: random.Random) -> cerflow.Program:
 
 
 def events(draw: random.Random) -> pa.Table:
-    time = 0
+    time = places(draw)
     rows = []
     for _ in range(draw.randint(1, 8)):
         time += draw.choice([0, 0, 1, 1, 2, 3, 5])
-        key, value = draw.choice([0, 0, 1, None]), draw.randint(0, 2)
+        key, value = draw.choice([0, 0, 1, None]), number(draw, 0, 2)
         rows.append({"type": draw.choice("AAB"), "t": time, "v": value, "k": key, "s": draw.choice(["s1", "s2"])})
     return pa.Table.from_pylist(rows, COLUMNS)
 
@@ -102,7 +103,7 @@ def shown_by_a_clock(
     """A recogniser whose clock runs finds the same as one that is told every time."""
     told = some.recognizer(table.schema, **roles)
     expected = []
-    now = 0
+    now = max(table["t"][0].as_py() - 5, 2 - 2**63)
     for k, row in enumerate(table.to_pylist()):
         for time in range(now + 1, row["t"] + 1):
             expected += told.advance(time).to_pylist()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -35,6 +37,7 @@ from cerflow.language.condition import (
     Some,
 )
 from cerflow.values.operators import Operator
+from support.generators.limits import FLOATS, INTEGERS, TEXTS, mostly
 from support.generators.times import Times
 
 TYPES = ("A", "B", "C")
@@ -66,6 +69,15 @@ class Fragment:
 FIRST = Fragment()
 
 
+#: Bounds of BETWEEN at the limits
+_BOUNDS = ((-(2**63) + 1, 2**63 - 1), (2**53, None), (2**53 + 1, 2**53), (-math.inf, 2**62), (None, 5e-324))
+
+
+def _literals(*near: Any) -> st.SearchStrategy[Any]:
+    """Numbers for literals, now and then at the limits; text has no NaN or infinity."""
+    return mostly(st.sampled_from(near), (*INTEGERS, *filter(math.isfinite, FLOATS)), 12)
+
+
 def _numbers(draw: st.DrawFn, label: str | None) -> Expression:
     """A numeric expression over one event."""
     base: Expression = Attribute(label, draw(st.sampled_from(("v", "v", "w", "k", "n"))))
@@ -73,7 +85,7 @@ def _numbers(draw: st.DrawFn, label: str | None) -> Expression:
         case 6:
             return _case(draw, label, base, Attribute(label, draw(st.sampled_from("vw"))))
         case 0:
-            return Arithmetic(draw(st.sampled_from("+-*/%")), base, Literal(draw(st.sampled_from((0, 1, 2, 0.5)))))
+            return Arithmetic(draw(st.sampled_from("+-*/%")), base, Literal(draw(_literals(0, 1, 2, 0.5))))
         case 1:
             return Arithmetic(draw(st.sampled_from("+-")), base, Attribute(label, draw(st.sampled_from(("v", "w")))))
         case 2:
@@ -123,19 +135,21 @@ def _atom_on_one(draw: st.DrawFn, label: str | None) -> Condition:
     lenient = st.sampled_from((Operator.NE, Operator.GE, Operator.GE, Operator.GT))
     match draw(st.integers(0, 15)):
         case 0:
-            return Comparison(draw(operator), _numbers(draw, label), Literal(draw(st.integers(0, 2))))
+            return Comparison(draw(operator), _numbers(draw, label), Literal(draw(_literals(0, 1, 2))))
         case 1:
-            return Comparison(draw(operator), Attribute(label, "s"), Literal(draw(st.sampled_from(STRINGS))))
+            return Comparison(
+                draw(operator), Attribute(label, "s"), Literal(draw(mostly(st.sampled_from(STRINGS), TEXTS)))
+            )
         case 2:
             pattern = draw(st.sampled_from(("%", "p%", "%q%", "_q", "q\\_", "%P%")))
             return Like(Attribute(label, "s"), pattern, draw(st.booleans()))
         case 3:
             return Regexp(Attribute(label, "s"), draw(st.sampled_from(("q", "^p?", "[pP]q$"))), draw(st.booleans()))
         case 4:
-            items = tuple(Literal(i) for i in draw(st.lists(st.sampled_from((0, 1, 2, None)), min_size=1, max_size=3)))
+            items = tuple(Literal(i) for i in draw(st.lists(_literals(0, 1, 2, None), min_size=1, max_size=3)))
             return In(Attribute(label, draw(st.sampled_from(("v", "k")))), items, draw(st.booleans()))
         case 5:
-            low, high = draw(st.sampled_from(((0, 2), (0.5, 3), (None, 2), (1, None))))
+            low, high = draw(mostly(st.sampled_from(((0, 2), (0.5, 3), (None, 2), (1, None))), _BOUNDS))
             ends = [None if end is None else Literal(end) for end in (low, high)]
             return Between(_numbers(draw, label), ends[0], ends[1], draw(st.integers(0, 3)) == 0)
         case 6:
@@ -148,7 +162,7 @@ def _atom_on_one(draw: st.DrawFn, label: str | None) -> Condition:
         case 9:
             return Constant(draw(st.integers(0, 3)) > 0)
     return Comparison(
-        draw(lenient), Attribute(label, draw(st.sampled_from("vvw"))), Literal(draw(st.sampled_from((-1, -1, 0, 1))))
+        draw(lenient), Attribute(label, draw(st.sampled_from("vvw"))), Literal(draw(_literals(-1, -1, 0, 1)))
     )
 
 
@@ -174,7 +188,7 @@ def atom_on_several(draw: st.DrawFn, labels: list[str]) -> Condition:
         case 4:
             name = draw(st.sampled_from(("position", "time")))
             gap = Arithmetic("-", Function(name, (LabelReference(second),)), Function(name, (LabelReference(first),)))
-            return Comparison(draw(lenient), gap, Literal(draw(st.integers(-1, 4))))
+            return Comparison(draw(lenient), gap, Literal(draw(_literals(*range(-1, 5)))))
         case 5:
             known = Function("coalesce", (Attribute(first, "w"), Attribute(second, "w"), Literal(1)))
             return Comparison(draw(lenient), known, Attribute(second, "v"))
@@ -255,7 +269,7 @@ def _atom_on_set(draw: st.DrawFn, labels: list[str], fragment: Fragment) -> Cond
             third = Attribute(draw(st.sampled_from(labels)), "v")
             right = Arithmetic(draw(st.sampled_from("+-*")), other, third) if draw(st.booleans()) else other
             return Comparison(draw(lenient), aggregate(draw, label), right)
-    return Comparison(draw(lenient), aggregate(draw, label), Literal(draw(st.integers(0, 3))))
+    return Comparison(draw(lenient), aggregate(draw, label), Literal(draw(_literals(*range(4)))))
 
 
 def _set_test(draw: st.DrawFn, label: str) -> Condition:

@@ -4,14 +4,20 @@ import random
 
 import pyarrow as pa
 
+from support.generators.limits import number, places, size
+
 COLUMNS = pa.schema([("type", pa.string()), ("t", pa.int64()), ("v", pa.int64()), ("k", pa.int64()), ("w", pa.int64())])
+
+#: The longest duration, and more events than streams have
+WIDEST, MANY = 2**63 // 1000 - 1, 10**6
 
 
 class DeadlineQueries:
     """Random queries with deadlines of all kinds."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, limits=False):
         self.random = random.Random(seed)
+        self.limits = limits
         self.labels = 0
 
     def label(self):
@@ -20,12 +26,14 @@ class DeadlineQueries:
 
     def event(self):
         kind, label = self.random.choice(["A", "A", "B", "C", "EVENT"]), self.label()
-        comparison = f"{label}.v {self.random.choice('<>=')} {self.random.randint(0, 3)}"
+        comparison = f"{label}.v {self.random.choice('<>=')} {number(self.random, 0, 3)}"
         return self.random.choice([kind, f"({kind} AS {label})", f"({kind} AS {label} FILTER {comparison})"])
 
     def window(self):
-        size = self.random.randint(1, 5)
-        return self.random.choice([f"{size} MILLISECONDS"] * 3 + [f"{size} EVENTS", f"{size} [w]"])
+        wide = size(self.random, 5) if self.limits else self.random.randint(1, 5)
+        return self.random.choice(
+            [f"{min(wide, WIDEST)} MILLISECONDS"] * 3 + [f"{min(wide, MANY)} EVENTS", f"{wide} [w]"]
+        )
 
     def deadline(self, depth):
         if self.random.random() < 0.3:
@@ -54,12 +62,12 @@ class DeadlineQueries:
         return text + self.random.choice(["", "", "", "", " CONSUME BY PARTITION"])
 
     def events(self, least=1, most=9):
-        time = measure = 0
+        time, measure = (places(self.random) if self.limits else 0 for _ in range(2))
         rows = []
         for _ in range(self.random.randint(least, most)):
             time += self.random.choice([0, 0, 1, 1, 2, 3, 5])
             measure += self.random.choice([0, 1, 1, 2])
-            key, value = self.random.choice([1, 1, 2, 3, None]), self.random.randint(0, 3)
+            key, value = self.random.choice([1, 1, 2, 3, None]), number(self.random, 0, 3)
             known = self.random.choice([measure, measure, measure, None])
             rows.append({"type": self.random.choice("AABC"), "t": time, "v": value, "k": key, "w": known})
         return pa.Table.from_pylist(rows, COLUMNS)

@@ -4,6 +4,8 @@ import random
 
 import pyarrow as pa
 
+from support.generators.limits import FLOATS, INTEGERS, number, places
+
 COLUMNS = pa.schema(
     [
         ("type", pa.string()),
@@ -33,11 +35,11 @@ class ExclusionQueries:
             [
                 *[f"{x}.{column} {relation} {y}.{column}"] * 5,
                 f"{x}.s {choice(['=', '<>'])} {y}.s",
-                f"time({x}) - time({y}) {relation} {self.random.randint(-3, 5)}",
-                f"abs(time({x}) - time({y})) {relation} {self.random.randint(0, 3)}",
-                f"position({x}) - position({y}) {relation} {self.random.randint(-3, 3)}",
-                f"{x}.v + {y}.v {relation} {self.random.randint(0, 3)}",
-                f"abs({x}.v - {y}.v) {relation} {self.random.randint(0, 2)}",
+                f"time({x}) - time({y}) {relation} {number(self.random, -3, 5)}",
+                f"abs(time({x}) - time({y})) {relation} {number(self.random, 0, 3)}",
+                f"position({x}) - position({y}) {relation} {number(self.random, -3, 3)}",
+                f"{x}.v + {y}.v {relation} {number(self.random, 0, 3)}",
+                f"abs({x}.v - {y}.v) {relation} {number(self.random, 0, 2)}",
                 f"({x}.v < {y}.v OR {x}.w >= {y}.w)",
             ]
         )
@@ -82,17 +84,18 @@ class ExclusionQueries:
         return f"SELECT * WHERE {whole}{self._either(0.3, f' WITHIN {self.window()}')}"
 
     def events(self, least=4, most=11):
-        time = number = 0
+        time, measure = places(self.random), places(self.random)
+        far = self.random.choice([0, 0, 1])
         rows = []
         types = self.random.choice(["ABCD", "ABCDE", "ABCCDE", "AABBCD"])
         for _ in range(self.random.randint(least, most)):
             time += self.random.choice([0, 1, 1, 2, 3])
-            number += self.random.choice([0, 0, 1, 2])
+            measure += self.random.choice([0, 0, 1, 2])
             v, w, s = (
-                self.random.randint(-1, 3),
-                self.random.choice([-0.0, 0.0, 0.5, 1.0, 2.5]),
+                self.random.choice([*range(-1, 4), *INTEGERS[:: self.random.randint(5, 9)] * far]),
+                self.random.choice([-0.0, 0.0, 0.5, 1.0, 2.5, *FLOATS[:: self.random.randint(5, 9)] * far]),
                 self.random.choice("pq"),
             )
             v, w, s = (None if self.random.random() < 0.05 else value for value in (v, w, s))
-            rows.append({"type": self.random.choice(types), "t": time, "v": v, "w": w, "s": s, "n": number})
+            rows.append({"type": self.random.choice(types), "t": time, "v": v, "w": w, "s": s, "n": measure})
         return pa.Table.from_pylist(rows, schema=COLUMNS)

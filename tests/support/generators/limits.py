@@ -6,13 +6,20 @@ Floats are few where they stand beside integers, as every float beyond 2⁵³ is
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hypothesis import strategies as st
 
-__all__ = ["FLOATS", "INTEGERS", "MEASURES", "MOMENTS", "SPANS", "TEXTS", "first", "later", "mostly"]
+from cerflow.language.condition import Literal
+from cerflow.language.node import Node, transform
+
+__all__ = [
+    *("FLOATS", "INTEGERS", "MEASURES", "MOMENTS", "SPANS", "TEXTS"),
+    *("SIZES", "first", "later", "moved", "mostly", "number", "places", "size"),
+]
 
 LAST = 2**63 - 1
 _POWERS = (2**31, 2**32, 2**53, 2**62)
@@ -30,7 +37,7 @@ _EPOCH, _TICK = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 _MIN, _MAX = (moment.replace(tzinfo=UTC) for moment in (datetime.min, datetime.max))
 MOMENTS = (_MIN, _MIN + _TICK, _EPOCH - _TICK, _EPOCH, _EPOCH + _TICK, _MAX - _TICK, _MAX)
 #: Durations; those beyond 64 bits of microseconds do not exist.
-SPANS = tuple(timedelta(microseconds=n) for n in INTEGERS)
+SPANS = tuple(timedelta(microseconds=n) for n in INTEGERS if n >= -LAST + 10**6)
 
 
 @st.composite
@@ -50,3 +57,42 @@ def later(draw: st.DrawFn, value: int, step: st.SearchStrategy[int], limits: boo
     if limits and beyond and draw(st.integers(0, 5)) == 0:
         return draw(st.sampled_from(beyond))
     return min(value + draw(step), LAST - 1)
+
+
+#: Sizes of windows
+SIZES = (2**31, 2**32 + 1, 2**53 + 1, 2**62 - 1, 2**62 + 5)
+#: What `moved` adds to small integers, which then lie around a limit.
+PLACES = (2**31 - 2, 2**32 - 2, 2**53 - 2, 2**62 - 2, LAST - 300, -(2**31), -(2**53) - 1, -LAST + 8)
+
+
+def moved(draw: st.DrawFn, tree: Any, rows: list[dict[str, Any]], ends: bool) -> tuple[Any, list[dict[str, Any]]]:
+    """A query and its stream with all integers around one limit, so that about the same events match.
+
+    With ``ends`` times and what windows measure, too.
+    """
+    by = draw(st.sampled_from(PLACES))
+    columns = ("v", "k", "t", "n") if ends else ("v", "k")
+
+    def of(current: Node) -> Node:
+        whole = isinstance(current, Literal) and type(current.value) is int
+        return Literal(min(max(current.value + by, -LAST), LAST)) if whole else current
+
+    def there(value: Any) -> Any:
+        return min(max(value + by, 1 - LAST), LAST - 1) if type(value) is int else value
+
+    return transform(tree, of), [{**row, **{n: there(row[n]) for n in columns if n in row}} for row in rows]
+
+
+def number(chance: random.Random, low: int, high: int, far: Sequence[Any] = INTEGERS, one_in: int = 10) -> Any:
+    """An integer from ``low`` to ``high``, or one time of ``one_in`` a value at the limits."""
+    return chance.choice(far) if chance.randrange(one_in) == 0 else chance.randint(low, high)
+
+
+def size(chance: random.Random, most: int) -> int:
+    """How wide a window is: up to ``most``, or one time of ten much wider than any stream."""
+    return number(chance, 1, most, SIZES)
+
+
+def places(chance: random.Random) -> int:
+    """Where a stream of a few hundred ticks begins: mostly at 0, or at a limit."""
+    return chance.choice((*PLACES, -LAST + 1)) if chance.randrange(5) == 0 else 0

@@ -24,6 +24,7 @@ from cerflow.language.condition import (
 )
 from cerflow.values.operators import Operator
 from support.generators.conditions import FIRST, Fragment, aggregate
+from support.generators.limits import moved
 from support.generators.queries import (
     Row,
     around,
@@ -127,4 +128,6 @@ def cases(
 ) -> tuple[q.Select, list[Row]]:
     """A query and a stream in which it is likely to match; see `selects` and `streams`."""
     select = draw(selects(fragment, strategies=strategies, operator=operator))
+    if limits and draw(st.integers(0, 9)) == 9:
+        return moved(draw, select, draw(streams(nulls=fragment.nulls, like=select.formula, limits=False)), ends)
     return select, draw(streams(nulls=fragment.nulls, like=select.formula, limits=limits, ends=ends))

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -29,23 +30,23 @@ from cerflow.language.condition import (
     SetTest,
 )
 from cerflow.values.operators import Operator
+from support.generators.limits import FLOATS, INTEGERS, MOMENTS, SPANS
 
 BEGIN = datetime(2024, 3, 15, tzinfo=UTC)
 _SPANS = [timedelta(milliseconds=k) for k in (-1, 0, 1, 1, 2, 2.5, 4)]
-_FAR = [timedelta(microseconds=2**62), timedelta(microseconds=-(2**62)), timedelta(days=2_000_000)]
-_NUMBERS = (0, 1, 2, -1, 0.5, 1.5, 1e300)
+_FAR = [*SPANS, timedelta(days=2_000_000)]
+_NUMBERS = (*(0, 1, 2, -1, 0.5, 1.5) * 6, *INTEGERS, *filter(math.isfinite, FLOATS))
 
 
 def moments(far: bool) -> st.SearchStrategy[datetime]:
     """Values of ``u``; with ``far`` also the first and the last ones there are."""
     near = [BEGIN + timedelta(milliseconds=k) for k in range(5)]
-    ends = [datetime.max.replace(tzinfo=UTC), datetime.min.replace(tzinfo=UTC)]
-    return st.sampled_from(near * 3 + ends if far else near)
+    return st.sampled_from([*near * 3, *MOMENTS] if far else near)
 
 
 def spans(far: bool) -> st.SearchStrategy[timedelta]:
     """Values of ``d``."""
-    return st.sampled_from([span for span in _SPANS * 2 + _FAR * far if far or span.microseconds % 1000 == 0])
+    return st.sampled_from([span for span in _SPANS * 9 + _FAR * far if far or span.microseconds % 1000 == 0])
 
 
 class Times:
@@ -93,7 +94,7 @@ class Times:
             case 0 | 1:
                 return Attribute(self._label(), "d")
             case 2 | 3:
-                return Literal(self._draw(st.sampled_from(_SPANS + _FAR)))
+                return Literal(self._draw(st.sampled_from(_SPANS * 9 + _FAR)))
             case 4:
                 return Arithmetic(self._draw(st.sampled_from("+-")), self.span(depth - 1), self.span(depth - 1))
             case 5:

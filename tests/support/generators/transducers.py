@@ -24,6 +24,7 @@ from cerflow.language.condition import (
 )
 from cerflow.language.formula import CountWindow
 from cerflow.values.operators import Operator
+from support.generators.limits import INTEGERS, mostly
 
 
 def _attribute(name: str) -> Attribute:
@@ -43,7 +44,7 @@ def conditions_at_hand(draw: st.DrawFn, depth: int) -> Condition:
                 return Not(draw(conditions_at_hand(depth - 1)))
             case 5 | 6:
                 return Satisfied(draw(conditions_at_hand(depth - 1)))
-    number = draw(st.integers(0, 2))
+    number = draw(mostly(st.integers(0, 2), INTEGERS))
     return draw(
         st.sampled_from(
             (
@@ -59,7 +60,7 @@ def conditions_at_hand(draw: st.DrawFn, depth: int) -> Condition:
                 Between(_attribute("w"), None, None, number == 1),
                 Like(_attribute("s"), "p%", number == 1),
                 IsNull(_attribute("v"), number == 1),
-                Comparison(Operator.LT, Function("position", (LabelReference(None),)), Literal(number + 1)),
+                Comparison(Operator.LT, Function("position", (LabelReference(None),)), Literal(min(number, 2**62) + 1)),
             )
         )
     )
