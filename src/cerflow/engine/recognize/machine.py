@@ -47,10 +47,11 @@ class _StateBefore:
         #: Whether the state has changed and was not copied.
         self.lost = False
 
-    def keep(self) -> None:
-        """Copy the state."""
+    def keep(self, *, briefly: bool = False) -> None:
+        """Copy the state; ``briefly`` says that it is needed only up to the next time."""
         if not self._kept:
-            self.state, self._kept = self._memory.copied(), True
+            memory = self._memory
+            self.state, self._kept = memory.copied_briefly() if briefly else memory.copied(), True
 
     def leave(self) -> None:
         """Let the state change without a copy."""
@@ -194,7 +195,7 @@ class Machine:
         before, always = self._before
         self._before = None
         if always or (self._strict and events is not None and not self._surely_passes(events, count)):
-            before.keep()
+            before.keep(briefly=True)
         before.leave()
 
     def _counted(self, events: EventArrays, count: int, counted: CountedEvents) -> list[Part]:

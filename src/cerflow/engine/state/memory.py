@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -53,6 +54,8 @@ class Memory:
         self._tables = tables
         self._last_request = (-1, -1)
         self._measured: tuple[State | None, int] = (None, 0)
+        #: A state, its copy, and the bytes of the arrays of both.
+        self._brief: tuple[State | None, State | None, list[tuple[memoryview, memoryview]]] = (None, None, [])
         #: The nodes of which matches or a copy of the state hold some.
         self._handed_out: Ints | None = None
         prepare_kernels(tables.arrays)
@@ -80,6 +83,22 @@ class Memory:
         state = self.state
         self._handed_out = state.nodes
         return State._make((state[0].copy(), state.nodes, state.marks, *[array.copy() for array in state[3:]]))
+
+    def copied_briefly(self) -> State:
+        """The same, for a copy that nobody needs when the next such one is made: it takes a fifth of the time."""
+        if self.changing > limits.COPIED_BYTES:
+            return self.copied()
+        of, copy, views = self._brief
+        if of is self.state and copy is not None:
+            self._handed_out = of.nodes
+            for new, old in views:
+                new[:] = old
+            return copy
+        copy = self.copied()
+        both: Iterable[tuple[Any, Any]] = zip(copy, self.state)
+        pairs = [(new, old) for new, old in both if new is not old and new.size]
+        self._brief = self.state, copy, [(memoryview(new).cast("B"), memoryview(old).cast("B")) for new, old in pairs]
+        return copy
 
     @property
     def changing(self) -> int:
