@@ -102,6 +102,8 @@ REMARK_STEPS = 50_000
 REMARK_NODES = 1_500
 #: Transitions of a formula on which remarks are made.
 REMARK_TRANSITIONS = 1_000
+#: Nodes of a formula whose automaton is optimised to find what it remembers for good.
+REMARK_OPTIMISED_NODES = 100
 #: Questions asked about a formula; further ones are left out.
 REMARK_QUESTIONS = 40
 #: Splits in the proof that conditions leave nothing out; beyond, it counts as not proved.

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import pyarrow as pa
 
+from cerflow import limits
 from cerflow.analysis.checks import check_query
 from cerflow.analysis.columns import attributes_in
 from cerflow.drawing.targets import picture, shown_or_told
@@ -346,8 +347,10 @@ class Query:
             if schema is not None:
                 self._plans.check(schema)
             found = remarks(self.tree.formula, window=window, branches=branches, schema=schema)
-            with suppress(UnsupportedQueryError):
-                found += kept_for_good(self._plans.transducer(), detecting=detects_only(self.tree))
+            small = sum(1 for _ in walk(self.tree.formula)) <= limits.REMARK_OPTIMISED_NODES
+            if small and self.tree.window is None:
+                with suppress(UnsupportedQueryError):
+                    found += kept_for_good(self._plans.transducer(), detecting=detects_only(self.tree))
         warnings = [QueryWarning(r.text, span=r.span or self.written.formula.span) for r in found]
         if schema is not None and times is not None:
             warnings += self._doubts(schema, times)

@@ -53,6 +53,15 @@ KINDS = {
 }
 
 
+def _fits(query, table):
+    """Whether a query is right for the types of columns; functions of texts count by integers, for example."""
+    try:
+        query.result_schema(table.schema, time="t")
+    except QueryError:
+        return False
+    return True
+
+
 def saturated(table, types):
     """The table with columns of other types; what these do not hold is their first or last value, or null."""
 
@@ -76,6 +85,7 @@ def test_with_columns_of_other_types(data, kind):
     query, table = drawn(data, limits=True)
     assume(limit(query.tree) is None)
     other = saturated(table, {**COLUMNS, **KINDS[kind]})
+    assume(_fits(query, other))
     assert bag(one_batch(query, other, time="t")) == bag(semantics(query, other, time="t"))
 
 
@@ -100,6 +110,7 @@ def test_conditions_on_sets_with_columns_of_other_types(data, kind):
     query, table = drawn(data, fragment=SETS, limits=True)
     assume(limit(query.tree) is None)
     other = saturated(table, {**COLUMNS, **KINDS[kind]})
+    assume(_fits(query, other))
     assert bag(one_batch(query, other, time="t")) == bag(semantics(query, other, time="t"))
 
 
@@ -125,12 +136,11 @@ def test_with_timestamps(data, unit, zone):
     assume(limit(query.tree) is None)
     # A tick is a second, so that every unit can hold it; windows of time are whole seconds as well.
     factor = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
-    first, last = (-9_223_372_036, 9_223_372_036) if unit == "ns" else (-62_135_510_400, 253_402_214_400)
+    # A day from the ends: pandas, which shows nanoseconds, has no others in all zones.
+    first, last = (-9_223_285_600, 9_223_285_600) if unit == "ns" else (-62_135_510_400, 253_402_214_400)
     begin = data.draw(st.sampled_from([0, 0, 0, first, last - 300]))
     moments = pa.array([(begin + t) * factor for t in table["t"].to_pylist()], pa.timestamp(unit, zone))
     table = table.set_column(1, "t", moments)
-    try:
-        query.result_schema(table.schema, time="t")
-    except QueryError:
-        assume(False)  # a difference of times is a duration, which is compared with no number
+    # A difference of times is a duration, which is compared with no number.
+    assume(_fits(query, table))
     assert bag(one_batch(query, table, time="t")) == bag(semantics(query, table, time="t"))

@@ -26,8 +26,11 @@ class DeadlineQueries:
 
     def event(self):
         kind, label = self.random.choice(["A", "A", "B", "C", "EVENT"]), self.label()
-        comparison = f"{label}.v {self.random.choice('<>=')} {number(self.random, 0, 3)}"
+        comparison = f"{label}.v {self.random.choice('<>=')} {self.value()}"
         return self.random.choice([kind, f"({kind} AS {label})", f"({kind} AS {label} FILTER {comparison})"])
+
+    def value(self):
+        return number(self.random, 0, 3) if self.limits else self.random.randint(0, 3)
 
     def window(self):
         wide = size(self.random, 5) if self.limits else self.random.randint(1, 5)
@@ -67,7 +70,7 @@ class DeadlineQueries:
         for _ in range(self.random.randint(least, most)):
             time += self.random.choice([0, 0, 1, 1, 2, 3, 5])
             measure += self.random.choice([0, 1, 1, 2])
-            key, value = self.random.choice([1, 1, 2, 3, None]), number(self.random, 0, 3)
+            key, value = self.random.choice([1, 1, 2, 3, None]), self.value()
             known = self.random.choice([measure, measure, measure, None])
             rows.append({"type": self.random.choice("AABC"), "t": time, "v": value, "k": key, "w": known})
         return pa.Table.from_pylist(rows, COLUMNS)
