@@ -180,7 +180,7 @@ def _files(request: StreamRequest, spark: SparkSession, columns: str | None) -> 
         columns = schema.toDDL()
     reader = spark.readStream.format(format).options(**options)
     if format in ("json", "csv"):
-        # What has another type than the column must not become null in silence, nor names of files be passed over.
+        # Spark must not turn a value of another type into null in silence, or pass over names of files.
         options = {"columnNameOfCorruptRecord": CORRUPT, "enforceSchema": "false"}
         return reader.options(**options).schema(_with_corrupt(columns)).load(request.input), columns
     return reader.schema(columns).load(request.input), columns

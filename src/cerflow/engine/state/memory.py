@@ -330,7 +330,7 @@ class Memory:
         old = np.union1d(old, [0])
         # The table below is probed with a mask, so its size must be a power of two.
         capacity = max(len(state.set_index), limits.COLLECTIONS)
-        # What grows beyond all bounds is looked at more often.
+        # Collections that may grow without bound are cleaned more often.
         room = 2 if self._tables.guessing else 8
         while capacity < room * len(old):
             capacity *= 2

@@ -31,7 +31,7 @@ def forget_strings(tables: TransducerTables, memory: Memory) -> None:
     places = [(array, rows, slot) for array, rows, slot in holders]
     places += [(state.partition_long, np.arange(partitions), word) for word in keys]
     held = [array[rows, slot] for array, rows, slot in places]
-    # What may lack memory comes before the first change.
+    # Arrays are made before the first change, as memory may be lacking.
     renumbered = [np.where(codes >= 0, np.searchsorted(used, codes), codes) for codes in held]
     for (array, rows, slot), codes in zip(places, renumbered):
         array[rows, slot] = codes

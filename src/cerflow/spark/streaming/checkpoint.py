@@ -145,7 +145,7 @@ class Checkpoint:
         """
         planned = sorted(self.batches("offsets"))
         if batch is None:
-            # What a micro-batch has read shows in the watermark of the next one.
+            # The watermark of the next micro-batch shows what this one has read.
             watermarks = {k: watermark_at(self._noted("offsets", k, "batchWatermarkMs")) for k in planned}
             batch = next((k - 1 for k in planned if watermarks[k] > latest), None)
             if batch is None:
