@@ -32,6 +32,8 @@ TRACED_CONFIGURATIONS = 1_000
 WHY_NOT_PARTS = 100
 #: Matches of one event among which `why_not` looks for the chosen one; further ones count as not reported.
 LISTED_RIVALS = 100_000
+#: Labels of one filter up to which bounds on their times are added up to see which follow from others.
+TIMES_COMPARED = 12
 #: The largest bound in ``φ{n,m}``.
 REPETITIONS = 1_000_000
 #: States up to which repetitions are written out; beyond, a register counts them.

@@ -41,6 +41,7 @@ from cerflow.language.formula import (
 )
 from cerflow.language.node import Node, walk
 from cerflow.language.select import Consumption, ProjectionKind, Select
+from cerflow.rewriting.implied import without_implied_times
 from cerflow.rewriting.rebuild import transformed
 from cerflow.rewriting.times import with_times_as_numbers
 from cerflow.schema import Schema
@@ -73,12 +74,13 @@ def compile_select(select: Select) -> Transducer:
 
 
 def fitted(select: Select, schema: Schema, *, times: bool = True) -> Select:
-    """The query as it is evaluated on events of a schema: with windows of time, and without arithmetic on ``times``.
+    """The query as it is evaluated on events of a schema: with windows of time, without conditions on times that hold
+    in any case, and without arithmetic on ``times``.
 
     With ``times=False`` the query must be its own `with_times_as_numbers`; the schema may lack columns of precomputed
     conditions.
     """
-    select = _with_windows_of_time(select, schema)
+    select = without_implied_times(_with_windows_of_time(select, schema), schema)
     return with_times_as_numbers(select, schema) if times else select
 
 
