@@ -82,3 +82,15 @@ def test_texts_of_megabytes_are_refused() -> None:
     with pytest.raises(QuerySyntaxError, match="has 3,000,039 characters; a query may have 1,000,000") as caught:
         cerflow.parse(text)
     assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("formula", "message"),
+    [
+        (" OR ".join(f"T{k}" for k in range(5_001)), "the formula names 5,001 events; at most 5,000"),
+        ("A AS a FILTER " + " OR ".join(f"a.v = {k}" for k in range(20_000)), "at most 50,000 are allowed"),
+    ],
+)
+def test_queries_with_too_many_parts_are_refused(formula: str, message: str) -> None:
+    with pytest.raises(cerflow.UnsupportedQueryError, match=message):
+        cerflow.parse(f"SELECT * WHERE {formula}")

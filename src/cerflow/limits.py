@@ -8,6 +8,10 @@ to a format or to the arithmetic of kernels stand where they are used.
 
 #: Characters of a query; longer texts are refused before they are parsed.
 QUERY_CHARACTERS = 1_000_000
+#: Parts of a query, without its literals; larger queries are refused.
+QUERY_PARTS = 50_000
+#: Event types and EVENTs in a formula; more are refused.
+FORMULA_EVENTS = 5_000
 #: Atoms of a conjunctive or disjunctive form; beyond, the rewriting is refused.
 CLAUSE_ATOMS = 20_000
 #: Cases into which the guards of one state divide an event; beyond, the query is refused.

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 from collections.abc import Sequence as Many
 
+from cerflow import limits
 from cerflow.analysis.condition_checks import check_expression
 from cerflow.analysis.multiplicity import multiplicity
 from cerflow.analysis.scopes import Labels, condition_labels, excluded_label, resolve
-from cerflow.errors import QueryError, nearest
+from cerflow.errors import QueryError, UnsupportedQueryError, nearest
 from cerflow.language.condition import (
     Aggregate,
     Attribute,
     Expression,
     LabelReference,
+    Literal,
     PredicateCall,
     SetTest,
     Some,
@@ -21,6 +23,8 @@ from cerflow.language.condition import (
 )
 from cerflow.language.formula import (
     All,
+    AnyEvent,
+    EventType,
     Filter,
     Formula,
     NotEvent,
@@ -43,6 +47,7 @@ def check_query(select: Select) -> None:
     Raises `QueryError` for labels that are unknown or that nothing binds, unknown functions and predicates, arguments
     that do not belong to a function, and result columns of one name.
     """
+    _check_size(select)
     _check_optional(select.formula)
     scopes = resolve(select.formula)
     labels = scopes.labels[max(scopes.labels)]
@@ -78,6 +83,27 @@ def check_query(select: Select) -> None:
                         hint=f"Use an aggregate, such as first({label}.…) or max({label}.…).",
                     )
     _check_column_names(select)
+
+
+def _check_size(select: Select) -> None:
+    """Refuse a query that would take longer than a few seconds to prepare."""
+    parts = events = 0
+    for current in walk(select):
+        parts += not isinstance(current, Literal)
+        events += isinstance(current, EventType | AnyEvent)
+    if events > limits.FORMULA_EVENTS:
+        raise UnsupportedQueryError(
+            f"the formula names {events:,} events; at most {limits.FORMULA_EVENTS:,} are allowed",
+            span=select.formula.span,
+            hint="Types that stand for the same event are one condition: EVENT AS x FILTER x.type IN ('A', 'B').",
+        )
+    if parts > limits.QUERY_PARTS:
+        raise UnsupportedQueryError(
+            f"the query has {parts:,} parts (operators, types, attributes and so on); at most "
+            f"{limits.QUERY_PARTS:,} are allowed",
+            span=select.formula.span,
+            hint="x.v IN (1, 2, 3) may have any number of values.",
+        )
 
 
 def _check_optional(root: Formula) -> None:

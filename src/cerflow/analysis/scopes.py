@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence as Many
 from collections.abc import Set
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from cerflow.errors import QueryError, nearest
 from cerflow.language.condition import Attribute, Bracket, Condition, LabelReference, Some
@@ -220,6 +221,7 @@ def _condition_of(current: Node) -> Condition | None:
     return current.condition if isinstance(current, Filter | NotEvent) else None
 
 
+@lru_cache(maxsize=8)  # a query is resolved by one part of the engine after the other
 def resolve(formula: Formula) -> Scopes:
     """Find for every label of every filter the events it means.
 
