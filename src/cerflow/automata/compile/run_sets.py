@@ -17,7 +17,7 @@ from cerflow.automata.model.fragment import Fragment, reachable_states, with_own
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Accumulation, Register, Transducer, Transition, Write
 from cerflow.automata.optimise.covering import AwaitedEvent, Field, covering_relations
-from cerflow.conditions.case_tree import Case, cases
+from cerflow.conditions.case_tree import Case, CaseTree
 from cerflow.conditions.connectives import conjunction, conjuncts
 from cerflow.conditions.guards import NoRow, Of, Satisfied, Stored, leaves, substitute
 from cerflow.errors import UnsupportedQueryError
@@ -90,6 +90,8 @@ class FollowedRuns:
         for k, t in enumerate(self.fragment.transitions):
             self._leaving[t.source].append(k)
         self._collections: dict[tuple[str, int], int] = {}
+        self._tree = CaseTree()
+        self._guards: dict[tuple[int, bool], tuple[int, ...]] = {}
         self._known: dict[object, list[Case]] = {}
         self._rows: dict[tuple[str, Transition, bool], _Row] = {}
         self._work = 0
@@ -187,22 +189,14 @@ class FollowedRuns:
             remembering.update(
                 k for q in run_set.rows for k in self._leaving[q] if counts(self.fragment.transitions[k])
             )
-        numbers: list[int] = []
-        guards: list[list[Condition]] = []
-        for k in sorted(plain, key=self._place):
-            u = self.fragment.transitions[k]
-            known = self._beginnings(u.source)
-            numbers.append(k)
-            guards.append([*conjuncts(u.test), *(substitute(atom, known) for atom in u.atoms)])
-        for k in sorted(remembering, key=self._place):
-            numbers.append(k)
-            guards.append(conjuncts(self.fragment.transitions[k].test))
-        key = (t.test, t.atoms, tuple(numbers))
+        numbers = [*sorted(plain, key=self._place), *sorted(remembering, key=self._place)]
+        key = (t.test, t.atoms, len(plain), tuple(numbers))
         if key not in self._known:
             # Many sets of runs have the same cases.
+            guards = [self._guard(k, place < len(plain)) for place, k in enumerate(numbers)]
             self._known[key] = [
                 Case(case.literals, frozenset(numbers[k] for k in case.held))
-                for case in cases([*conjuncts(t.test), *t.atoms], guards)
+                for case in self._tree.cases([*conjuncts(t.test), *t.atoms], guards)
             ]
         self._work += len(self._known[key])
         if self._work > self._most_work:
@@ -211,6 +205,15 @@ class FollowedRuns:
                 hint="Use fewer different conditions below UNLESS, WITHOUT, NEXT, LAST or MAX.",
             )
         return self._known[key]
+
+    def _guard(self, k: int, plain: bool) -> tuple[int, ...]:
+        """What a followed transition asks of the event, and in a state without rows all that it asks."""
+        if (k, plain) not in self._guards:
+            u = self.fragment.transitions[k]
+            known = self._beginnings(u.source)
+            atoms = [substitute(atom, known) for atom in u.atoms] if plain else []
+            self._guards[k, plain] = self._tree.literals([*conjuncts(u.test), *atoms])
+        return self._guards[k, plain]
 
     def _place(self, k: int) -> tuple[int, int]:
         return self.fragment.transitions[k].source, k

@@ -10,6 +10,7 @@ from cerflow.automata.model.fragment import Fragment
 from cerflow.automata.model.transducer import HIDDEN_LABEL, Transducer, Transition, asks_all_rows
 from cerflow.conditions.connectives import conjuncts
 from cerflow.conditions.contradiction import contradicts
+from cerflow.language.condition import Condition
 
 __all__ = ["ambiguous", "enlarged", "one_run_each"]
 
@@ -75,13 +76,14 @@ def enlarged(automaton: Transducer | Fragment, by: frozenset[str], *, before: bo
     leaving: list[list[Transition]] = [[] for _ in range(automaton.states)]
     for t in automaton.transitions:
         leaving[t.source].append(t)
-    tests = {id(t): conjuncts(t.test) for t in automaton.transitions}
-    compatible: dict[tuple[int, int], bool] = {}
+    tests = {t.test: conjuncts(t.test) for t in automaton.transitions}
+    compatible: dict[tuple[Condition, Condition], bool] = {}
 
     def together(t: Transition, u: Transition) -> bool:
-        key = (id(t), id(u))
+        # Many transitions have the same test.
+        key = (t.test, u.test)
         if key not in compatible:
-            compatible[key] = not contradicts([*tests[id(t)], *tests[id(u)]])
+            compatible[key] = not contradicts([*tests[t.test], *tests[u.test]])
         return compatible[key]
 
     # The states of a run and of a larger one, whether it is larger already, and whether the run may begin to mark.

@@ -16,7 +16,7 @@ from cerflow.automata.model.fragment import Fragment
 from cerflow.automata.model.run_windows import windows_needed
 from cerflow.automata.model.transducer import Accumulation, Register, Transducer, Transition, Write, asks_all_rows
 from cerflow.automata.optimise.simplify import simplify
-from cerflow.conditions.case_tree import cases
+from cerflow.conditions.case_tree import CaseTree
 from cerflow.conditions.connectives import conjunction, conjuncts
 from cerflow.conditions.contradiction import contradicts
 from cerflow.conditions.guards import InWindow, Measure, Stored, is_local, with_registers
@@ -102,6 +102,7 @@ class _Determinization:
         self._sets: dict[object, _Set] = {}
         self._pending: list[_Set] = []
         self._transitions: list[Transition] = []
+        self._tree = CaseTree()
         self._cases = 0
 
     def run(self) -> Transducer:
@@ -207,8 +208,8 @@ class _Determinization:
         undeniable = [c for c in required if self._asks_all_rows(c)]
         if any(self._asks_all_rows(c) and c not in undeniable for way in ways for c in way.guard):
             raise _UnboundedError
-        guards = [[c for c in way.guard if not ends(c) and c not in undeniable] for way in ways]
-        for case in cases([c for c in required if not ends(c) and c not in undeniable], guards):
+        guards = [self._tree.literals(c for c in way.guard if not ends(c) and c not in undeniable) for way in ways]
+        for case in self._tree.cases([c for c in required if not ends(c) and c not in undeniable], guards):
             self._cases += 1
             if self._cases > limits.OUTPUT_CASES:
                 raise _UnboundedError
