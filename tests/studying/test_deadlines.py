@@ -104,6 +104,12 @@ def test_a_deadline_may_lie_at_a_value_of_an_attribute():
     assert [step.detected for step in trace] == [0, 0, 1]
 
 
+def test_only_events_that_completed_a_match_begin_a_deadline():
+    rows = [{"type": c, "w": w} for c, w in (("A", 0), ("A", 0), ("A", 1), ("C", 3))]
+    trace = cerflow.parse("SELECT * WHERE (A AS x ; A AS y) NOT FOLLOWED BY B FOR 2 [w]").trace(rows)
+    assert {position for step in trace[3].before for _, position in step.begun} == {1, 2}
+
+
 @pytest.mark.parametrize("left", ["A AS x", "A AS x ; A AS y", "A ; C+", "(A AS x OR C AS x) FILTER x.v > 0"])
 @pytest.mark.parametrize("seed", range(round(80 * EXAMPLES)))
 def test_deadlines_at_values_name_the_events_behind_which_nothing_followed(left, seed):

@@ -71,8 +71,8 @@ class SubstreamRuns:
         self._prunes = transducer.window is not None and all(
             t.labels for t in transducer.transitions if t.target in transducer.final
         )
-        # The transitions by which the last tick said that a deadline has passed, the registers before, and the target.
-        self._passed: list[tuple[Transition, Memory, _Place]] = []
+        # The transitions by which the last tick said that a deadline has passed, and the configurations before.
+        self._passed: list[tuple[Transition, Memory, _Shared]] = []
         self._made = 0
         self._begin()
 
@@ -116,8 +116,8 @@ class SubstreamRuns:
         """Events whose deadlines, at values of an attribute, have passed with the tick that was just read."""
         found: set[int] = set()
         going_on: list[Pairs] = []
-        for t, memory, target in self._passed:
-            shown = list(islice(chain.from_iterable(self._current[target].parts.values()), limits.TRACED_MATCHES))
+        for t, memory, shared in self._passed:
+            shown = list(islice(chain.from_iterable(shared.parts.values()), limits.TRACED_MATCHES))
             going_on += shown
             for node in chain.from_iterable(map(walk, t.atoms)):
                 if not isinstance(node, InWindow) or not isinstance(node.window, AttributeWindow):
@@ -174,7 +174,7 @@ class SubstreamRuns:
                 target = (t.target, self._kept(t.target, self._reader.written(t, place, memory)))
                 moves.append((shared.number, t, target))
                 if reads_tick(t) and t.source != t.target:
-                    self._passed.append((t, memory, target))
+                    self._passed.append((t, memory, shared))
                 _add(following.setdefault(target, {}), shared, t, event, place)
             refused += refusals
             if not moved and refusals:
