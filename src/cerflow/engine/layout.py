@@ -66,9 +66,10 @@ WRITE, LEAST, GREATEST, SAME, NEW_SET, ADD_ROW = range(6)
 FROM_COLUMN, FROM_SLOT, FROM_PROGRAM = range(3)
 
 # Columns of TableArrays.fields, for each field of a row that is added to a collection: the source of its value
-# (FROM_…), an index or the first instruction, the end of the instructions, how it compares with that of other rows.
-# For the slots of a state (`better`) only the last column counts
-FIELD_SOURCE, FIELD_INDEX, FIELD_END, FIELD_COMPARES = range(4)
+# (FROM_…), an index or the first instruction, the end of the instructions, how it compares with that of other rows, and
+# the column with the bound of a window that starts there and has to be met, or -1. For the slots of a state (`better`)
+# only FIELD_COMPARES counts
+FIELD_SOURCE, FIELD_INDEX, FIELD_END, FIELD_COMPARES, FIELD_BOUND = range(5)
 
 # In FIELD_COMPARES: how a field compares with that of a row that its own row makes needless: it is equal, not less, not
 # greater (for integers and floats; null is the worst), or anything

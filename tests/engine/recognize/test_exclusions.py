@@ -101,3 +101,17 @@ def test_an_event_of_an_enclosing_formula_may_come_on_either_side():
         query = cerflow.parse(f"SELECT * WHERE {formula}")
         for run in ENGINE_RUNNERS.values():
             assert bag(run(query, table, time="t")) == bag(semantics(query, table, time="t"))
+
+
+@pytest.mark.parametrize("operator", ["(A AS a ; B AS b) UNLESS {}", "A AS a NOT FOLLOWED BY {} FOR 1 HOUR"])
+def test_rows_whose_window_has_passed_are_dropped(operator):
+    excluded = "(C AS c ; D AS d FILTER c.v = d.v WITHIN 50 MILLISECONDS)"
+    recognizer = cerflow.parse(f"SELECT * WHERE {operator.format(excluded)}").recognizer(
+        pa.schema([("type", pa.string()), ("t", pa.int64()), ("v", pa.int64())]), time="t"
+    )
+    recognizer.push({"type": "A", "t": 0, "v": 0})
+    sizes = []
+    for begin in (1, 301, 601):
+        recognizer.push([{"type": "C", "t": t, "v": t * 7919 % 100_003} for t in range(begin, begin + 300)])
+        sizes.append(len(recognizer.snapshot()))
+    assert max(sizes) - min(sizes) < 100

@@ -15,20 +15,15 @@ from functools import reduce
 from cerflow import limits
 from cerflow.automata.model.fragment import Fragment, reachable_states, with_own_beginning
 from cerflow.automata.model.registers import RegisterFile
+from cerflow.automata.model.run_windows import windows_needed
 from cerflow.automata.model.transducer import Accumulation, Register, Transducer, Transition, Write
 from cerflow.automata.optimise.covering import AwaitedEvent, Field, covering_relations
 from cerflow.conditions.case_tree import Case, CaseTree
 from cerflow.conditions.connectives import conjunction, conjuncts
 from cerflow.conditions.guards import NoRow, Of, Satisfied, Stored, leaves, substitute
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.condition import (
-    Comparison,
-    Condition,
-    Expression,
-    If,
-    Literal,
-    Not,
-)
+from cerflow.language.condition import Comparison, Condition, Expression, If, Literal, Not
+from cerflow.language.formula import Window
 from cerflow.language.node import Node
 from cerflow.values.operators import Operator
 
@@ -102,6 +97,7 @@ class FollowedRuns:
     def _live_registers(self) -> list[dict[int, int]]:
         """For each state its live registers, with the field at which each begins in a row."""
         fragment, registers = self.fragment, self._registers.registers
+        self._needed: list[frozenset[int]] = []
         if not fragment.states:
             return []
         whole = Transducer(
@@ -111,6 +107,7 @@ class FollowedRuns:
             tuple(fragment.transitions),
             tuple(registers),
         )
+        self._needed = windows_needed(whole)
         found: list[dict[int, int]] = []
         for live in whole.live():
             places: dict[int, int] = {}
@@ -161,13 +158,20 @@ class FollowedRuns:
             meaning = "; ".join(self._registers.registers[r].meaning for r in self._live[state]) or "whether any"
             covering = tuple(self._covering[state].values()) or (None,)
             number = self._collections[key] = self._registers.add(
-                Register(Accumulation.SET, self._width(state), f"{name}: {meaning}", covering=covering)
+                Register(
+                    Accumulation.SET, self._width(state), f"{name}: {meaning}", None, covering, self._windows(state)
+                )
             )
             instants = self._registers.instants
             for k, field in enumerate(self._covering[state]):
                 if field in instants:
                     instants[number, k] = instants[field]
         return self._collections[key]
+
+    def _windows(self, state: int) -> tuple[Window | None, ...]:
+        """For each field of a row the window that starts there, if the run must still meet it."""
+        registers = self._registers.registers
+        return tuple(registers[r].window if r in self._needed[state] else None for r, _ in self._covering[state])
 
     # -- steps ---------------------------------------------------------------------------------------------------
 

@@ -59,7 +59,8 @@ class Register:
 
     ``meaning`` tells users what is stored. ``window`` is set if the register holds starts of a window, where only the
     latest matters. ``covering`` has an operator or None for each field: a collection may leave out a row if another row
-    compares in this way with it in every field.
+    compares in this way with it in every field. ``windows`` has a window or None for each field: a collection may leave
+    out a row if a window that starts there has passed.
     """
 
     keeps: Accumulation
@@ -67,6 +68,7 @@ class Register:
     meaning: str
     window: Window | None = None
     covering: tuple[Operator | None, ...] = ()
+    windows: tuple[Window | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

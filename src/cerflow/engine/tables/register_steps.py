@@ -79,8 +79,11 @@ class StepCompiler:
                 )
                 self.products.append(product)
                 covering = kept.covering or (Operator.EQ,) * kept.fields
+                bounds = [-1 if w is None else self._atoms.bound_column(w) for w in kept.windows]
+                bounds += [-1] * (kept.fields - len(bounds))
                 self.fields.extend(
-                    [*field, comparison(relation, kind)] for field, relation, kind in zip(row, covering, kinds)
+                    [*field, comparison(relation, kind), bound]
+                    for field, relation, kind, bound in zip(row, covering, kinds, bounds)
                 )
                 continue
             for k, expression in enumerate(write.row):

@@ -254,7 +254,7 @@ class TransducerTables:
             if layout.SAME_BITS in found:
                 begin[-1] = -1
             else:
-                fields.extend([0, 0, 0, how] for how in found)
+                fields.extend([0, 0, 0, how, -1] for how in found)
         return begin
 
     def label_set(self, labels: frozenset[str]) -> int:
@@ -318,7 +318,7 @@ class TransducerTables:
             ranges=_table(self.atoms.ranges, 2),
             copies=_table(steps.copies, 3),
             steps=_table(steps.steps, 6),
-            fields=_table(steps.fields, 4),
+            fields=_table(steps.fields, 5),
             products=_table(steps.products, 4),
             skips=np.array(skips, np.int32),
             slots=np.array(self.slots.count, np.int32),

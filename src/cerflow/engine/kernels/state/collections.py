@@ -17,6 +17,7 @@ from cerflow.engine.layout import (
     LEAST_INT,
     N_SET_WORDS,
     N_SETS,
+    NO_BOUND,
     NULL,
     SAME_BITS,
     SET_BEGIN,
@@ -65,10 +66,11 @@ def _is_less(row, other, width):
 
 
 @part
-def with_row(number, row, begin, width, state, tables):
+def with_row(number, row, begin, width, ending, bound, state, tables):
     """The number of the set with one more row, without rows that it makes unnecessary; -1 if the arrays are full.
 
     ``number`` is the number of the set so far. The row has ``width`` words; ``begin`` is its first field in the tables.
+    Rows are left out, too, whose field ``ending`` is not beyond ``bound``.
     """
     index, words, counters = state.set_index, state.set_words, state.counters
     start = index[number, SET_BEGIN]
@@ -88,7 +90,8 @@ def with_row(number, row, begin, width, state, tables):
                 words[to + f] = row[f]
             to += width
             entered = True
-        if at < start + count and not covers(row, 0, pointer_to(words, at), begin, width, tables):
+        passed = at < start + count and bound != NO_BOUND and words[at + ending] <= bound
+        if at < start + count and not passed and not covers(row, 0, pointer_to(words, at), begin, width, tables):
             for f in range(width):
                 words[to + f] = words[at + f]
             to += width

@@ -34,6 +34,7 @@ from cerflow.engine.layout import (
     A_RIGHT,
     CODE_ARGUMENT,
     CODE_OPCODE,
+    FIELD_BOUND,
     FIELD_COMPARES,
     FIELD_END,
     FIELD_INDEX,
@@ -41,6 +42,7 @@ from cerflow.engine.layout import (
     FROM_COLUMN,
     FROM_SLOT,
     N_SET_WORDS,
+    NO_BOUND,
     NULL,
     Q_FILTER,
     Q_FILTER_END,
@@ -190,8 +192,13 @@ def _with_rows(number, step, k, row, address):
         return number
     # Where rows do not make others unnecessary, those of collections are added together.
     together = first < last
+    # Those whose window has passed are left out.
+    ending, bound = np.int64(0), np.int64(NO_BOUND)
     for f in range(width):
         together = together and tables.fields[begin + f, FIELD_COMPARES] == SAME_BITS
+        column = np.int64(tables.fields[begin + f, FIELD_BOUND])
+        if column >= 0:
+            ending, bound = np.int64(f), events_at(address).columns[k, column]
     count = np.int64(0)
     while True:
         if start == stop or _computed(start, stop, first, k, row, address) == 1:
@@ -205,7 +212,7 @@ def _with_rows(number, step, k, row, address):
                     state.set_words[to + f] = scratch.row[f]
                 count += 1
             else:
-                number = with_row(number, scratch.row, np.int64(begin), width, state, tables)
+                number = with_row(number, scratch.row, np.int64(begin), width, ending, bound, state, tables)
                 if number < 0:
                     return np.int64(-1)
         if too_much_work(address, 1) or not _next_choice(first, last, row, tables, state, scratch):
