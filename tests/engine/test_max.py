@@ -20,7 +20,7 @@ from cerflow.schema import Schema
 from cerflow.semantics.strategies import kept_by
 from support.conformance import assert_conforms
 from support.golden import rows
-from support.runners import ENGINE_RUNNERS, bag, complex_events, examples, restored_at_every_event, semantics
+from support.runners import ENGINE_RUNNERS, bag, complex_events, examples, in_random_pieces, semantics
 
 #: Labels behind BY, if any, and a formula.
 LONGER = [
@@ -208,13 +208,7 @@ def test_patterns_without_gaps(data):
     found = query.match(table, time="t")
     assert bag(found.to_pylist()) == bag(expected)
     assert found.count() == len(expected)
-    assert bag(restored_at_every_event(query, table, time="t")) == bag(expected)
-    pieces, recognizer = [], query.recognizer(table.schema, time="t")
-    while table.num_rows:
-        size = data.draw(st.integers(1, 12))
-        pieces += recognizer.push(table.slice(0, size)).to_pylist()
-        table = table.slice(size)
-    assert bag(pieces) == bag(expected)
+    assert bag(in_random_pieces(query, table, data, time="t")) == bag(expected)
 
 
 @pytest.mark.parametrize("strategy", ["MAX", "NEXT", "LAST"])

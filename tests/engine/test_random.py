@@ -18,20 +18,20 @@ from support.runners import ENGINE_RUNNERS, bag, examples, frozen, one_batch, se
 @examples(250)
 @given(st.data())
 def test_in_one_batch(data):
-    query, table = drawn(data, limits=True)
+    query, table = drawn(data)
     assert_conforms(query, table, {"one batch": one_batch})
 
 
 @examples(100)
 @given(st.data())
 def test_in_batches_and_from_snapshots(data):
-    assert_conforms(*drawn(data, limits=True), ENGINE_RUNNERS)
+    assert_conforms(*drawn(data), ENGINE_RUNNERS)
 
 
 @examples(100)
 @given(st.data())
 def test_in_random_batches(data):
-    query, table = drawn(data, limits=True)
+    query, table = drawn(data)
     recognizer = query.recognizer(table.schema, time="t")
     # Cuts that fall together make empty batches.
     cuts = sorted(data.draw(st.lists(st.integers(0, table.num_rows), max_size=6)))
@@ -82,7 +82,7 @@ def saturated(table, types):
 @examples(100)
 @given(st.data(), st.sampled_from(sorted(KINDS)))
 def test_with_columns_of_other_types(data, kind):
-    query, table = drawn(data, limits=True)
+    query, table = drawn(data)
     assume(limit(query.tree) is None)
     other = saturated(table, {**COLUMNS, **KINDS[kind]})
     assume(_fits(query, other))
@@ -95,19 +95,19 @@ SETS = Fragment(aggregates=True)
 @examples(100)
 @given(st.data())
 def test_conditions_on_sets(data):
-    assert_conforms(*drawn(data, fragment=SETS, limits=True), {"one batch": one_batch})
+    assert_conforms(*drawn(data, fragment=SETS), {"one batch": one_batch})
 
 
 @examples(40)
 @given(st.data())
 def test_conditions_on_sets_in_batches_and_from_snapshots(data):
-    assert_conforms(*drawn(data, fragment=SETS, limits=True), ENGINE_RUNNERS)
+    assert_conforms(*drawn(data, fragment=SETS), ENGINE_RUNNERS)
 
 
 @examples(40)
 @given(st.data(), st.sampled_from(sorted(KINDS)))
 def test_conditions_on_sets_with_columns_of_other_types(data, kind):
-    query, table = drawn(data, fragment=SETS, limits=True)
+    query, table = drawn(data, fragment=SETS)
     assume(limit(query.tree) is None)
     other = saturated(table, {**COLUMNS, **KINDS[kind]})
     assume(_fits(query, other))
@@ -120,19 +120,19 @@ EXISTENTIAL = Fragment(some=True)
 @examples(100)
 @given(st.data())
 def test_existential_conditions(data):
-    assert_conforms(*drawn(data, fragment=EXISTENTIAL, limits=True), {"one batch": one_batch})
+    assert_conforms(*drawn(data, fragment=EXISTENTIAL), {"one batch": one_batch})
 
 
 @examples(40)
 @given(st.data())
 def test_existential_conditions_in_batches_and_from_snapshots(data):
-    assert_conforms(*drawn(data, fragment=EXISTENTIAL, limits=True), ENGINE_RUNNERS)
+    assert_conforms(*drawn(data, fragment=EXISTENTIAL), ENGINE_RUNNERS)
 
 
 @examples(100)
 @given(st.data(), st.sampled_from(["s", "ms", "us", "ns"]), st.sampled_from([None, "UTC", "Europe/Berlin"]))
 def test_with_timestamps(data, unit, zone):
-    query, table = drawn(data, limits=True, ends=False)
+    query, table = drawn(data, ends=False)
     assume(limit(query.tree) is None)
     # A tick is a second, so that every unit can hold it; windows of time are whole seconds as well.
     factor = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]

@@ -60,7 +60,7 @@ def with_times(data, rows, t, u, d):
 
 
 def drawn(data, fragment, kinds):
-    select, rows = data.draw(cases(fragment, limits=True, ends=kinds[0] == pa.int64()))
+    select, rows = data.draw(cases(fragment, ends=kinds[0] == pa.int64()))
     labels = labels_of(select.formula)
     if labels.bound and data.draw(st.booleans()):
         times = Times(data.draw, sorted(labels.bound), fragment.numeric)

@@ -15,6 +15,7 @@ from cerflow.errors import BadRecordError, InputError, QueryError, UnsupportedQu
 from cerflow.schema import Schema
 from cerflow.spark import bad_records, explain, match, run
 from cerflow.spark.frames.demands import demands_of_program
+from support.generators.limits import FLOATS, INTEGERS, mostly
 from support.relevance_cases import satisfying
 from support.runners import bag as rows_bag
 from support.runners import examples
@@ -81,8 +82,8 @@ def streams(draw, most):
         {
             "type": st.sampled_from("AAABBBCDd"),
             "t": st.integers(0, 10).map(lambda k: START + datetime.timedelta(seconds=k / 3)),
-            "v": st.sampled_from((None, 0, 1, 2)),
-            "w": st.sampled_from((None, 0.5, float("nan"))),
+            "v": mostly(st.sampled_from((None, 0, 1, 2)), INTEGERS),
+            "w": mostly(st.sampled_from((None, 0.5, float("nan"))), FLOATS),
             "k": st.sampled_from((None, 0, 0, 1)),
             "j": st.sampled_from((None, 0, 3)),
             "s": st.sampled_from(("s1", "s1", "s1", "s1", "s2", "s3", None)),

@@ -26,6 +26,7 @@ from cerflow.semantics.formulas import Denotation
 from cerflow.semantics.strategies import kept_by
 from cerflow.values.complex_events import support
 from cerflow.values.events import Stream
+from support.generators.limits import number, places
 from support.paper_strategies import SelectiveEvaluation
 from support.runners import complex_events, supports
 
@@ -67,13 +68,13 @@ def relating(rng: random.Random, text: str) -> str:
 
 
 def stream(rng: random.Random) -> Rows:
-    time, ordered = 0, 0
+    time, ordered = places(rng), places(rng)
     rows: Rows = []
     types = rng.choice(("A", "AAAB", "AB", "AAABC"))
     for _ in range(rng.choice((30, 40, 60, 60, 80))):
         time += rng.choice((0, 1, 1, 1, 2))
         ordered += rng.choice((0, 1, 1, 1, 2))
-        rows.append({"type": rng.choice(types), "t": time, "n": ordered, "v": rng.randint(0, 2)})
+        rows.append({"type": rng.choice(types), "t": time, "n": ordered, "v": number(rng, 0, 2)})
     return rows
 
 
@@ -138,10 +139,10 @@ def main(seed: int, cases: int, seconds: float) -> None:
     """Compare cases, each within so many seconds."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     cerflow.parse("SELECT NEXT * WHERE A+ WITHIN 2 EVENTS").match(pa.table({"type": ["A"]})).to_pylist()
-    for number in range(cases):
+    for case in range(cases):
         faulthandler.dump_traceback_later(seconds, exit=True)
-        print(f"case {number} of {seed}:", end=" ")
-        compare(random.Random(f"{seed} {number}"))
+        print(f"case {case} of {seed}:", end=" ")
+        compare(random.Random(f"{seed} {case}"))
     faulthandler.cancel_dump_traceback_later()
 
 

@@ -85,9 +85,7 @@ def _run(cases: int) -> None:
     @given(st.data())
     def run(data):
         names = ("aggregates", "some", "neighbours", "deadlines", "more")
-        query, table = drawn(
-            data, fragment=Fragment(**{name: data.draw(choices) for name in names}, depth=2), limits=True
-        )
+        query, table = drawn(data, fragment=Fragment(**{name: data.draw(choices) for name in names}, depth=2))
         if not engine_refuses(query, table, time="t"):
             for runner in (one_batch, one_by_one):
                 runner(query, table, time="t")

@@ -5,6 +5,7 @@ Kernels are compiled for just these (see `cerflow.engine.kernels.base.shared_arr
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import numpy as np
@@ -35,6 +36,7 @@ IntRows = Annotated[NDArray[np.int64], ArrayType(np.dtype(np.int64), 2)]
 SmallRows = Annotated[NDArray[np.int32], ArrayType(np.dtype(np.int32), 2)]
 
 
+@cache
 def array_types(group: type) -> dict[str, ArrayType]:
     """The types of the arrays of a named tuple, in its order, as its fields declare them."""
     return {name: hint.__metadata__[0] for name, hint in get_type_hints(group, include_extras=True).items()}

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cerflow.values.array_types import Mask
@@ -17,6 +18,7 @@ __all__ = [
     "array_of_numbers",
     "array_of_texts",
     "hides_nulls",
+    "nan_as_null",
     "numbers_of",
     "one_array",
     "plain_array",
@@ -72,6 +74,14 @@ def numbers_of(column: pa.Array, null: float = 0) -> NDArray[Any]:
         return np.zeros(0, width)
     values = np.frombuffer(column.buffers()[1], width, column.offset + len(column))[column.offset :]
     return np.where(truths_of(column.is_valid()), values, width.type(null)) if column.null_count else values
+
+
+def nan_as_null(values: pa.Array) -> pa.Array:
+    """The array with null in place of NaN."""
+    if not pa.types.is_floating(values.type):
+        return values
+    unknown = pc.is_nan(values.cast(pa.float32()) if pa.types.is_float16(values.type) else values)
+    return pc.if_else(unknown, pa.nulls(1, values.type)[0], values) if pc.any(unknown).as_py() else values
 
 
 def truths_of(column: pa.BooleanArray) -> Mask:

@@ -35,7 +35,8 @@ def values_of(row, label, attribute):
     events = [e for e in row["events"] if label in e["labels"]]
     if attribute is None:
         return [1] * len(events)
-    return [v for e in events if (v := e[attribute]) is not None]
+    # NaN counts as null.
+    return [v for e in events if (v := e[attribute]) is not None and v == v]
 
 
 def applied(function, values):

@@ -54,7 +54,7 @@ def in_random_batches(query, table, until, draw, **roles):
 
 @pytest.mark.parametrize("seed", range(round(120 * EXAMPLES)))
 def test_as_defined(seed):
-    own = DeadlineQueries(seed, limits=True)
+    own = DeadlineQueries(seed)
     query = cerflow.parse(own.query())
     if engine_refuses(query, own.events(), time="t"):
         return
@@ -271,7 +271,7 @@ def assert_as_defined(own, query, count=3, **roles):
 @pytest.mark.parametrize("seed", range(round(120 * EXAMPLES)))
 def test_keys_that_begin_anew_after_a_pause(seed):
     """The deadlines of a session go on to pass, whatever comes in the next one."""
-    own = DeadlineQueries(seed, limits=True)
+    own = DeadlineQueries(seed)
     consume = own.random.choice(["CONSUME BY PARTITION", "CONSUME BY ANY"])
     query = cerflow.parse(own.query().replace("CONSUME BY PARTITION", consume))
     roles = {"forget": f"{own.random.choice([1, 1, 2, 4])} MILLISECONDS"}
@@ -282,7 +282,7 @@ def test_keys_that_begin_anew_after_a_pause(seed):
 @pytest.mark.parametrize("seed", range(round(100 * EXAMPLES)))
 def test_choices_by_labels(seed):
     """At an event that shows several deadlines SELECT chooses among the matches of all of them."""
-    own = DeadlineQueries(seed, limits=True)
+    own = DeadlineQueries(seed)
     formula = own.deadline(own.random.choice([1, 2, 2, 3]))
     label = own.random.choice([word for word in (*re.findall(r"x\d+", formula), "A", "B", "C") if word in formula])
     chosen = own.random.choice(["*", "*", "x AS x", "COUNT(*) AS n"]).replace("x AS x", label)
@@ -300,7 +300,7 @@ def test_choices_by_labels(seed):
 @pytest.mark.parametrize("seed", range(round(100 * EXAMPLES)))
 def test_consumption_by_any_key(seed):
     """All matches of a moment are reported; then everything is forgotten that has begun, whatever its key."""
-    own = DeadlineQueries(seed, limits=True)
+    own = DeadlineQueries(seed)
     chosen = own.random.choice(["*", "*", "*", "NEXT *", "LAST *", "MAX *", "NONE", "COUNT(*) AS n"])
     text = f"SELECT {chosen} WHERE {own.deadline(own.random.choice([1, 2, 3]))} PARTITION BY [k]"
     text += own.random.choice(["", "", f" WITHIN {own.window()}"]) + " CONSUME BY ANY"
@@ -311,7 +311,7 @@ def test_consumption_by_any_key(seed):
 
 @pytest.mark.parametrize("seed", range(round(100 * EXAMPLES)))
 def test_strict_repetitions(seed):
-    own = DeadlineQueries(seed, limits=True)
+    own = DeadlineQueries(seed)
     bounds = own.random.choice(["{2}", "{1,2}", "{2,3}", "{2,}", "{1,}", "{1,3}", "{3}"])
     inner = own.deadline(own.random.choice([1, 1, 2]))
     if own.random.random() < 0.5:

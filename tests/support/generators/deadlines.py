@@ -15,9 +15,8 @@ WIDEST, MANY = 2**63 // 1000 - 1, 10**6
 class DeadlineQueries:
     """Random queries with deadlines of all kinds."""
 
-    def __init__(self, seed, limits=False):
+    def __init__(self, seed):
         self.random = random.Random(seed)
-        self.limits = limits
         self.labels = 0
 
     def label(self):
@@ -30,10 +29,10 @@ class DeadlineQueries:
         return self.random.choice([kind, f"({kind} AS {label})", f"({kind} AS {label} FILTER {comparison})"])
 
     def value(self):
-        return number(self.random, 0, 3) if self.limits else self.random.randint(0, 3)
+        return number(self.random, 0, 3)
 
     def window(self):
-        wide = size(self.random, 5) if self.limits else self.random.randint(1, 5)
+        wide = size(self.random, 5)
         return self.random.choice(
             [f"{min(wide, WIDEST)} MILLISECONDS"] * 3 + [f"{min(wide, MANY)} EVENTS", f"{wide} [w]"]
         )
@@ -65,7 +64,7 @@ class DeadlineQueries:
         return text + self.random.choice(["", "", "", "", " CONSUME BY PARTITION"])
 
     def events(self, least=1, most=9):
-        time, measure = (places(self.random) if self.limits else 0 for _ in range(2))
+        time, measure = (places(self.random) for _ in range(2))
         rows = []
         for _ in range(self.random.randint(least, most)):
             time += self.random.choice([0, 0, 1, 1, 2, 3, 5])

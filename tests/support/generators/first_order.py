@@ -33,6 +33,7 @@ from cerflow.language.formula import (
 )
 from cerflow.language.node import walk
 from cerflow.values.operators import Operator
+from support.generators.limits import INTEGERS, mostly
 
 VARIABLES = ("x", "y", "z")
 TYPES = ("A", "B")
@@ -51,7 +52,7 @@ def _condition(draw: st.DrawFn, names: list[str], depth: int = 1) -> Condition:
     left = Attribute(draw(st.sampled_from(names)), "v")
     if draw(st.booleans()):
         return Comparison(operator, left, Attribute(draw(st.sampled_from(names)), "v"))
-    return Comparison(operator, left, Literal(draw(st.integers(0, 1))))
+    return Comparison(operator, left, Literal(draw(mostly(st.integers(0, 1), INTEGERS, 12))))
 
 
 def _formula(draw: st.DrawFn, depth: int, outer: list[str], variables: tuple[str, ...], strategies: bool) -> Formula:
@@ -120,10 +121,9 @@ def related_formulas(draw: st.DrawFn) -> Formula:
 
 
 def small_streams() -> st.SearchStrategy[list[dict[str, object]]]:
-    """Streams of one to four events of types A and B, or a C; ``v`` is 0, 1, 2 or null."""
-    event = st.fixed_dictionaries(
-        {"type": st.sampled_from(("A", "A", "B", "B", "C")), "v": st.sampled_from((0, 1, 2, None))}
-    )
+    """Streams of one to four events of types A and B, or a C; ``v`` is 0, 1, 2, null or an integer at a limit."""
+    value = mostly(st.sampled_from((0, 1, 2, None)), INTEGERS, 6)
+    event = st.fixed_dictionaries({"type": st.sampled_from(("A", "A", "B", "B", "C")), "v": value})
     return st.lists(event, min_size=1, max_size=4)
 
 

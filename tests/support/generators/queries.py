@@ -24,7 +24,7 @@ from cerflow.language.condition import (
 from cerflow.language.node import walk
 from cerflow.values.events import Stream
 from support.generators.conditions import FIRST, STRINGS, TYPES, Fragment, atom_on_several, conditions
-from support.generators.limits import FLOATS, INTEGERS, TEXTS, first, later, mostly
+from support.generators.limits import FLOATS, INTEGERS, SIZES, TEXTS, first, later, mostly
 
 CHOICES = ("NEXT", "LAST", "MAX")
 #: What `Fragment.more` adds.
@@ -43,16 +43,15 @@ def streams(
     max_size: int = 10,
     nulls: bool = True,
     like: f.Formula | None = None,
-    limits: bool = False,
     ends: bool = True,
 ) -> list[Row]:
     """Rows of a stream in the order of their times ``t`` (milliseconds), with ties.
 
-    With ``like`` the types often follow one another as in that formula. With ``limits`` one stream of three has values
-    at the limits of their kinds, and with ``ends`` ``t`` and ``n`` too.
+    With ``like`` the types often follow one another as in that formula. One stream of three has values at the limits
+    of their kinds, and with ``ends`` ``t`` and ``n`` too.
     """
     size = draw(st.integers(min_size, max_size))
-    limits = limits and draw(st.integers(0, 2)) == 2
+    limits = draw(st.integers(0, 2)) == 2
     ends = ends and limits
     time, ordered = first(draw, ends), first(draw, ends)
     rows: list[Row] = []
@@ -109,9 +108,9 @@ class _Names:
 def draw_window(draw: st.DrawFn) -> f.Window:
     match draw(st.integers(0, 3)):
         case 0:
-            return f.AttributeWindow(draw(st.sampled_from((2, 4, 6, 4.5))), "n")
+            return f.AttributeWindow(draw(mostly(st.sampled_from((2, 4, 6, 4.5)), SIZES, 12)), "n")
         case 1:
-            return f.DurationWindow(draw(st.integers(1, 12)) * 1000)
+            return f.DurationWindow(draw(mostly(st.integers(1, 12).map(lambda n: n * 1000), SIZES, 12)))
     return f.CountWindow(draw(st.integers(1, 8)))
 
 

@@ -123,11 +123,9 @@ def cases(
     *,
     strategies: bool = False,
     operator: str | None = None,
-    limits: bool = False,
     ends: bool = True,
 ) -> tuple[q.Select, list[Row]]:
     """A query and a stream in which it is likely to match; see `selects` and `streams`."""
     select = draw(selects(fragment, strategies=strategies, operator=operator))
-    if limits and draw(st.integers(0, 9)) == 9:
-        return moved(draw, select, draw(streams(nulls=fragment.nulls, like=select.formula, limits=False)), ends)
-    return select, draw(streams(nulls=fragment.nulls, like=select.formula, limits=limits, ends=ends))
+    rows = draw(streams(nulls=fragment.nulls, like=select.formula, ends=ends))
+    return moved(draw, select, rows, ends) if draw(st.integers(0, 9)) == 9 else (select, rows)

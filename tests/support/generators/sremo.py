@@ -33,6 +33,7 @@ from cerflow.language.sremo import (
     Windowed,
 )
 from cerflow.values.operators import Operator
+from support.generators.limits import INTEGERS, SIZES, first, later, mostly
 
 TYPES = ("A", "B")
 
@@ -57,9 +58,9 @@ def window(draw: st.DrawFn, timed: bool) -> Window:
     """Few events; with ``timed`` also a few milliseconds, or a few of the attribute ``n``."""
     match draw(st.integers(0, 2)) if timed else 0:
         case 1:
-            return DurationWindow(1000 * draw(st.integers(1, 4)))
+            return DurationWindow(draw(mostly(st.integers(1, 4).map(lambda n: n * 1000), SIZES, 12)))
         case 2:
-            return AttributeWindow(draw(st.integers(1, 3)), "n")
+            return AttributeWindow(draw(mostly(st.integers(1, 3), SIZES, 12)), "n")
     return CountWindow(draw(st.integers(1, 4)))
 
 
@@ -138,15 +139,15 @@ def windowed_expressions(depth: int = 3, operator: type[Sremo] | None = None) ->
 @st.composite
 def _streams(draw: st.DrawFn, max_size: int) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
-    t = n = 0
+    far = draw(st.integers(0, 2)) == 2
+    t, n = first(draw, far), first(draw, far)
     for _ in range(draw(st.integers(0, max_size))):
-        t += draw(st.integers(0, 2))
-        n += draw(st.integers(0, 1))
+        t, n = later(draw, t, st.integers(0, 2), far), later(draw, n, st.integers(0, 1), far)
         rows.append(
             {
                 "type": draw(st.sampled_from((*TYPES, "C"))),
                 "t": t,
-                "v": draw(st.sampled_from((0, 1, 1, 2, None))),
+                "v": draw(mostly(st.sampled_from((0, 1, 1, 2, None)), INTEGERS, 3 if far else 12)),
                 "n": draw(st.sampled_from((n, n, n, None))),
             }
         )
@@ -154,7 +155,10 @@ def _streams(draw: st.DrawFn, max_size: int) -> list[dict[str, object]]:
 
 
 def streams(max_size: int = 7) -> st.SearchStrategy[list[dict[str, object]]]:
-    """Streams of events of types A, B and C with a time ``t``; ``v`` may be null, and so may ``n``, which grows."""
+    """Streams of events of types A, B and C with a time ``t``; ``v`` may be null, and so may ``n``, which grows.
+
+    One of three has many values at the limits.
+    """
     return _streams(max_size)
 
 
@@ -165,6 +169,7 @@ def conditions(draw: st.DrawFn) -> Condition:
 
 
 def strings(max_size: int = 4) -> st.SearchStrategy[list[dict[str, object]]]:
-    """Strings of events of types A and B; ``v`` is 0, 1 or null."""
-    event = st.fixed_dictionaries({"type": st.sampled_from(TYPES), "v": st.sampled_from((0, 1, 1, None))})
+    """Strings of events of types A and B; ``v`` is 0, 1, null or an integer at a limit."""
+    value = mostly(st.sampled_from((0, 1, 1, None)), INTEGERS, 6)
+    event = st.fixed_dictionaries({"type": st.sampled_from(TYPES), "v": value})
     return st.lists(event, max_size=max_size)

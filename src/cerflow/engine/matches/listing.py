@@ -30,7 +30,7 @@ from cerflow.engine.results.taking import (
 )
 from cerflow.language.select import ProjectionKind
 from cerflow.values.array_types import Ints, Mask, Smalls
-from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, numbers_of, one_array, truths_of
+from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, nan_as_null, numbers_of, one_array, truths_of
 
 __all__ = ["Detected", "Listing", "join_dictionaries"]
 
@@ -111,7 +111,7 @@ class Detected:
             target = self._report.key_type(key)
             values = [self._rows.column(self._report.events.column(name)).cast(target) for name in key]
             # NaN is null here, too.
-            known = [_without_nan(v) for v in values[:-1]]
+            known = [nan_as_null(v) for v in values[:-1]]
             result.append(pc.coalesce(*known, values[-1]) if known else values[0])
         return result
 
@@ -354,12 +354,6 @@ def _times(report: Report, positions: Ints, rows: StoredRows) -> pa.Array:
     if report.events.time is None:
         return _places(report, positions, rows)
     return rows.column(report.events.time)
-
-
-def _without_nan(values: pa.Array) -> pa.Array:
-    if not pa.types.is_floating(values.type):
-        return values
-    return pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
 
 
 def _labels(

@@ -38,7 +38,7 @@ from cerflow.predicates.predicate import Predicate, PredicateKind
 from cerflow.rewriting.times import as_microseconds, zone_of
 from cerflow.schema import Kind, Schema
 from cerflow.values.array_types import Ints
-from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, numbers_of
+from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, nan_as_null, numbers_of
 from cerflow.values.operators import Operator
 
 if TYPE_CHECKING:
@@ -105,7 +105,9 @@ class LabelAttributes:
         """
         column = self.attribute(expression)
         if column is not None:
-            return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column.cast(target)
+            values = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column.cast(target)
+            # Attributes of events stay as they are; the value of an expression is null in place of NaN.
+            return nan_as_null(values)
         # Columns of times hold microseconds.
         flat = fold(as_microseconds(expression, self.schema), self.flatten)
         return _array(self._rows(flat).value(cast(Expression, flat)), target, len(self.found))
