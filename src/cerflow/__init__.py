@@ -7,7 +7,14 @@
 1
 """
 
+import sys
 from typing import TYPE_CHECKING, Any
+
+# Python imports this before ``__main__`` runs, and calls the first argument so only until then.
+if sys.argv[:1] == ["-m"] and sys.orig_argv[-len(sys.argv)] == "cerflow":
+    from cerflow_command import heed_signals
+
+    heed_signals()
 
 from cerflow.errors import (
     BadRecordError,

@@ -1,8 +1,12 @@
 """What Spark's processes write to standard error."""
 
+import os
+import signal
 import subprocess
 import sys
 import time
+
+import pytest
 
 from cerflow.cli.spark import session
 
@@ -21,3 +25,31 @@ def test_chatter_of_workers_is_left_out(capfd):
         time.sleep(0.01)
         found += capfd.readouterr().err
     assert found == "one\nStopped\n\n[Stage 0"
+
+
+def test_a_signal_while_spark_starts_java_ends_java(tmp_path):
+    pytest.importorskip("pyspark")
+    begun = tmp_path / "begun"
+    programs = {
+        "bin/java": "echo 'openjdk version \"17.0.1\"' >&2",
+        # Java that never says that it is there.
+        "bin/spark-submit": f"echo $$ > {begun}.tmp; mv {begun}.tmp {begun}; exec sleep 300",
+    }
+    (tmp_path / "bin").mkdir()
+    for name, script in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    code = (
+        "from cerflow.cli.signals import ended_by_signals\n"
+        "from cerflow.cli.spark.session import spark_session\n"
+        "with ended_by_signals(), spark_session('local[1]', []): pass"
+    )
+    homes = {"SPARK_HOME": str(tmp_path), "JAVA_HOME": str(tmp_path)}
+    process = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, **homes})
+    end = time.monotonic() + 60
+    while not begun.exists() and time.monotonic() < end:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait() == 128 + signal.SIGTERM
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(begun.read_text()), 0)

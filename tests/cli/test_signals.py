@@ -12,6 +12,24 @@ import cerflow_command
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_while_python_imports_the_package_it_runs(tmp_path, name):
+    # The package imports this one, which takes until the test is over.
+    (tmp_path / "lark.py").write_text("print('begun', flush=True)\ninput()\n")
+    path = os.pathsep.join([str(tmp_path), str(Path(cerflow_command.__file__).parent)])
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cerflow", "run"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert process.stdout.readline() == b"begun\n"
+    process.send_signal(getattr(signal, name))
+    assert process.wait() == 128 + getattr(signal, name)
+    assert process.communicate() == (b"", b"")
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 @pytest.mark.parametrize("heard", [True, False])
 def test_a_signal_while_cerflow_is_imported(tmp_path, name, heard):
     package = tmp_path / "cerflow"

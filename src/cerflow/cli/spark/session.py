@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.resources import as_file, files
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cerflow.cli.spark.java import java_problem
 from cerflow.errors import InputError
@@ -71,7 +73,7 @@ def spark_session(master: str | None, settings: Sequence[tuple[str, str]]) -> It
         for key, value in (_SETTINGS | given).items():
             builder = builder.config(key, value)
         interrupt = signal.getsignal(signal.SIGINT)
-        with _without_chatter():
+        with _without_chatter(), _nothing_left_behind():
             spark = builder.getOrCreate()
         if threading.current_thread() is threading.main_thread():
             # PySpark's handler would call Java amid another call; the end of the session cancels the jobs as well.
@@ -88,6 +90,36 @@ def spark_session(master: str | None, settings: Sequence[tuple[str, str]]) -> It
             raise
         finally:
             spark.stop()
+
+
+@contextmanager
+def _nothing_left_behind() -> Iterator[None]:
+    """End the Java that PySpark launches in this block if the block ends before PySpark has got hold of it.
+
+    That Java would not end by itself, as it is never told that Python has ended.
+    """
+    from pyspark import SparkContext
+
+    java_gateway: Any = import_module("pyspark.java_gateway")
+    launched: list[subprocess.Popen[bytes]] = []
+    launch = java_gateway.Popen
+
+    def remembered(*command: Any, **named: Any) -> subprocess.Popen[bytes]:
+        process: subprocess.Popen[bytes] = launch(*command, **named)
+        launched.append(process)
+        return process
+
+    java_gateway.Popen = remembered
+    try:
+        yield
+    except BaseException:
+        if SparkContext._gateway is None:
+            for process in launched:
+                process.kill()
+                process.wait()
+        raise
+    finally:
+        java_gateway.Popen = launch
 
 
 @contextmanager
