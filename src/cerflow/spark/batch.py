@@ -17,12 +17,13 @@ from cerflow.query import Query
 from cerflow.schema import Schema
 from cerflow.spark.explanation import explained
 from cerflow.spark.failures import own_errors_raised
-from cerflow.spark.frames.events import CORRUPT, MALFORMED, EventColumns
+from cerflow.spark.frames.events import CORRUPT, MALFORMED, EventColumns, record_as_json
 from cerflow.spark.frames.narrowing import narrowed
 from cerflow.spark.frames.plan import JobPlan, make_plan
 from cerflow.spark.frames.schemas import arrow_schema, refuse_untransferable
+from cerflow.spark.placing.files_by_tasks import files_by_tasks
 from cerflow.spark.placing.ordering import Selected, recognized, selected
-from cerflow.spark.placing.placement import PlacementKind, place
+from cerflow.spark.placing.placement import Placement, PlacementKind, place
 from cerflow.spark.placing.survey import greatest_share, is_small
 from cerflow.spark.streaming.matching import AHEAD, LatePolicy, match_stream
 from cerflow.stream_inputs import EventRoles
@@ -127,7 +128,7 @@ def match(
         return match_stream(plan, df, delay=delay, buckets=buckets, late=late, skip=skip, ahead=ahead)
     if delay is not None:
         raise ValueError("delay is for streaming DataFrames; events of a batch are all there")
-    _, plan, rows = _prepared(query, df, on_bad_record, **arguments)
+    whole, plan, rows = _prepared(query, df, on_bad_record, **arguments)
     if hasattr(df.sparkSession, "_jvm") and df.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"):
         text = (
             "match is called in foreachBatch, so it sees one micro-batch at a time and loses matches across them; give "
@@ -136,7 +137,7 @@ def match(
         warnings.warn(QueryWarning(text), stacklevel=2)
     # A survey of the input may meet a bad record.
     with own_errors_raised():
-        placement = place(rows.frame, plan, rows.events)
+        placement = _placed(df, whole, plan, rows)
     return recognized(rows, plan, placement)
 
 
@@ -154,7 +155,7 @@ def explain(
     runs the jobs by which `match` decides, and one that counts keys.
     """
     whole, plan, rows = _prepared(query, df, on_bad_record, **arguments)
-    placement = place(rows.frame, plan, rows.events)
+    placement = _placed(df, whole, plan, rows)
     share = None
     if placement.kind is PlacementKind.BY_KEY and not is_small(rows.frame):
         share = greatest_share(rows.frame, rows.events.keys(plan))
@@ -173,12 +174,16 @@ def _prepared(
     return plan, sent, selected(frame, sent, skip=skip)
 
 
+def _placed(df: DataFrame, whole: JobPlan, plan: JobPlan, rows: Selected) -> Placement:
+    """Where events go; ``whole`` is the plan for the DataFrame as it was given."""
+    return place(rows.frame, plan, rows.events, lambda: files_by_tasks(df, whole, skip=rows.skip))
+
+
 def _without_corrupt(df: DataFrame, *, skip: bool) -> DataFrame:
     """The DataFrame without the column in which Spark puts what it cannot read; rows with a text there are bad."""
     if CORRUPT not in df.columns:
         return df
-    # All columns are parsed for it, so whether a record is bad depends on the record alone.
-    shown = F.to_json(F.struct("*"), {"ignoreNullFields": "false"})
+    shown = record_as_json([F.col("*")])
     if skip:
         readable = F.col(CORRUPT).isNull() & shown.isNotNull()
     else:

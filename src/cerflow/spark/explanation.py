@@ -12,6 +12,7 @@ from cerflow.language.printer import show
 from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.pushdown import Pushdown, pushdown
+from cerflow.spark.placing.files_by_tasks import FilesByTasks
 from cerflow.spark.placing.placement import Clustered, Placement, PlacementKind
 
 __all__ = ["explained"]
@@ -35,6 +36,8 @@ def _sent(plan: JobPlan, sent: JobPlan, types: StructType, placement: Placement)
         # By key events are numbered before; else tasks count them.
         pushed = Pushdown(TRUE, (), ("positions count every event",))
     condition = None if pushed.condition == TRUE else show(pushed.condition)
+    if isinstance(placement.how, FilesByTasks):
+        return [("rows", "tasks read what the query needs from the files themselves")]
     lines = relevant_lines({"condition": condition, "reasons": pushed.reasons})
     rows = [("", line) for line in lines]
     rows[0] = ("rows", lines[0])

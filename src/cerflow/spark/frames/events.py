@@ -19,7 +19,16 @@ from cerflow.schema import Kind, Schema
 from cerflow.spark.frames.axis import Axis
 from cerflow.spark.frames.plan import JobPlan
 
-__all__ = ["CORRUPT", "IDENTIFIER", "MALFORMED", "POSITION", "EventColumns", "halved", "number_of_cuts"]
+__all__ = [
+    "CORRUPT",
+    "IDENTIFIER",
+    "MALFORMED",
+    "POSITION",
+    "EventColumns",
+    "halved",
+    "number_of_cuts",
+    "record_as_json",
+]
 
 #: Numbers the rows of the input: the partition in the upper bits, the row in the partition in the lower `ROW_BITS`.
 IDENTIFIER = "row"
@@ -29,6 +38,14 @@ POSITION = "position"
 #: The column in which Spark's readers put records that they cannot read, and why such a record is bad.
 CORRUPT = "_corrupt_record"
 MALFORMED = "it is malformed, or a value has not the type of its column"
+
+
+def record_as_json(columns: Sequence[Column]) -> Column:
+    """All columns of a record as JSON.
+
+    For it Spark parses every value, so whether a record is malformed depends on the record alone.
+    """
+    return F.to_json(F.struct(*columns), {"ignoreNullFields": "false"})
 
 
 class EventColumns:
@@ -63,9 +80,8 @@ class EventColumns:
         schema = self.schema
         found = {}
         if CORRUPT in self._plain:
-            # All columns are parsed for it, so whether a record is bad depends on the record alone.
-            whole = F.to_json(F.struct(*self._plain.values())).isNotNull()
-            found[MALFORMED] = F.col(self.plain(CORRUPT)).isNotNull() & whole
+            columns = [F.col(name) for name in self._plain.values()]
+            found[MALFORMED] = F.col(self.plain(CORRUPT)).isNotNull() & record_as_json(columns).isNotNull()
         found[f"no event type in '{schema.type}'"] = F.col(self.plain(schema.type)).isNull()
         if schema.time is not None:
             found[f"no time in '{schema.time}'"] = self._missing(schema.time)

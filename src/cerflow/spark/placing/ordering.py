@@ -20,6 +20,7 @@ from cerflow.spark.frames.pushdown import pushdown, relevant
 from cerflow.spark.frames.schemas import spark_schema
 from cerflow.spark.frames.stamps import LARGEST_TIME, Stamps
 from cerflow.spark.frames.tasks import Recognition
+from cerflow.spark.placing.files_by_tasks import FilesByTasks
 from cerflow.spark.placing.placement import Clustered, Cut, Placement, PlacementKind
 from cerflow.spark.placing.positions import number_rows, number_sorted
 from cerflow.spark.placing.slice_frames import (
@@ -77,6 +78,10 @@ def recognized(given: Selected, plan: JobPlan, placement: Placement) -> DataFram
             return _in_slices(given.frame, plan, given.events, how)
         case Clustered() as how:
             return _in_partitions(given, plan, how)
+        case FilesByTasks() as how:
+            number = len(how.slices)
+            numbers = given.frame.sparkSession.range(0, number, 1, numPartitions=number)
+            return numbers.mapInArrow(how, spark_schema(plan.result))
     numbered = plan.positions and placement.kind is PlacementKind.BY_KEY
     rows = _ordered(given, plan, by_key=placement.kind is PlacementKind.BY_KEY, numbered=numbered)
     return _mapped(rows, plan, _recognition(plan, numbered=numbered))

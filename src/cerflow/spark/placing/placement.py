@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -20,6 +20,7 @@ from cerflow.slices.slice import LEAST, Slice
 from cerflow.spark.frames.axis import Axis, exact
 from cerflow.spark.frames.events import EventColumns, number_of_cuts
 from cerflow.spark.frames.plan import JobPlan
+from cerflow.spark.placing.files_by_tasks import FilesByTasks
 from cerflow.spark.placing.slice_tasks import Stretch
 from cerflow.spark.placing.statistics import pieces_of_files
 from cerflow.spark.placing.survey import PartitionSurvey, bounds_of, estimate, sample, survey_partitions, survey_parts
@@ -69,24 +70,33 @@ class Placement:
 
     kind: PlacementKind
     reason: str
-    how: Cut | Clustered | None = None
+    how: Cut | Clustered | FilesByTasks | None = None
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.reason}"
 
 
-def place(frame: DataFrame, plan: JobPlan, events: EventColumns) -> Placement:
+def place(
+    frame: DataFrame,
+    plan: JobPlan,
+    events: EventColumns,
+    by_tasks: Callable[[], FilesByTasks | None] = lambda: None,
+) -> Placement:
     """Decide for the events of a query, in a DataFrame with plain names.
 
     Runs no job if the query cannot be divided, or if Spark knows that the DataFrame is small; else one that reads the
-    ordering column, and one or two more if all events have to be shuffled.
+    ordering column, and one or two more if all events have to be shuffled. ``by_tasks`` is asked before for slices that
+    need no shuffle.
     """
-    return _Placing(frame, plan, events).placed()
+    return _Placing(frame, plan, events, by_tasks).placed()
 
 
 class _Placing:
-    def __init__(self, frame: DataFrame, plan: JobPlan, events: EventColumns) -> None:
+    def __init__(
+        self, frame: DataFrame, plan: JobPlan, events: EventColumns, by_tasks: Callable[[], FilesByTasks | None]
+    ) -> None:
         self._frame = frame
+        self._by_tasks = by_tasks
         self._plan = plan
         self._events = events
         self._axis = Axis(plan.schema)
@@ -120,8 +130,10 @@ class _Placing:
         if found.pieces.total < limits.SPARK_SMALL_EVENTS:
             return self._otherwise("the input is small")
         clustered = self._clustered(found) if guess.stays else None
-        if clustered is not None:
-            return clustered
+        # Otherwise all events are shuffled.
+        placement = clustered or self._read_by_tasks()
+        if placement is not None:
+            return placement
         if plan.by_key and self._between < 1:
             return self._otherwise(
                 f"within a window around cuts between files lie {self._between:.0%} of the events; fewer and larger "
@@ -146,7 +158,20 @@ class _Placing:
         if found.pieces.total < limits.SPARK_SMALL_EVENTS:
             return self._otherwise("the input is small")
         numbers = stretches(found.pieces, found.files)
-        return self._lying(found, numbers) if follow_each_other(found.pieces, numbers) else None
+        follow = follow_each_other(found.pieces, numbers)
+        lying = self._lying(found, numbers) if follow else self._clustered(found)
+        if lying is None:
+            return self._read_by_tasks()
+        # Pieces that do not follow each other have to be counted.
+        return lying if follow else None
+
+    def _read_by_tasks(self) -> Placement | None:
+        """Files that tasks read by themselves, across the cuts between files."""
+        how = self._by_tasks()
+        if how is None:
+            return None
+        why = "tasks read the files themselves, as the rows of Spark would have to be shuffled"
+        return Placement(PlacementKind.SLICES, f"{why}; {how.reason}", how)
 
     def _otherwise(self, why: str) -> Placement:
         plan = self._plan

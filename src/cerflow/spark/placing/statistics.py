@@ -7,7 +7,7 @@ statistics do not tell enough, the answer is None, and a survey counts instead.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -19,14 +19,17 @@ from pyspark.sql import Column, DataFrame
 
 from cerflow import limits
 from cerflow.engine.layout import NULL
+from cerflow.schema import Schema
 from cerflow.slices.pieces import Pieces
 from cerflow.spark.frames.axis import Axis
+from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.placing.survey import PartitionSurvey
-from cerflow.spark.source.files import each
+from cerflow.spark.source.files import DataFile, each
+from cerflow.spark.source.footers import lies_in
 from cerflow.spark.source.keys import extremes_of
 from cerflow.values.array_types import Ints
 
-__all__ = ["pieces_of_files"]
+__all__ = ["files_as_read", "pieces_of_files"]
 
 #: Before 1900, in microseconds, Spark may read times of old files by another calendar.
 _CALENDAR = int(np.datetime64("1900-01-02", "us").astype(np.int64))
@@ -76,6 +79,46 @@ def pieces_of_files(frame: DataFrame, time: Column, data_type: pa.DataType, axis
         return None
     pieces = Pieces(number, least, greatest, count, np.full(len(count), NULL))
     return PartitionSurvey(pieces, complete=True, files=file, by_file=True, counted=False)
+
+
+def files_as_read(df: DataFrame, schema: Schema, needed: Iterable[str]) -> list[DataFile] | None:
+    """The files of a DataFrame that is columns of local Parquet files and no more, as its partitions read them.
+
+    None if it is another one, or statistics do not show the times of all events, or ``needed`` columns are names of
+    directories.
+    """
+    assert schema.time is not None
+    events, axis = EventColumns(schema), Axis(schema)
+    if pieces_of_files(events.renamed(df), events.leading(), schema.columns.field(schema.time).type, axis) is None:
+        return None
+    try:
+        execution = df._jdf.queryExecution()
+        given = _named_in_directories(execution.analyzed())
+        partitions = None if given is None else _partitions(execution.executedPlan())
+    except Exception:
+        return None
+    if given is None or partitions is None or not given.isdisjoint(map(str.casefold, needed)):
+        return None
+    found = []
+    for path, size, start, stop in (part for files in partitions for part in files):
+        state = os.stat(path)
+        if state.st_size != size:
+            return None
+        found.append(DataFile("", path, size, state.st_mtime_ns, part=(start, stop)))
+    return found
+
+
+def _named_in_directories(plan: Any) -> set[str] | None:
+    """The columns of a relation that are names of directories; None for a plan that computes or leaves out anything."""
+    while plan.getClass().getSimpleName() in ("Project", "SubqueryAlias", "View"):
+        if plan.getClass().getSimpleName() == "Project" and any(
+            some.getClass().getSimpleName() != "AttributeReference" for some in _elements(plan.projectList())
+        ):
+            return None
+        plan = plan.child()
+    if plan.getClass().getSimpleName() != "LogicalRelation":
+        return None
+    return {str(name).casefold() for name in plan.relation().partitionSchema().fieldNames()}
 
 
 def _stored_name(plan: Any) -> str | None:
@@ -138,18 +181,10 @@ def _footer(part: _Part) -> pq.FileMetaData:
 
 
 def _groups(footer: pq.FileMetaData, part: _Part) -> Iterator[pq.RowGroupMetaData]:
-    """The row groups that Spark reads with this part of a file: those whose middle lies in it."""
+    """The row groups that Spark reads with this part of a file."""
     _, size, start, stop = part
-    for index in range(footer.num_row_groups):
-        group = footer.row_group(index)
-        if start or stop < size:
-            columns = [group.column(k) for k in range(group.num_columns)]
-            begin = columns[0].data_page_offset
-            dictionary = columns[0].dictionary_page_offset
-            begin = begin if dictionary is None else min(begin, dictionary)
-            if not start <= begin + sum(column.total_compressed_size for column in columns) // 2 < stop:
-                continue
-        if group.num_rows:
+    for group in (footer.row_group(index) for index in range(footer.num_row_groups)):
+        if group.num_rows and ((start == 0 and stop >= size) or lies_in(group, (start, stop))):
             yield group
 
 

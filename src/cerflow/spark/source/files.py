@@ -32,7 +32,8 @@ class DataFile:
     """A file as it was found: ``root`` is a URI of its filesystem ("" for local files), ``path`` its place there.
 
     ``size`` (bytes) and ``changed`` (nanoseconds since the epoch, 0 where that is not known) tell whether it is still
-    the same when it is read. ``constants`` are the values of directories called ``name=value`` above it.
+    the same when it is read. ``constants`` are the values of directories called ``name=value`` above it. With ``part``,
+    a range of bytes, only the row groups whose middle lies there belong to it, as Spark divides files.
     """
 
     root: str
@@ -40,6 +41,7 @@ class DataFile:
     size: int
     changed: int
     constants: tuple[tuple[str, str | None], ...] = ()
+    part: tuple[int, int] | None = None
 
     @property
     def name(self) -> str:

@@ -15,7 +15,7 @@ from cerflow.slices.by_row_groups import Key, RowGroup
 from cerflow.spark.source.files import DataFile, each, metadata_of
 from cerflow.spark.source.keys import extremes_of
 
-__all__ = ["columns_of", "groups_of", "short_texts"]
+__all__ = ["columns_of", "groups_of", "lies_in", "short_texts"]
 
 
 def columns_of(files: Sequence[DataFile]) -> tuple[pa.Schema, bool]:
@@ -86,7 +86,8 @@ def groups_of(
         for index in range(footer.num_row_groups):
             group = footer.row_group(index)
             size = group.num_rows
-            if not size:
+            if not size or not lies_in(group, files[number].part):
+                first += size
                 continue
             statistics = {
                 name: group.column(places[name]).statistics for name in (type, leading, time) if name in places
@@ -100,6 +101,18 @@ def groups_of(
             first += size
             rows += size
     return found
+
+
+def lies_in(group: pq.RowGroupMetaData, part: tuple[int, int] | None) -> bool:
+    """Whether Spark reads a row group with a part of its file: its middle lies in this range of bytes."""
+    if part is None:
+        return True
+    columns = [group.column(k) for k in range(group.num_columns)]
+    begin = columns[0].data_page_offset
+    dictionary = columns[0].dictionary_page_offset
+    begin = begin if dictionary is None else min(begin, dictionary)
+    middle = begin + sum(column.total_compressed_size for column in columns) // 2
+    return bool(part[0] <= middle < part[1])
 
 
 def _usable(rows: int, roles: Sequence[tuple[Any, pa.DataType]]) -> int | None:

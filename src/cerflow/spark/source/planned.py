@@ -35,7 +35,7 @@ from cerflow.spark.source.row_groups import Scan
 from cerflow.spark.source.skipping import relevant_condition, relevant_groups
 from cerflow.spark.source.task import Task, Work
 
-__all__ = ["Planned", "plan_read"]
+__all__ = ["Planned", "plan_files", "plan_read"]
 
 #: Bytes that a value is taken to need, at most.
 _VALUE_BYTES = 8
@@ -45,13 +45,14 @@ _VALUE_BYTES = 8
 class Planned:
     """All that is decided before a read.
 
-    ``schema`` is that of the matches, ``events`` that of the events, ``alike`` says that all files have the same
-    columns. ``rows`` is the number of events, ``certain`` says that all of them have a type and a time; these lie
-    between ``times``, if they are numbers and the footers know it.
+    ``schema`` is that of the matches, ``events`` that of the events. ``alike`` says that all files have the same
+    columns, which are ``stored``. ``rows`` is the number of events, ``certain`` says that all of them have a type and a
+    time; these lie between ``times``, if they are numbers and the footers know it.
     """
 
     schema: StructType
     events: Schema
+    stored: pa.Schema
     alike: bool
     work: Work
     tasks: tuple[Task, ...]
@@ -73,6 +74,11 @@ def plan_read(given: Mapping[str, str]) -> Planned:
     sorted, `UnsupportedQueryError` for what cannot be evaluated.
     """
     options = Options.read(given)
+    return plan_files(options, find_files(options.paths))
+
+
+def plan_files(options: Options, files: Sequence[DataFile], types: pa.Schema | None = None) -> Planned:
+    """Plan a read of some files; see `plan_read`. Columns of these ``types`` are taken for values of them."""
     query = read_query(options.query, options.language)
     if isinstance(query, Program):
         raise UnsupportedQueryError(
@@ -84,8 +90,8 @@ def plan_read(given: Mapping[str, str]) -> Planned:
             "predicates of one's own are not known where the data source reads",
             hint="cerflow.spark.match takes them along: match(query, spark.read.parquet(path), …).",
         )
-    files = find_files(options.paths)
-    columns, alike = columns_of(files)
+    stored, alike = columns_of(files)
+    columns = stored if types is None else types
     schema = Schema(columns, options.type, options.time, options.stream, options.time_unit)
     query.check(schema)
     sort_by_time(schema.columns.empty_table(), options.time, options.sequence)
@@ -95,7 +101,7 @@ def plan_read(given: Mapping[str, str]) -> Planned:
     condition = relevant_condition(query.tree, query.plan(schema).transducer, schema, counted=work.positions)
     work = replace(work, scan=replace(work.scan, types=types_named(condition, schema)))
     groups = everything
-    if alike and not any(file.constants for file in files):
+    if alike and columns.equals(stored) and not any(file.constants for file in files):
         groups = relevant_groups(everything, files, condition, schema, skip=options.skip)
     irrelevant = len(everything) - len(groups)
     groups = _wanted(groups, files, options)
@@ -128,6 +134,7 @@ def plan_read(given: Mapping[str, str]) -> Planned:
     return Planned(
         schema=struct,
         events=schema,
+        stored=stored,
         alike=alike,
         work=work,
         tasks=tuple(

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from cerflow.analysis.columns import columns_by_type
 from cerflow.programs.program import read_query
-from cerflow.spark.frames.events import CORRUPT, MALFORMED, EventColumns
+from cerflow.spark.frames.events import CORRUPT, MALFORMED, EventColumns, record_as_json
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.streaming.packing import INSTANT, REASON
 
@@ -39,12 +39,8 @@ def reason(events: EventColumns, ahead: tuple[str, int] | None, *, corrupt: bool
 
 
 def record_text(events: EventColumns, names: Sequence[str], *, whole: bool) -> Column:
-    """A bad record as text: what Spark could not read, or the ``whole``, all columns, as JSON.
-
-    Every value is parsed so, and whether a record is bad depends on the record alone.
-    """
-    columns = [F.col(CORRUPT if name == CORRUPT else events.plain(name)).alias(name) for name in names]
-    shown = F.to_json(F.struct(*columns), {"ignoreNullFields": "false"})
+    """A bad record as text: what Spark could not read, or the ``whole``, all columns, as JSON."""
+    shown = record_as_json([F.col(CORRUPT if n == CORRUPT else events.plain(n)).alias(n) for n in names])
     return F.when(F.col(REASON).isNotNull(), shown if whole else F.col(CORRUPT))
 
 
