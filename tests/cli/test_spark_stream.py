@@ -69,13 +69,32 @@ def test_one_bad_time_or_number_makes_no_column_text(tmp_path):
     assert result.exit_code == 0, result.stderr
     # As text, 10 would come before 9.
     assert [(row["first"], row["second"]) for row in map(json.loads, result.stdout.splitlines())] == [(9, 10)]
-    (folder / "2.csv").write_text("v,type,t\n1,A,2025-01-01T00:00:00\n")
-    given += ["--input-format", "csv", "--columns", "type string, t timestamp, v int", "--checkpoint", tmp_path / "d"]
-    (folder / "1.jsonl").unlink()
-    result = invoked("-e", query, *given)
+
+
+def test_files_of_csv_may_lack_columns_or_have_them_in_another_order(tmp_path):
+    folder = tmp_path / "input"
+    folder.mkdir()
+    texts = (
+        "type,t,v\nA,1000,1\nB,1100,2\n",
+        "v,other,type,t\n3,x,A,1200\n4,y,B,1300\n34x,z,A,1310\n",
+        "t,type\n1320,A\n1400,B\n1400,B,5\n",
+    )
+    for number, text in enumerate(texts):
+        (folder / f"{number}.csv").write_text(text)
+    query = "SELECT a.v AS first, b.v AS second WHERE (A AS a ; B AS b) FILTER a.v < b.v WITHIN 10 SECONDS"
+    given = ["--input", folder, "--time-column", "t", "--delay", "1 second", "--available-now", "--buckets", 1]
+    given += ["--columns", "type string, t bigint, v int", "--flush", "--on-bad-record", "skip"]
+    checkpoint = tmp_path / "c"
+    result = invoked("-e", query, *given, "--checkpoint", checkpoint)
+    assert result.exit_code == 0, result.stderr
+    found = sorted((row["first"], row["second"]) for row in map(json.loads, result.stdout.splitlines()))
+    assert found == [(1, 2), (1, 4), (3, 4)]
+    assert "6 events, 0 late, 0 bad, 3 matches, 2 without 'v'" in result.stderr
+    assert "without 'v'" in result.stderr
+    given[given.index("skip")] = "fail"
+    result = invoked("-e", query, *given, "--checkpoint", tmp_path / "d")
     assert result.exit_code == 1
-    assert "2.csv" in result.stderr
-    assert "need the columns that it has, in their order" in result.stderr
+    assert "_corrupt_record: '34x,z,A,1310'" in " ".join(result.stderr.split())
 
 
 @pytest.mark.parametrize(

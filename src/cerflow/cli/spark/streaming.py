@@ -178,12 +178,37 @@ def _files(request: StreamRequest, spark: SparkSession, columns: str | None) -> 
             schema = _as_used(spark.read.format(format).options(**options), request, schema)
         # Keep the schema for the next start, which could infer another one.
         columns = schema.toDDL()
+    if format == "csv" and _by_name(request.input):
+        return _lines_by_name(spark, request.input, columns), columns
     reader = spark.readStream.format(format).options(**options)
     if format in ("json", "csv"):
         # Spark must not turn a value of another type into null in silence, or pass over names of files.
         options = {"columnNameOfCorruptRecord": CORRUPT, "enforceSchema": "false"}
         return reader.options(**options).schema(_with_corrupt(columns)).load(request.input), columns
     return reader.schema(columns).load(request.input), columns
+
+
+def _by_name(path: str) -> bool:
+    """Whether the headers of files can be looked at: local ones, no values of which stand in names of directories."""
+    folder = Path(path.removeprefix("file://"))
+    return "://" not in str(folder) and not any("=" in part.name for part in folder.rglob("*/") if part.is_dir())
+
+
+def _lines_by_name(spark: SparkSession, path: str, columns: str) -> DataFrame:
+    """The events in files of CSV, which may lack columns or have others, in any order."""
+    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql.types import StructType
+
+    from cerflow.spark.frames.events import CORRUPT
+    from cerflow.spark.streaming.csv_lines import LinesByName
+
+    read = spark.readStream.text(path).select("value", "_metadata.file_path", "_metadata.file_block_start")
+    schema = StructType.fromDDL(columns)
+    assert isinstance(schema, StructType)
+    lines = read.mapInArrow(LinesByName(tuple(schema.names)), "line string, text string")
+    event = F.from_csv("line", _with_corrupt(columns), {"columnNameOfCorruptRecord": CORRUPT})
+    malformed = F.when(event[CORRUPT].isNotNull(), F.col("text"))
+    return lines.select(event.withField(CORRUPT, malformed).alias("event")).select("event.*")
 
 
 def _as_used(reader: DataFrameReader, request: StreamRequest, schema: StructType) -> StructType:

@@ -1,0 +1,113 @@
+"""Lines of CSV by the names in the headers of their files: Spark takes values by their place, and stops at another one.
+
+Only lines of files whose header is another one are put in order here; Spark parses all of them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cerflow.values.arrow_columns import array_of_texts, numbers_of
+
+__all__ = ["LinesByName"]
+
+#: A value as it stands in a line; Spark's quotes are escaped by a backslash.
+_QUOTED = re.compile(r'"(?:\\.|[^"\\])*"[^,]*')
+_PLAIN = re.compile(r'[^",][^,]*|')
+#: A line that is not empty, and its end.
+_LINE = re.compile(rb"\S[^\r\n]*[\r\n]")
+
+
+@dataclass(frozen=True)
+class LinesByName:
+    """A function for `mapInArrow` over lines, their files, and where in these Spark begins to read.
+
+    It gives each line but the header with values for ``columns``, in this order, beside the line as it was. Columns
+    that a file lacks have no values. A line that has not as many values as its header gets more than there are columns,
+    so that Spark takes it for malformed; and so does each line of a file whose header names none of the columns.
+    """
+
+    columns: tuple[str, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The lines of one task."""
+        last: tuple[str, int] | None = None
+        header_to_come = False
+        for batch in batches:
+            for lines, place in _by_place(batch):
+                names = _names(*_local(place[0]))
+                fits = not {name.casefold() for name in self.columns}.isdisjoint(names)
+                if place != last:
+                    last, header_to_come = place, place[1] == 0 and fits
+                lines = lines.filter(pc.not_equal(pc.utf8_trim_whitespace(lines), ""))
+                if header_to_come and len(lines):
+                    lines, header_to_come = lines.slice(1), False
+                yield pa.RecordBatch.from_arrays([self._in_order(lines, names, fits), lines], names=["line", "text"])
+
+    def _in_order(self, lines: pa.Array, names: Sequence[str], fits: bool) -> pa.Array:
+        wanted = [name.casefold() for name in self.columns]
+        if list(names) == wanted:
+            return lines
+        places = [names.index(name) if name in names else None for name in wanted]
+        malformed = "," * (len(wanted) + 1)
+        found = []
+        for line in lines.to_pylist():
+            values = _values(line) if fits else None
+            if values is None or len(values) != len(names):
+                found.append(line + malformed)
+            else:
+                found.append(",".join("" if place is None else values[place] for place in places))
+        return array_of_texts(found)
+
+
+def _by_place(batch: pa.RecordBatch) -> Iterator[tuple[pa.Array, tuple[str, int]]]:
+    """The lines that stand together in one part of a file, with its name and where it begins."""
+    lines, files, starts = batch.columns
+    if not len(lines):
+        return
+    places = np.stack([numbers_of(files.dictionary_encode().indices), numbers_of(starts)])
+    cuts = (np.flatnonzero((np.diff(places) != 0).any(axis=0)) + 1).tolist()
+    for begin, end in zip([0, *cuts], [*cuts, len(lines)], strict=True):
+        yield lines.slice(begin, end - begin), (files[begin].as_py(), starts[begin].as_py())
+
+
+def _local(file: str) -> tuple[str, int]:
+    """The path of a file that Spark names, and when it was changed."""
+    path = url2pathname(urlsplit(file).path)
+    return path, os.stat(path).st_mtime_ns
+
+
+@lru_cache(maxsize=64)
+def _names(path: str, changed: int) -> tuple[str, ...]:
+    """The names in the header of a file, in lower case."""
+    with pa.input_stream(path, compression="detect") as stream:
+        read = b""
+        while not _LINE.search(read) and (more := stream.read(1 << 16)):
+            read += more
+    first = re.split(r"[\r\n]", read.decode("utf-8-sig", "replace").lstrip(), maxsplit=1)[0]
+    return tuple(value.strip('"').casefold() for value in _values(first) or ())
+
+
+def _values(line: str) -> list[str] | None:
+    """The values of a line as they stand there; None if a quote does not end."""
+    if '"' not in line:
+        return line.split(",")
+    found, at = [], 0
+    while True:
+        value = _QUOTED.match(line, at) or _PLAIN.match(line, at)
+        if value is None or (value.end() < len(line) and line[value.end()] != ","):
+            return None
+        found.append(value.group())
+        at = value.end() + 1
+        if value.end() == len(line):
+            return found
