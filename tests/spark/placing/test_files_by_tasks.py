@@ -19,8 +19,9 @@ PAIR = "SELECT * WHERE (A AS x ; B AS y) FILTER x.v = y.v"
 
 @pytest.fixture(autouse=True)
 def shuffling_is_dear(nothing_is_small, monkeypatch):
-    """Slices around cuts between files may have no events, and slices of files are short."""
+    """Slices around cuts between files may have no events, and slices of files are short and overlap as they like."""
     monkeypatch.setattr(limits, "SPARK_BOUNDARY", -1.0)
+    monkeypatch.setattr(limits, "SPARK_OVERLAP", 9.0)
     monkeypatch.setattr(limits, "SOURCE_SLICE_ROWS", 100)
 
 
@@ -91,10 +92,13 @@ def test_times_mean_what_they_do_in_the_zone_of_the_session(spark, tmp_path):
         spark.conf.set(name, before)
 
 
-def test_what_spark_computes_or_reads_otherwise_stays_with_spark(spark, tmp_path):
+def test_what_spark_computes_or_reads_otherwise_stays_with_spark(spark, tmp_path, monkeypatch):
     query = f"{PAIR} WITHIN 5 MILLISECONDS"
     frame = written(spark, tmp_path, stream(6))
     assert by_tasks(query, frame)
+    with monkeypatch.context() as little:
+        little.setattr(limits, "SPARK_OVERLAP", 0.0)
+        assert not by_tasks(query, frame)
     view = "events_of_this_test"
     frame.createOrReplaceTempView(view)
     assert by_tasks(query, spark.table(view))

@@ -44,7 +44,7 @@ class FilesByTasks:
 
 
 def files_by_tasks(df: DataFrame, plan: JobPlan, *, skip: bool) -> FilesByTasks | None:
-    """The slices of a DataFrame as the user gave it; None if its tasks cannot read the files, or there is one slice."""
+    """The slices of a DataFrame as the user gave it; None if its tasks cannot read the files, or it is not cut."""
     schema = plan.schema
     # Only tasks of a DataFrame know a time that is reached and predicates, and skip values that 64 bits cannot hold.
     if schema.time is None or plan.until is not None or plan.predicates is not None or (skip and limits_of(schema)):
@@ -76,7 +76,7 @@ def files_by_tasks(df: DataFrame, plan: JobPlan, *, skip: bool) -> FilesByTasks 
         # A shuffle may still do it; if not, that error is the one to report.
         return None
     several = len(planned.tasks) > 1 and all(task.share is None for task in planned.tasks)
-    if not several or not _read_alike(planned, df, schema.time):
+    if not several or planned.again > limits.SPARK_OVERLAP or not _read_alike(planned, df, schema.time):
         return None
     if planned.schema.simpleString() != spark_schema(plan.result).simpleString():
         return None

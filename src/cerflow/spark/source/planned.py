@@ -47,7 +47,8 @@ class Planned:
 
     ``schema`` is that of the matches, ``events`` that of the events. ``alike`` says that all files have the same
     columns, which are ``stored``. ``rows`` is the number of events, ``certain`` says that all of them have a type and a
-    time; these lie between ``times``, if they are numbers and the footers know it.
+    time; these lie between ``times``, if they are numbers and the footers know it. ``again`` is the share of the events
+    that are read more than once.
     """
 
     schema: StructType
@@ -59,6 +60,7 @@ class Planned:
     rows: int
     certain: bool
     times: tuple[float | None, float | None]
+    again: float
     explanation: str
 
     def packed(self) -> tuple[bytes, list[bytes]]:
@@ -145,6 +147,7 @@ def plan_files(options: Options, files: Sequence[DataFile], types: pa.Schema | N
         rows=rows,
         certain=all(group.usable == group.rows for group in everything),
         times=_extent(everything, schema),
+        again=slices.again,
         explanation=explanation,
     )
 
