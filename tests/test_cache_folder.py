@@ -8,7 +8,6 @@ import pytest
 
 from cerflow import cache_folder
 from cerflow.cache_folder import open_own, usable
-from cerflow.engine import machine_code
 from cerflow.language.parser_tables import parser_of
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "getuid"), reason="Windows has neither owners nor modes")
@@ -130,17 +129,7 @@ def test_files_that_others_may_have_put_there_are_not_read(tmp_path, how, caplog
 
 
 @pytest.mark.parametrize("how", [how for how in REASONS if how != "folder"])
-def test_code_and_tables_of_others_are_made_again(tmp_path, monkeypatch, how, caplog):
-    monkeypatch.setattr(machine_code, "kernels_folder", lambda: tmp_path)
-    monkeypatch.setattr(machine_code, "kernels_version", lambda: "v")
-    assert machine_code.kept_code("kernel", lambda: b"planted") == b"planted"
-    assert machine_code.kept_code("kernel", lambda: b"own") == b"planted"
-    change(tmp_path / "kernel.v.o", how)
-    assert machine_code.kept_code("kernel", lambda: b"own") == b"own"
-    assert REASONS[how] in caplog.text
-    # What was made stands in its place.
-    assert machine_code.kept_code("kernel", lambda: b"planted") == b"own"
-
+def test_tables_of_others_are_made_again(tmp_path, monkeypatch, how, caplog):
     monkeypatch.setenv("CERFLOW_CACHE_DIR", str(tmp_path / "tables"))
     grammar = 'start: "a"\n'
     parser_of("tiny", grammar, ("start",), None)

@@ -18,13 +18,14 @@ from cerflow.cli.arguments import bytes_of
 from cerflow.cli.output.progress import PhaseTimer, Progress, bytes_read
 from cerflow.cli.output.reporting import RunSummary
 from cerflow.cli.signals import ended_by_signals
-from cerflow.engine.recognize import warmup
+from cerflow.engine.kernels.base import library
 from support.signals import let_programs_hear
 
 
 def test_kernels_are_compiled_with_a_line_of_their_own(tmp_path, monkeypatch):
-    monkeypatch.setattr(warmup, "kernels_are_compiled", lambda: False)
-    monkeypatch.setattr(warmup, "warm_up", lambda: None)
+    monkeypatch.setattr(library, "is_at_hand", lambda: False)
+    load = library.load_kernels
+    monkeypatch.setattr(library, "load_kernels", lambda told=False: load())
     result = CliRunner().invoke(app, ["warmup"])
     assert (result.exit_code, result.stderr) == (0, "compiling kernels, once for this machine: 0 s\n")
     (tmp_path / "in.csv").write_text("type\nA\n")
@@ -34,14 +35,14 @@ def test_kernels_are_compiled_with_a_line_of_their_own(tmp_path, monkeypatch):
     assert said[0] == "compiling kernels, once for this machine: 0 s"
     assert re.search(r"s: starting [\d.]+, compiling [\d.]+, reading [\d.]+, recognising \(", said[1])
 
-    def fail():
+    def fail(told):
         raise OSError("no compiler")
 
-    monkeypatch.setattr(warmup, "warm_up", fail)
+    monkeypatch.setattr(library, "load_kernels", fail)
     result = CliRunner().invoke(app, ["warmup"])
     assert result.exit_code == 1
     assert result.stderr.startswith("compiling kernels, once for this machine: stopped\n")
-    monkeypatch.setattr(warmup, "kernels_are_compiled", lambda: True)
+    monkeypatch.setattr(library, "is_at_hand", lambda: True)
     assert CliRunner().invoke(app, ["warmup"]).stderr == "the kernels are compiled already\n"
 
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from cerflow.cli.app import app
 from cerflow.cli.spark import parquet as spark_parquet
 from cerflow.cli.spark.parquet import parquet_in_tasks
-from cerflow.engine.recognize.warmup import ensure_compiled
+from cerflow.engine.kernels.base.library import load_kernels
 from cerflow.examples import query_text, stocks
 from support.spark.sessions import small_session
 
@@ -46,7 +46,7 @@ def interrupt():
 @pytest.fixture(scope="module", autouse=True)
 def session(interrupt):
     """One session for all tests here; the command line takes the one that is there, and finds its kernels compiled."""
-    ensure_compiled()
+    load_kernels()
     with small_session() as spark:
         yield spark
 

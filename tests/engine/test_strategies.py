@@ -17,7 +17,6 @@ from cerflow.automata.model.transducer import Transducer, Transition
 from cerflow.conditions.connectives import TRUE
 from cerflow.conditions.guards import TypeTest
 from cerflow.engine import layout
-from cerflow.engine.kernels.base.jit import kernel
 from cerflow.engine.kernels.state.classes import WORST, new_class, release
 from cerflow.engine.state.memory import Memory
 from cerflow.language.formula import Strategy
@@ -315,17 +314,6 @@ def test_classes_are_numbered_anew_when_there_is_no_number_left():
     assert supports(found) == {(301, frozenset({0, 301})), (302, frozenset(range(1, 301)) | {302})}
 
 
-@kernel
-def _new_class(p, cls, strategy, classes, partition, counters):
-    # Parts of kernels cannot be called from Python.
-    return new_class(p, cls, strategy, classes, partition, counters)
-
-
-@kernel
-def _release(p, cls, classes, partition, counters):
-    release(p, cls, classes, partition, counters)
-
-
 @examples(60)
 @given(st.data())
 def test_classes_keep_their_order(data):
@@ -339,12 +327,12 @@ def test_classes_keep_their_order(data):
     for step in data.draw(st.lists(st.integers(-3, 9), min_size=20, max_size=90)):
         if step < 0 and order:
             cls = order.pop(step % len(order))
-            _release(zero, np.int64(cls), classes, partition, counters)
+            release(zero, np.int64(cls), classes, partition, counters)
             continue
         strategy = layout.LATEST if step == 9 else layout.EARLIEST
         below = min(step % 3, len(order))
         cls = order[below - 1] if below and strategy == layout.EARLIEST else layout.NO_EVENTS
-        new = int(_new_class(zero, np.int64(cls), np.int64(strategy), classes, partition, counters))
+        new = int(new_class(zero, np.int64(cls), np.int64(strategy), classes, partition, counters))
         classes[new, layout.K_HELD] = 1
         assert new not in order
         order.insert(len(order) if strategy == layout.LATEST else below, new)

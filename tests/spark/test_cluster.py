@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import cerflow
-from cerflow.engine.kernel_cache import kernels_stamp
+from cerflow.engine.kernels.base import library
 from support.manual import blocks
 from support.runners import EXAMPLES
 from support.spark import servers
@@ -114,10 +114,10 @@ def driver(command, python, **variables):
 def job(tmp_path_factory, cluster, python, shipped, cache, events):
     """The folder that `cluster_job` has written."""
     folder = tmp_path_factory.mktemp("job")
-    before = {file: file.stat().st_mtime_ns for file in cache.glob("*/*.nb?")}
+    before = {file: file.stat().st_mtime_ns for file in cache.glob("kernels-*.so")}
     # The driver's own Python may have cerflow; executors get this one's path, and nothing from PYTHONPATH.
     driver([sys.executable, JOB, cluster, shipped, events, folder, QUERY], python, CERFLOW_CACHE_DIR=cache)
-    assert {file: file.stat().st_mtime_ns for file in cache.glob("*/*.nb?")} == before
+    assert {file: file.stat().st_mtime_ns for file in cache.glob("kernels-*.so")} == before
     return folder
 
 
@@ -127,7 +127,7 @@ def test_executors_have_cerflow_from_the_zip_and_kernels_from_the_cache(job, pyt
     seen = json.loads((job / "seen.json").read_text())
     assert len({s["folder"] for s in seen}) == 2
     assert all("cerflow.zip" in s["file"] for s in seen)
-    assert {(s["kernels"], s["compiled"]) for s in seen} == {(str(cache / f"kernels-{kernels_stamp()}"), True)}
+    assert {(s["kernels"], s["compiled"]) for s in seen} == {(str(cache / library.kept_path().name), True)}
 
 
 @pytest.mark.parametrize("name", ["plain", "fails", "waits"])
@@ -153,7 +153,7 @@ def machine(tmp_path_factory, cluster, wheel):
     if wheel is None:
         pytest.skip("Hatchling is not installed (it comes with the extra 'dev')")
     folder = tmp_path_factory.mktemp("machine")
-    needed = closure(["numpy", "pyarrow", "numba", "lark", "protobuf", "typer", "rich"])
+    needed = closure(["numpy", "pyarrow", "lark", "protobuf", "typer", "rich"])
     shutil.copy(wheel, make_wheels(folder / "wheels", needed))
     for block in blocks(MANUAL):
         if block.title:

@@ -7,25 +7,31 @@ queries run over values at the limits. The output has a line for each operation 
 
 from __future__ import annotations
 
+import ctypes
+import json
+import os
 import re
+import subprocess
 import sys
-from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import llvmlite.binding as llvm
 import numpy as np
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from cerflow.engine.kernels.base import compiling, jit
-from cerflow.engine.kernels.base.pipeline import TextLibrary
+from cerflow.engine.kernels.base import building, compiling, library
+from cerflow.engine.kernels.base.parts import BUILDING
 from support.conformance import drawn
 from support.generators.conditions import Fragment
 from support.runners import engine_refuses, one_batch, one_by_one
 
 _OPERATION = re.compile(r"(%\S+) = (add|sub|mul) nsw (i64|i32) ([^,]+), (\S+)")
 _SITES: list[str] = []
-#: For each operation whether it overflowed, and operands with which it did
-_FOUND = np.zeros((100_000, 3), np.int64)
+#: For each operation of a unit whether it overflowed, and operands with which it did
+_MOST = 100_000
+_NOTES = f"[{3 * _MOST} x i64]"
 
 
 def _watched(text: str) -> str:
@@ -47,10 +53,10 @@ def _watched(text: str) -> str:
             f"{result} = extractvalue {{{kind}, i1}} {here}.both, 0",
             f"{here}.beyond = extractvalue {{{kind}, i1}} {here}.both, 1",
         ]
-        at = _FOUND.ctypes.data + _FOUND.strides[0] * len(_SITES)
+        at = 24 * len(_SITES)
         for k, value in enumerate(("1", *operands)):
             one = f"{here}.{k}"
-            lines.append(f"{one}.to = inttoptr i64 {at + 8 * k} to ptr")
+            lines.append(f"{one}.to = getelementptr i8, ptr @notes, i64 {at + 8 * k}")
             lines.append(f"{one}.old = load i64, ptr {one}.to")
             if k and kind == "i32":
                 lines.append(f"{one}.wide = sext i32 {value} to i64")
@@ -62,14 +68,45 @@ def _watched(text: str) -> str:
         intrinsic = f"llvm.s{name}.with.overflow.{kind}"
         if not re.search(rf'^declare .*@"?{re.escape(intrinsic)}"?\(', text, re.MULTILINE):
             lines.append(f"declare {{{kind}, i1}} @{intrinsic}({kind}, {kind})")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, f"@notes = linkonce_odr global {_NOTES} zeroinitializer"]) + "\n"
 
 
-@cache
-def _modules(library):
-    texts = library.texts if isinstance(library, TextLibrary) else [library.get_llvm_str()]
-    plain = (re.sub(compiling._REPORTING, compiling._TRAP, text) for text in texts)
-    return [llvm.parse_assembly(_watched(text) if isinstance(library, TextLibrary) else text) for text in plain]
+def _compile(unit: str, path: Path) -> None:
+    """Write the object of a unit, whose notes have its name, and the places of its operations."""
+    plain = compiling.trapping
+    compiling.trapping = lambda text: _watched(plain(text))
+    module = compiling.module_of(building._units()[unit])
+    for kernel in building._units()[unit]:
+        module.get_function(kernel.name).name = library.symbol(kernel.name, "base")
+    notes = module.get_global_variable("notes")
+    notes.name, notes.linkage = f"notes_{unit}", "external"
+    triple, levels = building._target("")
+    path.write_bytes(compiling.object_of(module, triple, levels["base"]))
+    path.with_suffix(".json").write_text(json.dumps(_SITES))
+
+
+def _watched_kernels() -> dict[str, tuple[list[str], np.ndarray]]:
+    """Let this process use watched kernels; the operations of each unit, and what they note."""
+    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    found = {}
+    with TemporaryDirectory() as folder:
+        for unit in building._units():
+            path = Path(folder, f"{unit}.o")
+            variables = {**os.environ, BUILDING: "1", "NUMBA_OPT": "0"}
+            subprocess.run([sys.executable, "-m", "support.overflows", unit, path], env=variables, check=True)
+            engine.add_object_file(llvm.ObjectFileRef.from_data(path.read_bytes()))
+            found[unit] = json.loads(path.with_suffix(".json").read_text())
+    engine.finalize_object()
+    library._level = lambda: "base"
+    library._loaded.append(engine.get_function_address)
+    notes = {unit: engine.get_global_value_address(f"notes_{unit}") for unit in found}
+    arrays = {u: np.ctypeslib.as_array((ctypes.c_int64 * (3 * _MOST)).from_address(at)) for u, at in notes.items()}
+    _held.append(engine)
+    return {unit: (sites, arrays[unit].reshape(-1, 3)[: len(sites)]) for unit, sites in found.items()}
+
+
+_held: list[object] = []
 
 
 def _run(cases: int) -> None:
@@ -94,10 +131,13 @@ def _run(cases: int) -> None:
 
 
 if __name__ == "__main__":
-    compiling._modules = _modules
-    jit.kept_code = lambda label, compile_it: compile_it()
+    if len(sys.argv) > 2:
+        _compile(sys.argv[1], Path(sys.argv[2]))
+        sys.exit()
+    watched = _watched_kernels()
     _run(int(sys.argv[1]))
-    for site, (beyond, *operands) in zip(_SITES, _FOUND.tolist()):
-        if beyond:
-            print(site, *operands)
-    print(f"{len(_SITES)} operations", file=sys.stderr)
+    for operations, notes in watched.values():
+        for site, (beyond, *operands) in zip(operations, notes.tolist(), strict=True):
+            if beyond:
+                print(site, *operands)
+    print(f"{sum(len(operations) for operations, _ in watched.values())} operations", file=sys.stderr)

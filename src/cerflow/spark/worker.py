@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from functools import cache
 
-from cerflow.engine.recognize.warmup import ensure_compiled
+from cerflow.engine.kernels.base.library import load_kernels
 
 __all__ = ["prepare_worker"]
 
@@ -13,7 +13,6 @@ __all__ = ["prepare_worker"]
 @cache
 def prepare_worker() -> None:
     """Prepare the process for tasks, once; tasks call this after their imports, before their first events."""
-    # Otherwise each process of a node would compile the same kernels when they are needed.
-    ensure_compiled()
+    load_kernels()
     # Behind each task Spark collects garbage. Looking for it among all that was imported takes 50 ms.
     gc.freeze()

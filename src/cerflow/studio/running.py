@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from nicegui import ui
 
-from cerflow.engine.recognize.warmup import kernels_are_compiled
+from cerflow.engine.kernels.base.library import is_at_hand
 from cerflow.errors import CerflowError
 from cerflow.studio.session import Outcome, StoppableRun, StoppedError, StudioSession
 from cerflow.studying.wording import sentence, shown_value
@@ -133,7 +133,7 @@ class RunningPanel:
         self._spinner.set_visibility(True)
         try:
             first = " The first runs on a machine compile parts of the engine, which may take minutes."
-            said = "Running …" + ("" if kernels_are_compiled() else first)
+            said = "Running …" + ("" if is_at_hand() else first)
             self._summary.text = said
             outcome = await in_thread(self._summary, lambda: f"{said} {this.reached:,} events", this)
         except (CerflowError, ValueError) as error:

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from cerflow import limits
 from cerflow.automata.model.transducer import Transducer
+from cerflow.engine.kernels.base.library import is_at_hand
 from cerflow.engine.recognize.planning import compile_select
-from cerflow.engine.recognize.warmup import kernels_are_compiled
 from cerflow.engine.stopping import checked
 from cerflow.equivalence import Verdict, contained, equivalent
 from cerflow.errors import CerflowError, QueryError, QuerySyntaxError, QueryWarning, UnsupportedQueryError, nearest
@@ -236,7 +236,7 @@ class StudioSession:
         part = None if self._studied is None else self._studied[1]
         if part is None or not part.reading:
             return ""
-        first = "" if kernels_are_compiled() else " The first runs on a machine compile parts of the engine."
+        first = "" if is_at_hand() else " The first runs on a machine compile parts of the engine."
         return f"The definitions have read {part.reached:,} of {part.total:,} events …{first}"
 
     def _stretch(self, first: int, size: int, stopped: Callable[[], bool]) -> tuple[Query, StudiedEvents]:

@@ -197,7 +197,7 @@ def test_numbers_of_several_words(letters, width, formula):
         low, stack = np.empty(top, np.int64), np.empty(3 * top + 4, np.int32)
         small = part.nodes.view(np.int32)
         with mock.patch.object(counting_kernels, "checked_sum", add):
-            assert add_counts.py_func(part.nodes, small, part.detections, 0, size, amounts, low, stack, found) == size
+            assert add_counts(part.nodes, small, part.detections, 0, size, amounts, low, stack, found) == size
         assert MatchCounter(part).numbers() == found.tolist()
         assert MatchCounter(part)._count_long(0, size) == found.tolist()
         assert [MatchCounter(part).number(d)[0] for d in range(0, size, 9)] == found[::9].tolist()

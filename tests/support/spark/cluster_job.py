@@ -39,14 +39,13 @@ ENDLESS = 250.0
 def where(batches):
     """What an executor imports, and where it keeps its kernels."""
     import cerflow
-    from cerflow.engine.kernel_cache import kernels_folder
-    from cerflow.engine.recognize.warmup import kernels_are_compiled
+    from cerflow.engine.kernels.base import library
 
     for _ in batches:
         seen = {
             "file": cerflow.__file__,
-            "kernels": str(kernels_folder()),
-            "compiled": kernels_are_compiled(),
+            "kernels": str(library.kept_path()),
+            "compiled": library.is_at_hand(),
             "folder": os.getcwd(),
         }
         yield pa.RecordBatch.from_pylist([{"seen": json.dumps(seen)}])

@@ -19,8 +19,7 @@ import pytest
 
 import cerflow
 from cerflow.cli.spark.java import java_problem
-from cerflow.engine.kernel_cache import kernels_folder, kernels_stamp
-from cerflow.engine.recognize.warmup import warm_up
+from cerflow.engine.kernels.base import library
 
 PACKAGE = Path(cerflow.__file__).parent
 ROOT = PACKAGE.parent.parent
@@ -100,9 +99,10 @@ def python_without_cerflow(folder):
 
 def kept_kernels(folder):
     """A folder for caches with the kernels as this machine has compiled them."""
-    warm_up()
-    kernels = folder / f"kernels-{kernels_stamp()}"
-    shutil.copytree(kernels_folder(), kernels, ignore=shutil.ignore_patterns("*.pyc"))
+    library.load_kernels()
+    folder.mkdir(exist_ok=True)
+    if library.kept_path().exists():
+        shutil.copy(library.kept_path(), folder)
     return folder
 
 

@@ -21,7 +21,6 @@ from cerflow.engine.events.records import BACKWARDS
 from cerflow.engine.events.time_order import extent
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.matches.row_limit import Bound
-from cerflow.engine.recognize.warmup import load_kernels
 from cerflow.errors import BadRecordError
 from cerflow.files.arriving import arrives, arriving_events
 from cerflow.files.input_plans import SplitRows
@@ -48,7 +47,6 @@ def run_as_events_come(request: Request, show: Progress, watch: PhaseTimer) -> R
     """
     columns, bad_records = request.inputs.columns, request.bad_records
     if not compile_kernels(watch):
-        load_kernels()
         watch.done("starting")
     if request.output == STANDARD_OUTPUT and sys.stdout.isatty():
         show.stop()

@@ -18,7 +18,6 @@ from cerflow.cli.output.targets import STANDARD_OUTPUT
 from cerflow.cli.output.volume import Volume
 from cerflow.cli.output.writing import open_sink
 from cerflow.engine.evaluate.measures import typed_time
-from cerflow.engine.recognize.warmup import load_kernels
 from cerflow.errors import BadRecordError
 from cerflow.files.input_plans import ColumnRoles
 from cerflow.files.reading import ReadEvents, read_inputs
@@ -31,7 +30,6 @@ def run_local(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary
     """Run a request in this process; ``show`` displays the progress. Raises InputError and the errors of the query."""
     bad_records, columns = request.bad_records, request.inputs.columns
     if not compile_kernels(watch):
-        load_kernels()
         watch.done("starting")
     show.bar("reading", *bytes_read([file for one in request.inputs.inputs for file in one.events.files]), "B")
     events = read_inputs(request.inputs.inputs, columns, named=request.inputs.named)

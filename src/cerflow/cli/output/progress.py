@@ -148,14 +148,14 @@ def bytes_read(files: Sequence[Path]) -> tuple[int, Callable[[], int]]:
 
 def compile_kernels(watch: PhaseTimer) -> bool:
     """Compile the kernels, with a line that says so, unless this machine has them; returns whether it compiled them."""
-    from cerflow.engine.recognize.warmup import kernels_are_compiled, warm_up
+    from cerflow.engine.kernels.base import library
 
-    if kernels_are_compiled():
+    if library.is_at_hand():
         return False
     watch.done("starting")
     typer.echo("compiling kernels, once for this machine: ", nl=False, err=True)
     try:
-        warm_up()
+        library.load_kernels(told=True)
     except BaseException:
         typer.echo("stopped", err=True)
         raise

@@ -46,8 +46,11 @@ def _compile(predicate: Predicate, kinds: Sequence[Kind | None]) -> Any:
         if kind not in _TYPES:
             return f"it gets {'a whole event' if kind is None else f'a {kind}'}"
     # Queries without predicates of users get by without Numba, whose import takes long.
-    from numba import types
-    from numba.core.errors import NumbaWarning
+    try:
+        from numba import types
+        from numba.core.errors import NumbaWarning
+    except ImportError as error:
+        return f"Numba is not there ({error}); pip install 'cerflow[compile]' installs it"
 
     from cerflow.engine.kernels.base.entries import entry
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from cerflow import limits
-from cerflow.engine.kernels.base.encode import encode
+from cerflow.engine.kernels.table import encode
 from cerflow.values.array_types import Ints
 from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, numbers_of
 

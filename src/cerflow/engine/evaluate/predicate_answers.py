@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from cerflow.engine.evaluate.compiled_predicates import compile_predicate
 from cerflow.engine.evaluate.predicate_words import only_compiled, reader
 from cerflow.engine.evaluate.vectors import TruthVector, Vector
-from cerflow.engine.kernels.base.calls import UNKNOWN, ask_rows
+from cerflow.engine.kernels.base.calls import UNKNOWN
+from cerflow.engine.kernels.table import ask_rows
 from cerflow.errors import PredicateError
 from cerflow.predicates.asking import Each, array_of, ask, ask_of_each, ask_of_set
 from cerflow.predicates.predicate import Predicate, PredicateKind

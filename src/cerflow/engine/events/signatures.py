@@ -13,7 +13,7 @@ from cerflow.engine.evaluate.binding import calls_in
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED, Precomputed
 from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.events.text_tests import TextTests
-from cerflow.engine.kernels.base.encode import combine
+from cerflow.engine.kernels.table import combine
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.condition import Attribute, Function
 from cerflow.language.formula import AttributeWindow

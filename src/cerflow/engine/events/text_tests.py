@@ -17,7 +17,7 @@ from cerflow import limits
 from cerflow.conditions.guards import Satisfied, TypeTest
 from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.evaluate.vectors import Vector
-from cerflow.engine.kernels.base.encode import choose_rows, combine
+from cerflow.engine.kernels.table import choose_rows, combine
 from cerflow.language.condition import And, Attribute, Comparison, Condition, In, Literal, Not, Or
 from cerflow.language.node import Node
 from cerflow.schema import Schema

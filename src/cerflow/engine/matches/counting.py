@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cerflow import limits
 from cerflow.engine import layout
-from cerflow.engine.kernels.matches.count import add_counts, add_long_counts
+from cerflow.engine.kernels.table import add_counts, add_long_counts
 from cerflow.engine.matches.graph import CountedMatches, MatchGraph
 from cerflow.engine.matches.sliding import count_sliding
 from cerflow.engine.matches.unfolding import Part

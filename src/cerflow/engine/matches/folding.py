@@ -12,8 +12,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cerflow.engine import layout
-from cerflow.engine.kernels.matches.fold import GREATEST, LEAST, PLUS, best, total
+from cerflow.engine.kernels.matches.fold import GREATEST, LEAST, PLUS
+from cerflow.engine.kernels.matches.fold import best as best_exact
+from cerflow.engine.kernels.matches.fold import total as total_exact
 from cerflow.engine.kernels.matches.slide_folds import FACTORS, SUMS
+from cerflow.engine.kernels.table import best, total
 from cerflow.engine.matches.sliding import fold_sliding
 from cerflow.engine.matches.unfolding import Part
 from cerflow.schema import Kind, kind_of
@@ -141,7 +144,7 @@ class Folding:
             weight[:, j] = column.exact
         sums = np.empty((len(part.nodes), len(columns)), object)
         graph = (part.nodes, self._small, part.detections, first, last)
-        total.py_func(*graph, start, factor, weight, sums, found, *self._memory())
+        total_exact(*graph, start, factor, weight, sums, found, *self._memory())
         return [list(row) for row in found[first:last]]
 
     def extremes(self, operation: int, values: Values, *, greatest: bool) -> tuple[list[Any], list[bool]]:
@@ -183,7 +186,7 @@ class Lowest(Folding):
         part = self._part
         found = np.zeros(len(part.detections), self.least.dtype)
         lacking = np.zeros(len(found), np.int8)
-        kernel = best.py_func if self._exact else best
+        kernel = best_exact if self._exact else best
         kernel(
             *(part.nodes, self._small, part.detections, first, last, self.operation, self.weight),
             *(self.least, self.without, found, lacking, *self._known),

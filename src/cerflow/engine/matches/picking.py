@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from cerflow.engine import layout
 from cerflow.engine.kernels.matches.fold import GREATEST, LEAST, PLUS
-from cerflow.engine.kernels.matches.search import B_DETECTION, B_PATH, FULL, NO_MORE, P_MARK, P_NEXT, search
-from cerflow.engine.kernels.matches.unrank import unrank
+from cerflow.engine.kernels.matches.search import B_DETECTION, B_PATH, FULL, NO_MORE, P_MARK, P_NEXT
+from cerflow.engine.kernels.matches.unrank import unrank as unrank_long
+from cerflow.engine.kernels.table import search, unrank
 from cerflow.engine.matches.counting import LateWindow, LongNumbers, MatchCounter, detecting, refuse_if_cut
 from cerflow.engine.matches.folding import Lowest, Values, ranked
 from cerflow.engine.matches.mark_values import MarkValues, check_attribute, check_label
@@ -90,7 +91,7 @@ def match_by_number(part: Part, counting: MatchCounter, d: int, rank: int) -> li
     _, amounts = counting.number(d)
     small = part.nodes.view(np.int32)
     root, bound = part.detections[d, layout.D_ROOT], part.detections[d, layout.D_BOUND]
-    kernel = unrank.py_func if isinstance(amounts, LongNumbers) else unrank
+    kernel = unrank_long if isinstance(amounts, LongNumbers) else unrank
     path = np.empty(64, np.int32)
     while (length := kernel(part.nodes, small, amounts, root, bound, rank, path)) < 0:
         path = np.empty(2 * len(path), np.int32)

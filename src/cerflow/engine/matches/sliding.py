@@ -6,8 +6,9 @@ import numpy as np
 
 from cerflow import limits
 from cerflow.engine import layout
-from cerflow.engine.kernels.matches.slide import FRONTIER, PROGRESS_WORDS, slide
-from cerflow.engine.kernels.matches.slide_folds import FACTORS, SUMS, slide_folds
+from cerflow.engine.kernels.matches.slide import FRONTIER, PROGRESS_WORDS
+from cerflow.engine.kernels.matches.slide_folds import FACTORS, SUMS
+from cerflow.engine.kernels.table import slide, slide_folds
 from cerflow.engine.matches.unfolding import Part
 from cerflow.values.array_types import Floats, Ints
 

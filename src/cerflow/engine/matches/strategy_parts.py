@@ -6,19 +6,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 
 from cerflow import limits
 from cerflow.engine import layout
-from cerflow.engine.events.store import StoredEvents
-from cerflow.engine.kernels.matches.largest import largest
 from cerflow.engine.kernels.matches.largest_states import room
-from cerflow.engine.kernels.matches.pick import pick
+from cerflow.engine.kernels.table import largest, pick
 from cerflow.engine.matches.graph import MatchGraph
 from cerflow.engine.matches.unfolding import Part
 from cerflow.values.array_types import IntRows, SmallRows
 
-__all__ = ["ChosenParts", "prepare_choice"]
+__all__ = ["ChosenParts"]
 
 
 class ChosenParts:
@@ -35,13 +32,6 @@ class ChosenParts:
                 yield from _largest(part)
             else:
                 yield from _picked(part)
-
-
-def prepare_choice(pick: int) -> None:
-    """Compile or load the kernel that applies a strategy, by choosing from a graph without detections."""
-    graph = MatchGraph(np.zeros((0, 4), np.int64), _graph(1)[0], np.zeros((1, 2), np.int64))
-    empty = Part(graph, StoredEvents(pa.schema([]), [], []), [frozenset()])
-    list(ChosenParts([replace(empty, pick=pick)]))
 
 
 def _picked(part: Part) -> Iterator[Part]:
@@ -77,7 +67,7 @@ def _largest(part: Part) -> Iterator[Part]:
     while True:
         new, small = _graph(size)
         found = np.empty((size, 4), np.int64)
-        at, count, written = largest(notes, part.detections, at, new, small, found)
+        at, count, written = largest(*notes, part.detections, at, new, small, found)
         if written:
             yield replace(part, graph=MatchGraph(found[:written], new[:count], part.marks), pick=layout.EVERYTHING)
         if at >= len(part.detections):

@@ -9,7 +9,8 @@ import numpy as np
 
 from cerflow.engine import layout
 from cerflow.engine.events.store import StoredEvents
-from cerflow.engine.kernels.matches.unfold import CURSOR_WORDS, K_USED, OUTPUT_FULL, SET_WORDS, UNFOLDED, unfold
+from cerflow.engine.kernels.matches.unfold import CURSOR_WORDS, K_USED, OUTPUT_FULL, SET_WORDS, UNFOLDED
+from cerflow.engine.kernels.table import unfold
 from cerflow.engine.matches.graph import CountedMatches, MatchGraph
 from cerflow.engine.matches.moments import Moments
 from cerflow.values.array_types import IntRows, Ints, Mask, SmallRows, Smalls

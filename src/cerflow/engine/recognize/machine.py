@@ -298,8 +298,9 @@ class Machine:
                 self.deadlines.forget_words()
 
     def _close_part(self, parts: list[Part], moments: Moments | None) -> None:
-        detections, nodes, marks = self.memory.take_detections()
-        if len(detections):
+        taken = self.memory.take_detections()
+        if taken is not None:
+            detections, nodes, marks = taken
             tables = self.tables
             kept = self.store.kept()
             choice = (tables.pick, tables.alone, tables.by)

@@ -41,7 +41,7 @@ def taken_together(columns: Sequence[pa.Array], at: Smalls) -> list[pa.Array]:
     if len(at) < limits.GATHERED_ROWS:
         places = array_of_numbers(at)
         return [pc.take(values, places, boundscheck=False) for values in columns]
-    from cerflow.engine.kernels.matches.gather import gather_columns
+    from cerflow.engine.kernels.table import gather_columns
 
     rows: list[tuple[int, int, int, int]] = []
     buffers = [_gathered(values, len(at), rows) if _fits(values) else None for values in columns]
@@ -156,7 +156,8 @@ def lists_of_texts(texts: tuple[tuple[str, ...], ...]) -> pa.ListArray:
 
 def _texts(values: pa.Array, at: Smalls) -> pa.Array | None:
     """Texts, or lists of texts; None if there are nulls in lists, long elements, or more than fit an array."""
-    from cerflow.engine.kernels.matches.gather import WORD, gather_texts, read_texts
+    from cerflow.engine.kernels.matches.gather import WORD
+    from cerflow.engine.kernels.table import gather_texts, read_texts
 
     listed = pa.types.is_list(values.type)
     texts = values.values if listed else values

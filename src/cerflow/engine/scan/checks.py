@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
+from cerflow.engine.kernels.base.calling import Row
 from cerflow.engine.kernels.base.shared_arrays import SharedArrays
-from cerflow.engine.kernels.scan.check import all_usable
+from cerflow.engine.kernels.table import all_usable
 from cerflow.engine.layout import NULL
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.columns import ExportedBatch, layout_of, layout_of_text
@@ -64,6 +65,7 @@ class BatchCheck:
         )
         self._shared = SharedArrays()
         self._shared.hold(self._arrays)
+        self._row = Row(all_usable, self._shared.address)
         self._timed, self._floating = timed, floating
         #: The last batch whose rows were all usable, and the time of its last row.
         self._passed: pa.RecordBatch | None = None
@@ -76,7 +78,8 @@ class BatchCheck:
         else:
             self._control[layout.LATEST] = NULL if latest is None else latest
         exported = ExportedBatch(batch)
-        found = bool(all_usable(self._shared.address, exported.address, batch.num_rows))
+        self._row.words[1], self._row.words[2] = exported.address, batch.num_rows
+        found = bool(self._row.call())
         self._passed = batch if found else None
         return found
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cerflow import limits
-from cerflow.engine.kernels.scan.scan import slot_of
+from cerflow.engine.kernels.table import slot_of
 from cerflow.engine.scan import layout
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.values.array_types import IntRows, Ints

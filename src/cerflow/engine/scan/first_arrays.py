@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cerflow.engine.kernels.base.jit import by_address
-from cerflow.engine.kernels.step.units import COMPUTE
+from cerflow.engine.kernels.table import compute
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.contiguous import Contiguity
 from cerflow.engine.scan.decisions import Decisions
@@ -76,7 +75,7 @@ def _control(tables: TransducerTables, program: ScanProgram) -> Ints:
         control[layout.OPENED] = counted_states(tables, program.outputs)
     control[layout.KEYED] = sum(row[layout.O_TO] == layout.TO_KEYS for row in program.outputs)
     if len(program.code):
-        control[layout.PROGRAMS] = by_address(*COMPUTE)
+        control[layout.PROGRAMS] = compute.address
     return control
 
 

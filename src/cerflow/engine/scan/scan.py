@@ -11,10 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from cerflow import limits
+from cerflow.engine.kernels.base.calling import Row
 from cerflow.engine.kernels.base.shared_arrays import SharedArrays
-from cerflow.engine.kernels.scan.contiguous import find_rows, narrow, write_noted
-from cerflow.engine.kernels.scan.looking_ahead import look_ahead
-from cerflow.engine.kernels.scan.scan import scan
+from cerflow.engine.kernels.table import find_rows, look_ahead, narrow, scan, write_noted
 from cerflow.engine.layout import EventArrays
 from cerflow.engine.matches.graph import CountedMatches, consecutive_events
 from cerflow.engine.scan import layout
@@ -92,8 +91,7 @@ class BatchScan:
         if self._contiguity is not None:
             self.on_columns = self._contiguity.alone
         self._events = self._room_for(_EVENTS)
-        self._shared = SharedArrays()
-        self._shared.hold(self._events)
+        self._share()
         self._shown: tuple[Ints, ...] | None = None
         self._show()
         #: The list of signatures whose places are known.
@@ -114,11 +112,15 @@ class BatchScan:
         other._arrays = self._arrays._replace(**changed)
         other._texts = [text.fresh(own, tables.strings) for text, own in zip(self._texts, other._arrays.texts)]
         other._events = other._room_for(_EVENTS)
-        other._shared = SharedArrays()
-        other._shared.hold(other._events)
+        other._share()
         other._shown = None
         other._show()
         return other
+
+    def _share(self) -> None:
+        self._shared = SharedArrays()
+        self._shared.hold(self._events)
+        self._row = Row(scan, self._shared.address)
 
     def _begin_deciding(self) -> Decisions:
         classes = [[] if column is None else column.satisfied for column in self._tested]
@@ -193,11 +195,12 @@ class BatchScan:
 
     def _scan(self, exported: ExportedBatch, batch: pa.RecordBatch, begin: int, end: int) -> None:
         """Read the events of some rows of a batch."""
-        control = self._arrays.control
+        control, words = self._arrays.control, self._row.words
         control[layout.ROW] = begin
         while True:
             self._show()
-            reason = scan(self._shared.address, exported.address, end)
+            words[1], words[2] = exported.address, end
+            reason = self._row.call()
             if reason == layout.SCANNED:
                 return
             if reason == layout.NO_OUTCOME:

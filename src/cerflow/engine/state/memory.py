@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -10,18 +11,24 @@ from numpy.typing import NDArray
 
 from cerflow import limits
 from cerflow.engine import layout
+from cerflow.engine.kernels.base.calling import Row
 from cerflow.engine.kernels.base.shared_arrays import WITHOUT_END, SharedArrays
-from cerflow.engine.kernels.state.graph import collect
-from cerflow.engine.kernels.state.upkeep import (
+from cerflow.engine.kernels.table import (
+    advance,
+    call_predicate,
+    choose,
+    collect,
     compact_members,
+    enter,
     enter_sets,
+    group_by_labels,
+    let_go,
     list_configurations,
     rebuild_tables,
     rehash,
+    settle,
     sweep,
 )
-from cerflow.engine.kernels.step.advance import advance
-from cerflow.engine.kernels.step.units import prepare_kernels
 from cerflow.engine.layout import EventArrays, Ranking, Scratch, State
 from cerflow.engine.state.first_state import first_state
 from cerflow.engine.state.image import Image, image_of, set_widths, state_of
@@ -33,6 +40,15 @@ from cerflow.values.array_types import Ints, Smalls
 __all__ = ["Memory", "grown"]
 
 W = TypeVar("W", np.int32, np.int64)
+#: The places of the addresses of kernels that the step calls.
+_BY_ADDRESS = {
+    layout.O_PROGRAMS: call_predicate,
+    layout.O_SETS: group_by_labels,
+    layout.O_CHOOSE: choose,
+    layout.O_SETTLE: settle,
+    layout.O_LET_GO: let_go,
+    layout.O_ENTER: enter,
+}
 
 
 def grown(array: NDArray[W], rows: int) -> NDArray[W]:
@@ -58,10 +74,13 @@ class Memory:
         self._brief: tuple[State | None, State | None, list[tuple[memoryview, memoryview]]] = (None, None, [])
         #: The nodes of which matches or a copy of the state hold some.
         self._handed_out: Ints | None = None
-        prepare_kernels(tables.arrays)
-        # A method of a kernel would add a tenth of a microsecond to each event.
-        self._advance = advance.load(0, 0, 0)
+        for option, kernel in _BY_ADDRESS.items():
+            tables.arrays.options[option] = kernel.address
         self._shared = SharedArrays()
+        self._row = Row(advance, self._shared.address)
+        self._words, self._step = self._row.words, partial(self._row.function, self._row.address)
+        #: The same for one event, for which letting go of Python's lock would take as long.
+        self._step_once = partial(advance.held, self._row.address)
         self._shared.allow(limits.CALL_WORK)
         #: The groups of arrays that the kernels see at present.
         self._shown: tuple[object, ...] = (None,) * 5
@@ -118,15 +137,23 @@ class Memory:
         The same ``events`` object as in the last call costs least, even if its arrays now hold other events. What takes
         long can be stopped (see `cerflow.engine.stopping`); then the state is not whole.
         """
-        found: tuple[int, int] = self._advance(self._address(events), at, end)
-        return self._advance_long(found[1], end) if found[0] == layout.PAUSED else found
+        self._address(events)
+        words = self._words
+        words[1], words[2] = at, end
+        reason: int = self._step_once() if end - at == 1 else self._step()
+        if reason == layout.DONE:
+            return reason, end
+        if reason == layout.PAUSED:
+            words[1] = words[3]
+            reason = self._advance_long()
+        return reason, words[3]
 
-    def _advance_long(self, at: int, end: int) -> tuple[int, int]:
+    def _advance_long(self) -> int:
         shared = self._shared
         shared.allow(WITHOUT_END)
         try:
-            found: tuple[int, int] = wait_for(lambda: self._advance(shared.address, at, end), lambda: shared.allow(-1))
-            return found
+            reason: int = wait_for(self._step, lambda: shared.allow(-1))
+            return reason
         finally:
             shared.allow(limits.CALL_WORK)
 
@@ -178,16 +205,16 @@ class Memory:
             detections = self.state.detections
             self.state = self.state._replace(detections=grown(detections, 2 * len(detections)))
 
-    def take_detections(self) -> tuple[Ints, Ints, Ints]:
-        """The detections since the last call, with the nodes and the marks that they refer to."""
+    def take_detections(self) -> tuple[Ints, Ints, Ints] | None:
+        """The detections since the last call, with the nodes and the marks that they refer to; None without any."""
         state = self.state
-        n = int(state.counters[layout.N_DETECTIONS])
-        found = state.detections[:n].copy()
+        n = state.counters[layout.N_DETECTIONS]
+        if not n:
+            return None
         state.counters[layout.N_DETECTIONS] = 0
-        if n:
-            self._handed_out = state.nodes
+        self._handed_out = state.nodes
         return (
-            found,
+            state.detections[:n].copy(),
             state.nodes[: int(state.counters[layout.N_NODES])],
             state.marks[: int(state.counters[layout.N_MARKS])],
         )

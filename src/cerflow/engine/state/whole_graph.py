@@ -24,7 +24,9 @@ def whole_graph(tables: TransducerTables, signatures: Smalls, positions: Ints) -
     while True:
         reason, at = memory.advance(events, at, len(signatures))
         if reason == layout.DONE:
-            return memory.take_detections()
+            found = memory.take_detections()
+            assert found is not None
+            return found
         if reason == layout.FULL_NODES:
             # No node may go, as the detections so far need all of them.
             nodes, marks = memory.state.nodes, memory.state.marks

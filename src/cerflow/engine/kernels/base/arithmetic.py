@@ -6,7 +6,7 @@ a wrapped result. Kernels use these functions wherever a result may leave 64 bit
 
 from __future__ import annotations
 
-from cerflow.engine.kernels.base.jit import intrinsic, ir, types
+from cerflow.engine.kernels.base.parts import intrinsic, ir, types
 from cerflow.engine.layout import NULL
 
 __all__ = ["checked_difference", "checked_product", "checked_sum", "wrapped_product", "wrapped_sum"]

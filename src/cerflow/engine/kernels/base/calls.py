@@ -5,7 +5,7 @@ Such a function takes a pointer to its arguments, 64 bits each, and returns one 
 
 from __future__ import annotations
 
-from cerflow.engine.kernels.base.jit import intrinsic, ir, kernel, part, types
+from cerflow.engine.kernels.base.parts import intrinsic, ir, kernel, part, types
 from cerflow.engine.layout import NULL
 
 __all__ = ["FAILED", "UNKNOWN", "ask_predicate", "ask_rows"]

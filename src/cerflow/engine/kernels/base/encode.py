@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.base.jit import kernel
+from cerflow.engine.kernels.base.parts import kernel
 from cerflow.engine.kernels.base.shared_arrays import head_at
 
 #: Columns of the hash table: the first eight bytes, the length, the code (-1: free).

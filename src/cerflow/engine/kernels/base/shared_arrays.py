@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cerflow.engine.kernels.base.jit import Late, inlined, intrinsic, ir, types
+from cerflow.engine.kernels.base.parts import arrayobj, inlined, intrinsic, ir, types
 from cerflow.engine.layout import EventArrays, Ranking, Scratch, State, TableArrays
 from cerflow.engine.scan.layout import ScanArrays
 from cerflow.values.array_types import array_types
@@ -45,7 +45,6 @@ __all__ = [
     "words_at",
 ]
 
-groups, arrayobj = Late("cerflow.engine.kernels.base.array_groups"), Late("numba.np.arrayobj")
 _GROUPS: tuple[Any, ...] = (State, TableArrays, Scratch, Ranking, EventArrays, ScanArrays)
 #: Words for an array: its address and the lengths of up to two axes.
 WORDS = 3
@@ -95,11 +94,13 @@ def _at(group: str) -> Any:
 
     @intrinsic
     def group_at(_, address):
+        from cerflow.engine.kernels.base.array_groups import ArrayGroup
+
         def generate(context, builder, signature, arguments):
             words = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
             return builder.gep(words, [ir.Constant(ir.IntType(64), start)])
 
-        return groups.ArrayGroup(group)(types.int64), generate
+        return ArrayGroup(group)(types.int64), generate
 
     return group_at
 
@@ -214,15 +215,15 @@ def head_at(_, data, start):
 @intrinsic
 def halves(_, words):
     """Rows of words as rows of int32."""
+    from cerflow.engine.kernels.base.array_groups import array_value
+
     result = types.Array(types.int32, 2, "C")
 
     def generate(context, builder, signature, arguments):
         made = arrayobj.make_array(signature.args[0])(context, builder, arguments[0])
         rows, width = (builder.extract_value(made.shape, k) for k in range(2))
         data = builder.bitcast(made.data, ir.IntType(32).as_pointer())
-        return groups.array_value(
-            context, builder, result, data, [rows, builder.shl(width, ir.Constant(ir.IntType(64), 1))]
-        )
+        return array_value(context, builder, result, data, [rows, builder.shl(width, ir.Constant(ir.IntType(64), 1))])
 
     return result(words), generate
 

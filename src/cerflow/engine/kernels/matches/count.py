@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.arithmetic import checked_sum
-from cerflow.engine.kernels.base.jit import inlined, kernel
+from cerflow.engine.kernels.base.parts import inlined, kernel
 from cerflow.engine.layout import BOTTOM, D_BOUND, D_ROOT, I_CHILD, I_LEFT, I_RIGHT, W_MEASURE
 
 

@@ -5,7 +5,7 @@ These kernels also run as plain Python on arrays of Python integers, for numbers
 
 from __future__ import annotations
 
-from cerflow.engine.kernels.base.jit import kernel
+from cerflow.engine.kernels.base.parts import kernel
 from cerflow.engine.layout import BOTTOM, D_BOUND, D_MARK, D_ROOT, I_CHILD, I_LEFT, I_MARK, I_RIGHT, NO_MARK, W_MEASURE
 
 # The ways in which `best` combines the values of two events of a complex event

@@ -8,7 +8,7 @@ bytes and of its texts, 32 bits each, then the bytes, then two by two where its 
 
 from __future__ import annotations
 
-from cerflow.engine.kernels.base.jit import intrinsic, ir, kernel, types
+from cerflow.engine.kernels.base.parts import intrinsic, ir, kernel, types
 from cerflow.engine.kernels.scan.texts import eight_bytes
 from cerflow.engine.kernels.scan.values import has_bit, store_byte, store_word
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.base.jit import inlined, kernel, part
+from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.matches.largest_states import (
     E_NEW,
     E_ROOT,
@@ -28,6 +28,7 @@ from cerflow.engine.kernels.matches.largest_states import (
     X_RIVALS,
     X_STEPS,
     X_STEPS_END,
+    Room,
     begin_states,
     sort_rows,
     steps_from,
@@ -94,13 +95,53 @@ def _write(room, s, new, small, count):
 
 
 @kernel
-def largest(room, detections, at, new, small, found):
+def largest(
+    nodes,
+    small,
+    marks,
+    counts,
+    place,
+    seen,
+    stack,
+    way,
+    lists,
+    parts,
+    members,
+    states,
+    table,
+    numbered_steps,
+    order,
+    numbers,
+    detections,
+    at,
+    new,
+    new_small,
+    found,
+):
     """Write what is left of the detections from number ``at`` on, until there is too little room.
 
-    ``room`` comes from the function `room`; ``new`` is a match graph, ``small`` the same as int32, ``found`` its
-    detections. Returns (the first detection not done, nodes, detections written).
+    ``counts``, ``lists``, ``members``, ``numbered_steps``, ``numbers``, ``order``, ``parts``, ``place``, ``seen``,
+    ``states``, ``table`` and ``way`` are those of a `Room`; ``new`` is a match graph, ``new_small`` the same as
+    int32, ``found`` its detections. Returns (the first detection not done, nodes, detections written).
     """
-    numbers, order = room.numbers, room.order
+    room = Room(
+        nodes,
+        small,
+        marks,
+        counts,
+        place,
+        seen,
+        stack,
+        way,
+        lists,
+        parts,
+        members,
+        states,
+        table,
+        numbered_steps,
+        order,
+        numbers,
+    )
     done, written = 1, 0
     while at < detections.shape[0]:
         end = at
@@ -126,7 +167,7 @@ def largest(room, detections, at, new, small, found):
         sort_rows(order, 0, s, 1, True)
         count = done
         for k in range(s - 1, -1, -1):
-            count = _write(room, order[k, 0], new, small, count)
+            count = _write(room, order[k, 0], new, new_small, count)
             if count < 0:
                 return at, done, written
         done = count

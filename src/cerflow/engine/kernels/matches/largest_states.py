@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cerflow.engine.kernels.base.arithmetic import wrapped_product
-from cerflow.engine.kernels.base.jit import inlined, part
+from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.layout import D_MARK, D_ROOT, I_CHILD, I_LEFT, I_MARK, I_RIGHT, M_POSITION, W_MEASURE
 from cerflow.values.array_types import IntRows, Mask, SmallRows, Smalls
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.base.jit import inlined, kernel, part
+from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.matches.written import write_detection, write_part
 from cerflow.engine.kernels.state.lists import NOTHING
 from cerflow.engine.layout import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.base.jit import kernel, part
+from cerflow.engine.kernels.base.parts import kernel, part
 from cerflow.engine.kernels.matches.fold import LEAST, PLUS
 from cerflow.engine.layout import BOTTOM, D_BOUND, I_CHILD, I_LEFT, I_MARK, I_RIGHT, W_MEASURE
 

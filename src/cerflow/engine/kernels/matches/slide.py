@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.arithmetic import checked_product, checked_sum
-from cerflow.engine.kernels.base.jit import inlined, kernel, part
+from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.layout import BOTTOM, D_BOUND, D_ROOT, I_CHILD, I_LEFT, I_MARK, I_RIGHT, NOT_BEGUN, W_MEASURE
 
 #: The greatest number of sets on the frontier; beyond it, other ways of counting are better.

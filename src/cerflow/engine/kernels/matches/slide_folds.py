@@ -12,7 +12,7 @@ multiplied with it, and so are all ways through new nodes to an old set with the
 
 from __future__ import annotations
 
-from cerflow.engine.kernels.base.jit import inlined, kernel, part
+from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.matches.fold import LEAST, PLUS
 from cerflow.engine.kernels.matches.slide import (
     G_COUNT,

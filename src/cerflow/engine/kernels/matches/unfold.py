@@ -5,7 +5,7 @@ The delay between two matches is linear in the match that is written (P1 §7.1, 
 
 from __future__ import annotations
 
-from cerflow.engine.kernels.base.jit import inlined, kernel, part
+from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.layout import (
     BOTTOM,
     D_BOUND,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cerflow.engine.kernels.base.jit import kernel
+from cerflow.engine.kernels.base.parts import kernel
 from cerflow.engine.layout import BOTTOM, I_CHILD, I_LEFT, I_MARK, I_RIGHT, W_MEASURE
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cerflow.engine.kernels.base.jit import inlined
+from cerflow.engine.kernels.base.parts import inlined
 from cerflow.engine.layout import (
     D_BOUND,
     D_MARK,

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from cerflow.engine.kernels.base.arithmetic import wrapped_product
-from cerflow.engine.kernels.base.jit import inlined, kernel, part
+from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.base.shared_arrays import address_of, as_float, pointer_to, scan_at
 from cerflow.engine.kernels.scan.looking_ahead import mark_block
 from cerflow.engine.kernels.scan.scan import collected, formed, is_missing, write_event

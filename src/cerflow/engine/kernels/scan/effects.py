@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.base.jit import inlined, part
+from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import address_of, events_at, pointer_to
 from cerflow.engine.kernels.scan.values import load_word, store_word, trailing_zeros
 from cerflow.engine.scan.layout import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.arithmetic import wrapped_product, wrapped_sum
-from cerflow.engine.kernels.base.jit import inlined, kernel, part
+from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.base.shared_arrays import address_of, pointer_to, scan_at
 from cerflow.engine.kernels.scan.marks import mark
 from cerflow.engine.kernels.scan.scan import collected, formed, satisfies

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.arithmetic import wrapped_product
-from cerflow.engine.kernels.base.jit import part
+from cerflow.engine.kernels.base.parts import part
 from cerflow.engine.kernels.base.shared_arrays import address_of, pointer_to
 from cerflow.engine.kernels.scan.texts import MIX, SHIFT, entry_of
 from cerflow.engine.kernels.scan.values import (

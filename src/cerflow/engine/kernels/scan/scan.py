@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from cerflow.engine.kernels.base.jit import inlined, kernel, part
+from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.base.shared_arrays import (
     address_of,
     as_float,

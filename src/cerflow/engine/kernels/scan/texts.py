@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.base.jit import part
+from cerflow.engine.kernels.base.parts import part
 from cerflow.engine.kernels.scan.values import (
     has_bit,
     integer,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.arithmetic import wrapped_sum
-from cerflow.engine.kernels.base.jit import inlined, intrinsic, ir, part, types
+from cerflow.engine.kernels.base.parts import inlined, intrinsic, ir, part, types
 from cerflow.engine.kernels.base.shared_arrays import bits_of
 from cerflow.engine.layout import NULL
 from cerflow.engine.scan.layout import (

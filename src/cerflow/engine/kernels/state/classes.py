@@ -13,7 +13,7 @@ the complex event without events is below all others, permanent, and in no list.
 
 from __future__ import annotations
 
-from cerflow.engine.kernels.base.jit import inlined, part
+from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.layout import (
     EARLIEST,
     K_BETTER,

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from cerflow.engine.kernels.base.arithmetic import wrapped_product, wrapped_sum
-from cerflow.engine.kernels.base.jit import inlined, part
+from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import as_float, pointer_to
 from cerflow.engine.layout import (
     FIELD_COMPARES,

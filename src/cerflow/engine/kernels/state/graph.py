@@ -11,7 +11,7 @@ Nodes refer to events by the numbers of their marks, each a position and a label
 
 from __future__ import annotations
 
-from cerflow.engine.kernels.base.jit import inlined, kernel
+from cerflow.engine.kernels.base.parts import inlined, kernel
 from cerflow.engine.layout import (
     BOTTOM,
     I_CHILD,

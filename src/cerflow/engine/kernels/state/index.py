@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from cerflow.engine.kernels.base.arithmetic import wrapped_product, wrapped_sum
-from cerflow.engine.kernels.base.jit import part
+from cerflow.engine.kernels.base.parts import part
 from cerflow.engine.kernels.base.shared_arrays import as_float, bits_of
 from cerflow.engine.layout import (
     C_GROUP,

@@ -13,7 +13,7 @@ that have left the window may still count in values, which is why these are boun
 
 from __future__ import annotations
 
-from cerflow.engine.kernels.base.jit import inlined
+from cerflow.engine.kernels.base.parts import inlined
 from cerflow.engine.kernels.base.shared_arrays import halves, state_at, tables_at
 from cerflow.engine.layout import (
     BOTTOM,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cerflow.engine.kernels.base.jit import part
+from cerflow.engine.kernels.base.parts import part
 from cerflow.engine.kernels.base.shared_arrays import beyond, pointer_to, prefetch
 from cerflow.engine.kernels.state.collections import hash_words
 from cerflow.engine.layout import (

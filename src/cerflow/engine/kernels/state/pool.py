@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.arithmetic import wrapped_product, wrapped_sum
-from cerflow.engine.kernels.base.jit import inlined, part
+from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import beyond
 from cerflow.engine.kernels.state.classes import release
 from cerflow.engine.kernels.state.collections import hash_words

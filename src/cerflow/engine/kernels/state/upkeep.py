@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.base.jit import kernel
+from cerflow.engine.kernels.base.parts import kernel
 from cerflow.engine.kernels.base.shared_arrays import events_at, pointer_to, state_at, tables_at
 from cerflow.engine.kernels.state.collections import hash_words
 from cerflow.engine.kernels.state.index import index_state

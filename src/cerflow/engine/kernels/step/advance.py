@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.base.jit import inlined, kernel
+from cerflow.engine.kernels.base.parts import inlined, kernel
 from cerflow.engine.kernels.base.shared_arrays import (
     begin_work,
     call,

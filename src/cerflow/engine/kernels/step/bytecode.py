@@ -12,7 +12,7 @@ import numpy as np
 from cerflow.conditions.register_values import FIRST_MOMENT, LAST_MOMENT, WORD
 from cerflow.engine.kernels.base.arithmetic import checked_difference, checked_product, checked_sum
 from cerflow.engine.kernels.base.calls import ask_predicate
-from cerflow.engine.kernels.base.jit import inlined, part
+from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import (
     address_of,
     as_float,

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.base.jit import inlined, part
+from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import pointer_to, ranking_at, scratch_at, state_at, tables_at
 from cerflow.engine.kernels.state.classes import new_class, rank, release
 from cerflow.engine.kernels.state.pool import hash_one

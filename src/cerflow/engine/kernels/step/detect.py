@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.base.jit import inlined, part
+from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import is_stopped, pointer_to
 from cerflow.engine.kernels.state.collections import covers
 from cerflow.engine.kernels.state.pool import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from cerflow.engine.kernels.base.jit import inlined
+from cerflow.engine.kernels.base.parts import inlined
 from cerflow.engine.kernels.base.shared_arrays import address_of, as_float, call
 from cerflow.engine.layout import (
     A_KIND,

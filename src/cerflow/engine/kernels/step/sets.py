@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.base.jit import part
+from cerflow.engine.kernels.base.parts import part
 from cerflow.engine.kernels.base.shared_arrays import (
     events_at,
     pointer_to,

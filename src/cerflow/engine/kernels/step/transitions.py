@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from cerflow.engine.kernels.base.jit import inlined, part
+from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import address_of, as_float, bits_of, call, pointer_to
 from cerflow.engine.kernels.step.guards import holds
 from cerflow.engine.layout import (

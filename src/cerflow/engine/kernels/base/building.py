@@ -1,0 +1,165 @@
+"""Builds the library of all kernels: ``cc`` links the objects of their units.
+
+Numba makes these for all processors, in processes of their own with its optimiser off. They are kept, so that a changed
+kernel costs seconds. ``python -m cerflow.engine.kernels.base.building`` builds the library of the package.
+"""
+
+from __future__ import annotations
+
+import ast
+import gc
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from importlib import import_module
+from importlib.metadata import version
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from cerflow.cache_folder import cache_folder, open_own
+from cerflow.engine.kernels.base.calling import KERNELS, Kernel
+from cerflow.engine.kernels.base.compiling import module_of, object_of
+from cerflow.engine.kernels.base.library import LIBRARY, keep, sources, stamp, symbol
+from cerflow.engine.kernels.base.parts import BUILDING
+
+__all__ = ["build", "in_process"]
+
+_KERNELS = "cerflow.engine.kernels"
+#: For each machine that is built for, a processor for each level.
+_LEVELS = {"x86_64": {"base": "x86-64", "v3": "x86-64-v3"}}
+#: Modules that call kernels and do not change them.
+_BESIDE = {f"{_KERNELS}.table", f"{_KERNELS}.base.calling", f"{_KERNELS}.base.library"}
+_Say = Callable[[str], object]
+_held: list[Any] = []
+
+
+def build(path: Path, machine: str = "", say: _Say = str) -> bool:
+    """Build the library for a machine (empty: this one) at a path; returns whether something could link it."""
+    own = shutil.which("cc")
+    if own and not machine:
+        linker = [own]
+    elif find_spec("ziglang"):
+        linker = [sys.executable, "-m", "ziglang", "cc", *(["-target", f"{machine}-linux-gnu"] if machine else [])]
+    else:
+        return False
+    with TemporaryDirectory(dir=path.parent) as folder:
+        made, objects = Path(folder, "made"), []
+        for number, content in enumerate(_objects(machine, say)):
+            objects.append(Path(folder, f"{number}.o"))
+            objects[-1].write_bytes(content)
+        linked = subprocess.run([*linker, "-shared", "-o", made, *objects, "-lm"]).returncode == 0
+        if linked:
+            os.replace(made, path)
+    return linked
+
+
+def in_process() -> Callable[[str], int]:
+    """All kernels in this process only, as a function from their symbols to addresses."""
+    contents = list(_objects("", str))
+    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    for content in contents:
+        engine.add_object_file(llvm.ObjectFileRef.from_data(content))
+    engine.finalize_object()
+    # It is never closed, as Python may end in any order.
+    _held.append(engine)
+    found: Callable[[str], int] = engine.get_function_address
+    return found
+
+
+def _units() -> dict[str, list[Kernel]]:
+    """The kernels that are compiled together."""
+    import_module(f"{_KERNELS}.table")
+    found: dict[str, list[Kernel]] = {}
+    for kernel in KERNELS.values():
+        found.setdefault(kernel.unit, []).append(kernel)
+    return found
+
+
+def _target(machine: str) -> tuple[str, dict[str, str]]:
+    """LLVM's triple for a machine (empty: this one), and the processor of each level."""
+    triple = f"{machine}-unknown-linux-gnu" if machine else llvm.get_process_triple()
+    return triple, _LEVELS.get((machine or platform.machine()).replace("AMD64", "x86_64"), {"base": "generic"})
+
+
+def _objects(machine: str, say: _Say) -> Iterator[bytes]:
+    """The objects of all units, and one that has the stamp; two processes make what is not kept."""
+    folder = cache_folder()
+    with TemporaryDirectory() as other, ThreadPoolExecutor(2) as pool:
+        for contents in pool.map(partial(_of_unit, folder or Path(other), machine, say), _units()):
+            yield from contents
+    module = llvm.parse_assembly(f"define i64 @{stamp()}() {{\n ret i64 1\n}}")
+    triple, levels = _target(machine)
+    yield object_of(module, triple, levels["base"])
+
+
+def _of_unit(folder: Path, machine: str, say: _Say, unit: str) -> list[bytes]:
+    """The objects of a unit for each level, made if they are not kept."""
+    where = f"{unit}-{_version(unit)}-{machine or sysconfig.get_platform()}"
+    paths = [folder / f"{where}-{level}.o" for level in _target(machine)[1]]
+    files = [open_own(path) for path in paths]
+    if None in files:
+        began = time.perf_counter()
+        # The same modules as here: -P keeps the working directory out unless it is on the path of this process.
+        path = os.pathsep.join(place or os.getcwd() for place in sys.path)
+        given = {"NUMBA_OPT": "0", "NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", "PYTHONPATH": path}
+        command = [sys.executable, "-P", "-c", f"from {_KERNELS}.base.building import make; make()", unit, machine]
+        subprocess.run([*command, *paths], env={**os.environ, **given, BUILDING: "1"}, check=True)
+        say(f"compiled the kernels of '{unit}' in {time.perf_counter() - began:.0f} s")
+        files = [open_own(path) for path in paths]
+    return [file.read() for file in files if file is not None]
+
+
+def _version(unit: str) -> str:
+    """A hash of all that the objects of a unit depend on: what it imports, without comments."""
+    texts, kernels = sources(), _units()[unit]
+    wanted = [f"{_KERNELS}.base.compiling", *(f"{_KERNELS}.{kernel.where}" for kernel in kernels)]
+    for name in wanted:
+        for found in map(bytes.decode, re.findall(rb"(?m)^ *from (cerflow\.[\w.]+) import", texts[name])):
+            if found in texts and found not in (*wanted, *_BESIDE):
+                wanted.append(found)
+    trees = [ast.parse(texts[name]) for name in sorted(set(wanted))]
+    for node in (node for tree in trees for node in ast.walk(tree)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):
+            node.body[0] = ast.Pass()
+    listed = [(kernel.name, kernel.arguments, kernel.results, kernel.inner) for kernel in kernels]
+    depends = (listed, [*map(ast.dump, trees)], [version(name) for name in ("numba", "llvmlite")])
+    return hashlib.sha256(repr(depends).encode()).hexdigest()[:16]
+
+
+def make() -> None:
+    """Write the objects of a unit, which the command line names together with the machine and their places."""
+    unit, machine, *paths = sys.argv[1:]
+    # A compilation makes millions of objects that are needed to its end.
+    gc.disable()
+    whole, (triple, levels) = module_of(_units()[unit]), _target(machine)
+    for path, (level, processor) in zip(paths, levels.items(), strict=True):
+        module = whole.clone()
+        for kernel in _units()[unit]:
+            module.get_function(kernel.name).name = symbol(kernel.name, level)
+        keep(object_of(module, triple, processor), Path(path))
+
+
+def main(machine: str = "") -> None:
+    """Build the library of the package, with progress."""
+    print("cerflow: compiling the kernels, for about a minute", flush=True)
+    if not build(Path(str(files(_KERNELS))) / LIBRARY, machine, partial(print, "cerflow:", flush=True)):
+        sys.exit("cerflow: there is no 'cc' that links the kernels: install a C compiler, or pip install ziglang")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

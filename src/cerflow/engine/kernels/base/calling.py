@@ -1,0 +1,95 @@
+"""How Python calls kernels: by the address of a row of words, through ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+from array import array
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from cerflow.engine.kernels.base.library import address_of_kernel
+
+__all__ = ["KERNELS", "Kernel", "Row", "called_by_kernels"]
+
+#: All kernels of the table, by name.
+KERNELS: dict[str, Kernel] = {}
+#: Functions of C without Python's lock, and with it: to let go of it costs as much as a small kernel.
+_FREE, _HELD = ctypes.CFUNCTYPE(ctypes.c_int64), ctypes.PYFUNCTYPE(ctypes.c_int64)
+
+
+class Kernel:
+    """A kernel of the table; ``where`` is its module.
+
+    A call takes numbers and arrays without gaps, and returns an integer, or a tuple of as many as there are
+    ``results``. Where calls are frequent, a `Row` is made once.
+    """
+
+    def __init__(self, unit: str, where: str, name: str, arguments: str, results: int = 1) -> None:
+        self.unit, self.where, self.name, self.results = unit, where, name, results
+        #: The type of each argument, and its number of axes (0: a number).
+        self.arguments = [(np.dtype(kind[0]), int(kind[1:] or 0)) for kind in arguments.split()]
+        #: The words of a row.
+        self.size = sum(1 + axes for _, axes in self.arguments) + results - 1
+        #: Whether kernels call it, with its arguments themselves.
+        self.inner = False
+        KERNELS[name] = self
+
+    @cached_property
+    def address(self) -> int:
+        """The address of its code."""
+        return address_of_kernel(self.name)
+
+    @cached_property
+    def free(self) -> Any:
+        """The function of a row, without Python's lock."""
+        return _FREE(self.address)
+
+    @cached_property
+    def held(self) -> Any:
+        """The same with the lock: for what takes less than a microsecond or so."""
+        return _HELD(self.address)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the kernel."""
+        words: list[int] = []
+        for (dtype, axes), argument in zip(self.arguments, arguments, strict=True):
+            if axes == 0:
+                words.append(int(argument))
+                continue
+            flags = argument.flags
+            if argument.dtype != dtype or argument.ndim != axes or not (flags.c_contiguous and flags.aligned):
+                kind = f"{argument.dtype} of shape {argument.shape}, {argument.strides}"
+                raise TypeError(f"the kernel {self.name} cannot use {kind}: it needs {dtype} with {axes} axes")
+            # NumPy itself takes six times as long to tell the address.
+            words.append(pa.py_buffer(argument).address)
+            words += argument.shape
+        row = array("q", words + [0] * (self.results - 1))
+        found = self.free(ctypes.c_void_p(row.buffer_info()[0]))
+        return found if self.results == 1 else (found, *row[1 - self.results :])
+
+
+class Row:
+    """A row of words for many calls of a kernel, without arrays: ``words`` can be written to, and ``call()`` it.
+
+    ``held`` keeps Python's lock during calls.
+    """
+
+    def __init__(self, kernel: Kernel, *words: int, held: bool = False) -> None:
+        row = array("q", [*words, *[0] * (kernel.size - len(words))])
+        self.words = memoryview(row)
+        self.function = kernel.held if held else kernel.free
+        self.address = ctypes.c_void_p(row.buffer_info()[0])
+
+    def call(self) -> Any:
+        """Call the kernel."""
+        return self.function(self.address)
+
+
+def called_by_kernels(unit: str, where: str, name: str, count: int) -> Kernel:
+    """A kernel that kernels call by its address, with so many integers."""
+    kernel = Kernel(unit, where, name, " ".join(["q"] * count))
+    kernel.inner = True
+    return kernel

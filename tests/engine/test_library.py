@@ -1,0 +1,186 @@
+"""The library of kernels: what is in it, where it comes from, and how it is called."""
+
+import ast
+import inspect
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cerflow
+from cerflow.engine.kernels import table
+from cerflow.engine.kernels.base import library
+from cerflow.engine.kernels.base.calling import KERNELS, Row
+from cerflow.errors import CerflowError
+
+PACKAGE = Path(cerflow.__file__).parent
+#: Iteration, conditions between events, and reading of matches: kernels of several kinds, where there is no Numba.
+RECOGNISE = """
+import sys
+sys.modules["numba"] = sys.modules["llvmlite"] = None
+import cerflow
+events = [{"type": t, "v": v} for v, t in enumerate("AABAB")]
+query = cerflow.parse("SELECT * WHERE A+ AS a ; B AS b FILTER a.v < b.v")
+print(cerflow.__file__, len(list(query.match(events))))
+"""
+
+
+@pytest.fixture(scope="module")
+def built():
+    """The library that this process uses."""
+    library.load_kernels()
+    packaged = PACKAGE / "engine" / "kernels" / library.LIBRARY
+    own = packaged.exists() and library.stamp().encode() in packaged.read_bytes()
+    return packaged if own else library.kept_path()
+
+
+def python(script, path, cache):
+    variables = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    variables |= {"PYTHONPATH": str(path), "CERFLOW_CACHE_DIR": str(cache)}
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=variables)
+
+
+# -- what is in it ----------------------------------------------------------------------------------------------------
+
+
+def test_the_table_names_all_that_can_be_called_and_nothing_of_python_is_needed(built):
+    if sys.platform != "linux" or shutil.which("nm") is None:
+        pytest.skip("nm tells")
+    told = subprocess.run(["nm", "-D", built], capture_output=True, text=True, check=True).stdout
+    symbols = [(line.split()[-2], line.split()[-1].split("@")[0]) for line in told.splitlines()]
+    exported = {name for kind, name in symbols if kind == "T"}
+    levels = ("base", "v3") if any(name.endswith("_v3") for name in exported) else ("base",)
+    named = {library.symbol(name, level) for name in KERNELS for level in levels}
+    assert {name for name in exported if name.startswith("cerflow_")} == {*named, library.stamp()}
+    assert {name for kind, name in symbols if kind == "U"} <= {"ceil", "floor", "fmod", "memset", "pow", "trunc"}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_table_has_the_arguments_of_each_kernel(name):
+    kernel = KERNELS[name]
+    function = getattr(import_module(f"cerflow.engine.kernels.{kernel.where}"), name)
+    assert len(inspect.signature(function).parameters) == len(kernel.arguments)
+
+
+def test_the_stamp_covers_all_that_kernels_are_made_of():
+    imported = set()
+    for file in (PACKAGE / "engine" / "kernels").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module.startswith("cerflow."):
+                imported.add(node.module)
+    used = {"cerflow.cache_folder", "cerflow.errors"}  # by what builds and loads the library
+    assert {name for name in imported - used if not name.startswith("cerflow.engine.kernels")} == {
+        name for name in library.sources() if not name.startswith("cerflow.engine.kernels")
+    }
+
+
+# -- how it is called -------------------------------------------------------------------------------------------------
+
+
+def test_arrays_and_results_pass_at_any_address():
+    rows = np.empty(6, np.int64)
+    assert rows.ctypes.data > 2**32
+    assert table.choose_rows(np.array([0, 1, 1, 0, 1]), np.array([0, 1]), rows) == 3
+    assert rows[:3].tolist() == [1, 2, 4]
+    nodes, small = np.zeros((4, 2), np.int64), np.zeros((4, 8), np.int32)
+    ints, marks = np.zeros(0, np.int64), np.zeros((1, 2), np.int64)
+    none, used = np.full(0, -1, np.int32), np.zeros(1, np.int32)
+    forward = np.full(1, -1, np.int32)
+    assert table.collect(nodes, small, nodes, small, marks, marks, ints, ints, forward, used, none) == (1, 1)
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_rows_are_made_once(held):
+    codes, relevant, rows = np.array([1, 0, 1]), np.array([0, 1]), np.zeros(4, np.int64)
+    words = [word for array in (codes, relevant, rows) for word in (array.ctypes.data, len(array))]
+    row = Row(table.choose_rows, *words, held=held)
+    assert row.call() == 2
+    row.words[1] = 2
+    assert row.call() == 1
+
+
+def test_arrays_that_kernels_cannot_use_are_refused():
+    good = np.zeros(2, np.int64)
+    for bad in (
+        good.astype(np.int32),
+        np.zeros(4, np.int64)[::2],
+        good.reshape(1, 2),
+        np.zeros(17, np.uint8)[1:].view(np.int64),
+    ):
+        with pytest.raises(TypeError, match=r"the kernel choose_rows cannot use .* it needs int64 with 1 axes"):
+            table.choose_rows(good, bad, good)
+
+
+# -- where it comes from ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def place(built, tmp_path, monkeypatch):
+    """Where a library is kept for this process: the right one, alone."""
+    path = Path(shutil.copy(built, tmp_path / "kept.so"))
+    monkeypatch.setattr(library, "kept_path", lambda: path)
+    monkeypatch.setattr(library, "LIBRARY", "nothing.so")
+    return path
+
+
+def test_a_library_of_other_sources_is_not_loaded(place, monkeypatch):
+    assert library.is_at_hand()
+    other = place.read_bytes().replace(library.stamp().encode(), b"x" * len(library.stamp()))
+    # In a new file, since this process uses the old one.
+    place.unlink()
+    place.write_bytes(other)
+    assert not library.is_at_hand()
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root gives files away")
+def test_a_library_of_somebody_else_is_not_loaded(place, caplog):
+    os.chown(place, 12345, 12345)
+    assert not library.is_at_hand()
+    assert "belongs to the user with number 12345" in caplog.text
+
+
+def test_without_library_and_numba_an_error_names_the_extra(place, monkeypatch):
+    place.unlink()
+    monkeypatch.setitem(sys.modules, "cerflow.engine.kernels.base.building", None)
+    with pytest.raises(CerflowError, match=r"pip install 'cerflow\[compile\]'"):
+        library._load(told=True)
+
+
+def test_without_linker_kernels_are_compiled_into_the_process(place, monkeypatch):
+    building = pytest.importorskip("cerflow.engine.kernels.base.building")
+    place.unlink()
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(building, "find_spec", lambda name: None)
+    monkeypatch.setattr(building, "_of_unit", lambda folder, machine, say, unit: [_object(building)])
+    monkeypatch.setattr(building, "_units", lambda: ["one"])
+    assert library._load(told=True)("answer") != 0
+    assert not place.exists()
+
+
+def _object(building):
+    module = building.llvm.parse_assembly("define i64 @answer(i64 %row) {\n ret i64 42\n}")
+    triple, levels = building._target("")
+    return building.object_of(module, triple, levels["base"])
+
+
+@pytest.mark.slow
+def test_a_zip_brings_the_library_which_is_unpacked(built, tmp_path):
+    path, cache = tmp_path / "cerflow.zip", tmp_path / "cache"
+    with zipfile.ZipFile(path, "w") as archive:
+        for file in PACKAGE.rglob("*.*"):
+            if file.is_file() and "__pycache__" not in file.parts and file.name != library.LIBRARY:
+                archive.write(file, Path("cerflow") / file.relative_to(PACKAGE))
+    without = python(RECOGNISE, path, cache)
+    assert "pip install 'cerflow[compile]'" in without.stderr
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.write(built, f"cerflow/engine/kernels/{library.LIBRARY}")
+    done = python(RECOGNISE, path, cache)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [str(path / "cerflow" / "__init__.py"), "10"]
+    assert (cache / library.kept_path().name).read_bytes() == built.read_bytes()
