@@ -1,9 +1,12 @@
 """Settings and fixtures for all tests; shared data and strategies are in `support`."""
 
+import signal
+
 import pytest
 from hypothesis import HealthCheck, settings
 
 import cerflow
+from cerflow.errors import InputError
 from cerflow.predicates.registry import using
 from support.runners import ENGINE_RUNNERS, EXAMPLES, RUNNERS, examples
 from support.signals import let_programs_hear
@@ -80,6 +83,27 @@ def runner(request):
 def engine_runner(request):
     """Each way in which the engine evaluates a query on a table."""
     return request.param
+
+
+@pytest.fixture(scope="session")
+def interrupt():
+    """What handled an interrupt before there was a session of Spark."""
+    return signal.getsignal(signal.SIGINT)
+
+
+@pytest.fixture(scope="session")
+def spark(interrupt):
+    """One Spark session for all tests of a process; the command line takes it, too."""
+    pytest.importorskip("pyspark", reason="PySpark is not installed")
+    from support.spark.sessions import small_session
+
+    session = small_session()
+    try:
+        entered = session.__enter__()
+    except InputError as problem:
+        pytest.skip(str(problem))
+    yield entered
+    session.__exit__(None, None, None)
 
 
 @pytest.fixture

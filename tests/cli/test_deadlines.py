@@ -8,7 +8,6 @@ import pytest
 from typer.testing import CliRunner
 
 from cerflow.cli.app import app
-from support.spark.sessions import small_session
 
 QUERY = "SELECT * WHERE A NOT FOLLOWED BY B FOR 5 MINUTES"
 TIMES = "type,t\nA,2024-03-15T10:00:00\nA,2024-03-15T10:02:00\nC,2024-03-15T10:06:00\n"
@@ -48,14 +47,13 @@ def test_until(times, runner):
 
 
 @pytest.mark.slow
-def test_until_on_spark(times, tmp_path):
+def test_until_on_spark(spark, times, tmp_path):
     last = (None, "2024-03-15T10:07:00.000", 1)
     path = tmp_path / "numbers.parquet"
     pq.write_table(pa.table({"type": ["A", "A", "C"], "t": [0, 120, 360]}), path)
-    with small_session():
-        assert last in found(run(times, "--until", "2024-03-15T10:07", "--runner", "spark"))
-        # The tasks read this file themselves.
-        result = run(path, "--until", "420", "--time-unit", "s", "--runner", "spark")
+    assert last in found(run(times, "--until", "2024-03-15T10:07", "--runner", "spark"))
+    # The tasks read this file themselves.
+    result = run(path, "--until", "420", "--time-unit", "s", "--runner", "spark")
     assert found(result) == [(2, 360, 0), (None, 420, 1)]
 
 

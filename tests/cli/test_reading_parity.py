@@ -22,7 +22,6 @@ from cerflow.files import file_pieces as pieces
 from cerflow.files.blocks import read_blocks
 from cerflow.files.input_plans import InputPlan, survey_file, survey_of_pieces, texts
 from cerflow.files.reading import read_inputs
-from support.spark.sessions import small_session
 
 DEEP = b'{"type":"D","v":' + b"[" * 20_000 + b"]" * 20_000 + b"}"
 LINES = b'{"type":"A","v":1}\n{"type":"B","v":2}\n'
@@ -116,12 +115,6 @@ ENCODINGS = {"utf16": "utf-16", "latin1": "latin-1", "cp1252": "cp1252"}
 QUERY = cerflow.parse("SELECT * WHERE A AS a ; B AS b FILTER a.v + b.v > 0")
 
 
-@pytest.fixture(scope="module")
-def session():
-    with small_session() as spark:
-        yield spark
-
-
 def plain(value):
     return "NaN" if isinstance(value, float) and math.isnan(value) else value
 
@@ -212,7 +205,7 @@ def compared(spark, path, columns):
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_spark_reads_the_same(tmp_path, session, monkeypatch):
+def test_spark_reads_the_same(tmp_path, spark, monkeypatch):
     # Spark reads the largest of the files in pieces.
     monkeypatch.setattr(limits, "FILE_PIECE_BYTES", 100_000)
     for name, (content, expected) in FILES.items():
@@ -222,13 +215,13 @@ def test_spark_reads_the_same(tmp_path, session, monkeypatch):
         folder.mkdir(exist_ok=True)
         (folder / name).write_bytes(content)
     # Most files by one read: sessions are slow, and there are columns with other types in other files.
-    refused = [len(compared(session, tmp_path / kind, options(kind))[2]) for kind in ("csv", "json")]
+    refused = [len(compared(spark, tmp_path / kind, options(kind))[2]) for kind in ("csv", "json")]
     assert min(refused) > 10
-    compared(session, tmp_path / "csv" / "zip.csv", options("", column_types=["zip=text"]))
-    compared(session, tmp_path / "csv" / "nothing.csv", options(""))
+    compared(spark, tmp_path / "csv" / "zip.csv", options("", column_types=["zip=text"]))
+    compared(spark, tmp_path / "csv" / "nothing.csv", options(""))
     for path in sorted((tmp_path / "alone").iterdir()):
-        compared(session, path, options(path.name))
+        compared(spark, path, options(path.name))
     for name, (table, expected) in TABLES.items():
         writer = pyarrow.orc.write_table if name.endswith("orc") else pyarrow.parquet.write_table
         writer(table, tmp_path / name)
-        assert [row["row"] for row in compared(session, tmp_path / name, options(""))[2]] == expected, name
+        assert [row["row"] for row in compared(spark, tmp_path / name, options(""))[2]] == expected, name

@@ -10,7 +10,6 @@ import cerflow
 from cerflow.cli.app import app
 from cerflow.cli.spark.streaming import StreamRequest, _started
 from support.spark.kafka import broker, messages_of, skip_without_kafka
-from support.spark.sessions import small_session
 
 pytestmark = pytest.mark.slow
 
@@ -19,10 +18,9 @@ EVENTS = [{"type": "AB"[n % 2], "t": 1000 + 50 * n, "k": n % 3, "v": n} for n in
 
 
 @pytest.fixture(scope="module")
-def session():
+def session(request):
     skip_without_kafka()
-    with small_session() as spark:
-        yield spark
+    return request.getfixturevalue("spark")
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,6 @@ from cerflow.cli.spark import parquet as spark_parquet
 from cerflow.cli.spark.parquet import parquet_in_tasks
 from cerflow.engine.kernels.base.library import load_kernels
 from cerflow.examples import query_text, stocks
-from support.spark.sessions import small_session
 
 pytestmark = pytest.mark.slow
 
@@ -37,18 +36,11 @@ QUERY = (
 )
 
 
-@pytest.fixture(scope="module")
-def interrupt():
-    """What handled an interrupt before there was a session."""
-    return signal.getsignal(signal.SIGINT)
-
-
 @pytest.fixture(scope="module", autouse=True)
-def session(interrupt):
-    """One session for all tests here; the command line takes the one that is there, and finds its kernels compiled."""
+def session(spark):
+    """The command line takes the session that is there, and finds its kernels loaded."""
     load_kernels()
-    with small_session() as spark:
-        yield spark
+    return spark
 
 
 def rows(path):

@@ -7,7 +7,6 @@ from typer.testing import CliRunner
 
 import cerflow
 from cerflow.cli.app import app
-from support.spark.sessions import small_session
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -18,9 +17,8 @@ GIVEN += ["--checkpoint", "c"]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def session():
-    with small_session() as spark:
-        yield spark
+def session(spark):
+    return spark
 
 
 def invoked(*arguments):

@@ -1,23 +1,10 @@
-"""One Spark session for all tests of this room."""
+"""Settings for tests on Spark; their session is in the `conftest` of all tests."""
 
 import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 from cerflow import limits
-from cerflow.errors import InputError
-from support.spark.sessions import small_session
-
-
-@pytest.fixture(scope="session")
-def spark():
-    session = small_session()
-    try:
-        entered = session.__enter__()
-    except InputError as problem:
-        pytest.skip(str(problem))
-    yield entered
-    session.__exit__(None, None, None)
 
 
 @pytest.fixture
