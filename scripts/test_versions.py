@@ -20,8 +20,19 @@ ROOT = Path(__file__).resolve().parent.parent
 PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
 OLDEST = (3, 11)
 _ASK = "import sys; print(*sys.version_info[:4], sys.executable)"
-#: Without Spark, but for the tests that are there for this. Other folders need programs or look at the sources.
-SELECTED = ["-m", "versions or not slow", *(f"--ignore=tests/{room}" for room in ("benchmarks", "examples", "viewing"))]
+#: Without Spark, but for the tests that are there for this.
+MARKED = ["-m", "versions or not slow"]
+#: Other folders need programs or look at the sources.
+SELECTED = [*MARKED, *(f"--ignore=tests/{room}" for room in ("benchmarks", "examples", "viewing"))]
+#: Tests of what new releases of Python, NumPy, Arrow and Spark have changed before, and of every way to match.
+BRIEF = [
+    *MARKED,
+    *(f"tests/engine/test_{name}.py" for name in ("conformance", "limits", "random", "times")),
+    *("tests/engine/events", "tests/files", "tests/predicates", "tests/programs", "tests/test_query.py"),
+    *("tests/test_inputs.py", "tests/test_public.py", "tests/cli/test_run.py", "tests/cli/test_spark_run.py"),
+    *("tests/spark/test_match.py", "tests/spark/test_job.py", "tests/spark/test_predicates.py"),
+    *("tests/spark/source/test_source.py", "tests/spark/streaming/test_running.py"),
+]
 
 
 def main() -> int:
@@ -29,6 +40,7 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--least", type=int, default=2, help="fail if there are fewer Pythons (default: 2)")
     options.add_argument("--lowest", action="store_true", help="test only the lowest versions of the dependencies")
+    options.add_argument("--brief", action="store_true", help="a selection; the oldest Python only with the lowest")
     chosen, given = options.parse_known_args()
     found = pythons()
     versions = [".".join(map(str, version)) for version in found]
@@ -38,12 +50,15 @@ def main() -> int:
         print(f"cerflow: {least}. pyenv, uv or the system's packages install others", file=sys.stderr)
         return 1
     cases = {} if chosen.lowest else {f"{one}.{two}": python for (one, two, _), python in found.items()}
+    if chosen.brief:
+        cases.pop("{}.{}".format(*min(found)), None)
     cases["lowest"] = found[min(found)]
+    selected = [*(BRIEF if chosen.brief else SELECTED), *given]
     with tempfile.TemporaryDirectory() as wheels:
         # PySpark comes without a wheel, and would be built for each environment.
         (spark,) = (wanted for wanted in requirements() if wanted.startswith("pyspark"))
         run([*PIP, "wheel", "--no-deps", "--wheel-dir", wheels, ".", spark])
-        failed = [label for label, python in cases.items() if not passes(label, python, Path(wheels), given)]
+        failed = [label for label, python in cases.items() if not passes(label, python, Path(wheels), selected)]
     if failed:
         print(f"cerflow: the tests fail with {', '.join(failed)}", file=sys.stderr)
     return bool(failed)
@@ -76,8 +91,8 @@ def requirements() -> list[str]:
     return [*project["dependencies"], *extras["spark"], *extras["test"]]
 
 
-def passes(label: str, python: Path, wheels: Path, given: list[str]) -> bool:
-    """Whether the tests pass in a fresh environment with this Python."""
+def passes(label: str, python: Path, wheels: Path, selected: list[str]) -> bool:
+    """Whether the selected tests pass in a fresh environment with this Python."""
     venv = ROOT / f".venv-{label}"
     inside = venv / "bin" / "python"
     run([python, "-m", "venv", "--clear", "--without-pip", venv])
@@ -90,7 +105,7 @@ def passes(label: str, python: Path, wheels: Path, given: list[str]) -> bool:
     chosen = re.findall(r"(?m)^(?:numba|numpy|pandas|pyarrow|pyspark)==.*$", shown)
     print(f"cerflow: testing with {label}, {run([inside, '--version']).strip()}: {', '.join(chosen)}", flush=True)
     variables = {"CERFLOW_EXAMPLES": "0.02"} | os.environ
-    return subprocess.run([inside, "-m", "pytest", *SELECTED, *given], cwd=ROOT, env=variables).returncode == 0
+    return subprocess.run([inside, "-m", "pytest", *selected], cwd=ROOT, env=variables).returncode == 0
 
 
 def run(command: list[str | Path]) -> str:
