@@ -20,7 +20,7 @@ help:
 	@echo "make test         run the tests; TESTS=all as CI does: those that take longest, too, and more random examples"
 	@echo "make test-fast    run the tests that need no Spark, with few random examples"
 	@echo "make test-deep    run the random tests with EXAMPLES=10 times the examples that they name, drawn by SEED=1, and kill streams"
-	@echo "make test-versions  install the wheel for each Python that is found, and test it; LEAST_PYTHONS=1 allows a single one"
+	@echo "make test-versions  install the wheel for each Python that is found, and test it; LEAST_PYTHONS=1 allows a single one, BRIEF=1 takes a selection as CI does"
 	@echo "make test-lowest  the same with the oldest Python and the lowest versions of the dependencies that pyproject.toml allows"
 	@echo "make coverage     say which lines and branches the tests without Spark reach"
 	@echo "make demo         recognise a pattern in 200,000 stock ticks, on Spark in local mode"
@@ -47,7 +47,7 @@ test-deep: $(INSTALLED)
 	@CERFLOW_EXAMPLES=$(EXAMPLES) $(PY) -m pytest -n $(TEST_PROCESSES) --hypothesis-seed=$(SEED) --timeout=7200 -m 'not slow or deep' $(PYTEST_ARGS)
 
 test-versions: java $(INSTALLED)
-	@$(PY) scripts/test_versions.py --least $(LEAST_PYTHONS) -n $(TEST_PROCESSES) $(PYTEST_ARGS)
+	@$(PY) scripts/test_versions.py --least $(LEAST_PYTHONS) $(if $(BRIEF),--brief) -n $(TEST_PROCESSES) $(PYTEST_ARGS)
 
 test-lowest: java $(INSTALLED)
 	@$(PY) scripts/test_versions.py --lowest -n $(TEST_PROCESSES) $(PYTEST_ARGS)
