@@ -78,7 +78,8 @@ def _compile(unit: str, path: Path) -> None:
     module = compiling.module_of(building._units()[unit])
     for kernel in building._units()[unit]:
         module.get_function(kernel.name).name = library.symbol(kernel.name, "base")
-    notes = module.get_global_variable("notes")
+    # It is internal by now, so LLVM does not look it up.
+    notes = next(value for value in module.global_variables if value.name == "notes")
     notes.name, notes.linkage = f"notes_{unit}", "external"
     triple, levels = building._target("")
     path.write_bytes(compiling.object_of(module, triple, levels["base"]))
@@ -87,6 +88,8 @@ def _compile(unit: str, path: Path) -> None:
 
 def _watched_kernels() -> dict[str, tuple[list[str], np.ndarray]]:
     """Let this process use watched kernels; the operations of each unit, and what they note."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
     machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     found = {}

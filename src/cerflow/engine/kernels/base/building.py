@@ -156,7 +156,7 @@ def make() -> None:
 
 def main(machine: str = "") -> None:
     """Build the library of the package, with progress."""
-    print("cerflow: compiling the kernels, for about a minute", flush=True)
+    print("cerflow: compiling the kernels, for one to three minutes", flush=True)
     if not build(Path(str(files(_KERNELS))) / LIBRARY, machine, partial(print, "cerflow:", flush=True)):
         sys.exit("cerflow: there is no 'cc' that links the kernels: install a C compiler, or pip install ziglang")
 

@@ -143,7 +143,7 @@ def _building(told: bool) -> Any:
             f"and cannot compile them ({error}): install the extra 'compile', as by pip install 'cerflow[compile]'"
         ) from error
     if not told:
-        logging.getLogger("cerflow").warning("compiling the kernels of the engine, for about a minute; this is kept")
+        logging.getLogger("cerflow").warning("compiling the kernels, for one to three minutes; this is kept")
     return building
 
 
