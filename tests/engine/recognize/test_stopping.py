@@ -351,3 +351,25 @@ def test_a_copy_goes_its_own_way(name, copied):
     expected = exploding(QUERIES[name], table)
     expected.push(table.slice(25, 15))
     assert recognizer.snapshot() == expected.snapshot()
+
+
+@pytest.mark.parametrize(
+    ("text", "read", "checks"),
+    [
+        ("SELECT * WHERE A AS a ; A AS b WITHIN 3 EVENTS", lambda found: found.count(), 3),
+        ("SELECT * WHERE A AS a ; A AS b WITHIN 3 EVENTS", lambda found: found.to_pylist(), 0),
+        ("SELECT NEXT * WHERE A AS a ; A AS b WITHIN 3 EVENTS", lambda found: found.to_pylist(), 1),
+        (
+            "SELECT * WHERE A AS a ; A AS b WITHIN 3 EVENTS",
+            lambda found: found.aggregate({"v": ("a", "v", "sum")}).to_pylist(),
+            3,
+        ),
+    ],
+)
+def test_reading_matches_is_stopped(monkeypatch, text, read, checks):
+    monkeypatch.setattr("cerflow.engine.stopping._PORTION", 10)
+    matches = cerflow.parse(text).recognizer(numbers(0).schema).push(numbers(200))
+    with checked(stopping(checks)), pytest.raises(StoppedError):
+        read(matches)
+    # What was counted before is right, and the rest follows.
+    assert read(matches) == read(cerflow.parse(text).recognizer(numbers(0).schema).push(numbers(200)))

@@ -14,6 +14,7 @@ from cerflow.engine.kernels.table import add_counts, add_long_counts
 from cerflow.engine.matches.graph import CountedMatches, MatchGraph
 from cerflow.engine.matches.sliding import count_sliding
 from cerflow.engine.matches.unfolding import Part
+from cerflow.engine.stopping import portions
 from cerflow.errors import UnsupportedQueryError
 from cerflow.values.array_types import Ints
 
@@ -139,8 +140,11 @@ class MatchCounter:
         return count_sliding(self._part, self._found) if pays else 0
 
     def _count(self, first: int, last: int) -> int:
-        at: int = add_counts(*self._graph, first, last, self._amounts, self._low, self._stack, self._found)
-        return at
+        for begin, end in portions(first, last):
+            at: int = add_counts(*self._graph, begin, end, self._amounts, self._low, self._stack, self._found)
+            if at < end:
+                return at
+        return last
 
     def _count_long(self, first: int, last: int) -> list[int]:
         """The numbers of matches of some detections, with twice as many words whenever one needs more."""

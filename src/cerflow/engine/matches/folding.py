@@ -19,6 +19,7 @@ from cerflow.engine.kernels.matches.slide_folds import FACTORS, SUMS
 from cerflow.engine.kernels.table import best, total
 from cerflow.engine.matches.sliding import fold_sliding
 from cerflow.engine.matches.unfolding import Part
+from cerflow.engine.stopping import portions
 from cerflow.schema import Kind, kind_of
 from cerflow.values.array_types import Floats, Ints, Mask
 
@@ -112,8 +113,9 @@ class Folding:
         weight = np.column_stack([c.weight for c in columns])
         sums = np.empty((len(part.nodes), len(columns)))
         first = self._slide_sums(columns, found)
-        graph = (part.nodes, self._small, part.detections, first, len(found))
-        total(*graph, start, factor, weight, sums, found, *self._memory())
+        graph, memory = (part.nodes, self._small, part.detections), self._memory()
+        for begin, end in portions(first, len(found)):
+            total(*graph, begin, end, start, factor, weight, sums, found, *memory)
         return found
 
     def _slide_sums(self, columns: Sequence[Values], found: NDArray[np.float64]) -> int:
@@ -187,10 +189,11 @@ class Lowest(Folding):
         found = np.zeros(len(part.detections), self.least.dtype)
         lacking = np.zeros(len(found), np.int8)
         kernel = best_exact if self._exact else best
-        kernel(
-            *(part.nodes, self._small, part.detections, first, last, self.operation, self.weight),
-            *(self.least, self.without, found, lacking, *self._known),
-        )
+        for begin, end in portions(first, last):
+            kernel(
+                *(part.nodes, self._small, part.detections, begin, end, self.operation, self.weight),
+                *(self.least, self.without, found, lacking, *self._known),
+            )
         return found[first:last].tolist(), lacking[first:last].tolist()
 
     def fold_all(self) -> tuple[list[Any], list[int]]:

@@ -13,6 +13,7 @@ from cerflow.engine.kernels.matches.largest_states import room
 from cerflow.engine.kernels.table import largest, pick
 from cerflow.engine.matches.graph import MatchGraph
 from cerflow.engine.matches.unfolding import Part
+from cerflow.engine.stopping import look
 from cerflow.values.array_types import IntRows, SmallRows
 
 __all__ = ["ChosenParts"]
@@ -42,6 +43,7 @@ def _picked(part: Part) -> Iterator[Part]:
     size = _first_size(part)
     at = 0
     while True:
+        look()
         new, small = _graph(size)
         found = np.empty((size, 4), np.int64)
         sets, parts = np.empty((size, 4), np.int32), np.empty((size, 2), np.int32)
@@ -65,6 +67,7 @@ def _largest(part: Part) -> Iterator[Part]:
     at = 0
     notes = room(part.nodes, part.marks, counts, size)
     while True:
+        look()
         new, small = _graph(size)
         found = np.empty((size, 4), np.int64)
         at, count, written = largest(*notes, part.detections, at, new, small, found)

@@ -13,6 +13,7 @@ from cerflow.engine.kernels.matches.unfold import CURSOR_WORDS, K_USED, OUTPUT_F
 from cerflow.engine.kernels.table import unfold
 from cerflow.engine.matches.graph import CountedMatches, MatchGraph
 from cerflow.engine.matches.moments import Moments
+from cerflow.engine.stopping import look
 from cerflow.values.array_types import IntRows, Ints, Mask, SmallRows, Smalls
 
 __all__ = ["NO_LIMIT", "Part", "Unfolded", "unfolded"]
@@ -103,6 +104,7 @@ def unfolded(part: Part, limit: int, max_rows: int) -> Iterator[Unfolded]:
     sets, listed = np.zeros((_SETS, SET_WORDS), np.int64), np.empty(_LISTED, np.int32)
     size = 8 * max_rows + 64
     while True:
+        look()
         # The caller keeps the arrays, so the next matches need new ones.
         offsets = np.empty(max_rows + 1, np.int32)
         events = np.empty(size, np.int32)
