@@ -31,7 +31,7 @@ BRIEF = [
     *MARKED,
     *(f"tests/engine/test_{name}.py" for name in ("conformance", "limits", "random", "times")),
     *("tests/engine/events", "tests/files", "tests/predicates", "tests/programs", "tests/test_query.py"),
-    *("tests/test_inputs.py", "tests/test_public.py", "tests/cli/test_run.py", "tests/cli/test_spark_run.py"),
+    *("tests/test_inputs.py", "tests/test_stream_inputs.py", "tests/cli/test_run.py"),
     *("tests/spark/test_match.py", "tests/spark/test_job.py", "tests/spark/test_predicates.py"),
     "tests/spark/source/test_source.py",
 ]
