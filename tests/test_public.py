@@ -247,7 +247,9 @@ for events in (pa.table(columns), pa.table({{**columns, "type": types.dictionary
         recognizer = query.recognizer(events.schema, time="time")
         parts = [recognizer.push(events.slice(at, 20)).to_pylist() for at in range(0, 300, 20)]
         assert sum(map(len, parts)) == matches.rows()
-assert not {{"pandas", "numba", "llvmlite"}} & set(sys.modules)
+# Arrow 19 imports pandas for more of them.
+unneeded = {{"numba", "llvmlite"}} if pa.__version__ < "20" else {{"pandas", "numba", "llvmlite"}}
+assert not unneeded & set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyspark.errors import PySparkException
+
 from pyspark_cerflow import DefaultSource as CerflowSource
 
 if TYPE_CHECKING:
@@ -23,4 +25,9 @@ def register(spark: SparkSession) -> None:
 
     Spark looks for it once, with the Python of the driver, and in what that can import.
     """
-    spark.dataSource.register(CerflowSource)
+    try:
+        spark.dataSource.register(CerflowSource)
+    except PySparkException as error:
+        # Spark 4.0 refuses a second time.
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
