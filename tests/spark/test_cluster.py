@@ -217,13 +217,15 @@ def test_the_commands_of_the_manual_bring_cerflow_to_executors(machine, section)
     assert counted == (55 if section == "A zip" else 0)
 
 
-def test_the_wheel_is_pure_python_with_all_its_data(wheel):
+def test_the_wheel_has_all_modules_and_data_and_the_kernels(wheel):
     if wheel is None:
         pytest.skip("Hatchling is not installed (it comes with the extra 'dev')")
-    assert wheel.name.endswith("-py3-none-any.whl")
+    assert "-py3-none-" in wheel.name
+    assert not wheel.name.endswith("-any.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
     sources = PACKAGE.parent
     files = (file for file in sources.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
     assert names == {str(file.relative_to(sources)) for file in files}
     assert {"cerflow/py.typed", "cerflow/language/ceql.lark", "pyspark_cerflow/__init__.py"} <= names
+    assert "cerflow/engine/kernels/kernels.so" in names
