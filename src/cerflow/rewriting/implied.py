@@ -134,17 +134,14 @@ def _implied(asked: _Difference, edges: _Edges, names: list[str], single: frozen
             shortest[x, y] = min(shortest.get((x, y), bound), bound)
     if asked.computed and schema.counts_time:
         # A difference beyond 64 bits is null, and a comparison with null does not hold.
-        far = [abs(shortest.get(p, (_FARTHEST * schema.microseconds, True))[0]) for p in _both(asked.x, asked.y)]
-        if max(far) >= _FARTHEST * schema.microseconds:
+        farthest = _FARTHEST * schema.microseconds
+        both = (asked.x, asked.y), (asked.y, asked.x)
+        if any(pair not in shortest or abs(shortest[pair][0]) >= farthest for pair in both):
             return False
     elif not asked.computed and _in_nanoseconds(schema):
         # Other bounds are on whole microseconds.
         return False
     return all(pair in shortest and shortest[pair] <= bound for pair, bound in asked.edges.items())
-
-
-def _both(x: str, y: str) -> tuple[tuple[str, str], tuple[str, str]]:
-    return (x, y), (y, x)
 
 
 def _in_nanoseconds(schema: Schema) -> bool:

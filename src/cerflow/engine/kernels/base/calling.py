@@ -89,7 +89,7 @@ class Row:
 
 
 def called_by_kernels(unit: str, where: str, name: str, count: int) -> Kernel:
-    """A kernel that kernels call by its address, with so many integers."""
+    """A kernel that other kernels call by its address; it takes ``count`` integers."""
     kernel = Kernel(unit, where, name, " ".join(["q"] * count))
     kernel.inner = True
     return kernel

@@ -172,7 +172,7 @@ def _kept() -> ctypes.CDLL | None:
     with file:
         if stamp().encode() not in file.read():
             return None
-        # What was looked at is what is loaded, whatever the name stands for by now.
+        # Load the file that was checked, even if another one has its name by now.
         return ctypes.CDLL(f"/proc/self/fd/{file.fileno()}" if sys.platform == "linux" else str(path))
 
 
@@ -190,7 +190,7 @@ def keep(content: bytes, path: Path) -> None:
 
 @cache
 def kept_path() -> Path | None:
-    """Where the library is kept that is no part of the package; None if there is no folder for it."""
+    """The path of a library that is not part of the package; None if there is no folder for it."""
     folder = cache_folder()
     return None if folder is None else folder / f"kernels-{stamp()}-{sysconfig.get_platform()}.so"
 
