@@ -115,7 +115,12 @@ def test_columns_of_other_types(data, unit):
     for name, kind in {"v": pa.int16(), "w": pa.float32(), "s": pa.dictionary(pa.int8(), pa.string())}.items():
         table = table.set_column(table.column_names.index(name), name, table[name].cast(kind))
     table = table.append_column("b", pa.array([k % 2 == 0 for k in range(len(table))]))
-    assert bag(ENGINE_RUNNERS["restored"](query, table, time="t")) == bag(semantics(query, table, time="t"))
+    try:
+        wanted = semantics(query, table, time="t")
+    except QueryError:
+        # A difference of timestamps is not compared with an integer.
+        assume(False)
+    assert bag(ENGINE_RUNNERS["restored"](query, table, time="t")) == bag(wanted)
 
 
 # -- what functions get ----------------------------------------------------------------------------------------------

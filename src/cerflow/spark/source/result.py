@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from inspect import signature
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -41,7 +42,9 @@ def declared(schema: pa.Schema) -> tuple[StructType, pa.Schema]:
     Spark counts microseconds: what is finer is lost in its timestamps (the query sees it).
     """
     struct = from_arrow_schema(pa.schema([(f.name, _held(f.type)) for f in schema]), prefer_timestamp_ntz=True)
-    return struct, to_arrow_schema(struct, timezone="UTC")
+    # Spark 4.0 knows times in UTC only.
+    zone = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+    return struct, to_arrow_schema(struct, **zone)
 
 
 def _held(data_type: pa.DataType) -> pa.DataType:

@@ -33,7 +33,7 @@ import llvmlite.binding as llvm
 from cerflow.cache_folder import cache_folder, open_own
 from cerflow.engine.kernels.base.calling import KERNELS, Kernel
 from cerflow.engine.kernels.base.compiling import module_of, object_of
-from cerflow.engine.kernels.base.library import LIBRARY, keep, sources, stamp, symbol
+from cerflow.engine.kernels.base.library import LIBRARY, keep, packaged, sources, stamp, symbol
 from cerflow.engine.kernels.base.parts import BUILDING
 
 __all__ = ["build", "in_process"]
@@ -99,17 +99,19 @@ def _target(machine: str) -> tuple[str, dict[str, str]]:
 def _objects(machine: str, say: _Say) -> Iterator[bytes]:
     """The objects of all units, and one that has the stamp; two processes make what is not kept."""
     folder = cache_folder()
+    # Not in threads: Python 3.11 parses in one thread at a time only.
+    versions = [_version(kernels) for kernels in _units().values()]
     with TemporaryDirectory() as other, ThreadPoolExecutor(2) as pool:
-        for contents in pool.map(partial(_of_unit, folder or Path(other), machine, say), _units()):
+        for contents in pool.map(partial(_of_unit, folder or Path(other), machine, say), _units(), versions):
             yield from contents
     module = llvm.parse_assembly(f"define i64 @{stamp()}() {{\n ret i64 1\n}}")
     triple, levels = _target(machine)
     yield object_of(module, triple, levels["base"])
 
 
-def _of_unit(folder: Path, machine: str, say: _Say, unit: str) -> list[bytes]:
+def _of_unit(folder: Path, machine: str, say: _Say, unit: str, version: str) -> list[bytes]:
     """The objects of a unit for each level, made if they are not kept."""
-    where = f"{unit}-{_version(unit)}-{machine or sysconfig.get_platform()}"
+    where = f"{unit}-{version}-{machine or sysconfig.get_platform()}"
     paths = [folder / f"{where}-{level}.o" for level in _target(machine)[1]]
     files = [open_own(path) for path in paths]
     if None in files:
@@ -124,9 +126,9 @@ def _of_unit(folder: Path, machine: str, say: _Say, unit: str) -> list[bytes]:
     return [file.read() for file in files if file is not None]
 
 
-def _version(unit: str) -> str:
+def _version(kernels: list[Kernel]) -> str:
     """A hash of all that the objects of a unit depend on: what it imports, without comments."""
-    texts, kernels = sources(), _units()[unit]
+    texts = sources()
     wanted = [f"{_KERNELS}.base.compiling", *(f"{_KERNELS}.{kernel.where}" for kernel in kernels)]
     for name in wanted:
         for found in map(bytes.decode, re.findall(rb"(?m)^ *from (cerflow\.[\w.]+) import", texts[name])):
@@ -155,7 +157,9 @@ def make() -> None:
 
 
 def main(machine: str = "") -> None:
-    """Build the library of the package, with progress."""
+    """Build the library of the package, with progress, if it is not there."""
+    if not machine and packaged() is not None:
+        return
     print("cerflow: compiling the kernels, for one to three minutes", flush=True)
     if not build(Path(str(files(_KERNELS))) / LIBRARY, machine, partial(print, "cerflow:", flush=True)):
         sys.exit("cerflow: there is no 'cc' that links the kernels: install a C compiler, or pip install ziglang")

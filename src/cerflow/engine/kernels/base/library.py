@@ -33,6 +33,7 @@ __all__ = [
     "keep",
     "kept_path",
     "load_kernels",
+    "packaged",
     "sources",
     "stamp",
     "symbol",
@@ -105,7 +106,7 @@ def address_of_kernel(name: str) -> int:
 
 def is_at_hand() -> bool:
     """Whether the library need not be built."""
-    return (_packaged() or _kept()) is not None
+    return (packaged() or _kept()) is not None
 
 
 def load_kernels(*, told: bool = False) -> Callable[[str], int]:
@@ -120,7 +121,7 @@ def load_kernels(*, told: bool = False) -> Callable[[str], int]:
 
 
 def _load(told: bool) -> Callable[[str], int]:
-    path, library = kept_path(), _packaged() or _kept()
+    path, library = kept_path(), packaged() or _kept()
     if library is None and path is not None:
         with _alone(path.with_name("lock")):
             # Another process may have built it meanwhile.
@@ -147,7 +148,7 @@ def _building(told: bool) -> Any:
     return building
 
 
-def _packaged() -> ctypes.CDLL | None:
+def packaged() -> ctypes.CDLL | None:
     """The library of the package, if it belongs to these sources; from an archive it is unpacked."""
     place = files(_PACKAGE) / LIBRARY
     with suppress(OSError):
