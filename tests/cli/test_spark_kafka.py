@@ -137,3 +137,24 @@ def pairs_in(folder):
     """The matches that a stream has written by now."""
     lines = [line for path in folder.glob("batch=*/*.json") for line in path.read_text().splitlines()]
     return [(row["first"], row["second"]) for row in map(json.loads, lines)]
+
+
+def test_a_malformed_message_is_named_by_its_place_and_shown_once(session, server, tmp_path):
+    topics = Topics(session, server)
+    topics.send("odd", EVENTS[:4], partitions=1)
+    rows = [(0, '{"type": "A", "t": "soon", "k": 1, "v": 1}')]
+    frame = session.createDataFrame(rows, "partition int, value string")
+    frame.write.format("kafka").options(**{"kafka.bootstrap.servers": topics.address, "topic": "odd"}).save()
+    arguments = ["stream", "-e", QUERY, "--input", f"kafka://{topics.address}/odd", "--time-column", "t", "--flush"]
+    arguments += ["--columns", "type string, t bigint, k int, v int", "--delay", "1 second", "--available-now"]
+    failed = CliRunner().invoke(app, [*arguments, "--checkpoint", str(tmp_path / "failed")])
+    assert failed.exit_code == 1
+    told = " ".join(failed.stderr.split())
+    assert told.count('"soon"') == 1
+    assert "kafka_partition: 0, kafka_offset: 4" in told
+    assert "kafka_sequence" not in told
+    skipped = CliRunner().invoke(
+        app, [*arguments, "--checkpoint", str(tmp_path / "skipped"), "--on-bad-record", "skip"]
+    )
+    assert skipped.exit_code == 0, skipped.stderr
+    assert "5 events, 0 late, 1 bad" in skipped.stderr

@@ -87,7 +87,7 @@ def test_files_of_csv_may_lack_columns_or_have_them_in_another_order(tmp_path):
     assert result.exit_code == 0, result.stderr
     found = sorted((row["first"], row["second"]) for row in map(json.loads, result.stdout.splitlines()))
     assert found == [(1, 2), (1, 4), (3, 4)]
-    assert "6 events, 0 late, 0 bad, 3 matches, 2 without 'v'" in result.stderr
+    assert "8 events, 0 late, 2 bad, 3 matches, 2 without 'v'" in result.stderr
     assert "without 'v'" in result.stderr
     given[given.index("skip")] = "fail"
     result = invoked("-e", query, *given, "--checkpoint", tmp_path / "d")

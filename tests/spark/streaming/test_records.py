@@ -91,6 +91,7 @@ def test_what_the_reader_makes_null_and_times_far_ahead_are_bad_records(lines):
         lines.finished(output="failed", checkpoint="failing")
     skipping = lines.finished(output="skipped", checkpoint="skipping", on_bad_record="skip")
     skipping.stop(flush=True)
+    assert skipping.status.totals["bad"] == len(BAD)
     assert bag(lines.written("skipped")) == bag(matches_of(GOOD))
 
 

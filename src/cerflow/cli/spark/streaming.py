@@ -33,7 +33,7 @@ __all__ = ["StreamRequest", "follow", "noted_status", "run_stream", "shown_statu
 
 _KAFKA = re.compile(r"kafka://([^/]+)/(.+)")
 #: The columns of a message of Kafka beside those of its JSON.
-_MESSAGE = ("kafka_value", "kafka_partition", "kafka_offset")
+_MESSAGE = ("kafka_partition", "kafka_offset", "kafka_value")
 #: Orders events of equal time by partition and offset.
 _KAFKA_SEQUENCE = "kafka_sequence"
 _STATUS_SECONDS = 0.2
@@ -154,11 +154,15 @@ def _input(request: StreamRequest, spark: SparkSession, kept: Any) -> tuple[Data
         messages = spark.readStream.format("kafka").options(**options).load()
         text = F.col("value").cast("string")
         place = F.shiftleft(F.col("partition").cast("bigint"), 48) + F.col("offset")
+        message = dict(zip(_MESSAGE, (F.col("partition"), F.col("offset"), text)))
+        if request.arguments.get("dead_letter") is None:
+            # An error shows the text of a malformed message without it.
+            del message[_MESSAGE[-1]]
         frame = messages.select(
             F.from_json(text, _with_corrupt(columns), {"columnNameOfCorruptRecord": CORRUPT}).alias("event"),
-            *(c.alias(name) for c, name in zip((text, F.col("partition"), F.col("offset")), _MESSAGE)),
+            *(column.alias(name) for name, column in message.items()),
             place.alias(_KAFKA_SEQUENCE),
-        ).select("event.*", *_MESSAGE, _KAFKA_SEQUENCE)
+        ).select("event.*", *message, _KAFKA_SEQUENCE)
         sequence = _KAFKA_SEQUENCE
     if noted is None:
         kept.write("input.json", {"columns": columns})

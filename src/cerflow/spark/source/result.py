@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from inspect import signature
+from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -43,7 +44,7 @@ def declared(schema: pa.Schema) -> tuple[StructType, pa.Schema]:
     """
     struct = from_arrow_schema(pa.schema([(f.name, _held(f.type)) for f in schema]), prefer_timestamp_ntz=True)
     # Spark 4.0 knows times in UTC only.
-    zone = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+    zone: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
     return struct, to_arrow_schema(struct, **zone)
 
 

@@ -47,6 +47,7 @@ __all__ = [
     "LACKING",
     "OBSERVED",
     "PROVIDER",
+    "SKIPPED",
     "BadPolicy",
     "LatePolicy",
     "PreparedStream",
@@ -69,6 +70,8 @@ OBSERVED = "cerflow"
 _results = count(1)
 #: What the name of the counts of events without a value, by column, has behind it.
 LACKING = "_lacking"
+#: The same for the number of bad records that are left out before they reach a bucket, which would count them.
+SKIPPED = "_skipped"
 #: How far the time of an event may be ahead of the clock, if nothing else is said.
 AHEAD = "1 day"
 #: The only state store with timers.
@@ -137,6 +140,8 @@ class PreparedStream:
             REASON, reason(events, self.ahead, corrupt=corrupt)
         )
         frame = lacking_observed(frame, events, self.expected, observed + LACKING)
+        if self.bad == "skip":
+            frame = frame.observe(observed + SKIPPED, F.count(REASON).alias("bad"))
         # Others must not move the watermark.
         usable = F.when(F.col(REASON).isNull(), F.col(INSTANT))
         frame = frame.withColumn(INSTANT, usable).withColumn(_TICK, F.lit(False))
@@ -148,9 +153,8 @@ class PreparedStream:
         frame = _sendable(frame, df, plan, events, skip=self.bad == "skip")
         keys = events.keys(plan)
         bucket = F.pmod(F.xxhash64(*keys), F.lit(self.buckets)).cast(IntegerType()) if self.buckets > 1 else F.lit(0)
-        record = (
-            record_text(events, df.columns, whole=self.bad != "tell") if corrupt else F.lit(None).cast(StringType())
-        )
+        named = [name for name in df.columns if name != plan.sequence]
+        record = record_text(events, named, whole=self.bad != "tell") if corrupt else F.lit(None).cast(StringType())
         columns = [events.plain(name) for name in work.schema.names[:-1]]
         sent = frame.select(bucket.alias(BUCKET), REASON, INSTANT, record.alias(RECORD), *columns)
         blobs = sent.mapInArrow(Packing(work.columns, self.bad == "tell"), spark_schema(PACKED))

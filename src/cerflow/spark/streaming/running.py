@@ -23,7 +23,7 @@ from cerflow.spark.frames.events import CORRUPT
 from cerflow.spark.frames.output import exists, write_frame
 from cerflow.spark.streaming.checkpoint import METRICS, STATUS, TIMES, Checkpoint
 from cerflow.spark.streaming.instants import BEGINNING, shown_instant
-from cerflow.spark.streaming.matching import CHANGELOG, LACKING, OBSERVED, PROVIDER, PreparedStream, unpacked
+from cerflow.spark.streaming.matching import CHANGELOG, LACKING, OBSERVED, PROVIDER, SKIPPED, PreparedStream, unpacked
 from cerflow.spark.streaming.packing import BUCKET, REASON, letters_schema
 from cerflow.spark.streaming.processor import CAME, COUNTED, COUNTS, IDENTIFIER, LETTERS, MATCHES, REMEMBERED
 from cerflow.spark.streaming.status import StreamStatus, prometheus_text
@@ -99,6 +99,8 @@ class _BatchWriter:
                     _write(matches, path, batch, self._output.format, self._output.options, last["matches"])
                 case sink:
                     sink(matches, batch)
+            skipped = self._observed(OBSERVED + SKIPPED).get("bad", 0)
+            last |= {name: last[name] + skipped for name in ("events", "bad")}
             self._tell(batch, counts, last, self._observed(OBSERVED + LACKING))
         finally:
             rows.unpersist()
