@@ -178,7 +178,7 @@ def test_room_is_made_wholly_or_not_at_all(monkeypatch, lost):
     memory = recognizer._machine.memory
     if lost == "scratch":
         capacity = len(memory.scratch.updates)
-        monkeypatch.setattr("cerflow.engine.state.memory._ranking", lambda *_: 1 / 0)
+        monkeypatch.setattr("cerflow.engine.state.memory.first_ranking", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             memory.make_room(layout.FULL_SCRATCH, _events(), 0)
         assert len(memory.scratch.updates) == capacity

@@ -1,4 +1,4 @@
-"""The state of a recogniser before any event."""
+"""The state of a recogniser before any event, and the room in which it works."""
 
 from __future__ import annotations
 
@@ -6,11 +6,22 @@ import numpy as np
 
 from cerflow.engine import layout
 from cerflow.engine.kernels.state.classes import WORST
-from cerflow.engine.layout import State
+from cerflow.engine.kernels.table import call_predicate, choose, enter, group_by_labels, let_go, settle
+from cerflow.engine.layout import Ranking, Scratch, State
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.values.array_types import Ints
 
-__all__ = ["first_state"]
+__all__ = ["enter_addresses", "first_ranking", "first_scratch", "first_state"]
+
+#: The places of the addresses of kernels that the step calls.
+_BY_ADDRESS = {
+    layout.O_PROGRAMS: call_predicate,
+    layout.O_SETS: group_by_labels,
+    layout.O_CHOOSE: choose,
+    layout.O_SETTLE: settle,
+    layout.O_LET_GO: let_go,
+    layout.O_ENTER: enter,
+}
 
 
 def first_state(tables: TransducerTables, nodes: int) -> State:
@@ -61,6 +72,46 @@ def first_state(tables: TransducerTables, nodes: int) -> State:
     state.marks[layout.NO_MARK, layout.M_POSITION] = -1
     state.classes[layout.NO_EVENTS, layout.K_NUMBER] = WORST
     return state
+
+
+def enter_addresses(tables: TransducerTables) -> None:
+    """Tell the step where the kernels are that only some queries need."""
+    for option, kernel in _BY_ADDRESS.items():
+        tables.arrays.options[option] = kernel.address
+
+
+def first_scratch(capacity: int, slots: int, tables: TransducerTables) -> Scratch:
+    """Room for the work on one event, which has rows for so many updates with so many register slots."""
+    members = max(capacity, 4 * tables.transducer.states)
+    code = len(tables.arrays.code) + 4
+    fields = max([1, *(r.fields for r in tables.transducer.registers)])
+    return Scratch(
+        updates=np.zeros((capacity, layout.UPDATE_COLUMNS), np.int32),
+        starts=np.zeros(capacity, np.int64),
+        update_values=np.zeros((capacity, slots), np.int64),
+        results=np.zeros((capacity, 6), np.int32),
+        result_values=np.zeros((capacity, slots), np.int64),
+        members=np.zeros(members, np.int32),
+        member_values=np.zeros((members, slots), np.int64),
+        removed=np.zeros(capacity, np.int32),
+        path=np.zeros(256, np.int32),
+        stack=np.zeros(code, np.int64),
+        odometer=np.zeros(max(fields, len(tables.transducer.registers)), np.int64),
+        row=np.zeros(fields, np.int64),
+        registers=np.zeros((1, slots), np.int64),
+        answers=np.zeros(3, np.int64),
+    )
+
+
+def first_ranking(capacity: int, slots: int) -> Ranking:
+    """Room for choosing among so many configurations."""
+    return Ranking(
+        entries=np.zeros((capacity, 5), np.int64),
+        order=np.zeros(capacity, np.int32),
+        covers=np.zeros((capacity, 6), np.int64),
+        cover_values=np.zeros((capacity, slots), np.int64),
+        cover_table=np.full(4 * capacity, -1, np.int32),
+    )
 
 
 def _first_nodes(capacity: int, width: int) -> Ints:

@@ -15,22 +15,16 @@ from cerflow.engine.kernels.base.calling import Row
 from cerflow.engine.kernels.base.shared_arrays import WITHOUT_END, SharedArrays
 from cerflow.engine.kernels.table import (
     advance,
-    call_predicate,
-    choose,
     collect,
     compact_members,
-    enter,
     enter_sets,
-    group_by_labels,
-    let_go,
     list_configurations,
     rebuild_tables,
     rehash,
-    settle,
     sweep,
 )
-from cerflow.engine.layout import EventArrays, Ranking, Scratch, State
-from cerflow.engine.state.first_state import first_state
+from cerflow.engine.layout import EventArrays, State
+from cerflow.engine.state.first_state import enter_addresses, first_ranking, first_scratch, first_state
 from cerflow.engine.state.image import Image, image_of, set_widths, state_of
 from cerflow.engine.stopping import wait_for
 from cerflow.engine.tables.transducer_tables import TransducerTables
@@ -40,15 +34,6 @@ from cerflow.values.array_types import Ints, Smalls
 __all__ = ["Memory", "grown"]
 
 W = TypeVar("W", np.int32, np.int64)
-#: The places of the addresses of kernels that the step calls.
-_BY_ADDRESS = {
-    layout.O_PROGRAMS: call_predicate,
-    layout.O_SETS: group_by_labels,
-    layout.O_CHOOSE: choose,
-    layout.O_SETTLE: settle,
-    layout.O_LET_GO: let_go,
-    layout.O_ENTER: enter,
-}
 
 
 def grown(array: NDArray[W], rows: int) -> NDArray[W]:
@@ -64,8 +49,8 @@ class Memory:
     def __init__(self, tables: TransducerTables) -> None:
         slots = int(tables.arrays.options[layout.O_SLOTS])
         self.state = first_state(tables, limits.FIRST_NODES)
-        self.scratch = _scratch(64, slots, tables)
-        self.ranking = _ranking(64, slots)
+        self.scratch = first_scratch(64, slots, tables)
+        self.ranking = first_ranking(64, slots)
         self._slots = slots
         self._tables = tables
         self._last_request = (-1, -1)
@@ -74,8 +59,7 @@ class Memory:
         self._brief: tuple[State | None, State | None, list[tuple[memoryview, memoryview]]] = (None, None, [])
         #: The nodes of which matches or a copy of the state hold some.
         self._handed_out: Ints | None = None
-        for option, kernel in _BY_ADDRESS.items():
-            tables.arrays.options[option] = kernel.address
+        enter_addresses(tables)
         self._shared = SharedArrays()
         self._row = Row(advance, self._shared.address)
         self._words, self._step = self._row.words, partial(self._row.function, self._row.address)
@@ -187,8 +171,8 @@ class Memory:
         again = request == self._last_request
         self._last_request = request
         if lacking == layout.FULL_SCRATCH:
-            scratch = _scratch(2 * len(self.scratch.updates), self._slots, self._tables)
-            self.scratch, self.ranking = scratch, _ranking(2 * len(self.ranking.entries), self._slots)
+            scratch = first_scratch(2 * len(self.scratch.updates), self._slots, self._tables)
+            self.scratch, self.ranking = scratch, first_ranking(2 * len(self.ranking.entries), self._slots)
         elif lacking == layout.FULL_NODES:
             if self._tables.arrays.options[layout.O_FORGET]:
                 self._sweep(events, k)
@@ -455,35 +439,3 @@ def _overwrite(array: Any, new: Any, *, fill: bool) -> None:
     array[: len(new)] = new
     if fill:
         array[len(new) :] = new[-1]
-
-
-def _scratch(capacity: int, slots: int, tables: TransducerTables) -> Scratch:
-    members = max(capacity, 4 * tables.transducer.states)
-    code = len(tables.arrays.code) + 4
-    fields = max([1, *(r.fields for r in tables.transducer.registers)])
-    return Scratch(
-        updates=np.zeros((capacity, layout.UPDATE_COLUMNS), np.int32),
-        starts=np.zeros(capacity, np.int64),
-        update_values=np.zeros((capacity, slots), np.int64),
-        results=np.zeros((capacity, 6), np.int32),
-        result_values=np.zeros((capacity, slots), np.int64),
-        members=np.zeros(members, np.int32),
-        member_values=np.zeros((members, slots), np.int64),
-        removed=np.zeros(capacity, np.int32),
-        path=np.zeros(256, np.int32),
-        stack=np.zeros(code, np.int64),
-        odometer=np.zeros(max(fields, len(tables.transducer.registers)), np.int64),
-        row=np.zeros(fields, np.int64),
-        registers=np.zeros((1, slots), np.int64),
-        answers=np.zeros(3, np.int64),
-    )
-
-
-def _ranking(capacity: int, slots: int) -> Ranking:
-    return Ranking(
-        entries=np.zeros((capacity, 5), np.int64),
-        order=np.zeros(capacity, np.int32),
-        covers=np.zeros((capacity, 6), np.int64),
-        cover_values=np.zeros((capacity, slots), np.int64),
-        cover_table=np.full(4 * capacity, -1, np.int32),
-    )
