@@ -157,8 +157,8 @@ def test_without_linker_kernels_are_compiled_into_the_process(place, monkeypatch
     place.unlink()
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(building, "find_spec", lambda name: None)
-    monkeypatch.setattr(building, "_of_unit", lambda folder, machine, say, unit: [_object(building)])
-    monkeypatch.setattr(building, "_units", lambda: ["one"])
+    monkeypatch.setattr(building, "_of_unit", lambda folder, machine, say, unit, version: [_object(building)])
+    monkeypatch.setattr(building, "_units", lambda: {"one": []})
     assert library._load(told=True)("answer") != 0
     assert not place.exists()
 
