@@ -17,6 +17,7 @@ from benchmarks.spark.questions import ORDINARY, PASS, QUESTIONS, SCAN, SOURCE, 
 from benchmarks.spark.ticks import NARROW, WIDE, written_ticks
 
 import cerflow
+from support.runners import only_deep
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +112,7 @@ def test_what_python_processes_below_use_is_watched():
     assert jvm == 0
 
 
-@pytest.mark.long
+@only_deep
 @pytest.mark.slow
 def test_jobs_are_measured_and_their_rows_compared(tmp_path):
     pytest.importorskip("pyspark", reason="PySpark is not installed")

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from support.runners import EXAMPLES
+from support.runners import ONLY_DEEP
 from support.spark.servers import skip_without_java
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.deep]
@@ -21,9 +21,7 @@ QUERY = "SELECT a.v AS first, b.v AS second WHERE (A AS a ; B AS b) FILTER a.v <
     "number",
     [
         pytest.param(signal.SIGINT, id="ctrl-c"),
-        pytest.param(
-            signal.SIGTERM, id="kill", marks=pytest.mark.skipif(EXAMPLES < 1, reason="make test-deep runs it")
-        ),
+        pytest.param(signal.SIGTERM, id="kill", marks=ONLY_DEEP),
     ],
 )
 def test_a_signal_ends_a_stream_in_order(tmp_path, number):

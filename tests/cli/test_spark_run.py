@@ -16,6 +16,7 @@ from cerflow.cli.spark import parquet as spark_parquet
 from cerflow.cli.spark.parquet import parquet_in_tasks
 from cerflow.engine.kernels.base.library import load_kernels
 from cerflow.examples import query_text, stocks
+from support.runners import ONLY_DEEP
 
 pytestmark = pytest.mark.slow
 
@@ -299,7 +300,7 @@ def test_parquet_is_read_in_the_tasks_where_that_gives_the_same(tmp_path, monkey
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["letters.csv", "letters.parquet"])
+@pytest.mark.parametrize("name", [pytest.param("letters.csv", marks=ONLY_DEEP), "letters.parquet"])
 def test_numbers_of_matches_are_bounded_in_the_tasks(tmp_path, name):
     path, output = tmp_path / name, tmp_path / "o.jsonl"
     table = pa.table({"type": ["A"] * 350 + ["B"]})

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DataObject
@@ -24,8 +25,18 @@ Runner = Callable[..., Rows]
 #: Random tests try this share of the examples that they name.
 EXAMPLES = float(os.environ.get("CERFLOW_EXAMPLES", "0.25"))
 
+#: The marks of what costs more than it would find every day.
+ONLY_DEEP = (pytest.mark.deep, pytest.mark.skipif(EXAMPLES < 1, reason="only make test-deep runs it"))
+
 #: Below these the engine follows all runs of a part, which have to remember something bounded.
 _FOLLOWING = (Exclusion, Selection)
+
+
+def only_deep(test: Any) -> Any:
+    """Mark a whole test so."""
+    for mark in ONLY_DEEP:
+        test = mark(test)
+    return test
 
 
 def examples(count: int) -> settings:

@@ -20,7 +20,7 @@ PAIR = "(A AS a ; B AS b) {} (C AS c ; D AS d FILTER {})"
 BOTH_TIMES = "time(b) - time(c) <= 300000 AND time(d) - time(a) <= 300000"
 
 
-@examples(250)
+@examples(120)
 @given(st.integers(0, 2**32))
 def test_the_engine_is_the_semantics(seed):
     own = ExclusionQueries(seed)

@@ -20,7 +20,7 @@ from cerflow.spark.frames import pushdown
 from cerflow.values.operators import Operator
 from support import adversarial
 from support.relevance_cases import FRAGMENTS, drawn
-from support.runners import examples
+from support.runners import ONLY_DEEP, examples
 from support.spark.results import assert_same, bag
 
 pytestmark = pytest.mark.slow
@@ -66,7 +66,7 @@ def test_spark_sees_conditions_as_the_engine_does(spark, adversarial_frame, ansi
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+@pytest.mark.parametrize("zone", [pytest.param("UTC", marks=ONLY_DEEP), "America/New_York"])
 def test_times_do_not_depend_on_the_zone_of_the_session(spark, adversarial_frame, zone):
     types = {field.name: field.dataType for field in adversarial_frame.schema.fields}
     conditions = SparkConditions(types, {name: name for name in types}, "type")

@@ -18,6 +18,7 @@ from cerflow.spark.frames.schemas import arrow_schema
 from cerflow.spark.placing import placement
 from cerflow.spark.placing.ordering import selected
 from cerflow.spark.placing.placement import Clustered, Cut, PlacementKind, place
+from support.runners import ONLY_DEEP
 from support.spark.results import bag
 
 pytestmark = pytest.mark.slow
@@ -96,7 +97,7 @@ WINDOWS = ("WITHIN 6 MILLISECONDS", "WITHIN 4 EVENTS", "WITHIN 3 [n]", "PARTITIO
 
 
 @pytest.mark.parametrize("window", WINDOWS)
-@pytest.mark.parametrize("positions", [pytest.param(False, marks=pytest.mark.long), True])
+@pytest.mark.parametrize("positions", [pytest.param(False, marks=ONLY_DEEP), True])
 def test_files_in_the_order_of_time_stay_where_they_are(spark, tmp_path, one_file_each, window, positions):
     table = stream()
     frame = written(spark, tmp_path, in_parts(table))
@@ -160,7 +161,7 @@ def test_other_events_are_shuffled_by_slice(spark, window, positions):
 
 
 @pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz", "date", "float", "decimal(12,2)"])
-@pytest.mark.parametrize("clustered", [True, pytest.param(False, marks=pytest.mark.long)])
+@pytest.mark.parametrize("clustered", [True, pytest.param(False, marks=ONLY_DEEP)])
 def test_times_of_every_type(spark, tmp_path, one_file_each, kind, clustered):
     table = stream(burst=False)
     frame = written(spark, tmp_path, in_parts(table))

@@ -17,6 +17,7 @@ from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.schemas import arrow_schema
 from cerflow.spark.streaming import matching
 from cerflow.spark.streaming.matching import LACKING
+from support.runners import ONLY_DEEP, only_deep
 from support.spark.file_streams import LAST, PAIRS, disordered, events
 from support.spark.results import bag
 
@@ -70,7 +71,7 @@ def test_a_restart_goes_on_and_late_events_are_counted(stream):
         stream.run(match(changed, stream.frame(), **roles))
 
 
-@pytest.mark.long
+@only_deep
 def test_several_results_in_one_query(stream):
     table = events(60)
     stream.add(table).add(LAST)
@@ -95,7 +96,7 @@ def test_a_late_event_may_be_an_error(stream):
         stream.run(match(PAIRS, stream.frame(), time="t", delay="1 second", buckets=2, late="fail"))
 
 
-@pytest.mark.long
+@only_deep
 def test_a_whole_stream_goes_through_one_bucket_with_positions(stream):
     table = events(30)
     query = "SELECT * WHERE A ; C ; B WITHIN 4 EVENTS"
@@ -209,7 +210,10 @@ def test_times_become_instants(spark, type, unit, values, expected):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("keys", "window"), [("PARTITION BY k", "1 SECOND"), ("", "250 MILLISECONDS")])
+@pytest.mark.parametrize(
+    ("keys", "window"),
+    [("PARTITION BY k", "1 SECOND"), pytest.param("", "250 MILLISECONDS", marks=ONLY_DEEP)],
+)
 @pytest.mark.filterwarnings("ignore:one task at a time")
 def test_programs_go_on_after_a_restart(stream, keys, window):
     text = f"""

@@ -12,6 +12,7 @@ from cerflow.errors import BadRecordError, InputError, QueryWarning, Unsupported
 from cerflow.spark import match
 from cerflow.spark import stream as start
 from cerflow.spark.streaming.checkpoint import Checkpoint
+from support.runners import only_deep
 from support.spark.file_streams import PAIRS
 from support.spark.results import bag
 
@@ -95,7 +96,7 @@ def test_what_the_reader_makes_null_and_times_far_ahead_are_bad_records(lines):
     assert bag(lines.written("skipped")) == bag(matches_of(GOOD))
 
 
-@pytest.mark.long
+@only_deep
 def test_a_stuck_checkpoint_is_set_back(lines):
     """An event of the year 9999 that is let through makes all others late, until the checkpoint is set back."""
     lines.add("1", GOOD[:4])

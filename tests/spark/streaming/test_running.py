@@ -15,6 +15,7 @@ from cerflow.spark import stream as start
 from cerflow.spark.streaming.matching import CHANGELOG
 from cerflow.spark.streaming.processor import with_identifiers
 from cerflow.spark.streaming.status import prometheus_text
+from support.runners import only_deep
 from support.spark.file_streams import LAST, PAIRS, disordered, events
 from support.spark.results import bag
 
@@ -174,7 +175,7 @@ def test_silence_releases_what_waits_once_if_no_deadline_matters(stream):
     assert bag(written(stream)) == bag(expected_of(table))
 
 
-@pytest.mark.long
+@only_deep
 def test_the_number_of_shuffle_partitions_stays_that_of_the_first_start(stream):
     table = events(60)
     stream.add(table.slice(0, 30))
