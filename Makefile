@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 # The interpreter for a new environment; without it the newest suitable one on the PATH is taken.
 PYTHON ?=
-# Tests run in so many processes. Two of them begin with those that use Spark, and wait for it much of their time.
+# Tests run in so many processes. Three of them begin with those that use Spark, and wait for it much of their time.
 TEST_PROCESSES ?= 3
 # make test-deep tries so many times the examples that random tests name (make test: a twentieth), drawn by a seed.
 EXAMPLES ?= 10

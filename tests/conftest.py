@@ -41,7 +41,9 @@ def _session(nodeid):
     """Which of the processes with a session of Spark runs a test, None for any process."""
     if "spark" not in nodeid or any(name in nodeid for name in _OWN_SPARK):
         return None
-    return "spark and streams" if "stream" in nodeid else "spark"
+    if "stream" in nodeid:
+        return "spark and streams"
+    return "spark and files" if "spark/placing" in nodeid or "spark/frames" in nodeid else "spark"
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -56,7 +58,7 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Processes share the tests by file; all that use a session of Spark are like one file, streams like another."""
+    """Processes share the tests by file; all that use a session of Spark are like three files."""
     from xdist.scheduler import LoadFileScheduling
 
     class SparkTogether(LoadFileScheduling):
