@@ -6,6 +6,7 @@ The answer "contradictory" is certain; "not contradictory" only means that no co
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from cerflow.conditions.connectives import conjuncts
 from cerflow.conditions.guards import Satisfied, TypeTest
@@ -26,6 +27,7 @@ from cerflow.values.operators import NEGATED, Operator
 __all__ = ["contradicts", "is_moment"]
 
 _Number = int | float
+_NEVER = frozenset({Constant(False), Not(Constant(True))})
 
 
 def contradicts(tests: Iterable[Condition]) -> bool:
@@ -40,7 +42,7 @@ def contradicts(tests: Iterable[Condition]) -> bool:
     low: dict[str, tuple[_Number, bool]] = {}
     high: dict[str, tuple[_Number, bool]] = {}
     for test in tests:
-        if test == Constant(False) or test == Not(Constant(True)):
+        if test in _NEVER:
             return True
         held.add(test)
         if isinstance(test, Not):
@@ -53,7 +55,7 @@ def contradicts(tests: Iterable[Condition]) -> bool:
         if isinstance(test, IsNull) and isinstance(test.operand, Attribute):
             (known if test.negated else unknown).add(test.operand.name)
         elif isinstance(test, Comparison):
-            refused.add(Comparison(NEGATED[test.operator], test.left, test.right))
+            refused.add(_negated(test))
             known.update(side.name for side in (test.left, test.right) if isinstance(side, Attribute))
         allowed = _allowed(test)
         if allowed is not None:
@@ -72,6 +74,11 @@ def contradicts(tests: Iterable[Condition]) -> bool:
     if any(not literals for literals in values.values()):
         return True
     return any(_empty(low[name], high[name]) for name in low.keys() & high.keys())
+
+
+@lru_cache(1000)
+def _negated(test: Comparison) -> Comparison:
+    return Comparison(NEGATED[test.operator], test.left, test.right)
 
 
 def _allowed(test: Condition) -> tuple[str, set[Literal]] | None:

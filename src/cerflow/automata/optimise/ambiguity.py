@@ -22,6 +22,13 @@ def ambiguous(transducer: Transducer) -> bool:
     end together. Where they part, both have the same registers, so atoms may contradict each other there, unless they
     are about all rows of a collection. Later, atoms count as satisfiable.
     """
+    known: bool | None = transducer.__dict__.get("_ambiguous")
+    if known is None:
+        known = transducer.__dict__["_ambiguous"] = _searched(transducer)
+    return known
+
+
+def _searched(transducer: Transducer) -> bool:
     leaving: list[dict[frozenset[str], list[Transition]]] = [{} for _ in range(transducer.states)]
     for t in transducer.transitions:
         leaving[t.source].setdefault(t.labels, []).append(t)
