@@ -33,7 +33,7 @@ __all__ = ["StreamRequest", "follow", "noted_status", "run_stream", "shown_statu
 
 _KAFKA = re.compile(r"kafka://([^/]+)/(.+)")
 #: The columns of a message of Kafka beside those of its JSON.
-_MESSAGE = ("kafka_partition", "kafka_offset", "kafka_value")
+_MESSAGE = ("kafka_value", "kafka_partition", "kafka_offset")
 #: Orders events of equal time by partition and offset.
 _KAFKA_SEQUENCE = "kafka_sequence"
 _STATUS_SECONDS = 0.2
@@ -154,10 +154,10 @@ def _input(request: StreamRequest, spark: SparkSession, kept: Any) -> tuple[Data
         messages = spark.readStream.format("kafka").options(**options).load()
         text = F.col("value").cast("string")
         place = F.shiftleft(F.col("partition").cast("bigint"), 48) + F.col("offset")
-        message = dict(zip(_MESSAGE, (F.col("partition"), F.col("offset"), text)))
+        message = dict(zip(_MESSAGE, (text, F.col("partition"), F.col("offset"))))
         if request.arguments.get("dead_letter") is None:
             # An error shows the text of a malformed message without it.
-            del message[_MESSAGE[-1]]
+            del message[_MESSAGE[0]]
         frame = messages.select(
             F.from_json(text, _with_corrupt(columns), {"columnNameOfCorruptRecord": CORRUPT}).alias("event"),
             *(column.alias(name) for name, column in message.items()),
