@@ -29,11 +29,12 @@ from cerflow.errors import (
     at_least_one,
     expect,
 )
+from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.formula import CountWindow, DurationWindow
 from cerflow.language.node import walk
 from cerflow.language.parser import parse_query
 from cerflow.language.printer import show
-from cerflow.language.select import Select, sole_expression
+from cerflow.language.select import Projection, ProjectionKind, Select, sole_expression
 from cerflow.language.sremo import Regular, Sremo, names_told_apart
 from cerflow.language.sremo_parser import parse_sremo
 from cerflow.schema import Schema
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from cerflow.engine.recognize.plan import Plan, Plans
     from cerflow.engine.recognize.recognizer import Recognizer
     from cerflow.explaining.facts import ExplainFormat
+    from cerflow.papers.model.srt import Automaton
     from cerflow.studying.tracing import Trace
     from cerflow.studying.why_not import WhyNot
 
@@ -107,14 +109,33 @@ class Query:
         if isinstance(tree, Sremo):
             tree = Select(Regular(tree, span=tree.span))
         tree = names_told_apart(tree)
-        if reading == "first-order" and any(isinstance(n, Regular) for n in walk(tree)):
-            raise ValueError("the first-order reading is for formulas, not for SREMO")
+        if reading == "first-order" and any(isinstance(n, Regular | AutomatonFormula) for n in walk(tree)):
+            raise ValueError("the first-order reading is for formulas, not for SREMO or automata")
         self.text = text
         self.reading = reading
         self.written = tree
         with Located(text):
             self.tree = tree if reading == "second-order" else _from_first_order(tree)
             check_query(self.tree)
+
+    @classmethod
+    def from_automaton(cls, automaton: Automaton, *, detect: bool = False) -> Query:
+        """A query with the matches of an automaton of `cerflow.automata`: CEA, UCEA, RMA or SRT.
+
+        Its runs begin with the first event (see `cerflow.automata.streaming`) and have to mark the event that detects
+        them (P1 §6, 004 Definition 24), except those of a UCEA (P2 §5.1). In text it is ``AUTOMATON '…'`` with the JSON
+        of `to_json`, a formula like others: it can have a window, a partition and other clauses.
+
+        With ``detect`` runs begin anywhere and need not mark anything: the query reports the events k for which some
+        S[m…k] is in Lang (004 Definition 32). Raises `UnsupportedQueryError` for conditions too deep for JSON, and
+        `QueryError` for conditions that registers cannot answer.
+        """
+        from cerflow.papers.translations.formulas import as_formula, detecting
+
+        formula = as_formula(automaton)
+        if not detect:
+            return cls(Select(formula))
+        return cls(Select(detecting(formula), projection=Projection(ProjectionKind.NONE)))
 
     @cached_property
     def _plans(self) -> Plans:

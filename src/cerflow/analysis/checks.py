@@ -10,6 +10,7 @@ from cerflow.analysis.condition_checks import check_expression
 from cerflow.analysis.multiplicity import multiplicity
 from cerflow.analysis.scopes import Labels, condition_labels, excluded_label, resolve
 from cerflow.errors import QueryError, UnsupportedQueryError, nearest
+from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.condition import (
     Aggregate,
     Attribute,
@@ -63,6 +64,8 @@ def check_query(select: Select) -> None:
             _check_compared(current, scopes.labels[index], known)
         elif isinstance(current, Regular):
             check_sremo(current.expression)
+        elif isinstance(current, AutomatonFormula):
+            _check_automaton(current)
     _check_compared(select, labels, known)
     several = multiplicity(select.formula, scopes)
     for item in select.projection.items:
@@ -191,8 +194,8 @@ def _check_column_names(select: Select) -> None:
         taken.add(name)
 
 
-def refuse_aggregates(expression: Sremo) -> None:
-    """Raise `QueryError` for an aggregate, SOME, a test on a set or a predicate of sets in an expression of SREMO.
+def refuse_aggregates(expression: Sremo | AutomatonFormula) -> None:
+    """Raise `QueryError` for an aggregate, SOME, a test on a set or a predicate of sets in SREMO or an automaton.
 
     A terminal knows the event read and one event for each register, and of several that a repetition writes there the
     last one. Keeping them all takes more than the registers of the papers.
@@ -238,6 +241,22 @@ def check_sremo(expression: Sremo) -> None:
             span=expression.span,
             hint=f"Put MARK (label '{MARK}') or AS label behind a terminal.",
         )
+
+
+def _check_automaton(automaton: AutomatonFormula) -> None:
+    refuse_aggregates(automaton)
+    for step in automaton.steps:
+        if step.condition is None:
+            continue
+        check_expression(step.condition, bare=True)
+        known = [parameter for parameter, _ in step.selection] or automaton.registers
+        for register, place in condition_labels(step.condition).items():
+            if register not in known:
+                raise QueryError(
+                    f"the automaton has no register '{register}'",
+                    span=place.span or automaton.span,
+                    suggestion=nearest(register, known),
+                )
 
 
 def _check_writers(expression: Sremo) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence as Many
 from dataclasses import dataclass
 
 from cerflow.analysis.scopes import Labels, Scopes
+from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.formula import (
     All,
     AnyEvent,
@@ -65,6 +66,8 @@ def multiplicity(formula: Formula, scopes: Scopes) -> Multiplicity:
         parts = [part for part in below if part is not None]
         if isinstance(current, Regular):
             return Multiplicity(_repeated(current.expression)), labels[index]
+        if isinstance(current, AutomatonFormula):
+            return Multiplicity(_given_again(current)), labels[index]
         return _combine(current, parts), labels[index]
 
     found = fold(formula, visit)
@@ -92,6 +95,23 @@ def _repeated(expression: Sremo) -> frozenset[str]:
 
     counts = fold(expression, visit)
     return frozenset(label for label, count in counts.items() if count > 1)
+
+
+def _given_again(automaton: AutomatonFormula) -> frozenset[str]:
+    """The labels that some walk of an automaton gives to several events."""
+    leaving = automaton.leaving()
+    found: set[str] = set()
+    for label in automaton.labels:
+        reached = {step.target for step in automaton.steps if label in step.output}
+        pending = list(reached)
+        while pending:
+            for step in leaving.get(pending.pop(), ()):
+                if label in step.output:
+                    found.add(label)
+                if step.target not in reached:
+                    reached.add(step.target)
+                    pending.append(step.target)
+    return frozenset(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +149,7 @@ def _alone(current: Formula, parts: list[Unaccompanied], labels: Labels) -> Unac
             return Unaccompanied(frozenset((current.name,)))
         case AnyEvent() | NotEvent():
             return Unaccompanied(others=1)
-        case Regular() | As():
+        case Regular() | AutomatonFormula() | As():
             return Unaccompanied()
         case Rename():
             inner = parts[0]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from cerflow.errors import QueryError, nearest
+from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.condition import Attribute, Bracket, Condition, LabelReference, Some
 from cerflow.language.formula import (
     All,
@@ -114,6 +115,8 @@ def _combine(current: Formula, below: Many[Labels]) -> Labels:
         case Regular():
             given = (n.label for n in walk(current.expression) if isinstance(n, Terminal))
             return Labels(frozenset(label for label in given if label is not None))
+        case AutomatonFormula():
+            return Labels(current.labels)
         case As():
             inner = below[0]
             label = frozenset((current.label,))

@@ -16,6 +16,7 @@ from cerflow.analysis.kinds import (
     sort_of,
 )
 from cerflow.errors import QueryError, nearest
+from cerflow.language.automaton import AutomatonStep
 from cerflow.language.condition import (
     Aggregate,
     Attribute,
@@ -60,6 +61,8 @@ def check_types(select: Select, schema: Schema) -> None:
             _check_window(current.window, schema)
         elif isinstance(current, Regular):
             check_sremo_types(current.expression, schema)
+        elif isinstance(current, AutomatonStep) and current.condition is not None:
+            _check_conditions(current.condition, schema)
     if select.window is not None:
         _check_window(select.window, schema)
     for key in select.partition:

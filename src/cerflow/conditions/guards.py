@@ -24,6 +24,7 @@ from cerflow.language.condition import (
     Literal,
     TruthValue,
 )
+from cerflow.language.event_tests import Satisfied, StreamTest, TypeTest
 from cerflow.language.formula import Window
 from cerflow.language.node import Node, node, transform, walk, with_children
 from cerflow.values.operators import Operator
@@ -53,43 +54,6 @@ __all__ = [
 ]
 
 C = TypeVar("C", Condition, Expression)
-
-
-@node
-class TypeTest(Condition):
-    """The event at hand has this type (and comes from this stream, if one is named)."""
-
-    type: str
-    stream: str | None = None
-
-    def notation(self) -> tuple[str | Node, ...]:
-        """See `Node.notation`."""
-        if self.type.startswith("\0"):
-            # Such a type stands for no event; see `cerflow.automata.model.clock`.
-            return (self.type[1:],)
-        return (f"type = {self.type}" if self.stream is None else f"type = {self.stream}>{self.type}",)
-
-
-@node
-class StreamTest(Condition):
-    """The event at hand comes from this stream; it holds where streams are not told apart."""
-
-    stream: str
-
-    def notation(self) -> tuple[str | Node, ...]:
-        """See `Node.notation`."""
-        return (f"stream = {self.stream}",)
-
-
-@node
-class Satisfied(Condition):
-    """Two-valued: the condition is true, not false or unknown. ``NOT Satisfied(c)`` is not the same as ``NOT c``."""
-
-    condition: Condition
-
-    def notation(self) -> tuple[str | Node, ...]:
-        """See `Node.notation`."""
-        return ("satisfied(", self.condition, ")")
 
 
 @node

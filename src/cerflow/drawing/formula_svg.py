@@ -16,6 +16,7 @@ from cerflow.drawing.svg import Sheet, Theme, shortened
 from cerflow.errors import PictureError
 from cerflow.language import formula as f
 from cerflow.language import sremo as r
+from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.lexicon import quote_name
 from cerflow.language.node import Node, fold, walk
 from cerflow.language.printer import show
@@ -86,6 +87,10 @@ def _terminal(node: r.Terminal, _: Sequence[Box]) -> Box:
         lines.append(((f"INTO {', '.join(node.registers)}", "cf-write"),))
     shape = "cf-shape" if node.label is None else "cf-shape cf-event"
     return framed(None, tuple(lines), shape=shape, title=show(node))
+
+
+def _automaton(node: AutomatonFormula, _: Sequence[Box]) -> Box:
+    return _leaf(show(node), ("AUTOMATON", "cf-bold"), (f"{node.model}: {len(node.states)} states", ""))
 
 
 def _sign(text: str) -> Callable[[Any, Sequence[Box]], Box]:
@@ -217,6 +222,7 @@ _MAKERS: dict[type[Node], Callable[[Any, Sequence[Box]], Box]] = {
     f.Start: _headed(lambda node: "START"),
     f.Selection: _headed(_strategy),
     f.Within: _window,
+    AutomatonFormula: _automaton,
     r.Regular: lambda node, below: below[0],
     r.Epsilon: _sign("EPSILON"),
     r.Empty: _sign("EMPTY"),

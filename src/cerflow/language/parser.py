@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as Several
+from dataclasses import replace
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from lark import Lark
 
 from cerflow import limits
-from cerflow.errors import QuerySyntaxError, Span
+from cerflow.errors import QueryError, QuerySyntaxError, Span
+from cerflow.language.automaton_json import automaton_from_json
 from cerflow.language.condition import Condition, Expression, LabelReference, TruthValue
 from cerflow.language.condition_tree import ConditionBuilder, positive_integer
 from cerflow.language.formula import (
@@ -240,6 +242,16 @@ class _CeqlBuilder(ConditionBuilder):
 
     def start(self, children: Several[Piece]) -> Parsed:
         return self._operator(children, Start)
+
+    def automaton(self, children: Several[Piece]) -> Parsed:
+        """``AUTOMATON 'JSON'``."""
+        text = str(children[1])[1:-1].replace("''", "'")
+        try:
+            read = automaton_from_json(text, partial(parse_condition, bare_attributes=True))
+        except QueryError as error:
+            error.span = error.span or span_of(*children)
+            raise
+        return self.part(children, replace(read, span=span_of(*children)))
 
     def selection(self, children: Several[Piece]) -> Parsed:
         return self._formula(children, Selection, _strategy(children[0]), self.parts(children)[0].value)

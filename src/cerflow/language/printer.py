@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any, TypeAlias
 
+from cerflow.language import automaton as a
 from cerflow.language import condition as c
 from cerflow.language import formula as f
 from cerflow.language import select as s
 from cerflow.language import sremo as r
+from cerflow.language.automaton_json import automaton_to_json
 from cerflow.language.lexicon import BUILT_IN, quote_attribute, quote_name, quote_register, quote_string
 from cerflow.language.node import Node
 from cerflow.values.units import DURATION_UNITS
@@ -388,4 +390,5 @@ _WRITERS: dict[type[Node], _Writer] = {
     r.Unordered: _call("unordered", _OPERAND),
     r.Windowed: _in_window(_WINDOWED),
     r.Regular: lambda node, _: (_STEP, [(node.expression, _WINDOWED)]),
+    a.AutomatonFormula: lambda node, _: (_STEP, [f"AUTOMATON {quote_string(automaton_to_json(node, show))}"]),
 }

@@ -54,6 +54,7 @@ from cerflow.papers.translations.cea_models import as_complex_event_automaton, a
 from cerflow.papers.translations.cepl import compile_cepl
 from cerflow.papers.translations.engine_model import from_engine, to_engine
 from cerflow.papers.translations.equivalence import difference
+from cerflow.papers.translations.formulas import from_json
 from cerflow.papers.translations.sremo import compile_sremo, registers_of
 from cerflow.values.events import Stream
 
@@ -111,6 +112,7 @@ __all__ = [  # noqa: RUF022  # in plain order, as the other public modules
     "difference",
     "eliminate_epsilon",
     "from_engine",
+    "from_json",
     "intersect",
     "io_complement",
     "io_determinize",

@@ -19,6 +19,7 @@ from collections.abc import Callable, Generator, Sequence
 from itertools import product
 
 from cerflow.analysis.scopes import resolve
+from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.condition import Condition
 from cerflow.language.formula import (
     All,
@@ -48,6 +49,7 @@ from cerflow.language.formula import (
 from cerflow.language.formula import Sequence as SequenceFormula
 from cerflow.language.node import walk
 from cerflow.language.sremo import Regular
+from cerflow.semantics.automata import automaton_matches
 from cerflow.semantics.complex_events import within
 from cerflow.semantics.conditions import satisfies
 from cerflow.semantics.deadlines import Clock, Moment, at_event, deadline_of
@@ -248,6 +250,8 @@ class Denotation:
                 return frozenset((c, n) for n, cs in together.items() for c in kept_by(formula.strategy, cs, by))
             case Regular():
                 return self._regular(k, formula, i, j)
+            case AutomatonFormula():
+                return automaton_matches(formula, self._events, i, j)
             case Within():
                 matches = yield ask(parts[0], i, j)
                 return frozenset(m for m in matches if within(m[0], formula.window, self._events))

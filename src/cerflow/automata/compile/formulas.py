@@ -8,6 +8,7 @@ from functools import reduce
 
 from cerflow.analysis.scopes import Scopes, condition_labels, occurrences_above, relation_names, resolve
 from cerflow.automata.compile.aggregates import between_bounds, gather, without_some
+from cerflow.automata.compile.automaton import compile_automaton
 from cerflow.automata.compile.conditions import several
 from cerflow.automata.compile.contiguity import begin_at_once, contiguous
 from cerflow.automata.compile.deadlines import (
@@ -44,6 +45,7 @@ from cerflow.automata.optimise.simplify import simplify
 from cerflow.conditions.connectives import conjunction
 from cerflow.conditions.guards import Of, Satisfied, StreamTest, TypeTest, is_local, leaves, separate, substitute
 from cerflow.errors import UnsupportedQueryError
+from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.condition import (
     And,
     Condition,
@@ -258,8 +260,12 @@ class _FormulaCompiler:
             case Project():
                 kept = frozenset(current.labels)
                 return relabel(below[0], lambda labels: labels & kept)
-            case Regular():
-                regular = compile_sremo(current.expression, self.registers, windowed=self.windowed)
+            case Regular() | AutomatonFormula():
+                regular = (
+                    compile_automaton(current, self.registers)
+                    if isinstance(current, AutomatonFormula)
+                    else compile_sremo(current.expression, self.registers, windowed=self.windowed)
+                )
                 if not self.ticking:
                     return regular
                 events = [t if t.skips else on_events(t) for t in regular.transitions]

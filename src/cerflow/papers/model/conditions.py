@@ -12,15 +12,13 @@ from collections.abc import Mapping
 from cerflow.analysis.scopes import condition_labels
 from cerflow.conditions.connectives import TRUE
 from cerflow.conditions.evaluate import value_on
-from cerflow.conditions.guards import Satisfied, TypeTest, without_brackets
-from cerflow.language.condition import And, Attribute, Bracket, Condition, Constant, LabelReference, Not, Or
+from cerflow.conditions.guards import Satisfied, StreamTest, TypeTest, without_brackets
+from cerflow.language.automaton import HEAD, rename_registers
+from cerflow.language.condition import And, Bracket, Condition, Constant, Not, Or
 from cerflow.language.node import Node, transform
 from cerflow.values.events import Event
 
 __all__ = ["HEAD", "holds", "not_satisfied", "register_selection", "rename_registers"]
-
-#: The head of the automaton in a register selection: the current event.
-HEAD = "~"
 
 
 def register_selection(condition: Condition) -> tuple[str, ...]:
@@ -29,29 +27,6 @@ def register_selection(condition: Condition) -> tuple[str, ...]:
     if known is None:
         known = condition.__dict__["_selection"] = tuple(condition_labels(condition))
     return known
-
-
-def rename_registers(condition: Condition, names: Mapping[str, str]) -> Condition:
-    """The condition on other registers; those without a new name stay, `HEAD` means the current event."""
-    if not any(names.get(r, r) != r for r in register_selection(condition)):
-        return condition
-
-    def visit(current: Node) -> Node:
-        match current:
-            case Attribute(label, name) if label is not None:
-                return Attribute(_renamed(label, names), name, span=current.span)
-            case LabelReference(label) if label is not None:
-                return LabelReference(_renamed(label, names), span=current.span)
-        return current
-
-    renamed = transform(condition, visit)
-    assert isinstance(renamed, Condition)
-    return renamed
-
-
-def _renamed(register: str, names: Mapping[str, str]) -> str | None:
-    new = names.get(register, register)
-    return None if new == HEAD else new
 
 
 def not_satisfied(condition: Condition) -> Condition:
@@ -80,6 +55,8 @@ def holds(condition: Condition, event: Event, registers: Mapping[str, Event]) ->
                 return Constant(value_on(inner, events) is True)
             case TypeTest(type_, stream):
                 return Constant(event.type == type_ and (stream is None or event.stream in (None, stream)))
+            case StreamTest(stream):
+                return Constant(event.stream in (None, stream))
             case Condition() if any(register not in registers for register in register_selection(current)):
                 return Constant(False)
             case Bracket():

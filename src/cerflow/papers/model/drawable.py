@@ -1,4 +1,4 @@
-"""Automata that draw themselves."""
+"""Automata that draw themselves, and write themselves as JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ __all__ = ["Drawable"]
 
 
 class Drawable:
-    """The part of all automata that shows them in notebooks."""
+    """The part of all automata that shows and writes them."""
+
+    def to_json(self) -> str:
+        """The automaton as JSON, which `from_json` reads; see there."""
+        from cerflow.papers.translations.formulas import to_json  # it knows every kind of automaton
+
+        return to_json(cast("Automaton", self))
 
     def to_svg(self, *, theme: Theme = "auto") -> str:
         """The automaton as SVG; ``theme`` and errors are those of `cerflow.Query.to_svg`."""

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
-from typing import Protocol, TypeAlias, TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
+from cerflow.language.automaton import State, show_state, sorted_states
 from cerflow.language.condition import Condition
 from cerflow.language.sremo import MARK
 from cerflow.papers.model.conditions import register_selection, rename_registers
@@ -41,9 +42,6 @@ __all__ = [
     "sorted_states",
     "useful_states",
 ]
-
-#: A state: a number or a name, or a value that a construction made of other states.
-State: TypeAlias = "int | str | tuple[State, ...] | frozenset[State]"
 
 #: The outputs ⊗ and •.
 SKIPPED: frozenset[str] = frozenset()
@@ -252,23 +250,6 @@ def fresh_names(taken: Iterable[str], like: str = "r") -> Iterator[str]:
     """Names r1, r2, … that are not taken."""
     used = frozenset(taken)
     return (name for number in count(1) if (name := f"{like}{number}") not in used)
-
-
-def sorted_states(states: Iterable[State]) -> list[State]:
-    """States in a reproducible order."""
-    return sorted(states, key=lambda state: (isinstance(state, str), len(show_state(state)), show_state(state)))
-
-
-def show_state(state: State) -> str:
-    """A state as text: ``q3`` for a number, ``(q1, q2)`` for a pair, ``{q1, q2}`` for a set."""
-    match state:
-        case int():
-            return f"q{state}"
-        case str():
-            return state
-        case frozenset():
-            return "{" + ", ".join(show_state(s) for s in sorted_states(state)) + "}" if state else "∅"
-    return "(" + ", ".join(show_state(s) for s in state) + ")"
 
 
 def numbered_states(automaton: Automaton) -> dict[State, int]:

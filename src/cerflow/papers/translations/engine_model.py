@@ -7,38 +7,23 @@ way back every register must have been written where it is read.
 
 from __future__ import annotations
 
-from cerflow.automata.compile.sremo.terminals import with_empty_registers
-from cerflow.automata.model.transducer import TYPE_LABEL, Accumulation, Register, Transducer, Transition, Write
+from dataclasses import replace
+
+from cerflow.automata.compile.automaton import compile_automaton
+from cerflow.automata.model.fragment import without_dead_states
+from cerflow.automata.model.registers import RegisterFile
+from cerflow.automata.model.transducer import TYPE_LABEL, Transducer
 from cerflow.conditions.connectives import conjunction, conjuncts
-from cerflow.conditions.guards import (
-    AllRows,
-    InWindow,
-    Measure,
-    NoRow,
-    SetCall,
-    Stored,
-    is_local,
-)
+from cerflow.conditions.guards import AllRows, InWindow, Measure, NoRow, SetCall, Stored, is_local
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.condition import (
-    Attribute,
-    Condition,
-    Expression,
-    Function,
-    LabelReference,
-    PredicateCall,
-    TruthValue,
-)
+from cerflow.language.automaton import Model
+from cerflow.language.condition import Attribute, Condition, Expression, LabelReference, TruthValue
 from cerflow.language.formula import CountWindow
-from cerflow.language.node import Node, transform, walk, with_children
-from cerflow.papers.constructions.epsilon import eliminate_epsilon
-from cerflow.papers.constructions.minterms import contradictory
+from cerflow.language.node import Node, transform, walk
 from cerflow.papers.constructions.windows import restrict_to_window
-from cerflow.papers.model.cea import ComplexEventAutomaton
-from cerflow.papers.model.rma import as_transducer
 from cerflow.papers.model.safety import is_register_safe
 from cerflow.papers.model.srt import Automaton, SymbolicRegisterTransducer, SymbolicTransition
-from cerflow.papers.translations.cea_models import with_marked_ends
+from cerflow.papers.translations.formulas import as_formula
 
 __all__ = ["from_engine", "to_engine"]
 
@@ -53,44 +38,15 @@ def to_engine(automaton: Automaton) -> Transducer:
     registers are decided. A match may begin later than at the first event only if the automaton says so; see
     `streaming`.
     """
-    if isinstance(automaton, ComplexEventAutomaton):
-        automaton = with_marked_ends(automaton)
-    free = eliminate_epsilon(as_transducer(automaton)).trimmed()
-    fields = {register: _fields(free, register) for register in free.registers}
-    kept = [register for register in free.registers if fields[register]]
-    number = {register: k for k, register in enumerate(kept)}
-    start = (free.start, frozenset[str]())
-    states = {start: 0}
-    transitions: list[Transition] = []
-    for here in (frontier := [start]):
-        state, written = here
-        for t in free.leaving(state):
-            assert t.condition is not None
-            known = with_empty_registers(t.condition, written)
-            if contradictory((known,)):
-                continue
-            stored = t.writes.intersection(kept)
-            target = (t.target, written | stored)
-            if target not in states:
-                states[target] = len(states)
-                frontier.append(target)
-            parts = [_stored(part, number, fields) for part in conjuncts(known)]
-            transitions.append(
-                Transition(
-                    states[here],
-                    states[target],
-                    conjunction([part for part in parts if is_local(part)]),
-                    tuple(part for part in parts if not is_local(part)),
-                    t.output,
-                    tuple(Write(number[r], fields[r], fresh=True) for r in sorted(stored, key=kept.index)),
-                )
-            )
+    formula = as_formula(automaton)
+    registers = RegisterFile()
+    made = without_dead_states(compile_automaton(replace(formula, ends_marked=formula.model is Model.CEA), registers))
     return Transducer(
-        states=len(states),
-        initial=frozenset((0,)),
-        final=frozenset(k for (state, _), k in states.items() if state in free.finals),
-        transitions=tuple(transitions),
-        registers=tuple(Register(Accumulation.VALUE, len(fields[r]), r) for r in kept),
+        states=max(1, made.states),
+        initial=frozenset(made.initial or (0,)),
+        final=frozenset(made.final),
+        transitions=tuple(made.transitions),
+        registers=tuple(registers.registers),
     )
 
 
@@ -130,53 +86,6 @@ def from_engine(transducer: Transducer) -> SymbolicRegisterTransducer:
         case CountWindow(events):
             return restrict_to_window(whole, events)
     raise UnsupportedQueryError("the papers' transducers have only windows of events")
-
-
-def _fields(transducer: SymbolicRegisterTransducer, register: str) -> tuple[Expression, ...]:
-    """The values that conditions read from the event in a register, as expressions on that event."""
-    found: dict[Expression, None] = {}
-    for t in transducer.transitions:
-        for current in walk(t.condition) if t.condition is not None else ():
-            # Predicates take an event as a whole; the label in ``position(r)`` is not a value.
-            values = current.arguments if isinstance(current, PredicateCall) else (current,)
-            for value in values:
-                if not isinstance(value, LabelReference) or isinstance(current, PredicateCall):
-                    field = _field(value)
-                    if field is not None and field[0] == register:
-                        found[field[1]] = None
-    return tuple(found)
-
-
-def _field(current: Node) -> tuple[str, Expression] | None:
-    """The register that a value is read from, and the expression on its event; None for anything else."""
-    match current:
-        case Attribute(str(label), name):
-            return label, Attribute(None, name)
-        case LabelReference(str(label)):
-            return label, LabelReference(None)
-        case Function("position" | "time" as name, (LabelReference(str(label)),)):
-            return label, Function(name, (LabelReference(None),))
-    return None
-
-
-def _stored(part: Condition, number: dict[str, int], fields: dict[str, tuple[Expression, ...]]) -> Condition:
-    """The condition on fields of registers instead of events in them."""
-
-    def value(current: Node) -> Node:
-        field = _field(current)
-        return current if field is None else Stored(number[field[0]], fields[field[0]].index(field[1]))
-
-    def visit(current: Node) -> Node:
-        match current:
-            case LabelReference():
-                return current
-            case PredicateCall(arguments=arguments):
-                return with_children(current, [value(argument) for argument in arguments])
-        return value(current)
-
-    read = transform(part, visit)
-    assert isinstance(read, Condition)
-    return read
 
 
 def _rows(transducer: Transducer) -> dict[int, tuple[Expression, ...]]:

@@ -1,0 +1,118 @@
+"""An automaton in a formula as a fragment: registers hold values instead of events, and there are no ε-transitions.
+
+The engine reads an empty register as null, where an atom of the papers is false. So a state also records which
+registers have been written, and an atom on an empty register becomes FALSE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cerflow.automata.compile.sremo.terminals import with_empty_registers
+from cerflow.automata.model.fragment import Fragment, check_fragment_size
+from cerflow.automata.model.registers import RegisterFile
+from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
+from cerflow.conditions.connectives import conjunction, conjuncts
+from cerflow.conditions.contradiction import contradicts
+from cerflow.conditions.guards import Stored, is_local
+from cerflow.language.automaton import AutomatonFormula, State, closed
+from cerflow.language.condition import Attribute, Condition, Expression, Function, LabelReference, PredicateCall
+from cerflow.language.node import Node, transform, walk, with_children
+
+__all__ = ["compile_automaton"]
+
+#: States joined by ε-transitions, the registers written so far, and whether the last event read was marked.
+_Here = tuple[frozenset[State], frozenset[str], bool]
+
+
+def compile_automaton(automaton: AutomatonFormula, registers: RegisterFile) -> Fragment:
+    """The fragment with the same runs; raises `UnsupportedQueryError` if it has too many states."""
+    conditions = {step: condition for step in automaton.steps if (condition := step.applied) is not None}
+    fields = {register: _fields(conditions.values(), register) for register in automaton.registers}
+    kept = [register for register in automaton.registers if fields[register]]
+    number = {r: registers.add(Register(Accumulation.VALUE, len(fields[r]), r)) for r in kept}
+    leaving = automaton.leaving()
+
+    whole = Fragment()
+    start: _Here = (closed(automaton.starts, leaving), frozenset(), False)
+    states: dict[_Here, int] = {start: whole.add_state()}
+    whole.initial.add(0)
+    for here in (frontier := [start]):
+        together, written, _ = here
+        steps: dict[tuple[Condition, frozenset[str], frozenset[str]], dict[State, None]] = {}
+        for step in (step for state in together for step in leaving.get(state, ()) if step in conditions):
+            stored = step.writes.intersection(kept)
+            steps.setdefault((conditions[step], step.output, stored), {})[step.target] = None
+        for (condition, output, stored), targets in steps.items():
+            known = with_empty_registers(condition, written)
+            parts = [_stored(part, number, fields) for part in conjuncts(known)]
+            if contradicts([part for part in parts if is_local(part)]):
+                continue
+            after: _Here = (closed(targets, leaving), written | stored, automaton.ends_marked and bool(output))
+            if after not in states:
+                states[after] = whole.add_state()
+                check_fragment_size(whole)
+                frontier.append(after)
+            whole.transitions.append(
+                Transition(
+                    states[here],
+                    states[after],
+                    conjunction([part for part in parts if is_local(part)]),
+                    tuple(part for part in parts if not is_local(part)),
+                    output,
+                    tuple(Write(number[r], fields[r], fresh=True) for r in sorted(stored, key=kept.index)),
+                )
+            )
+    whole.final = {
+        k
+        for (together, _, marked), k in states.items()
+        if not automaton.finals.isdisjoint(together) and (marked or not automaton.ends_marked)
+    }
+    return whole
+
+
+def _fields(conditions: Iterable[Condition], register: str) -> tuple[Expression, ...]:
+    """The values that conditions read from the event in a register, as expressions on that event."""
+    found: dict[Expression, None] = {}
+    for condition in conditions:
+        for current in walk(condition):
+            # Predicates take an event as a whole; the label in ``position(r)`` is not a value.
+            values = current.arguments if isinstance(current, PredicateCall) else (current,)
+            for value in values:
+                if not isinstance(value, LabelReference) or isinstance(current, PredicateCall):
+                    field = _field(value)
+                    if field is not None and field[0] == register:
+                        found[field[1]] = None
+    return tuple(found)
+
+
+def _field(current: Node) -> tuple[str, Expression] | None:
+    """The register that a value is read from, and the expression on its event; None for anything else."""
+    match current:
+        case Attribute(str(label), name):
+            return label, Attribute(None, name)
+        case LabelReference(str(label)):
+            return label, LabelReference(None)
+        case Function("position" | "time" as name, (LabelReference(str(label)),)):
+            return label, Function(name, (LabelReference(None),))
+    return None
+
+
+def _stored(part: Condition, number: dict[str, int], fields: dict[str, tuple[Expression, ...]]) -> Condition:
+    """The condition on fields of registers instead of events in them."""
+
+    def value(current: Node) -> Node:
+        field = _field(current)
+        return current if field is None else Stored(number[field[0]], fields[field[0]].index(field[1]))
+
+    def visit(current: Node) -> Node:
+        match current:
+            case LabelReference():
+                return current
+            case PredicateCall(arguments=arguments):
+                return with_children(current, [value(argument) for argument in arguments])
+        return value(current)
+
+    read = transform(part, visit)
+    assert isinstance(read, Condition)
+    return read

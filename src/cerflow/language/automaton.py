@@ -1,0 +1,146 @@
+"""Automata as formulas: ``AUTOMATON '…'``, whose text is the JSON of `cerflow.language.automaton_json`.
+
+One node serves all four models of the papers. Its conditions are those of their transitions: a bare attribute is that
+of the event read, ``r.attr`` that of the event in register ``r``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import TypeAlias
+
+from cerflow.language.condition import Attribute, Condition, LabelReference
+from cerflow.language.formula import Formula
+from cerflow.language.node import Node, node, transform
+
+__all__ = [
+    "HEAD",
+    "AutomatonFormula",
+    "AutomatonStep",
+    "Model",
+    "State",
+    "closed",
+    "rename_registers",
+    "show_state",
+    "sorted_states",
+]
+
+#: The head of an automaton in a register selection: the event read.
+HEAD = "~"
+
+#: A state: a number or a name, or a value that a construction made of other states.
+State: TypeAlias = "int | str | tuple[State, ...] | frozenset[State]"
+
+
+class Model(StrEnum):
+    """The models of the papers."""
+
+    CEA = "CEA"  # complex event automata: conditions on one event, which is marked or not (P1 §6)
+    UCEA = "UCEA"  # unary ones, which give sets of labels (P2 §5.1)
+    RMA = "RMA"  # register match automata (003 §4)
+    SRT = "SRT"  # symbolic register transducers (004 Definition 21)
+
+
+@node
+class AutomatonStep(Node):
+    """A transition: the labels ``output`` are given to the event read, which is kept in the registers ``writes``.
+
+    The condition None is ε. ``selection`` has a register or `HEAD` for each parameter of the condition of an RMA.
+    """
+
+    source: State
+    target: State
+    condition: Condition | None = None
+    output: frozenset[str] = frozenset()
+    writes: frozenset[str] = frozenset()
+    selection: tuple[tuple[str, str], ...] = ()
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        condition = "ε" if self.condition is None else self.condition
+        return (f"{show_state(self.source)} –", condition, f"→ {show_state(self.target)}")
+
+    @property
+    def applied(self) -> Condition | None:
+        """The condition on registers and the event read: the parameters of an RMA replaced by what they stand for."""
+        return None if self.condition is None else rename_registers(self.condition, dict(self.selection))
+
+
+@node
+class AutomatonFormula(Formula):
+    """An automaton as a formula: its complex events between i and j are those of the runs that read S[i…j].
+
+    With ``ends_marked``, as in P1 §6 and 004 Definition 24, a run has to mark event j, too.
+    """
+
+    model: Model
+    states: frozenset[State]
+    starts: frozenset[State]
+    finals: frozenset[State]
+    registers: tuple[str, ...]
+    steps: tuple[AutomatonStep, ...]
+    ends_marked: bool = True
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """The labels that some transition gives."""
+        return frozenset().union(*(step.output for step in self.steps))
+
+    def leaving(self) -> dict[State, list[AutomatonStep]]:
+        """The transitions out of each state that some leave."""
+        found: dict[State, list[AutomatonStep]] = {}
+        for step in self.steps:
+            found.setdefault(step.source, []).append(step)
+        return found
+
+
+def closed(states: Iterable[State], leaving: Mapping[State, list[AutomatonStep]]) -> frozenset[State]:
+    """These states, and those that ε-transitions lead to; ``leaving`` as `AutomatonFormula.leaving` gives it."""
+    found = set(states)
+    pending = list(found)
+    while pending:
+        for step in leaving.get(pending.pop(), ()):
+            if step.condition is None and step.target not in found:
+                found.add(step.target)
+                pending.append(step.target)
+    return frozenset(found)
+
+
+def rename_registers(condition: Condition, names: Mapping[str, str]) -> Condition:
+    """The condition on other registers; those without a new name stay, `HEAD` means the event read."""
+
+    def renamed(register: str) -> str | None:
+        name = names.get(register, register)
+        return None if name == HEAD else name
+
+    def visit(current: Node) -> Node:
+        match current:
+            case Attribute(str(register), name) if register in names:
+                return Attribute(renamed(register), name, span=current.span)
+            case LabelReference(str(register)) if register in names:
+                return LabelReference(renamed(register), span=current.span)
+        return current
+
+    if not names:
+        return condition
+    changed = transform(condition, visit)
+    assert isinstance(changed, Condition)
+    return changed
+
+
+def sorted_states(states: Iterable[State]) -> list[State]:
+    """States in a reproducible order."""
+    return sorted(states, key=lambda state: (isinstance(state, str), len(show_state(state)), show_state(state)))
+
+
+def show_state(state: State) -> str:
+    """A state as text: ``q3`` for a number, ``(q1, q2)`` for a pair, ``{q1, q2}`` for a set."""
+    match state:
+        case int():
+            return f"q{state}"
+        case str():
+            return state
+        case frozenset():
+            return "{" + ", ".join(show_state(s) for s in sorted_states(state)) + "}" if state else "∅"
+    return "(" + ", ".join(show_state(s) for s in state) + ")"

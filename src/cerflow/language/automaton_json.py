@@ -1,0 +1,235 @@
+"""Automata as JSON, and back: version 1.
+
+::
+
+    {"cerflow": "automaton", "version": 1, "model": "SRT",
+     "states": [0, 1, "end"], "starts": [0], "finals": ["end"], "registers": ["r"],
+     "transitions": [{"from": 0, "to": 1, "if": "v > 10", "labels": ["event"], "writes": ["r"]}, …]}
+
+A state is a number, a name, ``{"tuple": […]}`` or ``{"set": […]}``. A condition is text as in ``x[…]``, where a name in
+front of a dot is a register, or one of ``{"type": name, "stream": name}`` (one of them may be absent),
+``{"and": [c, d]}``, ``{"or": [c, d]}``, ``{"not": c}`` and ``{"satisfied": c}`` (unknown counts as false). A transition
+without "if" is an ε-transition. That of an RMA has ``"selection": [[parameter, register], …]``, where "~" is the event
+read. Predicates stand in conditions by their names. ``"ends": "any"`` lets runs end with an event that they do not
+mark; it is the rule for UCEA.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from cerflow.errors import CerflowError, QueryError, UnsupportedQueryError
+from cerflow.language.automaton import HEAD, AutomatonFormula, AutomatonStep, Model, State, show_state, sorted_states
+from cerflow.language.condition import And, Condition, Not, Or
+from cerflow.language.event_tests import Satisfied, StreamTest, TypeTest
+from cerflow.language.node import Node, walk
+
+__all__ = ["automaton_from_json", "automaton_to_json"]
+
+_VERSION = 1
+#: Reads the text of a condition with bare attributes, and the text of a tree.
+_Reader = Callable[[str], Condition]
+_Writer = Callable[[Node], str]
+
+
+def automaton_to_json(automaton: AutomatonFormula, write: _Writer) -> str:
+    """The text that `automaton_from_json` reads; ``write`` writes conditions.
+
+    Raises `UnsupportedQueryError` for conditions that are nested more deeply than JSON can be.
+    """
+    parts: dict[str, Any] = {
+        "cerflow": "automaton",
+        "version": _VERSION,
+        "model": str(automaton.model),
+        "states": _states(automaton.states),
+        "starts": _states(automaton.starts),
+        "finals": _states(automaton.finals),
+        "registers": list(automaton.registers),
+    }
+    if automaton.ends_marked != (automaton.model is not Model.UCEA):
+        parts["ends"] = "marked" if automaton.ends_marked else "any"
+    try:
+        parts["transitions"] = [_step(step, write) for step in automaton.steps]
+        return json.dumps(parts, ensure_ascii=False)
+    except RecursionError:
+        raise UnsupportedQueryError("a condition of the automaton is nested too deeply for JSON") from None
+
+
+def automaton_from_json(text: str, read: _Reader) -> AutomatonFormula:
+    """The automaton in a text; ``read`` reads conditions. Raises `QueryError`, which names the part at fault."""
+    try:
+        return _automaton(_mapping(json.loads(text), "the text"), read)
+    except RecursionError:
+        raise QueryError("the JSON of the automaton is nested too deeply") from None
+    except json.JSONDecodeError as error:
+        raise QueryError(f"the automaton is not JSON: {error.msg} at character {error.pos}") from None
+
+
+def _states(states: Iterable[State]) -> list[Any]:
+    return [_state(state) for state in sorted_states(states)]
+
+
+def _state(state: State) -> Any:
+    match state:
+        case int() | str():
+            return state
+        case frozenset():
+            return {"set": _states(state)}
+    return {"tuple": [_state(part) for part in state]}
+
+
+def _step(step: AutomatonStep, write: _Writer) -> dict[str, Any]:
+    parts: dict[str, Any] = {"from": _state(step.source), "to": _state(step.target)}
+    if step.condition is not None:
+        parts["if"] = _condition(step.condition, write)
+    if step.output:
+        parts["labels"] = sorted(step.output)
+    if step.writes:
+        parts["writes"] = sorted(step.writes)
+    if step.selection:
+        parts["selection"] = [list(pair) for pair in step.selection]
+    return parts
+
+
+def _condition(condition: Condition, write: _Writer) -> Any:
+    if not any(isinstance(current, TypeTest | StreamTest | Satisfied) for current in walk(condition)):
+        return write(condition)
+    match condition:
+        case TypeTest(name, stream):
+            return {"type": name} if stream is None else {"type": name, "stream": stream}
+        case StreamTest(stream):
+            return {"stream": stream}
+        case And(left, right):
+            return {"and": [_condition(left, write), _condition(right, write)]}
+        case Or(left, right):
+            return {"or": [_condition(left, write), _condition(right, write)]}
+        case Not(operand):
+            return {"not": _condition(operand, write)}
+        case Satisfied(operand):
+            return {"satisfied": _condition(operand, write)}
+    raise UnsupportedQueryError(f"no JSON for the condition {write(condition)}")
+
+
+# -- reading
+
+
+def _automaton(parts: dict[str, Any], read: _Reader) -> AutomatonFormula:
+    if parts.get("cerflow") != "automaton":
+        raise QueryError('this is no automaton of cerflow: "cerflow": "automaton" is missing')
+    if parts.get("version") != _VERSION:
+        raise QueryError(f"version {parts.get('version')!r} of an automaton cannot be read here, only {_VERSION}")
+    try:
+        model = Model(str(parts.get("model")))
+    except ValueError:
+        raise QueryError(f"model must be one of {', '.join(Model)}, not {parts.get('model')!r}") from None
+    ends = parts.get("ends", "any" if model is Model.UCEA else "marked")
+    if ends not in ("any", "marked"):
+        raise QueryError(f"ends must be 'any' or 'marked', not {ends!r}")
+    states, starts, finals = (_read_states(parts.get(name), name) for name in ("states", "starts", "finals"))
+    registers = tuple(_names(parts.get("registers", []), "registers"))
+    steps = []
+    for k, step in enumerate(_list(parts.get("transitions"), "transitions")):
+        where = f"transitions[{k}]"
+        made = _read_step(_mapping(step, where), where, read)
+        _check(made, where, states, registers)
+        steps.append(made)
+    for state in sorted_states((starts | finals) - states):
+        raise QueryError(f"the start or final state {show_state(state)} is not among the states")
+    return AutomatonFormula(model, states, starts, finals, registers, tuple(steps), ends == "marked")
+
+
+def _check(step: AutomatonStep, where: str, states: frozenset[State], registers: tuple[str, ...]) -> None:
+    for state in (step.source, step.target):
+        if state not in states:
+            raise QueryError(f"{where}: {show_state(state)} is not among the states")
+    if step.condition is None and (step.output or step.writes or step.selection):
+        raise QueryError(f'{where}: without "if" it reads no event, so it has no labels, writes or selection')
+    for register in (*sorted(step.writes), *(register for _, register in step.selection)):
+        if register not in (*registers, HEAD):
+            raise QueryError(f"{where}: there is no register {register}")
+
+
+def _read_step(parts: dict[str, Any], where: str, read: _Reader) -> AutomatonStep:
+    for key in parts.keys() - {"from", "to", "if", "labels", "writes", "selection"}:
+        raise QueryError(f"{where}: {key!r} is not known")
+    return AutomatonStep(
+        _read_state(parts.get("from"), f"{where}.from"),
+        _read_state(parts.get("to"), f"{where}.to"),
+        _read_condition(parts["if"], f"{where}.if", read) if "if" in parts else None,
+        frozenset(_names(parts.get("labels", []), f"{where}.labels")),
+        frozenset(_names(parts.get("writes", []), f"{where}.writes")),
+        tuple(_pair(pair, f"{where}.selection") for pair in _list(parts.get("selection", []), f"{where}.selection")),
+    )
+
+
+def _read_condition(given: Any, where: str, read: _Reader) -> Condition:
+    match given:
+        case str():
+            try:
+                return read(given)
+            except CerflowError as error:
+                raise QueryError(f"{where}: {error}") from None
+        case {"type": str(name), "stream": str(stream), **rest} if not rest:
+            return TypeTest(_name(name, where), _name(stream, where))
+        case {"type": str(name), **rest} if not rest:
+            return TypeTest(_name(name, where))
+        case {"stream": str(stream), **rest} if not rest:
+            return StreamTest(_name(stream, where))
+        case {"and": [left, right], **rest} if not rest:
+            return And(_read_condition(left, where, read), _read_condition(right, where, read))
+        case {"or": [left, right], **rest} if not rest:
+            return Or(_read_condition(left, where, read), _read_condition(right, where, read))
+        case {"not": operand, **rest} if not rest:
+            return Not(_read_condition(operand, where, read))
+        case {"satisfied": operand, **rest} if not rest:
+            return Satisfied(_read_condition(operand, where, read))
+    raise QueryError(f"{where}: {json.dumps(given)[:60]} is no condition")
+
+
+def _read_states(given: Any, where: str) -> frozenset[State]:
+    return frozenset(_read_state(state, where) for state in _list(given, where))
+
+
+def _read_state(given: Any, where: str) -> State:
+    match given:
+        case bool():
+            pass
+        case int() | str():
+            return given
+        case {"tuple": [*parts], **rest} if not rest:
+            return tuple(_read_state(part, where) for part in parts)
+        case {"set": [*parts], **rest} if not rest:
+            return frozenset(_read_state(part, where) for part in parts)
+    raise QueryError(f"{where}: {json.dumps(given)[:60]} is no state")
+
+
+def _names(given: Any, where: str) -> list[str]:
+    return [_name(name, where) for name in _list(given, where)]
+
+
+def _name(given: Any, where: str) -> str:
+    # Names that begin so are those of the engine.
+    if not isinstance(given, str) or not given or given.startswith("\0"):
+        raise QueryError(f"{where}: {json.dumps(given)[:60]} is no name")
+    return given
+
+
+def _pair(given: Any, where: str) -> tuple[str, str]:
+    names = _names(given, where)
+    if len(names) != 2:
+        raise QueryError(f"{where}: a parameter and its register are expected, not {json.dumps(given)[:60]}")
+    return names[0], names[1]
+
+
+def _list(given: Any, where: str) -> list[Any]:
+    if not isinstance(given, list):
+        raise QueryError(f"{where}: a list is expected")
+    return given
+
+
+def _mapping(given: Any, where: str) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        raise QueryError(f"{where}: an object is expected")
+    return given

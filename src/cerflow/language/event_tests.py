@@ -1,0 +1,45 @@
+"""Conditions that automata have and no text of a condition gives; a printer shows them as `Node.notation` says."""
+
+from __future__ import annotations
+
+from cerflow.language.condition import Condition
+from cerflow.language.node import Node, node
+
+__all__ = ["Satisfied", "StreamTest", "TypeTest"]
+
+
+@node
+class TypeTest(Condition):
+    """The event at hand has this type (and comes from this stream, if one is named)."""
+
+    type: str
+    stream: str | None = None
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        if self.type.startswith("\0"):
+            # Such a type stands for no event; see `cerflow.automata.model.clock`.
+            return (self.type[1:],)
+        return (f"type = {self.type}" if self.stream is None else f"type = {self.stream}>{self.type}",)
+
+
+@node
+class StreamTest(Condition):
+    """The event at hand comes from this stream; it holds where streams are not told apart."""
+
+    stream: str
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        return (f"stream = {self.stream}",)
+
+
+@node
+class Satisfied(Condition):
+    """Two-valued: the condition is true, not false or unknown. ``NOT Satisfied(c)`` is not the same as ``NOT c``."""
+
+    condition: Condition
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        return ("satisfied(", self.condition, ")")

@@ -1,0 +1,138 @@
+"""Automata of the papers as formulas of the language, and as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar, cast
+
+from cerflow.conditions.connectives import TRUE
+from cerflow.language.automaton import AutomatonFormula, AutomatonStep, Model, closed, sorted_states
+from cerflow.language.automaton_json import automaton_from_json, automaton_to_json
+from cerflow.language.condition import Condition
+from cerflow.language.parser import parse_condition
+from cerflow.language.printer import show
+from cerflow.papers.model.cea import ComplexEventAutomaton, UnaryComplexEventAutomaton
+from cerflow.papers.model.rma import MatchTransition, RegisterMatchAutomaton
+from cerflow.papers.model.srt import (
+    Automaton,
+    SymbolicRegisterTransducer,
+    SymbolicTransition,
+    TransitionLike,
+    fresh_names,
+)
+
+M = TypeVar("M", ComplexEventAutomaton, UnaryComplexEventAutomaton)
+
+__all__ = ["as_formula", "detecting", "from_formula", "from_json", "to_json"]
+
+_MODELS = {
+    ComplexEventAutomaton: Model.CEA,
+    UnaryComplexEventAutomaton: Model.UCEA,
+    RegisterMatchAutomaton: Model.RMA,
+    SymbolicRegisterTransducer: Model.SRT,
+}
+
+
+def as_formula(automaton: Automaton) -> AutomatonFormula:
+    """The automaton as a formula; its runs have to mark their last event, unless it is a UCEA."""
+    model = next(model for kind, model in _MODELS.items() if isinstance(automaton, kind))
+    return AutomatonFormula(
+        model,
+        automaton.states,
+        automaton.starts,
+        automaton.finals,
+        automaton.registers,
+        tuple(map(_step, automaton.transitions)),
+        model is not Model.UCEA,
+    )
+
+
+def from_formula(formula: AutomatonFormula) -> Automaton:
+    """The automaton of a formula; raises a subclass of `AutomatonError` if its parts do not fit together."""
+    match formula.model:
+        case Model.CEA:
+            return _memoryless(formula, ComplexEventAutomaton)
+        case Model.UCEA:
+            return _memoryless(formula, UnaryComplexEventAutomaton)
+        case Model.RMA:
+            return RegisterMatchAutomaton(
+                states=formula.states,
+                starts=formula.starts,
+                finals=formula.finals,
+                registers=formula.registers,
+                transitions=tuple(
+                    MatchTransition(
+                        source=s.source,
+                        target=s.target,
+                        formula=s.condition,
+                        parameters=tuple(parameter for parameter, _ in s.selection),
+                        selection=tuple(register for _, register in s.selection),
+                        writes=s.writes,
+                        output=s.output,
+                    )
+                    for s in formula.steps
+                ),
+            )
+    (start,) = formula.starts
+    return SymbolicRegisterTransducer(
+        states=formula.states,
+        start=start,
+        finals=formula.finals,
+        registers=formula.registers,
+        transitions=tuple(
+            SymbolicTransition(
+                source=s.source, target=s.target, condition=s.condition, output=s.output, writes=s.writes
+            )
+            for s in formula.steps
+        ),
+    )
+
+
+def _memoryless(formula: AutomatonFormula, kind: type[M]) -> M:
+    # Automata say what is wrong with an ε-transition or a register.
+    steps = (kind.transition(s.source, s.target, cast(Condition, s.condition), s.output) for s in formula.steps)
+    return kind(states=formula.states, starts=formula.starts, finals=formula.finals, transitions=tuple(steps))
+
+
+def detecting(formula: AutomatonFormula) -> AutomatonFormula:
+    """The automaton whose runs may begin at any event and end without a mark (004 Definition 32).
+
+    Its new start state is called anywhere1, or by the next free number.
+    """
+    names = fresh_names((q for q in formula.states if isinstance(q, str)), "anywhere")
+    start = next(names)
+    leaving = formula.leaving()
+    # Copies, as an ε-transition to a start state would accept the empty string.
+    first = (s for q in sorted_states(closed(formula.starts, leaving)) for s in leaving.get(q, ()) if s.condition)
+    return replace(
+        formula,
+        states=formula.states | {start},
+        starts=frozenset((start,)),
+        steps=(AutomatonStep(start, start, TRUE), *(replace(s, source=start) for s in first), *formula.steps),
+        ends_marked=False,
+    )
+
+
+def to_json(automaton: Automaton) -> str:
+    """The automaton as JSON that `from_json` reads; predicates stand in it by their names.
+
+    Raises `UnsupportedQueryError` for conditions that are nested too deeply for JSON.
+    """
+    return automaton_to_json(as_formula(automaton), show)
+
+
+def from_json(text: str) -> Automaton:
+    """The automaton that `to_json` wrote, of the same model.
+
+    Raises `QueryError`, which names the part of the text at fault, and a subclass of `AutomatonError` if the parts do
+    not fit together.
+    """
+    return from_formula(automaton_from_json(text, partial(parse_condition, bare_attributes=True)))
+
+
+def _step(t: TransitionLike) -> AutomatonStep:
+    if isinstance(t, MatchTransition):
+        selection = tuple(zip(t.parameters, t.selection))
+        return AutomatonStep(t.source, t.target, t.formula, t.output, t.writes, selection)
+    return AutomatonStep(t.source, t.target, t.condition, t.output, t.writes)
