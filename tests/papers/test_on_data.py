@@ -166,7 +166,7 @@ def test_constructions_run():
     for deterministic in (a.staggered(tree, 3), a.determinize_windowed(free, 3), a.minimize(a.staggered(tree, 3))):
         again = cerflow.Query.from_automaton(deterministic, detect=True).match(table).to_pylist()
         assert again == detected
-    strict = a.select_strict(a.compile_cel("A AS x ; B AS y"))
+    strict = a.select_strict(a.as_complex_event_automaton(a.compile_cel("A AS x ; B AS y")))
     events = pa.table({"type": list("ABAAB")})
     assert complex_events(cerflow.Query.from_automaton(strict).match(events).to_pylist()) == a.reported_matches(
         strict, Stream.from_dicts(events.to_pylist())
