@@ -6,7 +6,7 @@ Queries are read and checked often where nothing is matched, so the engine is im
 from __future__ import annotations
 
 import warnings as python_warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from functools import cached_property
@@ -30,11 +30,11 @@ from cerflow.errors import (
     expect,
 )
 from cerflow.language.automaton import AutomatonFormula
-from cerflow.language.formula import CountWindow, DurationWindow
+from cerflow.language.formula import CountWindow, DurationWindow, Strategy
 from cerflow.language.node import walk
 from cerflow.language.parser import parse_query
 from cerflow.language.printer import show
-from cerflow.language.select import Projection, ProjectionKind, Select, sole_expression
+from cerflow.language.select import Select, sole_expression
 from cerflow.language.sremo import Regular, Sremo, names_told_apart
 from cerflow.language.sremo_parser import parse_sremo
 from cerflow.schema import Schema
@@ -119,23 +119,28 @@ class Query:
             check_query(self.tree)
 
     @classmethod
-    def from_automaton(cls, automaton: Automaton, *, detect: bool = False) -> Query:
-        """A query with the matches of an automaton of `cerflow.automata`: CEA, UCEA, RMA or SRT.
+    def from_automaton(
+        cls,
+        automaton: Automaton,
+        *,
+        detect: bool = False,
+        within: str | None = None,
+        partition_by: str | Sequence[str] = (),
+        strategy: str = "ALL",
+    ) -> Query:
+        """A query with the matches of a CEA, UCEA, RMA or SRT of `cerflow.automata`; see its `reported_matches`.
 
-        Its runs begin with the first event (see `cerflow.automata.streaming`) and have to mark the event that detects
-        them (P1 §6, 004 Definition 24), except those of a UCEA (P2 §5.1). In text it is ``AUTOMATON '…'`` with the JSON
-        of `to_json`, a formula like others: it can have a window, a partition and other clauses.
+        With ``detect`` it reports, without events, each n such that some S[m…n] is accepted, whatever is marked.
+        ``within`` is a window as text (``"3 EVENTS"``, ``"5 MINUTES"``, ``"10 [v]"``), ``partition_by`` names the
+        attributes of the key, ``strategy`` is ``"NEXT"``, ``"LAST"``, ``"MAX"``, ``"STRICT"`` or ``"ANY"``.
 
-        With ``detect`` runs begin anywhere and need not mark anything: the query reports the events k for which some
-        S[m…k] is in Lang (004 Definition 32). Raises `UnsupportedQueryError` for conditions too deep for JSON, and
-        `QueryError` for conditions that registers cannot answer.
+        In text the automaton is the formula ``AUTOMATON '…'`` with its `to_json`, and stands where other formulas may.
+        Raises `QueryError` for conditions that registers cannot answer, `QuerySyntaxError` for a window that is none,
+        and `ValueError` for another strategy.
         """
-        from cerflow.papers.translations.formulas import as_formula, detecting
+        from cerflow.papers.translations.formulas import as_query
 
-        formula = as_formula(automaton)
-        if not detect:
-            return cls(Select(formula))
-        return cls(Select(detecting(formula), projection=Projection(ProjectionKind.NONE)))
+        return cls(as_query(automaton, detect, within, partition_by, Strategy(strategy)))
 
     @cached_property
     def _plans(self) -> Plans:

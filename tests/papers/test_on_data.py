@@ -13,6 +13,9 @@ from cerflow import automata as a
 from cerflow.conditions.guards import StreamTest, TypeTest
 from cerflow.errors import QueryError
 from cerflow.language.condition import And, Not, Or
+from cerflow.language.select import Select
+from cerflow.language.sremo import Regular
+from cerflow.language.sremo_parser import parse_sremo
 from cerflow.papers.model.conditions import not_satisfied, register_selection
 from cerflow.papers.translations.formulas import as_formula
 from cerflow.query import as_query_text
@@ -105,6 +108,7 @@ def test_detection_without_marks(automaton, rows):
     "text",
     [
         "SELECT * WHERE # ; A AS z",
+        "SELECT * WHERE A AS z ; #",
         "SELECT * WHERE (A AS z : #)",
         "SELECT * WHERE (# : B AS z) WITHIN 3 EVENTS",
         "SELECT * WHERE (#)+",
@@ -134,6 +138,53 @@ def test_in_formulas(text, automaton, rows):
         assert found == expected
     else:
         assert found <= bag(semantics(cerflow.Query(replace(query.tree, limit=None)), table))
+
+
+@examples(60)
+@given(automata(), strings(6), st.sampled_from(["2 EVENTS", "3 EVENTS", "1 [n]"]))
+def test_windows_and_keys(automaton, rows, within):
+    """The window of a detection goes over what a run reads, that of a match over what it marks."""
+    rows = [{**row, "n": k} for k, row in enumerate(rows)]
+    table = pa.Table.from_pylist(rows, COLUMNS.append(pa.field("n", pa.int64())))
+    size = int(within[0])
+    for key in ((), "type", ["type"]):
+        stream = [[k for k, row in enumerate(rows) if row["type"] == t] for t in "AB"] if key else [[*range(len(rows))]]
+        query = cerflow.Query.from_automaton(automaton, detect=True, within=within, partition_by=key)
+        expected = set()
+        for places in stream:
+            part = Stream.from_dicts([rows[k] for k in places])
+            for n in range(len(places)):
+                near = [m for m in range(n + 1) if (places[n] - places[m] if "[" in within else n - m) < size]
+                if any(a.accepts(automaton, part[m : n + 1]) for m in near):
+                    expected.add(places[n])
+        assert {row["detected_at"] for row in semantics(query, table)} == expected
+        assert {row["detected_at"] for row in query.match(table).to_pylist()} == expected
+        whole = cerflow.Query.from_automaton(automaton, partition_by=key)
+        assert bag(whole.match(table).to_pylist()) == bag(semantics(whole, table))
+    query = cerflow.Query.from_automaton(automaton, within=within)
+    whole = a.reported_matches(automaton, Stream.from_dicts(rows))
+    short = {(n, m) for n, m in whole if not m or max(p for _, p in m) - min(p for _, p in m) < size}
+    assert complex_events(query.match(table).to_pylist()) == short
+
+
+def test_strategies_windows_and_their_errors():
+    rows = [{"type": t} for t in "AAB"]
+    for strategy, count in (("ALL", 3), ("MAX", 1), ("LAST", 1), ("STRICT", 2)):
+        query = cerflow.Query.from_automaton(a.compile_cel("A+ ; B"), strategy=strategy)
+        assert query.match(rows).count() == count, strategy
+    with pytest.raises(ValueError, match="'FIRST' is not a valid Strategy"):
+        cerflow.Query.from_automaton(FIGURE_4, strategy="FIRST")
+    with pytest.raises(cerflow.QuerySyntaxError):
+        cerflow.Query.from_automaton(FIGURE_4, within="a while")
+
+
+def test_ends_without_a_mark_are_told():
+    silent = a.compile_sremo("[type = 'A'] MARK . [type = 'B']")
+    assert [str(w).splitlines()[0] for w in cerflow.Query.from_automaton(silent).warnings()] == [
+        "runs that end with an event they do not mark are not reported"
+    ]
+    for query in (cerflow.Query.from_automaton(silent, detect=True), cerflow.Query.from_automaton(a.compile_sremo(E1))):
+        assert not [w for w in query.warnings() if "mark" in str(w)]
 
 
 @examples(100)
@@ -195,6 +246,7 @@ def test_pickles_and_explanations():
         ({"version": 2}, "version 2 of an automaton cannot be read here, only 1"),
         ({"model": "DFA"}, "model must be one of CEA, UCEA, RMA, SRT, not 'DFA'"),
         ({"ends": "often"}, "ends must be 'any' or 'marked'"),
+        ({"begins": 0}, "begins must be 'first' or 'anywhere'"),
         ({"states": [True]}, "states: true is no state"),
         ({"states": [{"tuple": [1], "set": []}]}, "is no state"),
         ({"starts": [7]}, "the start or final state q7 is not among the states"),
@@ -238,3 +290,13 @@ def test_the_word_is_still_a_name():
         [{"type": "AUTOMATON", "v": 2}]
     )
     assert found.count() == 1
+
+
+@pytest.mark.parametrize("text", ["([TRUE] AS x)+", "[TRUE] AS x . ([TRUE] | [TRUE] AS x)*", "([TRUE] AS x | [TRUE])*"])
+def test_expressions_that_go_on_behind_a_match_by_key(text):
+    """Behind the event of a match, too, every event of its key counts, and no other."""
+    query = cerflow.Query(Select(Regular(parse_sremo(text)), partition=(("v",),)))
+    table = pa.table({"type": ["A"] * 5, "v": [0, 1, 0, 0, 1]})
+    expected = bag(semantics(query, table))
+    for runner in ENGINE_RUNNERS.values():
+        assert bag(runner(query, table)) == expected

@@ -16,6 +16,7 @@ from cerflow.conditions.clauses import conjuncts_of
 from cerflow.deciding.budget import Budget
 from cerflow.deciding.equivalence import find_difference, shortest_match
 from cerflow.errors import QueryError, Span, UnsupportedQueryError
+from cerflow.language.automaton import AutomatonFormula, closed
 from cerflow.language.condition import And
 from cerflow.language.formula import (
     AnyEvent,
@@ -91,6 +92,11 @@ def remarks(
     """
     nodes = list(walk(formula))
     unmarked = [remark for n in nodes if isinstance(n, Regular) for remark in _unmarked_ends(n.expression)]
+    unmarked += [
+        Remark("runs that end with an event they do not mark are not reported", n.span)
+        for n in nodes
+        if isinstance(n, AutomatonFormula) and n.anywhere and n.ends_marked and not _marks_its_ends(n)
+    ]
     if unmarked:
         return unmarked
     if len(nodes) > limits.REMARK_NODES:
@@ -349,6 +355,15 @@ def _ends_at_any_event(part: Formula, read: frozenset[str]) -> bool:
 
 def _place(part: Node) -> Span | None:
     return (part.condition.span if isinstance(part, Filter) else None) or part.span
+
+
+def _marks_its_ends(automaton: AutomatonFormula) -> bool:
+    """Whether every transition into a final state, and into one with ε-transitions to it, marks its event."""
+    leaving = automaton.leaving()
+    return all(
+        step.output or step.condition is None or automaton.finals.isdisjoint(closed((step.target,), leaving))
+        for step in automaton.steps
+    )
 
 
 def _redundant_branches(formula: Formula, nodes: list[Node], inquiry: _Inquiry) -> Iterator[Formula]:

@@ -34,12 +34,22 @@ State: TypeAlias = "int | str | tuple[State, ...] | frozenset[State]"
 
 
 class Model(StrEnum):
-    """The models of the papers."""
+    """The models of the papers; runs of those with registers begin anywhere, those of UCEA end without a mark."""
 
     CEA = "CEA"  # complex event automata: conditions on one event, which is marked or not (P1 §6)
     UCEA = "UCEA"  # unary ones, which give sets of labels (P2 §5.1)
     RMA = "RMA"  # register match automata (003 §4)
     SRT = "SRT"  # symbolic register transducers (004 Definition 21)
+
+    @property
+    def anywhere(self) -> bool:
+        """Whether runs begin at any event."""
+        return self in (Model.RMA, Model.SRT)
+
+    @property
+    def ends_marked(self) -> bool:
+        """Whether runs have to mark the event that they end with."""
+        return self is not Model.UCEA
 
 
 @node
@@ -71,7 +81,8 @@ class AutomatonStep(Node):
 class AutomatonFormula(Formula):
     """An automaton as a formula: its complex events between i and j are those of the runs that read S[i…j].
 
-    With ``ends_marked``, as in P1 §6 and 004 Definition 24, a run has to mark event j, too.
+    With ``anywhere`` runs begin at any event between i and j instead (004 Definition 32). With ``ends_marked`` they
+    have to mark event j, too (P1 §6, 004 Definition 24).
     """
 
     model: Model
@@ -80,7 +91,8 @@ class AutomatonFormula(Formula):
     finals: frozenset[State]
     registers: tuple[str, ...]
     steps: tuple[AutomatonStep, ...]
-    ends_marked: bool = True
+    anywhere: bool
+    ends_marked: bool
 
     @property
     def labels(self) -> frozenset[str]:

@@ -10,8 +10,9 @@ A state is a number, a name, ``{"tuple": […]}`` or ``{"set": […]}``. A condi
 front of a dot is a register, or one of ``{"type": name, "stream": name}`` (one of them may be absent),
 ``{"and": [c, d]}``, ``{"or": [c, d]}``, ``{"not": c}`` and ``{"satisfied": c}`` (unknown counts as false). A transition
 without "if" is an ε-transition. That of an RMA has ``"selection": [[parameter, register], …]``, where "~" is the event
-read. Predicates stand in conditions by their names. ``"ends": "any"`` lets runs end with an event that they do not
-mark; it is the rule for UCEA.
+read. Predicates stand in conditions by their names. ``"begins"`` is "anywhere" (the rule for RMA and SRT) or "first":
+runs begin at any event or at the first one. ``"ends"`` is "marked" or "any" (the rule for UCEA): runs have to mark
+their last event or not.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ def automaton_to_json(automaton: AutomatonFormula, write: _Writer) -> str:
         "finals": _states(automaton.finals),
         "registers": list(automaton.registers),
     }
-    if automaton.ends_marked != (automaton.model is not Model.UCEA):
+    if automaton.anywhere != automaton.model.anywhere:
+        parts["begins"] = "anywhere" if automaton.anywhere else "first"
+    if automaton.ends_marked != automaton.model.ends_marked:
         parts["ends"] = "marked" if automaton.ends_marked else "any"
     try:
         parts["transitions"] = [_step(step, write) for step in automaton.steps]
@@ -124,9 +127,8 @@ def _automaton(parts: dict[str, Any], read: _Reader) -> AutomatonFormula:
         model = Model(str(parts.get("model")))
     except ValueError:
         raise QueryError(f"model must be one of {', '.join(Model)}, not {parts.get('model')!r}") from None
-    ends = parts.get("ends", "any" if model is Model.UCEA else "marked")
-    if ends not in ("any", "marked"):
-        raise QueryError(f"ends must be 'any' or 'marked', not {ends!r}")
+    anywhere = _choice(parts, "begins", "first", "anywhere", model.anywhere)
+    ends_marked = _choice(parts, "ends", "any", "marked", model.ends_marked)
     states, starts, finals = (_read_states(parts.get(name), name) for name in ("states", "starts", "finals"))
     registers = tuple(_names(parts.get("registers", []), "registers"))
     steps = []
@@ -137,7 +139,15 @@ def _automaton(parts: dict[str, Any], read: _Reader) -> AutomatonFormula:
         steps.append(made)
     for state in sorted_states((starts | finals) - states):
         raise QueryError(f"the start or final state {show_state(state)} is not among the states")
-    return AutomatonFormula(model, states, starts, finals, registers, tuple(steps), ends == "marked")
+    return AutomatonFormula(model, states, starts, finals, registers, tuple(steps), anywhere, ends_marked)
+
+
+def _choice(parts: dict[str, Any], key: str, no: str, yes: str, usual: bool) -> bool:
+    """Whether a part is the second of two words; ``usual`` where it is absent."""
+    given = parts.get(key, yes if usual else no)
+    if given not in (no, yes):
+        raise QueryError(f"{key} must be '{no}' or '{yes}', not {given!r}")
+    return bool(given == yes)
 
 
 def _check(step: AutomatonStep, where: str, states: frozenset[State], registers: tuple[str, ...]) -> None:

@@ -24,9 +24,12 @@ _Run = tuple[State, _Contents, ComplexEvent, bool]
 def automaton_matches(
     automaton: AutomatonFormula, events: Sequence[Event], i: int, j: int
 ) -> frozenset[tuple[ComplexEvent, Moment]]:
-    """The complex events of the runs that read S[i…j] and end in a final state."""
-    runs: set[_Run] = _with_epsilon(automaton, {(state, frozenset(), frozenset(), False) for state in automaton.starts})
+    """The complex events of the runs that read S[i…j], or a suffix of it, and end in a final state."""
+    begun: set[_Run] = {(state, frozenset(), frozenset(), False) for state in automaton.starts}
+    runs = _with_epsilon(automaton, set(begun))
     for position in range(i, j + 1):
+        if automaton.anywhere:
+            runs |= _with_epsilon(automaton, set(begun))
         after: set[_Run] = set()
         for state, contents, labelled, _ in runs:
             held = {register: events[place] for register, place in contents}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from cerflow.automata.compile.sremo.positions import waiting_anywhere
 from cerflow.automata.compile.sremo.terminals import with_empty_registers
 from cerflow.automata.model.fragment import Fragment, check_fragment_size
 from cerflow.automata.model.registers import RegisterFile
@@ -37,8 +38,11 @@ def compile_automaton(automaton: AutomatonFormula, registers: RegisterFile) -> F
     start: _Here = (closed(automaton.starts, leaving), frozenset(), False)
     states: dict[_Here, int] = {start: whole.add_state()}
     whole.initial.add(0)
-    for here in (frontier := [start]):
-        together, written, _ = here
+    frontier = [(start, 0)]
+    if not automaton.finals.isdisjoint(start[0]):
+        # A run reads an event at least, so it does not end where it begins, and comes back to a state apart.
+        del states[start]
+    for (together, written, _), source in frontier:
         steps: dict[tuple[Condition, frozenset[str], frozenset[str]], dict[State, None]] = {}
         for step in (step for state in together for step in leaving.get(state, ()) if step in conditions):
             stored = step.writes.intersection(kept)
@@ -52,10 +56,10 @@ def compile_automaton(automaton: AutomatonFormula, registers: RegisterFile) -> F
             if after not in states:
                 states[after] = whole.add_state()
                 check_fragment_size(whole)
-                frontier.append(after)
+                frontier.append((after, states[after]))
             whole.transitions.append(
                 Transition(
-                    states[here],
+                    source,
                     states[after],
                     conjunction([part for part in parts if is_local(part)]),
                     tuple(part for part in parts if not is_local(part)),
@@ -68,7 +72,19 @@ def compile_automaton(automaton: AutomatonFormula, registers: RegisterFile) -> F
         for (together, _, marked), k in states.items()
         if not automaton.finals.isdisjoint(together) and (marked or not automaton.ends_marked)
     }
-    return whole
+    return _begun_anywhere(whole) if automaton.anywhere else whole
+
+
+def _begun_anywhere(fragment: Fragment) -> Fragment:
+    """The fragment whose runs begin at any event; the same if they do so already."""
+    waiting = waiting_anywhere(fragment)
+    loops = {t.source for t in waiting.transitions if t.skips}
+    if waiting.initial <= loops - waiting.final:
+        return waiting
+    begin = fragment.add_state()
+    fragment.transitions += [Transition(begin, begin), *(t.moved(begin, t.target) for t in fragment.beginnings())]
+    fragment.initial = {begin}
+    return fragment
 
 
 def _fields(conditions: Iterable[Condition], register: str) -> tuple[Expression, ...]:

@@ -138,8 +138,7 @@ class TransducerTables:
             return True
         # Starts of windows may also be kept among other values; the measured column tells.
         windows = [self.transducer.window, *(column.window for column in self.columns)]
-        strict = any(not loops and q not in self.transducer.final for q, loops in enumerate(self.moves.loops))
-        strict = strict and not self.ticking
+        strict = not self.ticking and any(not self.moves.loops[t.source] for t in self.transducer.transitions)
         return self.partitioned and (strict or any(isinstance(w, CountWindow) for w in windows))
 
     @property

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cerflow.language.condition import Condition
-from cerflow.papers.model.cea import UnaryComplexEventAutomaton
+from cerflow.papers.model.cea import MemorylessAutomaton, UnaryComplexEventAutomaton
 from cerflow.papers.model.conditions import holds, register_selection
 from cerflow.papers.model.srt import Automaton, State, TransitionLike, show_state, sorted_states
 from cerflow.values.complex_events import ComplexEvent
@@ -70,15 +70,18 @@ def matches(automaton: Automaton, events: Sequence[Event]) -> frozenset[ComplexE
 
 
 def reported_matches(automaton: Automaton, events: Sequence[Event]) -> frozenset[tuple[int, ComplexEvent]]:
-    """All (n, M) with M in ``⟦A⟧`` of the events 0 … n: a run ends in a final state and marks event n.
+    """All (n, M) such that a run ends at n in a final state, marks event n, and M in all.
 
-    A run of a `UnaryComplexEventAutomaton` need not mark that event, nor any other.
+    Runs of a `RegisterMatchAutomaton` and a `SymbolicRegisterTransducer` begin at any event (004 Definition 32), those
+    of the automata without registers with the first one; see `matches`. A run of a `UnaryComplexEventAutomaton` need
+    not mark event n, nor any other.
     """
     reader = _Evaluator(automaton, events)
     marked_or_not = isinstance(automaton, UnaryComplexEventAutomaton)
+    anywhere = not isinstance(automaton, MemorylessAutomaton)
     return frozenset(
         (n, marks)
-        for n, partials in enumerate(_all(reader, marks=True), start=-1)
+        for n, partials in enumerate(_all(reader, marks=True, anywhere=anywhere), start=-1)
         for state, _, marks, marked in partials
         if (marked or (marked_or_not and n >= 0)) and state in automaton.finals
     )
@@ -119,12 +122,12 @@ def _last(reader: _Evaluator, *, marks: bool) -> set[_Partial]:
     return last
 
 
-def _all(reader: _Evaluator, *, marks: bool) -> Iterator[set[_Partial]]:
-    """The runs before the first event, and after each."""
+def _all(reader: _Evaluator, *, marks: bool, anywhere: bool = False) -> Iterator[set[_Partial]]:
+    """The runs before the first event, and after each; ``anywhere`` says that runs begin at every event."""
     current = reader.begin()
     yield current
     for position in range(len(reader.events)):
-        current = reader.step(current, position, marks)
+        current = reader.step(current | reader.begin() if anywhere else current, position, marks)
         yield current
 
 

@@ -40,7 +40,8 @@ def to_engine(automaton: Automaton) -> Transducer:
     """
     formula = as_formula(automaton)
     registers = RegisterFile()
-    made = without_dead_states(compile_automaton(replace(formula, ends_marked=formula.model is Model.CEA), registers))
+    whole = replace(formula, anywhere=False, ends_marked=formula.model is Model.CEA)
+    made = without_dead_states(compile_automaton(whole, registers))
     return Transducer(
         states=max(1, made.states),
         initial=frozenset(made.initial or (0,)),

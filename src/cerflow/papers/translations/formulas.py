@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar, cast
 
-from cerflow.conditions.connectives import TRUE
-from cerflow.language.automaton import AutomatonFormula, AutomatonStep, Model, closed, sorted_states
+from cerflow.language.automaton import AutomatonFormula, AutomatonStep, Model
 from cerflow.language.automaton_json import automaton_from_json, automaton_to_json
 from cerflow.language.condition import Condition
-from cerflow.language.parser import parse_condition
+from cerflow.language.formula import Strategy, Within
+from cerflow.language.parser import parse_condition, parse_formula
 from cerflow.language.printer import show
+from cerflow.language.select import Projection, ProjectionKind, Select
 from cerflow.papers.model.cea import ComplexEventAutomaton, UnaryComplexEventAutomaton
 from cerflow.papers.model.rma import MatchTransition, RegisterMatchAutomaton
 from cerflow.papers.model.srt import (
+    MARKED,
     Automaton,
     SymbolicRegisterTransducer,
     SymbolicTransition,
     TransitionLike,
-    fresh_names,
 )
 
 M = TypeVar("M", ComplexEventAutomaton, UnaryComplexEventAutomaton)
 
-__all__ = ["as_formula", "detecting", "from_formula", "from_json", "to_json"]
+__all__ = ["as_formula", "as_query", "from_formula", "from_json", "to_json"]
 
 _MODELS = {
     ComplexEventAutomaton: Model.CEA,
@@ -35,7 +37,7 @@ _MODELS = {
 
 
 def as_formula(automaton: Automaton) -> AutomatonFormula:
-    """The automaton as a formula; its runs have to mark their last event, unless it is a UCEA."""
+    """The automaton as a formula, with the runs of `reported_matches`."""
     model = next(model for kind, model in _MODELS.items() if isinstance(automaton, kind))
     return AutomatonFormula(
         model,
@@ -44,7 +46,8 @@ def as_formula(automaton: Automaton) -> AutomatonFormula:
         automaton.finals,
         automaton.registers,
         tuple(map(_step, automaton.transitions)),
-        model is not Model.UCEA,
+        model.anywhere,
+        model.ends_marked,
     )
 
 
@@ -95,22 +98,28 @@ def _memoryless(formula: AutomatonFormula, kind: type[M]) -> M:
     return kind(states=formula.states, starts=formula.starts, finals=formula.finals, transitions=tuple(steps))
 
 
-def detecting(formula: AutomatonFormula) -> AutomatonFormula:
-    """The automaton whose runs may begin at any event and end without a mark (004 Definition 32).
+def _detecting(formula: AutomatonFormula) -> AutomatonFormula:
+    """The automaton whose runs begin at any event, end as they like, and mark all events that they read."""
+    steps = (replace(s, output=MARKED) if s.condition is not None else s for s in formula.steps)
+    return replace(formula, steps=tuple(steps), anywhere=True)
 
-    Its new start state is called anywhere1, or by the next free number.
-    """
-    names = fresh_names((q for q in formula.states if isinstance(q, str)), "anywhere")
-    start = next(names)
-    leaving = formula.leaving()
-    # Copies, as an ε-transition to a start state would accept the empty string.
-    first = (s for q in sorted_states(closed(formula.starts, leaving)) for s in leaving.get(q, ()) if s.condition)
-    return replace(
-        formula,
-        states=formula.states | {start},
-        starts=frozenset((start,)),
-        steps=(AutomatonStep(start, start, TRUE), *(replace(s, source=start) for s in first), *formula.steps),
-        ends_marked=False,
+
+def as_query(
+    automaton: Automaton, detect: bool, within: str | None, partition_by: str | Sequence[str], strategy: Strategy
+) -> Select:
+    """See `cerflow.Query.from_automaton`."""
+    formula = as_formula(automaton)
+    window = None
+    if within is not None:
+        in_window = parse_formula(f"EVENT WITHIN {within}")
+        assert isinstance(in_window, Within)
+        window = in_window.window
+    return Select(
+        _detecting(formula) if detect else formula,
+        projection=Projection(ProjectionKind.NONE if detect else ProjectionKind.ALL),
+        partition=tuple((key,) for key in ((partition_by,) if isinstance(partition_by, str) else partition_by)),
+        window=window,
+        strategy=strategy,
     )
 
 
