@@ -300,3 +300,16 @@ def test_expressions_that_go_on_behind_a_match_by_key(text):
     expected = bag(semantics(query, table))
     for runner in ENGINE_RUNNERS.values():
         assert bag(runner(query, table)) == expected
+
+
+def test_conditions_as_text():
+    made = a.SymbolicTransition(source=0, target=1, condition="v > 1 AND id = r.id")
+    assert made == a.SymbolicTransition(source=0, target=1, condition=condition("v > 1 AND id = r.id"))
+    rma = a.MatchTransition(source=0, target=1, formula="x.id = y.id", parameters=("x", "y"), selection=("r", "~"))
+    assert str(rma.condition) == str(condition("r.id = id"))
+    for kind in (a.ComplexEventTransition, a.UnaryComplexEventTransition, a.SymbolicTransition):
+        assert kind(source=0, target=1, condition="v > 1").condition == condition("v > 1")
+        with pytest.raises(cerflow.QuerySyntaxError):
+            kind(source=0, target=1, condition="v >")
+        with pytest.raises(a.ConditionError, match="a condition is text or a tree, not int"):
+            kind(source=0, target=1, condition=3)

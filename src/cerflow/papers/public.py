@@ -27,6 +27,7 @@ from cerflow.papers.model.cea import (
 from cerflow.papers.model.conditions import HEAD
 from cerflow.papers.model.faults import (
     AutomatonError,
+    ConditionError,
     EpsilonFreeError,
     EpsilonTransitionError,
     LabelSetError,
@@ -64,6 +65,7 @@ __all__ = [  # noqa: RUF022  # in plain order, as the other public modules
     "AutomatonKind",
     "ComplexEventAutomaton",
     "ComplexEventTransition",
+    "ConditionError",
     "Configuration",
     "EpsilonFreeError",
     "EpsilonTransitionError",

@@ -14,6 +14,7 @@ from typing import ClassVar, Generic, Self, TypeVar
 
 from cerflow.conditions.connectives import TRUE
 from cerflow.language.condition import Condition
+from cerflow.papers.model.conditions import settle_condition
 from cerflow.papers.model.drawable import Drawable
 from cerflow.papers.model.faults import EpsilonTransitionError, LabelSetError, TransitionKindError
 from cerflow.papers.model.srt import (
@@ -47,6 +48,7 @@ class ComplexEventTransition:
     marks: bool = False
 
     def __post_init__(self) -> None:
+        settle_condition(self)
         _check_reads(self.condition)
 
     @property
@@ -70,6 +72,7 @@ class UnaryComplexEventTransition:
     labels: frozenset[str] = _NOTHING
 
     def __post_init__(self) -> None:
+        settle_condition(self)
         _check_reads(self.condition)
         if not isinstance(self.labels, frozenset) or not all(isinstance(label, str) for label in self.labels):
             raise LabelSetError(f"the labels of a transition are a frozenset of names, not {self.labels!r}")

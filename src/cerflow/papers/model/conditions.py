@@ -16,9 +16,23 @@ from cerflow.conditions.guards import Satisfied, StreamTest, TypeTest, without_b
 from cerflow.language.automaton import HEAD, rename_registers
 from cerflow.language.condition import And, Bracket, Condition, Constant, Not, Or
 from cerflow.language.node import Node, transform
+from cerflow.language.parser import parse_condition
+from cerflow.papers.model.faults import ConditionError
 from cerflow.values.events import Event
 
-__all__ = ["HEAD", "holds", "not_satisfied", "register_selection", "rename_registers"]
+__all__ = ["HEAD", "holds", "not_satisfied", "register_selection", "rename_registers", "settle_condition"]
+
+
+def settle_condition(transition: object, name: str = "condition") -> None:
+    """Read the condition of a new transition if it is text, as in ``x[…]``; registers stand in front of a dot.
+
+    Raises `QuerySyntaxError` for text that is no condition, and `ConditionError` for what is neither.
+    """
+    given = getattr(transition, name)
+    if isinstance(given, str):
+        object.__setattr__(transition, name, parse_condition(given, bare_attributes=True))
+    elif given is not None and not isinstance(given, Condition):
+        raise ConditionError(f"a condition is text or a tree, not {type(given).__name__}")
 
 
 def register_selection(condition: Condition) -> tuple[str, ...]:

@@ -8,6 +8,7 @@
         ├── MissingRegisterError                      a transition reads or writes an unknown register
         ├── EpsilonTransitionError                    an ε-transition reads registers, writes or outputs
         ├── RegisterSelectionError                    a register selection does not fit the parameters of its formula
+        ├── ConditionError                            the condition of a transition is neither text nor a tree
         ├── LabelSetError                             the labels of a transition are no frozenset of names
         ├── TransitionKindError                       a transition belongs to another model than its automaton
         ├── NotMemorylessError                        a condition reads a register, and the model asked for has none
@@ -23,6 +24,7 @@ from cerflow.errors import CerflowError
 
 __all__ = [
     "AutomatonError",
+    "ConditionError",
     "EpsilonFreeError",
     "EpsilonTransitionError",
     "LabelSetError",
@@ -55,6 +57,10 @@ class EpsilonTransitionError(AutomatonError):
 
 class RegisterSelectionError(AutomatonError):
     """A register selection must name exactly one register, or the head, for each parameter of its formula."""
+
+
+class ConditionError(AutomatonError):
+    """The condition of a transition must be text or a tree."""
 
 
 class LabelSetError(AutomatonError):

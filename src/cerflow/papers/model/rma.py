@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cerflow.language.condition import Condition
-from cerflow.papers.model.conditions import HEAD, register_selection, rename_registers
+from cerflow.papers.model.conditions import HEAD, register_selection, rename_registers, settle_condition
 from cerflow.papers.model.drawable import Drawable
 from cerflow.papers.model.faults import EpsilonTransitionError, MissingRegisterError, RegisterSelectionError
 from cerflow.papers.model.srt import (
@@ -28,7 +28,7 @@ class MatchTransition:
     """``(source, f, rs) → (target, R, o)``: a formula, a register selection, the registers written, an output.
 
     ``formula`` uses its ``parameters`` as labels, and bare attributes for the current event. ``selection`` gives a
-    register or `HEAD` ("~") for each parameter, in their order. The formula None is ε.
+    register or `HEAD` ("~") for each parameter, in their order. The formula may be given as text; None is ε.
     """
 
     source: State
@@ -40,6 +40,7 @@ class MatchTransition:
     output: frozenset[str] = SKIPPED
 
     def __post_init__(self) -> None:
+        settle_condition(self, "formula")
         if self.formula is None and (self.parameters or self.selection):
             raise EpsilonTransitionError("an ε-transition reads no event, so it has no register selection")
         if len(self.parameters) != len(self.selection) or len(set(self.parameters)) != len(self.parameters):

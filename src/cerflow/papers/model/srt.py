@@ -16,7 +16,7 @@ from typing import Protocol, TypeVar, cast
 from cerflow.language.automaton import State, show_state, sorted_states
 from cerflow.language.condition import Condition
 from cerflow.language.sremo import MARK
-from cerflow.papers.model.conditions import register_selection, rename_registers
+from cerflow.papers.model.conditions import register_selection, rename_registers, settle_condition
 from cerflow.papers.model.drawable import Drawable
 from cerflow.papers.model.faults import (
     EpsilonFreeError,
@@ -102,13 +102,16 @@ class Automaton(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SymbolicTransition:
-    """``source, condition ↑ output ↓ writes → target``; the condition None is ε."""
+    """``source, condition ↑ output ↓ writes → target``; the condition, which may be given as text, None is ε."""
 
     source: State
     target: State
     condition: Condition | None = None
     output: frozenset[str] = SKIPPED
     writes: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        settle_condition(self)
 
     @property
     def reads(self) -> tuple[str, ...]:
