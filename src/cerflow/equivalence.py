@@ -13,7 +13,7 @@ from cerflow.deciding.budget import Budget
 from cerflow.deciding.equivalence import Answer, find_difference, shortest_match
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language.builder.formulas import FormulaExpr
-from cerflow.language.formula import Formula
+from cerflow.language.formula import UNNAMED, As, Formula, Project
 from cerflow.language.parser import parse_formula
 from cerflow.language.select import Select
 from cerflow.query import Query
@@ -23,6 +23,8 @@ __all__ = ["FormulaLike", "Verdict", "contained", "equivalent", "satisfiable"]
 
 #: A formula as a tree, in the notation of the builder, as text, or a query, of which only its formula counts.
 FormulaLike = Formula | FormulaExpr | str | Query
+#: What distinguishes matches: labelled events, or their positions alone.
+Output = Literal["labels", "positions"]
 
 
 @dataclass(frozen=True)
@@ -59,17 +61,28 @@ class Verdict:
             return f"<Verdict unknown: {self.reason}>"
         if self.stream is None or self.complex_event is None:
             return f"<Verdict {self.verdict}>"
-        pairs = ", ".join(f"{label}@{place}" for label, place in sorted(self.complex_event, key=lambda p: (p[1], p[0])))
+        pairs = ", ".join(
+            f"{'•' if label == UNNAMED else label}@{place}"
+            for label, place in sorted(self.complex_event, key=lambda p: (p[1], p[0]))
+        )
         by = "" if self.verdict else f" only by the {self.detected_by}"
         return f"<Verdict {self.verdict}: {{{pairs}}} detected at {self.detected_at}{by} in {self.stream}>"
 
 
-def equivalent(f: FormulaLike, g: FormulaLike, *, schema: Schema | None = None, steps: int | None = None) -> Verdict:
+def equivalent(
+    f: FormulaLike,
+    g: FormulaLike,
+    *,
+    schema: Schema | None = None,
+    steps: int | None = None,
+    output: Output = "labels",
+) -> Verdict:
     """Whether two formulas have the same matches, labels included, in every stream (P1 Proposition 1).
 
     If not, the verdict has a shortest stream in which they differ. All streams count: attributes may be of any kind
     that fits both formulas and may be null; a `Schema` fixes their kinds. Of a query only the formula counts, not its
-    window, keys or strategy. Where a condition cannot be looked through (arithmetic, functions, REGEXP, times), the
+    window, keys or strategy. With ``output="positions"`` labels do not count (P2 §4), as in queries of the first-order
+    reading. Where a condition cannot be looked through (arithmetic, functions, REGEXP, times), the
     verdict may be unknown, and a stream found need not be a shortest one.
 
     Raises `QueryError` if a formula is in error or no events fit both, and `UnsupportedQueryError` for formulas with
@@ -82,17 +95,24 @@ def equivalent(f: FormulaLike, g: FormulaLike, *, schema: Schema | None = None, 
     >>> cerflow.equivalent("A ; B", "A : B")
     <Verdict False: {A@0, B@2} detected at 2 only by the first in [{'type': 'A'}, {'type': 'other'}, {'type': 'B'}]>
     """
-    return _compared(f, g, schema, steps, one_sided=False)
+    return _compared(f, g, schema, steps, output, one_sided=False)
 
 
-def contained(f: FormulaLike, g: FormulaLike, *, schema: Schema | None = None, steps: int | None = None) -> Verdict:
+def contained(
+    f: FormulaLike,
+    g: FormulaLike,
+    *,
+    schema: Schema | None = None,
+    steps: int | None = None,
+    output: Output = "labels",
+) -> Verdict:
     """Whether every match of ``f`` is one of ``g`` in every stream; otherwise as `equivalent`.
 
     >>> import cerflow
     >>> bool(cerflow.contained("A FILTER A.v > 2", "A FILTER A.v > 1"))
     True
     """
-    return _compared(f, g, schema, steps, one_sided=True)
+    return _compared(f, g, schema, steps, output, one_sided=True)
 
 
 def satisfiable(f: FormulaLike, *, schema: Schema | None = None, steps: int | None = None) -> Verdict:
@@ -113,13 +133,19 @@ def satisfiable(f: FormulaLike, *, schema: Schema | None = None, steps: int | No
     return _verdict(answer, answer.exists)
 
 
-def _compared(f: FormulaLike, g: FormulaLike, schema: Schema | None, steps: int | None, *, one_sided: bool) -> Verdict:
+def _compared(
+    f: FormulaLike, g: FormulaLike, schema: Schema | None, steps: int | None, output: Output, *, one_sided: bool
+) -> Verdict:
+    if output not in ("labels", "positions"):
+        raise ValueError(f"output must be 'labels' or 'positions', not {output!r}")
     (first, text), (second, other) = _formula(f), _formula(g)
     for formula, source in ((first, text), (second, other)):
         try:
             _check(formula, schema)
         except (QueryError, UnsupportedQueryError) as error:
             raise _located(error, source) from None
+    if output == "positions":
+        first, second = (Project((UNNAMED,), As(formula, UNNAMED)) for formula in (first, second))
     answer = find_difference(first, second, one_sided=one_sided, schema=schema, budget=Budget(steps))
     return _verdict(answer, None if answer.exists is None else not answer.exists)
 

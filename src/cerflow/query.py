@@ -19,6 +19,7 @@ import pyarrow as pa
 from cerflow import limits
 from cerflow.analysis.checks import check_query
 from cerflow.analysis.columns import attributes_in
+from cerflow.analysis.types import check_types
 from cerflow.drawing.targets import picture, shown_or_told
 from cerflow.errors import (
     Located,
@@ -110,13 +111,34 @@ class Query:
             tree = Select(Regular(tree, span=tree.span))
         tree = names_told_apart(tree)
         if reading == "first-order" and any(isinstance(n, Regular | AutomatonFormula) for n in walk(tree)):
-            raise ValueError("the first-order reading is for formulas, not for SREMO or automata")
+            raise QueryError("the first-order reading is for formulas, not for SREMO or automata")
         self.text = text
         self.reading = reading
         self.written = tree
+        self._refused: UnsupportedQueryError | None = None
         with Located(text):
-            self.tree = tree if reading == "second-order" else _from_first_order(tree)
-            check_query(self.tree)
+            self._tree = tree if reading == "second-order" else self._from_first_order(tree)
+            if self._refused is None:
+                check_query(self._tree)
+
+    def _from_first_order(self, tree: Select) -> Select:
+        from cerflow.rewriting.first_order import reading
+
+        reading.check_query_of_sets(tree)
+        try:
+            return reading.query_from_first_order(tree)
+        except UnsupportedQueryError as error:
+            self._refused = error
+            # The columns are the same, and no more is asked of it.
+            return reading.with_sets(tree, tree.formula)
+
+    @property
+    def tree(self) -> Select:
+        """What is evaluated; raises `UnsupportedQueryError` if the engine cannot evaluate the first-order reading."""
+        if self._refused is not None:
+            with Located(self.text):
+                raise self._refused
+        return self._tree
 
     @classmethod
     def from_automaton(
@@ -188,7 +210,7 @@ class Query:
     @property
     def language(self) -> Language:
         """The language of the query as a whole: an expression of SREMO, or SELECT … WHERE …."""
-        return "ceql" if sole_expression(self.tree) is None else "sremo"
+        return "ceql" if sole_expression(self._tree) is None else "sremo"
 
     def match(
         self,
@@ -258,17 +280,20 @@ class Query:
         table = to_table(events)
         if unknown_types(table):
             # The query cannot be compared with what is not known.
-            columns = supposed(table.schema, {"type": type, "time": time, "stream": stream}, attributes_in(self.tree))
+            columns = supposed(table.schema, {"type": type, "time": time, "stream": stream}, attributes_in(self._tree))
             schema = Schema(columns, type, time, stream, time_unit)
-            return Matches((), Report(self.tree, schema, positions=positions, position=None), limit_of(self.tree))
+            return Matches((), Report(self._tree, schema, positions=positions, position=None), limit_of(self._tree))
         schema = schema_of(table.schema, type=type, time=time, time_unit=time_unit, stream=stream, forget=forget)
         with Located(self.text):
-            self._plans.check(schema)
+            if self._refused is None:
+                self._plans.check(schema)
+            else:
+                check_types(self._tree, schema)
         # Before sorting, so that a refused event is named by its place in the input.
         table, numbers = usable_in_order(
-            table, RecordChecker(holding(schema, [self.tree]), on_bad_record, in_order=False), sequence
+            table, RecordChecker(holding(schema, [self._tree]), on_bad_record, in_order=False), sequence
         )
-        if any(isinstance(node, DurationWindow) for node in walk(self.tree)):
+        if any(isinstance(node, DurationWindow) for node in walk(self._tree)):
             self.warn_of_times(schema, extent(table, schema, ordered=True))
         clock = None if until is None else clock_time(until, schema)
         with Located(self.text):
@@ -276,7 +301,9 @@ class Query:
                 from cerflow.reference import reference_matches
 
                 shown = None if clock is None else clock[0].as_py()
-                return reference_matches(self.tree, table, schema, positions=positions, until=shown)
+                sets = self.reading == "first-order"
+                tree = self.written if sets else self._tree
+                return reference_matches(tree, table, schema, positions=positions, until=shown, first_order=sets)
             # Made here, so that what cannot be evaluated fails now and not when the matches are read.
             plan = self._plans.plan(schema, positions=positions)
         whole = FiniteStream({"query": plan}, plan.schema, table, numbers, clock, memory=memory)
@@ -324,7 +351,7 @@ class Query:
         events = schema_of(schema, **roles)
         with Located(self.text):
             self._plans.check(events)
-            return Report(self.tree, events, positions=True, position=None).schema
+            return Report(self._tree, events, positions=True, position=None).schema
 
     def check(self, schema: Schema | None = None) -> None:
         """Whether the engine can evaluate the query (on events of a schema).
@@ -366,6 +393,8 @@ class Query:
         from cerflow.engine.recognize.planning import detects_only
 
         _check_schema(schema)
+        if self._refused is not None:
+            return ()
         window = self.tree.window if isinstance(self.tree.window, CountWindow) else None
         # The user has not written the branches that safe forms have.
         branches = self.reading == "second-order"
@@ -458,7 +487,13 @@ class Query:
         _check_schema(schema)
         with Located(self.text):
             return explain_query(
-                self.written, self.tree, text=self.text, reading=self.reading, format=format, schema=schema
+                self.written,
+                self._tree,
+                text=self.text,
+                reading=self.reading,
+                format=format,
+                schema=schema,
+                refused=self._refused,
             )
 
 
@@ -473,9 +508,3 @@ def _from_text(text: str, language: Language, reading: Reading) -> Query:
 
 def _from_tree(tree: Select | Sremo, reading: Reading) -> Query:
     return Query(tree, reading=reading)
-
-
-def _from_first_order(tree: Select) -> Select:
-    from cerflow.rewriting.first_order.reading import query_from_first_order
-
-    return query_from_first_order(tree)

@@ -15,6 +15,7 @@ from cerflow.engine.matches.matches import ROWS, Matches
 from cerflow.engine.matches.picking import NumberRange, Picker
 from cerflow.engine.results.report import CountForm, EventForm, Report
 from cerflow.errors import InputError, UnsupportedQueryError
+from cerflow.language.formula import UNNAMED
 from cerflow.language.select import Select
 from cerflow.rewriting.numbers import with_floats
 from cerflow.rewriting.times import with_zones
@@ -131,16 +132,30 @@ def _encoded(lists: pa.ChunkedArray) -> pa.Array:
 
 
 def reference_matches(
-    select: Select, table: pa.Table, schema: Schema, *, positions: bool, until: Any = None, clocked: int = 0
+    select: Select,
+    table: pa.Table,
+    schema: Schema,
+    *,
+    positions: bool,
+    until: Any = None,
+    clocked: int = 0,
+    first_order: bool = False,
 ) -> Matches:
     """Evaluate a query by the definitions of the spec; the table must be in the order of time.
 
     ``until`` is a value of the time column: no event before it is still to come. The last ``clocked`` events are
-    matches that the clock detected.
+    matches that the clock detected. With ``first_order`` the formula is read as first-order CEL.
     """
     report = Report(select, schema, positions=positions, position=None)
     rows, stream = _read(table, schema)
-    matches = evaluate(_fitting(select, schema), stream, forget=schema.forget, until=_raw(until), clocked=clocked)
+    matches = evaluate(
+        _fitting(select, schema),
+        stream,
+        forget=schema.forget,
+        until=_raw(until),
+        clocked=clocked,
+        first_order=first_order,
+    )
     writer = _Writer(select, report, rows, positions)
     if report.counts:
         return _Listed(report, writer.table([writer.counted(m) for m in matches]))
@@ -312,7 +327,7 @@ class _Writer:
         row = self.rows[position]
         shown = self.report.listed
         fields = self.report.event_fields
-        result: dict[str, Any] = {"position": self.place(position), "labels": sorted(labels)}
+        result: dict[str, Any] = {"position": self.place(position), "labels": sorted(labels - {UNNAMED})}
         result["type"] = row[self.report.events.type]
         for name, field in fields.items():
             limits = [item.attributes for item in shown if item.label in labels]

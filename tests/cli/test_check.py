@@ -252,3 +252,16 @@ def test_streams_that_are_not_read_lie_nowhere(tmp_path):
     inputs = ("-i", f"climate={path}", "-i", f"rest={other}")
     assert "skips" in cerflow("check", "-e", "SELECT * FROM climate, rest WHERE T : H", *inputs).stderr
     assert "skips" not in cerflow("check", "-e", "SELECT * FROM climate WHERE T : H", *inputs).stderr
+
+
+def test_the_first_order_reading(tmp_path):
+    query = ("-e", "SELECT * WHERE A AS x OR A AS y", "--reading", "first-order")
+    assert "labels:      none of its own" in cerflow("check", *query).stdout
+    assert "| {•}" in cerflow("explain", *query).stdout
+    events = tmp_path / "events.jsonl"
+    events.write_text('{"type": "A"}\n')
+    (found,) = cerflow("run", *query, "--input", str(events)).stdout.splitlines()
+    assert '"events": [{"position": 0, "labels": [], "type": "A"}]' in found
+    refused = cerflow("check", "-e", "[TRUE] MARK", "--language", "sremo", "--reading", "first-order")
+    assert refused.exit_code == 1
+    assert "the first-order reading is for formulas, not for SREMO or automata" in refused.stderr

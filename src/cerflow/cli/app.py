@@ -38,6 +38,7 @@ from cerflow.cli.options import (
     Positions,
     Predicates,
     QueryPath,
+    ReadingOption,
     Rename,
     Runner,
     RunnerOption,
@@ -84,6 +85,7 @@ def run(
     query: QueryPath = None,
     expression: Expression = None,
     language: LanguageOption = None,
+    reading: ReadingOption = "second-order",
     inputs: Inputs = None,
     input_format: InputFormatOption = None,
     type_column: TypeColumn = None,
@@ -152,7 +154,7 @@ def run(
     with errors_reported(query):
         load(predicates)
         request = Request.prepare(
-            load_query(query, expression, language),
+            load_query(query, expression, language, reading),
             inputs,
             input_format=input_format,
             options=options,
@@ -210,6 +212,7 @@ def check(
     query: QueryPath = None,
     expression: Expression = None,
     language: LanguageOption = None,
+    reading: ReadingOption = "second-order",
     inputs: Inputs = None,
     input_format: InputFormatOption = None,
     type_column: TypeColumn = None,
@@ -231,7 +234,9 @@ def check(
     )
     with errors_reported(query):
         load(predicates)
-        summary = summarise_query(query, expression, inputs or [], input_format, options, language=language)
+        summary = summarise_query(
+            query, expression, inputs or [], input_format, options, language=language, reading=reading
+        )
         typer.echo(visible(summary))
 
 
@@ -240,6 +245,7 @@ def explain(
     query: QueryPath = None,
     expression: Expression = None,
     language: LanguageOption = None,
+    reading: ReadingOption = "second-order",
     inputs: Inputs = None,
     input_format: InputFormatOption = None,
     type_column: TypeColumn = None,
@@ -263,7 +269,14 @@ def explain(
     with errors_reported(query):
         load(predicates)
         explained = explanation_of(
-            query, expression, inputs or [], input_format, options, output_format.value, language=language
+            query,
+            expression,
+            inputs or [],
+            input_format,
+            options,
+            output_format.value,
+            language=language,
+            reading=reading,
         )
         typer.echo(visible(explained))
 

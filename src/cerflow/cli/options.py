@@ -38,6 +38,7 @@ __all__ = [
     "Positions",
     "Predicates",
     "QueryPath",
+    "ReadingOption",
     "Rename",
     "Runner",
     "RunnerOption",
@@ -90,6 +91,10 @@ LanguageOption = Annotated[
     typer.Option(
         "--language", help="Language of the query; unless given, files *.sremo are in SREMO.", show_default=False
     ),
+]
+ReadingOption = Annotated[
+    Literal["second-order", "first-order"],
+    typer.Option("--reading", help="First-order: a label is a variable for one event, matches are sets of positions."),
 ]
 Inputs = Annotated[
     list[str] | None,

@@ -40,7 +40,7 @@ from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.errors import UnsupportedQueryError
 from cerflow.explaining.text import as_text
 from cerflow.language.condition import Not, numbers_matches
-from cerflow.language.formula import AnyEvent, Filter, Formula, NotEvent, Within
+from cerflow.language.formula import UNNAMED, AnyEvent, As, Filter, Formula, NotEvent, Project, Within
 from cerflow.language.node import walk
 from cerflow.language.printer import show
 from cerflow.language.select import Consumption, Select
@@ -65,11 +65,13 @@ def explain_query(
     reading: str,
     format: ExplainFormat,
     schema: Schema | None,
+    refused: UnsupportedQueryError | None = None,
 ) -> str:
     """An explanation of a query as text for people or as JSON, or a picture of its automaton.
 
     ``select`` is what is evaluated, ``written`` what it was read from. With a schema also what becomes of the
-    columns. A query that the engine cannot evaluate yet is explained as far as possible, with the reason. Raises
+    columns. A query that the engine cannot evaluate yet (or is ``refused``) is explained as far as possible, with the
+    reason. Raises
     `QueryError` if the query does not fit the schema.
     """
     _check_format(format)
@@ -80,8 +82,9 @@ def explain_query(
     compiled: Transducer | None = None
     transducer: Transducer | None = None
     tables: TransducerTables | None = None
-    refused: UnsupportedQueryError | None = None
     try:
+        if refused is not None:
+            raise refused
         evaluated = select if schema is None else fitted(select, schema)
         compiled = transducer_of(evaluated)
         transducer = made_ready(evaluated, compiled)
@@ -138,7 +141,10 @@ def _refusal(error: UnsupportedQueryError) -> _Facts:
 
 def _formula(written: Select, select: Select) -> _Facts:
     compiled, _ = hoist_window(select.formula, select.window)
-    rewritten = written.formula != select.formula
+    match compiled:
+        case Project(labels, As(operand)) if labels == (UNNAMED,):
+            compiled = operand  # of the first-order reading, where all events have this one label
+    rewritten = compiled != hoist_window(written.formula, written.window)[0]
     if isinstance(compiled, Regular):
         try:
             expression = without_strategies(compiled.expression)
@@ -162,7 +168,7 @@ def _labels(formula: Formula) -> list[_Facts]:
             "events": "one" if label in labels.bound else "any number",
             "event_type": label in labels.relations,
         }
-        for label in sorted(labels.assigned)
+        for label in sorted(labels.assigned - {UNNAMED})
     ]
 
 

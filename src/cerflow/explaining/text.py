@@ -32,7 +32,8 @@ def as_text(facts: _Facts) -> str:
         sections.append(section("Not evaluable", _refusal(facts["unsupported"])))
     title = "Expression" if facts["formula"]["language"] == "sremo" else "Formula"
     sections.append(section(title, _formula(facts)))
-    sections.append(section("Labels", table(_labels(facts))))
+    if facts["labels"]:
+        sections.append(section("Labels", table(_labels(facts))))
     if facts["filters"]:
         sections.append(section("Filters", _filters(facts["filters"])))
     sections.append(section("Selection", table(_selection(facts))))

@@ -9,6 +9,7 @@ from cerflow.language.condition import Condition, LabelReference
 from cerflow.language.node import Node, node
 
 __all__ = [
+    "UNNAMED",
     "All",
     "AnyEvent",
     "As",
@@ -40,6 +41,10 @@ __all__ = [
     "can_be_absent",
     "check_by",
 ]
+
+
+#: A label without a name: it counts in the support of a complex event, and results do not show it.
+UNNAMED = "\0event"
 
 
 class Strategy(StrEnum):

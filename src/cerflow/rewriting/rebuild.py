@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from collections.abc import Sequence as Many
 from typing import TypeVar, cast
 
 from cerflow import limits
 from cerflow.errors import Span, UnsupportedQueryError
 from cerflow.language.condition import Attribute, Bracket, LabelReference, Some
-from cerflow.language.formula import Selection, Strategy
+from cerflow.language.formula import (
+    AnyEvent,
+    As,
+    EventType,
+    Filter,
+    Formula,
+    Iteration,
+    NotEvent,
+    Selection,
+    Sequence,
+    Strategy,
+)
 from cerflow.language.node import Node, fold, walk, with_children
 from cerflow.predicates.registry import is_about_set as is_of_set
 
-__all__ = ["check_tree_size", "mentions_set", "refuse_any", "relabelled", "size", "transformed"]
+__all__ = ["check_tree_size", "mentions_set", "refuse_any", "refuse_later_choices", "relabelled", "size", "transformed"]
 
 
 N = TypeVar("N", bound=Node)
@@ -26,7 +38,7 @@ def transformed(root: N, change: Callable[[int, Node], Node]) -> N:
     """
     index = -1
 
-    def visit(current: Node, below: Sequence[Node]) -> Node:
+    def visit(current: Node, below: Many[Node]) -> Node:
         nonlocal index
         index += 1
         return change(index, with_children(current, below))
@@ -70,6 +82,35 @@ def check_tree_size(nodes: int, span: Span | None) -> None:
             span=span,
             hint="The rewriting multiplies choices (OR) with one another; rewrite smaller formulas one by one.",
         )
+
+
+def _one_event(formula: Formula) -> bool:
+    """Whether each match is its last event alone."""
+    while isinstance(formula, As | Filter | Selection):
+        formula = formula.operand
+    return isinstance(formula, EventType | AnyEvent | NotEvent)
+
+
+def refuse_later_choices(formula: Formula) -> None:
+    """Raise `UnsupportedQueryError` for NEXT, LAST and MAX behind other events: the readings compare other matches.
+
+    P1 §4 compares a match with all of the operand in the whole stream that end at the same event. Where the operand
+    begins with the formula, these are its matches there.
+    """
+    pending: list[tuple[Formula, bool]] = [(formula, True)]
+    while pending:
+        current, first = pending.pop()
+        compares = isinstance(current, Selection) and current.strategy.compares and not _one_event(current.operand)
+        if isinstance(current, Selection) and compares and not first:
+            raise UnsupportedQueryError(
+                f"in the first-order reading {current.strategy} compares with all matches in the whole stream that end "
+                "at the same event (P1 §4), in the second-order reading with those behind the events in front of it",
+                span=current.span,
+                hint=f"Put {current.strategy} around the whole formula; runner='semantics' evaluates it as it is.",
+            )
+        below = [child for child in current.children if isinstance(child, Formula)]
+        first = first and not isinstance(current, Iteration)
+        pending += [(child, first and not (k and isinstance(current, Sequence))) for k, child in enumerate(below)]
 
 
 def refuse_any(current: Node) -> None:

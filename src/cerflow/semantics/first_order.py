@@ -110,9 +110,10 @@ class _FirstOrder:
                 return frozenset(once)
             case Selection():
                 refuse_by(formula.by)
-                # Erratum E3: the comparison covers all values of the variables that the formula defines itself.
+                # The comparison is with all matches in the whole stream that end here (P1 §4), and, by erratum E3, for
+                # all values of the variables that the formula defines itself.
                 found = frozenset(
-                    m for changed in self._changed(v, self._defined[parts[0]]) for m in self.of(parts[0], i, j, changed)
+                    m for changed in self._changed(v, self._defined[parts[0]]) for m in self.of(parts[0], 0, j, changed)
                 )
                 labelled = kept_by(formula.strategy, (frozenset(("", p) for p in m) for m in found))
                 best = {frozenset(p for _, p in m) for m in labelled}

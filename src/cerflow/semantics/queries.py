@@ -15,7 +15,7 @@ from itertools import pairwise
 from cerflow.analysis.scopes import condition_labels
 from cerflow.errors import QueryError
 from cerflow.language.condition import MATCH_NUMBER, Expression, Function, Literal, numbers_matches
-from cerflow.language.formula import NotFollowedBy
+from cerflow.language.formula import UNNAMED, NotFollowedBy
 from cerflow.language.node import Node, transform, walk
 from cerflow.language.select import (
     Consumption,
@@ -27,6 +27,7 @@ from cerflow.language.select import (
 )
 from cerflow.semantics.complex_events import within
 from cerflow.semantics.deadlines import Clock, Moment, Time, at_event, deadline_of
+from cerflow.semantics.first_order import first_order_denotation
 from cerflow.semantics.formulas import Denotation
 from cerflow.semantics.strategies import kept_by
 from cerflow.semantics.times import with_numeric_time
@@ -60,13 +61,20 @@ class Match:
 
 
 def evaluate(
-    query: Select, events: Sequence[Event], *, forget: int | None = None, until: Time | None = None, clocked: int = 0
+    query: Select,
+    events: Sequence[Event],
+    *,
+    forget: int | None = None,
+    until: Time | None = None,
+    clocked: int = 0,
+    first_order: bool = False,
 ) -> list[Match]:
     """All matches of a query over a stream, in the order of detection.
 
     ``forget`` is a number of microseconds. A substream begins anew if its next event comes later than that after the
     previous one: it is cut into sessions, and the query runs on each separately. This needs events with times.
     ``until``, in the unit of their times, says that no event before it is still to come. For ``clocked`` see `Clock`.
+    With ``first_order`` the formula is read as first-order CEL; all events of its matches have the label `UNNAMED`.
 
     Raises `QueryError` for unbound labels, windows of time on events without times, and computed columns that read one
     event of a label with several.
@@ -75,7 +83,7 @@ def evaluate(
     read = _inputs(query, events)
     with with_numeric_time(read.microseconds_per_tick):
         sessions = [
-            _Session(query, substream, key, clock)
+            _Session(query, substream, key, clock, first_order)
             for (key, _), substream in _sessions(_substreams(query, read), forget).items()
         ]
         found = list[Match]()
@@ -120,11 +128,12 @@ def _consumed(policy: Consumption, detecting: Sequence[_Session], sessions: Sequ
 class _Session:
     """The query on one substream, or on a session of it."""
 
-    def __init__(self, query: Select, events: Stream, key: Key, clock: Clock) -> None:
+    def __init__(self, query: Select, events: Stream, key: Key, clock: Clock, first_order: bool) -> None:
         self.events = events
         self._query = query
         self._key = key
         self._denotation = Denotation(query.formula, events, clock)
+        self._sets = first_order
         self._deadlines = any(isinstance(node, NotFollowedBy) for node in walk(query.formula))
         self._begin = 0
         self._places = {event.position: j for j, event in enumerate(events)}
@@ -139,7 +148,9 @@ class _Session:
         """The complex events that are detected at a moment, in order."""
         query = self._query
         matches: Collection[ComplexEvent]
-        if self._deadlines:
+        if self._sets:
+            matches = self._sets_of_positions(self._places[int(moment.position)])
+        elif self._deadlines:
             matches = self._by_moment().get(moment, ())
         else:
             matches = self._denotation(self._begin, self._places[int(moment.position)])
@@ -147,6 +158,10 @@ class _Session:
             matches = [c for c in matches if within(c, query.window, self.events)]
         chosen = kept_by(query.strategy, matches, [str(reference.label) for reference in query.by])
         return sorted(chosen, key=sorted)[: query.limit]
+
+    def _sets_of_positions(self, n: int) -> frozenset[ComplexEvent]:
+        found = first_order_denotation(self._query.formula, self.events[self._begin :], n - self._begin)
+        return frozenset(frozenset((UNNAMED, self._begin + p) for p in m) for m in found)
 
     def _by_moment(self) -> dict[Moment, set[ComplexEvent]]:
         """The complex events by moments of detection; what an event shows is detected at this event."""

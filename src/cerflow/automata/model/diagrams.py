@@ -21,6 +21,7 @@ from cerflow.conditions.connectives import conjuncts
 from cerflow.conditions.guards import AllRows, Shown, Stored
 from cerflow.drawing.diagram import Arrow, Diagram, Line, Piece, Vertex
 from cerflow.language.condition import Condition, Expression, Or, PredicateCall
+from cerflow.language.formula import UNNAMED
 from cerflow.language.lexicon import quote_name
 from cerflow.language.node import Node, node, transform
 from cerflow.language.printer import show
@@ -92,10 +93,11 @@ def show_guard(t: Transition, registers: Sequence[Register]) -> str:
 
 
 def show_labels(labels: frozenset[str]) -> str:
-    """A label set; ``type()`` stands for the type of the event read, ``hidden()`` for labels that are not reported."""
+    """A label set; ``type()`` stands for the type of the event read, ``hidden()`` for labels that are not reported,
+    • for the label without a name."""
     if not labels:
         return "∅"
-    names = {TYPE_LABEL: "type()", HIDDEN_LABEL: "hidden()"}
+    names = {TYPE_LABEL: "type()", HIDDEN_LABEL: "hidden()", UNNAMED: "•"}
     return "{" + ", ".join(names.get(label) or quote_name(label) for label in sorted(labels)) + "}"
 
 

@@ -15,6 +15,7 @@ from cerflow.engine.events.time_order import extent
 from cerflow.errors import QueryWarning, nearest
 from cerflow.files.reading import ReadEvents, read_inputs
 from cerflow.files.sources import InputFormat
+from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.condition import (
     Attribute,
     Comparison,
@@ -38,7 +39,7 @@ from cerflow.language.node import Node, walk
 from cerflow.language.printer import show
 from cerflow.language.sremo import Terminal, Windowed
 from cerflow.programs.program import Program
-from cerflow.query import Language, Query
+from cerflow.query import Language, Query, Reading
 from cerflow.schema import Kind, Schema
 from cerflow.values.operators import Operator
 
@@ -60,12 +61,13 @@ def summarise_query(
     options: ColumnOptions,
     *,
     language: Language | None = None,
+    reading: Reading = "second-order",
 ) -> str:
     """The summary of a sound query; raises the error of an unsound one.
 
     Warns of probable mistakes: types that never occur, parts that never match, branches that add nothing.
     """
-    query = load_query(path, expression, language)
+    query = load_query(path, expression, language, reading)
     schema = None
     times = None
     if inputs:
@@ -97,9 +99,10 @@ def explanation_of(
     form: ExplainFormatName,
     *,
     language: Language | None = None,
+    reading: Reading = "second-order",
 ) -> str:
     """The explanation of a query, for the schema of the inputs if there are any."""
-    query = load_query(path, expression, language)
+    query = load_query(path, expression, language, reading)
     schema = None
     if inputs:
         _, schema = _read(query, inputs, input_format, options)
@@ -206,7 +209,10 @@ def _summary(query: Query, schema: Schema | None) -> str:
     nodes = list(walk(query.tree))
     types = sorted(event_types(query))
     given = {n.label for n in nodes if isinstance(n, As)} | {n.new for n in nodes if isinstance(n, Rename)}
-    labels = sorted(given | {n.label for n in nodes if isinstance(n, Terminal) and n.label is not None})
+    given |= {n.label for n in nodes if isinstance(n, Terminal) and n.label is not None}
+    given = given.union(*(n.labels for n in nodes if isinstance(n, AutomatonFormula)))
+    # Matches of the first-order reading have no labels.
+    labels = sorted(given) if query.reading == "second-order" else []
     windows = [] if query.tree.window is None else [show(query.tree.window)]
     windows += [f"{show(n.window)} for {_short(show(n.operand))}" for n in nodes if isinstance(n, Within | Windowed)]
     lines = [

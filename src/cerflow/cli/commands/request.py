@@ -21,7 +21,7 @@ from cerflow.files.sources import InputFormat, Source, parse_source
 from cerflow.language.node import walk
 from cerflow.language.select import Select
 from cerflow.programs.program import Program, read_query
-from cerflow.query import Language, Query
+from cerflow.query import Language, Query, Reading, parse
 from cerflow.stream_inputs import Input
 
 __all__ = ["Inputs", "Request", "load_query", "query_source"]
@@ -142,11 +142,14 @@ def query_source(path: str | None, expression: str | None) -> str:
         raise InputError(f"cannot read the query file '{path}': {error}") from error
 
 
-def load_query(path: str | None, expression: str | None, language: Language | None = None) -> Query | Program:
+def load_query(
+    path: str | None, expression: str | None, language: Language | None = None, reading: Reading = "second-order"
+) -> Query | Program:
     """Parse a query, or a program if there are definitions; raises the errors of `cerflow.parse`, and InputError.
 
     Unless a language is named, files ``*.sremo`` are in SREMO.
     """
     if language is None:
         language = "sremo" if path is not None and path.lower().endswith(".sremo") else "ceql"
-    return read_query(query_source(path, expression), language)
+    text = query_source(path, expression)
+    return read_query(text, language) if reading == "second-order" else parse(text, language=language, reading=reading)

@@ -28,6 +28,7 @@ from cerflow.engine.results.taking import (
     taken_or_null,
     taken_together,
 )
+from cerflow.language.formula import UNNAMED
 from cerflow.language.select import ProjectionKind
 from cerflow.values.array_types import Ints, Mask, Smalls
 from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, nan_as_null, numbers_of, one_array, truths_of
@@ -360,7 +361,7 @@ def _labels(
     numbers: Ints, label_sets: Sequence[frozenset[str]], types: Callable[[], tuple[pa.Array, Ints]]
 ) -> tuple[pa.ListArray, Ints]:
     """Lists of labels, sorted, and the number of each event's list; its type stands there for the placeholder."""
-    texts: list[list[str]] = [sorted(s - {TYPE_LABEL}) for s in label_sets]
+    texts: list[list[str]] = [sorted(s - {TYPE_LABEL, UNNAMED}) for s in label_sets]
     index = numbers
     open_ = np.array([TYPE_LABEL in s for s in label_sets], bool)
     if open_.any():

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from cerflow.analysis.multiplicity import multiplicity, unaccompanied
 from cerflow.analysis.scopes import resolve
-from cerflow.language.formula import As, EventType, Project, Rename
+from cerflow.language.automaton import AutomatonFormula
+from cerflow.language.formula import UNNAMED, As, EventType, Project, Rename
 from cerflow.language.node import walk
 from cerflow.language.select import LabelItem, Select
 from cerflow.language.sremo import Terminal
@@ -91,7 +92,7 @@ def _labels(select: Select) -> list[tuple[str | None, bool, frozenset[str] | Non
     alone = unaccompanied(select.formula, scopes)
     shown = (known.assigned - known.relations) | alone.labels
     found: list[tuple[str | None, bool, frozenset[str] | None]]
-    found = [(label, several(label), None) for label in _in_order(select, shown)]
+    found = [(None if label == UNNAMED else label, several(label), None) for label in _in_order(select, shown)]
     return [*found, (None, alone.others > 1, None)] if alone.others else found
 
 
@@ -112,4 +113,6 @@ def _in_order(select: Select, labels: Iterable[str]) -> list[str]:
                 named.update(dict.fromkeys(current.labels))
             case Terminal(label=str(label)):
                 named[label] = None
+            case AutomatonFormula():
+                named.update(dict.fromkeys(sorted(current.labels)))
     return [label for label in named if label in labels]

@@ -7,7 +7,7 @@ apart and renamed back around the whole.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence as Many
 from dataclasses import replace
 
 from cerflow.analysis.first_order import (
@@ -20,25 +20,60 @@ from cerflow.analysis.first_order import (
     refuse_by,
 )
 from cerflow.analysis.scopes import relation_names
+from cerflow.errors import QueryError
 from cerflow.language.condition import Constant
-from cerflow.language.formula import AnyEvent, As, EventType, Filter, Formula, Iteration, NotEvent, Rename
+from cerflow.language.formula import (
+    UNNAMED,
+    AnyEvent,
+    As,
+    EventType,
+    Filter,
+    Formula,
+    Iteration,
+    NotEvent,
+    Project,
+    Rename,
+)
 from cerflow.language.node import Node, walk
-from cerflow.language.select import Select
+from cerflow.language.select import CountItem, Select
 from cerflow.rewriting.first_order.safe import to_safe
 from cerflow.rewriting.names import FreshNames
-from cerflow.rewriting.rebuild import relabelled, transformed
+from cerflow.rewriting.rebuild import refuse_later_choices, relabelled, transformed
 
-__all__ = ["from_first_order", "query_from_first_order"]
+__all__ = ["check_query_of_sets", "from_first_order", "query_from_first_order", "with_sets"]
+
+
+def check_query_of_sets(select: Select) -> None:
+    """Whether a query can be read as first-order CEL, whose matches are sets of positions (spec §14).
+
+    Raises `QueryError` as `check_first_order` does, for BY, and for a projection other than ``*``, NONE and COUNT(*).
+    """
+    check_first_order(select.formula)
+    refuse_by(select.by)
+    for item in select.projection.items:
+        if not isinstance(item, CountItem):
+            raise QueryError(
+                "matches of the first-order reading are sets of positions, so SELECT takes *, NONE or COUNT(*)",
+                span=item.span,
+                hint='Labels and their values are those of the second-order reading: leave out reading="first-order".',
+            )
 
 
 def query_from_first_order(select: Select) -> Select:
-    """The query with `from_first_order` of its formula; with a formula that never matches if that is unsatisfiable."""
-    check_first_order(select.formula)
-    refuse_by(select.by)
+    """The query with `from_first_order` of its formula, all of whose events have one label without a name.
+
+    A formula that is unsatisfiable becomes one that never matches. Raises `UnsupportedQueryError` as `from_first_order`
+    does.
+    """
     formula = from_first_order(select.formula)
     if formula is None:
         formula = Filter(EventType(min(relation_names(select.formula))), Constant(False))
-    return replace(select, formula=formula)
+    return with_sets(select, formula)
+
+
+def with_sets(select: Select, formula: Formula) -> Select:
+    """The query with another formula, of whose complex events only the support counts."""
+    return replace(select, formula=Project((UNNAMED,), As(formula, UNNAMED), span=select.formula.span))
 
 
 def from_first_order(formula: Formula) -> Formula | None:
@@ -46,9 +81,10 @@ def from_first_order(formula: Formula) -> Formula | None:
 
     The supports of its complex events are the matches of the first-order formula, the labels are the variables. None
     if the formula cannot match. Raises `QueryError` as `check_first_order` does, and `UnsupportedQueryError` as
-    `to_safe` does.
+    `to_safe` does, and for NEXT, LAST and MAX behind other events.
     """
     check_first_order(formula)
+    refuse_later_choices(formula)
     renamed, back = _renamed_apart(formula)
     plain: Formula | None = renamed
     if not is_safe(renamed) or _has_partly_bound(renamed):
@@ -124,7 +160,7 @@ def _renamed_apart(formula: Formula) -> tuple[Formula, dict[str, str]]:
     return transformed(formula, change), back
 
 
-def _scopes_around(nodes: Sequence[Node]) -> list[int]:
+def _scopes_around(nodes: Many[Node]) -> list[int]:
     """For each occurrence the innermost iteration that contains it, ``len(nodes)`` if none does."""
     around = [len(nodes)] * len(nodes)
     open_: list[tuple[int, int]] = []

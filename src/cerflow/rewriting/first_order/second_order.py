@@ -10,7 +10,7 @@ from cerflow.language.formula import AnyEvent, As, Filter, Formula, NotEvent, Re
 from cerflow.language.node import Node, fold, walk
 from cerflow.rewriting.first_order.safe import to_safe
 from cerflow.rewriting.first_order.waiting import Bringing
-from cerflow.rewriting.rebuild import refuse_any, relabelled, transformed
+from cerflow.rewriting.rebuild import refuse_any, refuse_later_choices, relabelled, transformed
 
 __all__ = ["first_order_to_second_order"]
 
@@ -26,9 +26,11 @@ def first_order_to_second_order(formula: Formula) -> Formula | None:
 
     Raises `QueryError` as `check_first_order` does, and `UnsupportedQueryError` for a condition that relates two
     variables of each repetition with a third one outside (not expressible by Theorem 4.6), for one that would have to
-    pass NEXT, LAST or MAX, for ANY, for a NOT that speaks of other events, and for a result that would be too large.
+    pass NEXT, LAST or MAX, for these behind other events, for ANY, for a NOT that speaks of other events, and for a
+    result that would be too large.
     """
     check_first_order(formula)
+    refuse_later_choices(formula)
     for current in walk(formula):
         refuse_any(current)
     safe = formula if is_safe(formula) else to_safe(formula)

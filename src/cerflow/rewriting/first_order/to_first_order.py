@@ -28,7 +28,7 @@ from cerflow.language.printer import show
 from cerflow.rewriting.events import below
 from cerflow.rewriting.filters import push_down_filters
 from cerflow.rewriting.names import FreshNames, names_of
-from cerflow.rewriting.rebuild import mentions_set, refuse_any, relabelled, transformed
+from cerflow.rewriting.rebuild import mentions_set, refuse_any, refuse_later_choices, relabelled, transformed
 
 __all__ = ["second_order_to_first_order"]
 
@@ -40,8 +40,9 @@ def second_order_to_first_order(formula: Formula) -> Formula:
     Where EVENT meets a condition on a label that is the name of a type, the events of that type are told apart.
 
     Raises `UnsupportedQueryError` as `push_down_filters` does, and for operators that the first-order language does
-    not have (``:``, ``:+``, AND, ALL, UNLESS, WITHOUT, START, PROJECT).
+    not have (``:``, ``:+``, AND, ALL, UNLESS, WITHOUT, START, PROJECT), and for NEXT, LAST and MAX behind other events.
     """
+    refuse_later_choices(formula)
     pushed = push_down_filters(formula)
     labels = resolve(pushed).labels
     parts = below(pushed)
