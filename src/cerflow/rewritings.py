@@ -24,7 +24,14 @@ from cerflow.from_automata.star_semantics import (
     star_matches,
 )
 from cerflow.rewriting.filters import push_down_filters
-from cerflow.rewriting.first_order.lp_normal_form import is_locally_parametrized, lp_normal_form
+from cerflow.rewriting.first_order.lp_normal_form import lp_normal_form
+from cerflow.rewriting.first_order.properties import Property
+from cerflow.rewriting.first_order.properties import bound_of as bound_variables
+from cerflow.rewriting.first_order.properties import bounded as is_bounded
+from cerflow.rewriting.first_order.properties import defined_of as defined_variables
+from cerflow.rewriting.first_order.properties import locally_parametrized as is_locally_parametrized
+from cerflow.rewriting.first_order.properties import safe as is_safe
+from cerflow.rewriting.first_order.properties import well_formed as is_well_formed
 from cerflow.rewriting.first_order.safe import to_disjunctive_normal_form as disjunctive_normal_form
 from cerflow.rewriting.first_order.safe import to_safe as safe_form
 from cerflow.rewriting.first_order.second_order import first_order_to_second_order
@@ -35,15 +42,21 @@ from cerflow.rewriting.strict import strict_to_sequences
 from cerflow.values.events import Stream
 
 __all__ = [
+    "Property",
     "StarCounterexample",
     "Stream",
     "Transducer",
+    "bound_variables",
     "compile_star",
+    "defined_variables",
     "disjunctive_normal_form",
     "eliminate_conjunctions",
     "eliminate_strict_iteration",
     "first_order_to_second_order",
+    "is_bounded",
     "is_locally_parametrized",
+    "is_safe",
+    "is_well_formed",
     "lp_normal_form",
     "push_down_filters",
     "push_down_labels",

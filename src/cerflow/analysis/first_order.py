@@ -33,9 +33,11 @@ __all__ = [
     "condition_variables",
     "defined_outside_iterations",
     "defined_variables",
+    "ill_formed",
     "is_safe",
     "is_well_formed",
     "refuse_by",
+    "unsafe_sequence",
     "variables",
 ]
 
@@ -85,9 +87,9 @@ def combine_defined(current: Node, below: Many[Names]) -> Names:
     return _NONE
 
 
-def bound_variables(formula: Formula) -> Names:
-    """bound(φ) (P1 §5.1): the variables that stand for an event in every match."""
-    return fold(formula, _combine_bound)
+def bound_variables(formula: Formula, *, union: bool = False) -> Names:
+    """bound(φ) (P1 §5.1): the variables that stand for an event in every match; with ``union``, in a branch of OR."""
+    return fold(formula, combine_defined if union else _combine_bound)
 
 
 def _combine_bound(current: Node, below: Many[Names]) -> Names:
@@ -128,9 +130,9 @@ def check_first_order(formula: Formula) -> None:
                 span=current.span,
                 hint="Write its condition alone.",
             )
-    faults = _ill_formed(formula, strict=True)
+    faults = ill_formed(formula, strict=True)
     if faults:
-        name, place = faults[0]
+        name, place, _ = faults[0]
         known = defined_variables(formula)
         if name not in known:
             raise QueryError(
@@ -161,11 +163,14 @@ def is_well_formed(formula: Formula, *, strict: bool = True) -> bool:
 
     ``strict`` (erratum E9) takes away, within ``ρ+``, what is bound around it but defined again in ρ.
     """
-    return not _ill_formed(formula, strict=strict)
+    return not ill_formed(formula, strict=strict)
 
 
-def _ill_formed(formula: Formula, *, strict: bool) -> list[tuple[str, Node]]:
-    """The variables of filters that nothing binds, with the first node that names each."""
+def ill_formed(formula: Formula, *, strict: bool, union: bool = False) -> list[tuple[str, Node, Formula]]:
+    """The variables of filters that nothing binds, with the first node that names each, and the filter.
+
+    For ``strict`` see `is_well_formed`, for ``union`` `bound_variables`.
+    """
     nodes = list(walk(formula))
     bound: list[Names] = []
     defined: list[Names] = []
@@ -177,7 +182,7 @@ def _ill_formed(formula: Formula, *, strict: bool) -> list[tuple[str, Node]]:
         del open_[len(open_) - count :]
         open_.append(index)
         below.append(parts)
-        bound.append(_combine_bound(current, [bound[p] for p in parts]))
+        bound.append((combine_defined if union else _combine_bound)(current, [bound[p] for p in parts]))
         defined.append(combine_defined(current, [defined[p] for p in parts]))
     faults: list[tuple[int, str, Node]] = []
     stack: list[tuple[int, Names]] = [(len(nodes) - 1, _NONE)]
@@ -194,18 +199,23 @@ def _ill_formed(formula: Formula, *, strict: bool) -> list[tuple[str, Node]]:
         if strict and isinstance(current, Iteration):
             here -= defined[below[index][0]]
         stack += [(part, here) for part in below[index]]
-    return [(name, place) for _, name, place in sorted(faults, key=lambda fault: fault[:2])]
+    found = sorted(faults, key=lambda fault: fault[:2])
+    return [(name, place, filter_) for index, name, place in found if isinstance(filter_ := nodes[index], Formula)]
 
 
 def is_safe(formula: Formula) -> bool:
     """Whether no ``φ1 ; φ2`` defines a variable on both sides, repetitions aside (P1 §5.1)."""
-    safe = True
+    return unsafe_sequence(formula) is None
+
+
+def unsafe_sequence(formula: Formula) -> tuple[Sequence, str] | None:
+    """The first ``φ1 ; φ2`` that defines a variable on both sides, and the variable."""
+    found: list[tuple[Sequence, str]] = []
 
     def visit(current: Node, below: Many[Names]) -> Names:
-        nonlocal safe
-        if isinstance(current, Sequence) and below[0] & below[1]:
-            safe = False
+        if isinstance(current, Sequence):
+            found.extend((current, name) for name in sorted(below[0] & below[1]))
         return combine_defined(current, below)
 
     fold(formula, visit)
-    return safe
+    return found[0] if found else None

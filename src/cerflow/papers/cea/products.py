@@ -8,12 +8,14 @@ from cerflow.automata.model.fragment import Fragment
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.optimise.simplify import simplify
 from cerflow.papers.model.cea import UnaryComplexEventAutomaton
+from cerflow.papers.model.models import CEA, UCEA, defined_for
 from cerflow.papers.translations.cea_models import as_unary_automaton
 from cerflow.papers.translations.engine_model import from_engine, to_engine
 
 __all__ = ["all_of", "unless_found"]
 
 
+@defined_for(CEA, UCEA)
 def all_of(left: UnaryComplexEventAutomaton, right: UnaryComplexEventAutomaton) -> UnaryComplexEventAutomaton:
     """``A1 ALL A2``: unions of a complex event of each; one of the two reads the first event, and one the last.
 
@@ -22,6 +24,7 @@ def all_of(left: UnaryComplexEventAutomaton, right: UnaryComplexEventAutomaton) 
     return _finished(product_all(_fragment(left), _fragment(right)))
 
 
+@defined_for(CEA, UCEA)
 def unless_found(
     automaton: UnaryComplexEventAutomaton, excluded: UnaryComplexEventAutomaton
 ) -> UnaryComplexEventAutomaton:

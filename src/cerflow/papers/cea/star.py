@@ -10,6 +10,7 @@ from cerflow.conditions.connectives import TRUE
 from cerflow.deciding.equivalence import Answer
 from cerflow.language.condition import Condition
 from cerflow.papers.model.cea import ComplexEventAutomaton, UnaryComplexEventAutomaton
+from cerflow.papers.model.models import CEA, UCEA, defined_for
 from cerflow.papers.model.runs import reported_matches
 from cerflow.papers.model.srt import SKIPPED, State, sorted_states
 from cerflow.papers.translations.equivalence import difference
@@ -27,6 +28,7 @@ def delete_unlabelled(automaton: A) -> A:
     return replace(automaton, transitions=tuple(t for t in automaton.transitions if t.output))
 
 
+@defined_for(CEA, UCEA)
 def with_star_runs(automaton: A) -> A:
     """The automaton whose ordinary complex events are the complex events of the given one under *-semantics.
 
@@ -53,6 +55,7 @@ def star_matches(automaton: A, events: Sequence[Event]) -> frozenset[tuple[int, 
     return reported_matches(with_star_runs(automaton), events)
 
 
+@defined_for(CEA, UCEA)
 def star_difference(automaton: A, *, schema: Schema | None = None, steps: int | None = None) -> Answer:
     """Whether the automaton lacks the *-property, with a shortest stream that shows it (Prop. 5.4, Cor. 5.5).
 

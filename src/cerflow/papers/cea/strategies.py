@@ -17,6 +17,7 @@ from cerflow.deciding.budget import Budget
 from cerflow.language.condition import Condition
 from cerflow.papers.constructions.determinize import transitions_by_minterm
 from cerflow.papers.model.cea import ComplexEventAutomaton, ComplexEventTransition
+from cerflow.papers.model.models import CEA, defined_for
 from cerflow.papers.model.srt import MARKED, SKIPPED, State, sorted_states
 from cerflow.papers.translations.cea_models import with_marked_ends
 
@@ -26,6 +27,7 @@ _Set = frozenset[State]
 _MARKS = (True, False)
 
 
+@defined_for(CEA)
 def select_strict(automaton: ComplexEventAutomaton) -> ComplexEventAutomaton:
     """The complex events that are intervals: first only ◦, in states (q, "◦"), then only •, in states (q, "•")."""
 
@@ -39,6 +41,7 @@ def select_strict(automaton: ComplexEventAutomaton) -> ComplexEventAutomaton:
     return ComplexEventAutomaton.built(starts, ways, lambda place: place[0] in automaton.finals and place[1] == "•")
 
 
+@defined_for(CEA)
 def select_next(automaton: ComplexEventAutomaton, *, most: int | None = None) -> ComplexEventAutomaton:
     """For each last event the complex event that is greatest by ``≤next``: the first difference decides.
 
@@ -48,6 +51,7 @@ def select_next(automaton: ComplexEventAutomaton, *, most: int | None = None) ->
     return _best(with_marked_ends(automaton), lambda k: [(i, m) for i in range(k) for m in _MARKS], most)
 
 
+@defined_for(CEA)
 def select_last(automaton: ComplexEventAutomaton, *, most: int | None = None) -> ComplexEventAutomaton:
     """For each last event the complex event that is greatest by ``≤last``: the last difference decides.
 
@@ -56,6 +60,7 @@ def select_last(automaton: ComplexEventAutomaton, *, most: int | None = None) ->
     return _best(automaton, lambda k: [(i, m) for m in _MARKS for i in range(k)], most)
 
 
+@defined_for(CEA)
 def select_max(automaton: ComplexEventAutomaton, *, most: int | None = None) -> ComplexEventAutomaton:
     """For each last event, the complex events that no other contains.
 

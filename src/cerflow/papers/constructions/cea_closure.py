@@ -20,6 +20,7 @@ from cerflow.papers.model.cea import (
     UnaryComplexEventTransition,
 )
 from cerflow.papers.model.faults import TransitionKindError
+from cerflow.papers.model.models import CEA, UCEA, defined_for
 from cerflow.papers.model.srt import MARKED, SKIPPED, State, sorted_states
 
 __all__ = ["intersected", "io_complement", "io_determinize", "is_io_deterministic", "united"]
@@ -52,6 +53,7 @@ def intersected(left: A, right: A) -> A:
     return type(left).built(starts, ways, lambda pair: pair[0] in left.finals and pair[1] in right.finals)
 
 
+@defined_for(CEA, UCEA)
 def io_determinize(automaton: A, *, most: int | None = None) -> A:
     """The reachable subsets of states: at most one run for every stream and every complex event.
 
@@ -62,6 +64,7 @@ def io_determinize(automaton: A, *, most: int | None = None) -> A:
     )
 
 
+@defined_for(CEA, UCEA)
 def io_complement(automaton: A, alphabet: Iterable[frozenset[str]] | None = None, *, most: int | None = None) -> A:
     """The I/O-deterministic automaton of all other complex events: C is in ``⟦A⟧_n`` iff the given automaton lacks it.
 
@@ -78,6 +81,7 @@ def io_complement(automaton: A, alphabet: Iterable[frozenset[str]] | None = None
     )
 
 
+@defined_for(CEA, UCEA)
 def is_io_deterministic(automaton: MemorylessAutomaton[Any]) -> bool:
     """Whether it is certain that at most one run gives each complex event.
 

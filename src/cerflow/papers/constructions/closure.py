@@ -16,6 +16,7 @@ from cerflow.papers.model.cea import (
     MemorylessAutomaton,
     UnaryComplexEventAutomaton,
 )
+from cerflow.papers.model.models import CEA, SRT, UCEA, defined_for
 from cerflow.papers.model.srt import SymbolicRegisterTransducer, fresh_names
 
 __all__ = ["concatenate", "iterate", "set_apart", "union"]
@@ -27,6 +28,7 @@ def union(left: ComplexEventAutomaton, right: ComplexEventAutomaton) -> ComplexE
 def union(left: UnaryComplexEventAutomaton, right: UnaryComplexEventAutomaton) -> UnaryComplexEventAutomaton: ...
 @overload
 def union(left: SymbolicRegisterTransducer, right: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer: ...
+@defined_for(CEA, UCEA, SRT)
 def union(left: Any, right: Any) -> Any:
     """``Match(T, S) = Match(T1, S) ∪ Match(T2, S)``, also of two automata without memory (P1 Proposition 1)."""
     if isinstance(left, MemorylessAutomaton):
@@ -37,6 +39,7 @@ def union(left: Any, right: Any) -> Any:
     return _transducer(whole, left, right)
 
 
+@defined_for(SRT)
 def concatenate(left: SymbolicRegisterTransducer, right: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
     """``Match(T, S)`` is all ``M1 · M2`` with ``M1 ∈ Match(T1, S1)``, ``M2 ∈ Match(T2, S2)``, ``S = S1 · S2``."""
     right = set_apart(left, right)
@@ -45,12 +48,14 @@ def concatenate(left: SymbolicRegisterTransducer, right: SymbolicRegisterTransdu
     return _transducer(whole, left, right)
 
 
+@defined_for(SRT)
 def iterate(body: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
     """Any number of repetitions, one after the other; registers are not reset between them."""
     schemas = Schemas()
     return _transducer(schemas.star(schemas.embedded(body)), body)
 
 
+@defined_for(SRT)
 def set_apart(left: SymbolicRegisterTransducer, right: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
     """The second transducer, with new names for the registers that the first one has, too."""
     names = fresh_names((*left.registers, *right.registers))

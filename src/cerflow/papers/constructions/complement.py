@@ -14,6 +14,7 @@ from cerflow.papers.constructions.determinize import determinize_windowed
 from cerflow.papers.constructions.minterms import exhaustive
 from cerflow.papers.model.conditions import not_satisfied
 from cerflow.papers.model.faults import NotDeterministicError
+from cerflow.papers.model.models import CEA, SRT, UCEA, defined_for
 from cerflow.papers.model.srt import (
     State,
     SymbolicRegisterTransducer,
@@ -26,6 +27,7 @@ from cerflow.papers.model.srt import (
 __all__ = ["complement", "complement_windowed", "complete"]
 
 
+@defined_for(SRT)
 def complete(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
     """The same with a state "dead" for all events that no transition reads; unchanged if there are none."""
     check_epsilon_free(transducer)
@@ -44,6 +46,7 @@ def complete(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransduc
     return replace(transducer, states=transducer.states | {dead}, transitions=(*transducer.transitions, *added))
 
 
+@defined_for(CEA, UCEA, SRT)
 def complement(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
     """The automaton that accepts exactly the other strings, marking nothing.
 
@@ -55,6 +58,7 @@ def complement(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransd
     return replace(whole, finals=whole.states - whole.finals)
 
 
+@defined_for(SRT)
 def complement_windowed(transducer: SymbolicRegisterTransducer, window: int) -> SymbolicRegisterTransducer:
     """The automaton that accepts what ``T`` does not, and every string of more than ``window`` events."""
     return complement(determinize_windowed(transducer, window))

@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from cerflow.papers.constructions.minterms import contradictory
+from cerflow.papers.model.models import CEA, SRT, UCEA, defined_for
 from cerflow.papers.model.srt import SymbolicRegisterTransducer, SymbolicTransition
 
 __all__ = ["is_deterministic", "overlaps"]
 
 
+@defined_for(CEA, UCEA, SRT)
 def overlaps(transducer: SymbolicRegisterTransducer) -> Iterator[tuple[SymbolicTransition, SymbolicTransition]]:
     """Pairs of transitions of one state that have different effects and may not exclude each other.
 
@@ -30,6 +32,7 @@ def overlaps(transducer: SymbolicRegisterTransducer) -> Iterator[tuple[SymbolicT
                 yield one, other
 
 
+@defined_for(CEA, UCEA, SRT)
 def is_deterministic(transducer: SymbolicRegisterTransducer) -> bool:
     """Whether it is certain that there is at most one run over every string."""
     return next(overlaps(transducer), None) is None

@@ -19,6 +19,7 @@ from cerflow.papers.constructions.minterms import Minterm, construct_minterms
 from cerflow.papers.constructions.single_register import to_single_register
 from cerflow.papers.constructions.unroll import unroll
 from cerflow.papers.model.faults import NotDeterminizableError
+from cerflow.papers.model.models import SRT, defined_for
 from cerflow.papers.model.srt import (
     SKIPPED,
     State,
@@ -41,6 +42,7 @@ __all__ = [
 T = TypeVar("T", bound=TransitionLike)
 
 
+@defined_for(SRT)
 def determinize_windowed(
     transducer: SymbolicRegisterTransducer, window: int, *, marking: bool = False, most: int | None = None
 ) -> SymbolicRegisterTransducer:
@@ -53,6 +55,7 @@ def determinize_windowed(
     return subset_construction(unroll(single, window, most=most).transducer, marking=marking, most=most)
 
 
+@defined_for(SRT)
 def subset_construction(
     transducer: SymbolicRegisterTransducer,
     *,
@@ -74,6 +77,7 @@ def subset_construction(
     return unchecked_subsets(transducer, marking=marking, satisfiable=satisfiable, most=most)
 
 
+@defined_for(SRT)
 def is_determinizable(transducer: SymbolicRegisterTransducer) -> bool:
     """Whether subsets can share the registers: a tree with one writer per register, or no written register is read."""
     if not transducer.written & transducer.read:

@@ -8,6 +8,7 @@ states are visited, or a cycle would never end.
 from __future__ import annotations
 
 from cerflow.language.condition import Condition
+from cerflow.papers.model.models import SRT, defined_for
 from cerflow.papers.model.srt import State, SymbolicRegisterTransducer, SymbolicTransition, sorted_states
 
 __all__ = ["eliminate_epsilon"]
@@ -15,6 +16,7 @@ __all__ = ["eliminate_epsilon"]
 _Label = tuple[Condition, frozenset[str], frozenset[str]]
 
 
+@defined_for(SRT)
 def eliminate_epsilon(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
     """The transducer without ε-transitions and with the same matches; its states are sets of the original ones."""
     start = _enclosed(transducer, {transducer.start})

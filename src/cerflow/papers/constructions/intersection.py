@@ -18,6 +18,7 @@ from cerflow.papers.model.cea import (
     UnaryComplexEventAutomaton,
 )
 from cerflow.papers.model.faults import SharedRegistersError
+from cerflow.papers.model.models import CEA, SRT, UCEA, defined_for
 from cerflow.papers.model.srt import (
     State,
     SymbolicRegisterTransducer,
@@ -35,6 +36,7 @@ def intersect(left: ComplexEventAutomaton, right: ComplexEventAutomaton) -> Comp
 def intersect(left: UnaryComplexEventAutomaton, right: UnaryComplexEventAutomaton) -> UnaryComplexEventAutomaton: ...
 @overload
 def intersect(left: SymbolicRegisterTransducer, right: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer: ...
+@defined_for(CEA, UCEA, SRT)
 def intersect(left: Any, right: Any) -> Any:
     """``Match(T, S) = Match(T1, S) ∩ Match(T2, S)``; states are the reachable pairs of states.
 

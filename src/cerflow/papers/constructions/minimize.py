@@ -28,6 +28,7 @@ from cerflow.papers.model.cea import (
 )
 from cerflow.papers.model.conditions import not_satisfied
 from cerflow.papers.model.faults import NotDeterministicError
+from cerflow.papers.model.models import CEA, SRT, UCEA, defined_for
 from cerflow.papers.model.srt import (
     Automaton,
     State,
@@ -52,6 +53,7 @@ def minimize(automaton: SymbolicRegisterTransducer, *, most: int | None = None) 
 def minimize(automaton: ComplexEventAutomaton, *, most: int | None = None) -> ComplexEventAutomaton: ...
 @overload
 def minimize(automaton: UnaryComplexEventAutomaton, *, most: int | None = None) -> UnaryComplexEventAutomaton: ...
+@defined_for(CEA, UCEA, SRT)
 def minimize(automaton: Any, *, most: int | None = None) -> Any:
     """The deterministic transducer, or the I/O-deterministic automaton, with the same matches and the fewest states.
 

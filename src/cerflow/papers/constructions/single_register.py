@@ -7,6 +7,7 @@ is stored. So a write to several registers is stored once, and moving it costs n
 from __future__ import annotations
 
 from cerflow.papers.model.conditions import rename_registers
+from cerflow.papers.model.models import SRT, defined_for
 from cerflow.papers.model.srt import (
     State,
     SymbolicRegisterTransducer,
@@ -18,6 +19,7 @@ from cerflow.papers.model.srt import (
 __all__ = ["to_single_register"]
 
 
+@defined_for(SRT)
 def to_single_register(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
     """The transducer with the same matches in which a transition writes at most one register.
 

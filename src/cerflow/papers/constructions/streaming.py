@@ -10,7 +10,8 @@ from cerflow.papers.constructions.determinism import is_deterministic
 from cerflow.papers.constructions.determinize import is_determinizable, unchecked_subsets
 from cerflow.papers.constructions.schemas import Schemas
 from cerflow.papers.model.conditions import holds
-from cerflow.papers.model.faults import NotDeterministicError, NotDeterminizableError
+from cerflow.papers.model.faults import AutomatonError, NotDeterministicError, NotDeterminizableError
+from cerflow.papers.model.models import SRT, defined_for
 from cerflow.papers.model.srt import (
     State,
     SymbolicRegisterTransducer,
@@ -23,6 +24,7 @@ from cerflow.values.events import Event
 __all__ = ["StaggeredCopies", "staggered", "streaming", "with_start_loop"]
 
 
+@defined_for(SRT)
 def streaming(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
     """``⊤* · T``: the matches of ``T`` in S[m…k] for some m are the matches of the result in S[0…k]."""
     schemas = Schemas()
@@ -31,17 +33,19 @@ def streaming(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransdu
     return whole.transducer(transducer.registers).renumbered()
 
 
+@defined_for(SRT)
 def with_start_loop(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
     """The same with a loop on the start state instead of a prefix; no transition may lead to the start.
 
     Do not apply a subset construction to it: all candidates would share the registers (erratum 11.9), so it refuses.
     """
     if any(t.target == transducer.start for t in transducer.transitions):
-        raise ValueError("a transition leads to the start state, so a loop there would skip events of a match")
+        raise AutomatonError("a transition leads to the start state, so a loop there would skip events of a match")
     loop = SymbolicTransition(source=transducer.start, target=transducer.start, condition=TRUE)
     return replace(transducer, transitions=(loop, *transducer.transitions))
 
 
+@defined_for(SRT)
 def staggered(tree: SymbolicRegisterTransducer, window: int, *, most: int | None = None) -> SymbolicRegisterTransducer:
     """`StaggeredCopies` as one deterministic automaton: it accepts a string if ``tree`` accepts a suffix of it.
 
@@ -89,7 +93,7 @@ class StaggeredCopies:
         if not is_deterministic(transducer):
             raise NotDeterministicError("a copy follows one run, so the automaton has to be deterministic")
         if window < 1:
-            raise ValueError("a window has at least one event")
+            raise AutomatonError("a window has at least one event")
         self._transducer = transducer
         self._window = window
         self._copies: list[_Copy] = []

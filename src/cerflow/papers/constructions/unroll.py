@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from cerflow import limits
 from cerflow.deciding.budget import Budget
 from cerflow.papers.model.conditions import rename_registers
+from cerflow.papers.model.faults import AutomatonError
+from cerflow.papers.model.models import SRT, defined_for
 from cerflow.papers.model.srt import (
     State,
     SymbolicRegisterTransducer,
@@ -45,6 +47,7 @@ class Unrolled:
         return tuple(self.state_of[q] for q in reversed(found))
 
 
+@defined_for(SRT)
 def unroll(
     transducer: SymbolicRegisterTransducer, window: int, *, prune: bool = True, most: int | None = None
 ) -> Unrolled:
@@ -57,7 +60,7 @@ def unroll(
     """
     check_epsilon_free(transducer)
     if window < 0:
-        raise ValueError("a window cannot have a negative number of events")
+        raise AutomatonError("a window cannot have a negative number of events")
     budget = Budget(limits.PAPER_STEPS if most is None else most)
     useful = _steps_to_final(transducer)
     names = fresh_names(transducer.registers)

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from cerflow.papers.model.faults import AutomatonError
+from cerflow.papers.model.models import SRT, defined_for
 from cerflow.papers.model.srt import State, SymbolicRegisterTransducer, SymbolicTransition
 
 __all__ = ["restrict_to_window"]
 
 
+@defined_for(SRT)
 def restrict_to_window(transducer: SymbolicRegisterTransducer, window: int) -> SymbolicRegisterTransducer:
     """The matches M with max(M) - min(M) < ``window`` events, and the empty one.
 
@@ -20,7 +23,7 @@ def restrict_to_window(transducer: SymbolicRegisterTransducer, window: int) -> S
     ``window`` + 1 once no further event may be marked.
     """
     if window < 1:
-        raise ValueError("a window has at least one event")
+        raise AutomatonError("a window has at least one event")
     start: tuple[State, int] = (transducer.start, 0)
     transitions: list[SymbolicTransition] = []
     found = {start}

@@ -10,7 +10,7 @@
         ├── RegisterSelectionError                    a register selection does not fit the parameters of its formula
         ├── ConditionError                            the condition of a transition is neither text nor a tree
         ├── LabelSetError                             the labels of a transition are no frozenset of names
-        ├── TransitionKindError                       a transition belongs to another model than its automaton
+        ├── TransitionKindError                       a transition or an automaton is of another model
         ├── NotMemorylessError                        a condition reads a register, and the model asked for has none
         ├── EpsilonFreeError                          a construction needs an automaton without ε-transitions
         ├── SharedRegistersError                      two automata write a register that the other one uses
@@ -68,7 +68,7 @@ class LabelSetError(AutomatonError):
 
 
 class TransitionKindError(AutomatonError):
-    """The transitions of an automaton must be of the class of its model."""
+    """The transitions of an automaton must be of its model, and a construction must be defined for the model."""
 
 
 class NotMemorylessError(AutomatonError):

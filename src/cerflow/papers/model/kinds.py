@@ -14,6 +14,7 @@ from cerflow.language.condition import (
 )
 from cerflow.language.node import walk
 from cerflow.papers.model.conditions import register_selection
+from cerflow.papers.model.models import SRT, defined_for
 from cerflow.papers.model.srt import SymbolicRegisterTransducer
 from cerflow.values.operators import Operator
 
@@ -29,6 +30,7 @@ class AutomatonKind(StrEnum):
     MATCH = "match automaton"  # no registers
 
 
+@defined_for(SRT)
 def kinds(transducer: SymbolicRegisterTransducer) -> frozenset[AutomatonKind]:
     """The special cases that a transducer belongs to; a register that is never read does not count."""
     silent = not any(t.output for t in transducer.transitions)

@@ -11,6 +11,7 @@ from cerflow.papers.model.cea import (
     UnaryComplexEventAutomaton,
 )
 from cerflow.papers.model.faults import NotMemorylessError
+from cerflow.papers.model.models import CEA, defined_for
 from cerflow.papers.model.rma import as_transducer
 from cerflow.papers.model.srt import Automaton, State
 
@@ -46,6 +47,7 @@ def as_complex_event_automaton(automaton: Automaton) -> ComplexEventAutomaton:
     return _rewritten(_without_registers(automaton), ComplexEventAutomaton)
 
 
+@defined_for(CEA)
 def with_marked_ends(automaton: ComplexEventAutomaton) -> ComplexEventAutomaton:
     """The same complex events, with final states that only • enters, as erratum E4 requires.
 

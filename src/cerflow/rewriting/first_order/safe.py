@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import reduce
 
-from cerflow.analysis.first_order import defined_outside_iterations
+from cerflow.analysis.first_order import check_first_order, defined_outside_iterations
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.formula import (
     Disjunction,
@@ -40,8 +40,10 @@ def to_safe(formula: Formula) -> Formula | None:
 
     A variable that is defined on both sides of ``;`` would be two events at once, so such disjuncts are left out of
     the disjunctive normal form, innermost iterations first. The formula must be well-formed (strictly, erratum E9).
-    Raises `UnsupportedQueryError` where a strategy stands around an OR that would have to be taken apart.
+    Raises `QueryError` as `check_first_order` does, and `UnsupportedQueryError` where a strategy stands around an OR
+    that would have to be taken apart.
     """
+    check_first_order(formula)
     disjuncts = _disjuncts(formula, prune=True)
     return _either(f for f, _ in disjuncts) if disjuncts else None
 
