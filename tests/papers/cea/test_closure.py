@@ -102,7 +102,7 @@ def test_complement_is_complete():
 
 @pytest.mark.parametrize("construction", [union, intersect])
 def test_two_models_do_not_go_together(construction):
-    with pytest.raises(TransitionKindError, match="different models: ComplexEventAutomaton and Unary"):
+    with pytest.raises(TransitionKindError, match="takes automata of one model, not a CEA and a UCEA"):
         construction(FIGURE_2, FIGURE_2_OF_P2)
 
 

@@ -19,7 +19,6 @@ from cerflow.papers.model.cea import (
     UnaryComplexEventAutomaton,
     UnaryComplexEventTransition,
 )
-from cerflow.papers.model.faults import TransitionKindError
 from cerflow.papers.model.models import CEA, UCEA, defined_for
 from cerflow.papers.model.srt import MARKED, SKIPPED, State, sorted_states
 
@@ -36,7 +35,6 @@ _PairWay = tuple[Condition, frozenset[str], tuple[State, State]]
 
 def united(left: A, right: A) -> A:
     """``⟦A⟧(S) = ⟦A1⟧(S) ∪ ⟦A2⟧(S)``: both side by side, with states (0, q) and (1, q)."""
-    _check_models(left, right)
     return _side_by_side(
         left.relocated({q: (0, q) for q in left.states}), right.relocated({q: (1, q) for q in right.states})
     )
@@ -44,7 +42,6 @@ def united(left: A, right: A) -> A:
 
 def intersected(left: A, right: A) -> A:
     """``⟦A⟧(S) = ⟦A1⟧(S) ∩ ⟦A2⟧(S)``: pairs of states, and pairs of transitions with the same output."""
-    _check_models(left, right)
 
     def ways(pair: tuple[State, State]) -> Iterator[_PairWay]:
         return _together(left.leaving(pair[0]), right.leaving(pair[1]))
@@ -127,10 +124,3 @@ def _side_by_side(left: A, right: A) -> A:
         finals=left.finals | right.finals,
         transitions=(*left.transitions, *right.transitions),
     )
-
-
-def _check_models(left: object, right: object) -> None:
-    if type(left) is not type(right):
-        raise TransitionKindError(
-            f"the two automata are of different models: {type(left).__name__} and {type(right).__name__}"
-        )
