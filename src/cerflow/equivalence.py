@@ -13,7 +13,7 @@ from cerflow.deciding.budget import Budget
 from cerflow.deciding.equivalence import Answer, find_difference, shortest_match
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language.builder.formulas import FormulaExpr
-from cerflow.language.formula import UNNAMED, As, Formula, Project
+from cerflow.language.formula import UNNAMED, Formula, positions_alone
 from cerflow.language.parser import parse_formula
 from cerflow.language.select import Select
 from cerflow.query import Query
@@ -145,7 +145,7 @@ def _compared(
         except (QueryError, UnsupportedQueryError) as error:
             raise _located(error, source) from None
     if output == "positions":
-        first, second = (Project((UNNAMED,), As(formula, UNNAMED)) for formula in (first, second))
+        first, second = positions_alone(first), positions_alone(second)
     answer = find_difference(first, second, one_sided=one_sided, schema=schema, budget=Budget(steps))
     return _verdict(answer, None if answer.exists is None else not answer.exists)
 

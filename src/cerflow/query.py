@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings as python_warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 from html import escape
@@ -31,7 +32,7 @@ from cerflow.errors import (
     expect,
 )
 from cerflow.language.automaton import AutomatonFormula
-from cerflow.language.formula import CountWindow, DurationWindow, Strategy
+from cerflow.language.formula import CountWindow, DurationWindow, Strategy, positions_alone
 from cerflow.language.node import walk
 from cerflow.language.parser import parse_query
 from cerflow.language.printer import show
@@ -130,7 +131,7 @@ class Query:
         except UnsupportedQueryError as error:
             self._refused = error
             # The columns are the same, and no more is asked of it.
-            return reading.with_sets(tree, tree.formula)
+            return replace(tree, formula=positions_alone(tree.formula))
 
     @property
     def tree(self) -> Select:

@@ -272,6 +272,12 @@ def test_json_at_fault(change, message):
     assert "line 1, column" in str(raised.value)
 
 
+def test_an_srt_has_one_start_state():
+    parts = json.loads(FIGURE_4.to_json()) | {"starts": ["qs", "q1"]}
+    with pytest.raises(a.AutomatonError, match="an SRT has one start state, not 2"):
+        a.from_json(json.dumps(parts))
+
+
 def test_text_that_is_no_json():
     with pytest.raises(QueryError, match=r"the automaton is not JSON: .* at character 0"):
         cerflow.parse("SELECT * WHERE AUTOMATON 'q0 -> q1'")

@@ -40,6 +40,7 @@ __all__ = [
     "Without",
     "can_be_absent",
     "check_by",
+    "positions_alone",
 ]
 
 
@@ -277,6 +278,11 @@ class Project(Formula):
 
     labels: tuple[str, ...]
     operand: Formula
+
+
+def positions_alone(formula: Formula) -> Formula:
+    """The formula with one label without a name for all events, so that only the support tells matches apart."""
+    return Project((UNNAMED,), As(formula, UNNAMED), span=formula.span)
 
 
 @node

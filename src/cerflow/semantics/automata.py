@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cerflow.language.automaton import AutomatonFormula, State
+from cerflow.language.automaton import AutomatonFormula, AutomatonStep, State
 from cerflow.language.condition import Condition, Constant
 from cerflow.language.event_tests import Satisfied, StreamTest, TypeTest
 from cerflow.language.node import Node, transform
@@ -25,15 +25,16 @@ def automaton_matches(
     automaton: AutomatonFormula, events: Sequence[Event], i: int, j: int
 ) -> frozenset[tuple[ComplexEvent, Moment]]:
     """The complex events of the runs that read S[i…j], or a suffix of it, and end in a final state."""
+    leaving = automaton.leaving()
     begun: set[_Run] = {(state, frozenset(), frozenset(), False) for state in automaton.starts}
-    runs = _with_epsilon(automaton, set(begun))
+    runs = _with_epsilon(leaving, set(begun))
     for position in range(i, j + 1):
         if automaton.anywhere:
-            runs |= _with_epsilon(automaton, set(begun))
+            runs |= _with_epsilon(leaving, set(begun))
         after: set[_Run] = set()
         for state, contents, labelled, _ in runs:
             held = {register: events[place] for register, place in contents}
-            for step in automaton.leaving().get(state, ()):
+            for step in leaving.get(state, ()):
                 condition = step.applied
                 if condition is None or not _holds(condition, events[position], held):
                     continue
@@ -41,7 +42,7 @@ def automaton_matches(
                 written = kept | {(register, position) for register in step.writes}
                 given = labelled | {(label, position) for label in step.output}
                 after.add((step.target, written, given, bool(step.output)))
-        runs = _with_epsilon(automaton, after)
+        runs = _with_epsilon(leaving, after)
     now = at_event(events[j])
     return frozenset(
         (labelled, now)
@@ -50,14 +51,11 @@ def automaton_matches(
     )
 
 
-def _with_epsilon(automaton: AutomatonFormula, runs: set[_Run]) -> set[_Run]:
+def _with_epsilon(leaving: Mapping[State, Sequence[AutomatonStep]], runs: set[_Run]) -> set[_Run]:
     """Also the runs that take ε-transitions from there."""
     while True:
         more = {
-            (step.target, *rest)
-            for state, *rest in runs
-            for step in automaton.leaving().get(state, ())
-            if step.condition is None
+            (step.target, *rest) for state, *rest in runs for step in leaving.get(state, ()) if step.condition is None
         } - runs
         if not more:
             return runs

@@ -15,6 +15,7 @@ from cerflow.language.parser import parse_condition, parse_formula
 from cerflow.language.printer import show
 from cerflow.language.select import Projection, ProjectionKind, Select
 from cerflow.papers.model.cea import ComplexEventAutomaton, UnaryComplexEventAutomaton
+from cerflow.papers.model.faults import AutomatonError
 from cerflow.papers.model.rma import MatchTransition, RegisterMatchAutomaton
 from cerflow.papers.model.srt import (
     MARKED,
@@ -77,6 +78,8 @@ def from_formula(formula: AutomatonFormula) -> Automaton:
                     for s in formula.steps
                 ),
             )
+    if len(formula.starts) != 1:
+        raise AutomatonError(f"an SRT has one start state, not {len(formula.starts)}")
     (start,) = formula.starts
     return SymbolicRegisterTransducer(
         states=formula.states,

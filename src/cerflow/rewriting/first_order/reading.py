@@ -23,7 +23,6 @@ from cerflow.analysis.scopes import relation_names
 from cerflow.errors import QueryError
 from cerflow.language.condition import Constant
 from cerflow.language.formula import (
-    UNNAMED,
     AnyEvent,
     As,
     EventType,
@@ -31,8 +30,8 @@ from cerflow.language.formula import (
     Formula,
     Iteration,
     NotEvent,
-    Project,
     Rename,
+    positions_alone,
 )
 from cerflow.language.node import Node, walk
 from cerflow.language.select import CountItem, Select
@@ -40,7 +39,7 @@ from cerflow.rewriting.first_order.safe import to_safe
 from cerflow.rewriting.names import FreshNames
 from cerflow.rewriting.rebuild import refuse_later_choices, relabelled, transformed
 
-__all__ = ["check_query_of_sets", "from_first_order", "query_from_first_order", "with_sets"]
+__all__ = ["check_query_of_sets", "from_first_order", "query_from_first_order"]
 
 
 def check_query_of_sets(select: Select) -> None:
@@ -68,12 +67,7 @@ def query_from_first_order(select: Select) -> Select:
     formula = from_first_order(select.formula)
     if formula is None:
         formula = Filter(EventType(min(relation_names(select.formula))), Constant(False))
-    return with_sets(select, formula)
-
-
-def with_sets(select: Select, formula: Formula) -> Select:
-    """The query with another formula, of whose complex events only the support counts."""
-    return replace(select, formula=Project((UNNAMED,), As(formula, UNNAMED), span=select.formula.span))
+    return replace(select, formula=positions_alone(formula))
 
 
 def from_first_order(formula: Formula) -> Formula | None:
