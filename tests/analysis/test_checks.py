@@ -73,9 +73,9 @@ def test_queries_that_are_fine(query):
             None,
         ),
         (
-            "SELECT * WHERE (A AS x ; B AS y) FILTER spread(x.v, y.v)",
-            "spread(x.v, y.v)",
-            "predicate 'spread' goes over the events of one label, but its arguments read several",
+            "SELECT * WHERE (A AS x ; B AS y) FILTER spread(x.v - y.v, y.v)",
+            "x.v - y.v",
+            "predicate 'spread' takes sets of events, one label in each argument, but this reads several",
             None,
         ),
         ("SELECT * WHERE (A AS x) FILTER spread(1, 2)", "spread(1, 2)", "its arguments read none", None),

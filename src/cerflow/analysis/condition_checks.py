@@ -32,7 +32,7 @@ from cerflow.language.condition import (
     reads_previous,
 )
 from cerflow.language.node import Node, walk
-from cerflow.predicates.predicate import Predicate, PredicateKind
+from cerflow.predicates.predicate import Form, Predicate, PredicateKind
 from cerflow.predicates.registry import find_predicate, is_about_set, predicate_names
 from cerflow.values.text_patterns import check_like, check_regexp
 
@@ -247,26 +247,38 @@ def _check_predicate(call: PredicateCall, bracket: str | None) -> None:
         given = f"{count} {'is' if count == 1 else 'are'} given"
         raise QueryError(f"predicate '{call.name}' takes {predicate.arity}, but {given}", span=call.span)
     if predicate.kind is not PredicateKind.SCALAR:
-        _check_one_label(call, predicate, bracket)
+        _check_labels_of_call(call, predicate, bracket)
 
 
-def _check_one_label(call: PredicateCall, predicate: Predicate, bracket: str | None) -> None:
-    """A call that is asked about many events at once reads those of one label."""
-    labels: set[str | None] = set()
-    for below in walk(call):
-        if isinstance(below, Aggregate):
+def _check_labels_of_call(call: PredicateCall, predicate: Predicate, bracket: str | None) -> None:
+    """A call that is asked about many events at once reads those of one label, or of one label in each argument."""
+    read: list[set[str | None]] = []
+    for argument in call.arguments:
+        labels: set[str | None] = set()
+        for below in walk(argument):
+            if isinstance(below, Aggregate):
+                raise QueryError(
+                    f"an aggregate cannot be an argument of '{call.name}', which {_takes(predicate)}", span=below.span
+                )
+            if isinstance(below, Attribute | LabelReference):
+                labels.add(bracket if below.label is None else below.label)
+        read.append(labels)
+    found = set().union(*read)
+    several = [span for labels, span in zip(read, (a.span for a in call.arguments)) if len(labels) > 1]
+    if predicate.kind is PredicateKind.SET and predicate.form is not Form.VALUES:
+        if several:
             raise QueryError(
-                f"an aggregate cannot be an argument of '{call.name}', which {_takes(predicate)}", span=below.span
+                f"predicate '{call.name}' takes sets of events, one label in each argument, but this reads several",
+                span=several[0],
+                hint="Hand over the values of each label in an argument of its own.",
             )
-        if isinstance(below, Attribute | LabelReference):
-            labels.add(bracket if below.label is None else below.label)
-    if len(labels) > 1:
+    elif len(found) > 1:
         raise QueryError(f"predicate '{call.name}' {_takes(predicate)}, but its arguments read several", span=call.span)
-    if not labels:
+    if not found:
         raise QueryError(f"predicate '{call.name}' {_takes(predicate)}, but its arguments read none", span=call.span)
 
 
 def _takes(predicate: Predicate) -> str:
     if predicate.kind is PredicateKind.SET:
-        return "goes over the events of one label"
+        return f"goes over the events of {'one label' if predicate.form is Form.VALUES else 'labels'}"
     return "is vectorized over the events of one label"

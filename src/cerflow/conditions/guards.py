@@ -90,24 +90,33 @@ class AllRows(Stored):
 
 @node
 class SetCall(Condition):
-    """A predicate of a set, asked about the events in a collection (None: there are none) and the event at hand.
+    """A predicate of sets, asked about the events in a collection (None: there are none) and the event at hand.
 
-    Bare ``arguments`` are the values at each event; those that read no event are the same for all, and not in the
-    rows. A row begins with the position of its event. ``here`` says whether the event at hand belongs to the set.
+    ``sets`` has the number of the set that each argument reads, -1 for one that is the same for all events. Of the
+    first ``gathered`` sets, bare arguments are the values at each event. A row of the collection has the position of
+    its event, the sets that the event belongs to (as bits, if there are several), and these values. ``here`` has the
+    sets that the event at hand belongs to, as bits. Every other set is one event, with the values of its arguments.
     """
 
     name: str
     arguments: tuple[Expression, ...]
+    sets: tuple[int, ...]
+    gathered: int
     rows: AllRows | None
-    here: bool
+    here: int
 
     def notation(self) -> tuple[str | Node, ...]:
         """See `Node.notation`."""
-        pieces = [piece for argument in self.arguments for piece in (", ", argument)]
-        here = ("{(", *pieces[1:], ")}") if self.here else ()
-        if self.rows is None:
-            return (f"{self.name}(", *(here or ("∅",)), ")")
-        return (f"{self.name}(", self.rows, *((" ∪ ", *here) if here else ()), ")")
+        pieces = [piece for argument in self.arguments for piece in (", ", argument)][1:]
+        own: list[str | Node] = ["{(", *pieces, ")}"]
+        if max(self.sets) > 0 or not self.gathered:
+            names = ", ".join(f"#{k + 1}" for k in range(self.gathered) if self.here >> k & 1)
+            own, pieces = [f"EVENT in {names}"], [*pieces, " | "] if self.gathered else pieces
+        else:
+            pieces = []
+        kept: list[str | Node] = [] if self.rows is None else [self.rows]
+        events = [*kept, *([" ∪ "] if kept and self.here else []), *(own if self.here else [])]
+        return (f"{self.name}(", *pieces, *(events or ["∅"] * (self.gathered > 0)), ")")
 
 
 @node
@@ -180,19 +189,22 @@ class LabelAggregate(Expression):
 
 @node
 class Asked(Expression):
-    """The answer of a predicate of a set about all events that the filtered formula gives to ``label``.
+    """The answer of a predicate of sets about all events that the filtered formula gives to some labels.
 
-    The arguments are bare.
+    ``sets`` has the number of the set that each argument reads, as in `SetCall`. The first sets are the events of the
+    ``labels``, and their arguments are bare; the others are single events.
     """
 
     name: str
-    label: str
+    labels: tuple[str, ...]
     arguments: tuple[Expression, ...]
+    sets: tuple[int, ...]
 
     def notation(self) -> tuple[str | Node, ...]:
         """See `Node.notation`."""
-        pieces = [piece for argument in self.arguments for piece in (", ", argument)]
-        return (f"{self.name}({self.label}.(", *pieces[1:], "))")
+        names = dict(enumerate(f"{label}." for label in self.labels))
+        pieces = [piece for a, k in zip(self.arguments, self.sets) for piece in (", ", names.get(k, ""), a)]
+        return (f"{self.name}(", *pieces[1:], ")")
 
 
 def reads_events(argument: Node) -> bool:

@@ -7,7 +7,7 @@ are never null: the function sees which of their attributes are.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from types import MappingProxyType
@@ -23,14 +23,18 @@ from cerflow.predicates.predicate import Form, Predicate
 from cerflow.values.array_types import Mask
 from cerflow.values.events import Event
 
-__all__ = ["Each", "array_of", "as_argument", "ask", "ask_of_each", "ask_of_set", "failure"]
+__all__ = ["Each", "arguments_of_sets", "array_of", "as_argument", "ask", "ask_of_each", "ask_of_set", "failure"]
 
 
 @dataclass(frozen=True, slots=True)
 class Each:
-    """An argument with a value for each event; other arguments are the same for all events."""
+    """An argument with a value for each event of a set; other arguments are the same for all events.
+
+    ``set`` is the number of the set: values of one set at the same place belong to the same event.
+    """
 
     values: Sequence[Any]
+    set: int = 0
 
 
 def as_argument(argument: Any) -> Any:
@@ -85,22 +89,56 @@ def ask_of_each(predicate: Predicate, arguments: Sequence[Any], count: int) -> t
 
 
 def ask_of_set(predicate: Predicate, arguments: Sequence[Any]) -> bool | None:
-    """The answer for all events of a label, whose values are in the `Each` arguments by position.
+    """The answer for all events of some labels, whose values are in the `Each` arguments by position.
 
     Raises `PredicateError`.
     """
     if any(argument is None for argument in arguments):
         return None
-    columns = [a.values for a in arguments if isinstance(a, Each)]
-    known = [row for row in zip(*columns) if all(value is not None for value in row)]
+    columns: dict[int, list[Sequence[Any]]] = {}
+    for argument in arguments:
+        if isinstance(argument, Each):
+            columns.setdefault(argument.set, []).append(argument.values)
+    known = {k: [row for row in zip(*some) if all(value is not None for value in row)] for k, some in columns.items()}
     try:
         if predicate.form is Form.VALUES:
-            return _truth(predicate.function(_rows(arguments, known)))
-        arrays = iter([array_of(column) for column in zip(*known)] if known else [array_of(())] * len(columns))
-        given = [given_as(predicate.form, next(arrays)) if isinstance(a, Each) else a for a in arguments]
+            (rows,) = known.values()
+            return _truth(predicate.function(_rows(arguments, rows)))
+        # Without events there are no rows that could be turned into columns.
+        arrays = {k: iter(list(zip(*rows)) or [()] * len(columns[k])) for k, rows in known.items()}
+        given = [
+            given_as(predicate.form, array_of(next(arrays[a.set]))) if isinstance(a, Each) else a for a in arguments
+        ]
         return _truth(predicate.function(*given))
     except Exception as error:
         raise failure(predicate, None, error) from error
+
+
+def arguments_of_sets(
+    sets: Sequence[int], gathered: int, rows: Iterable[Sequence[Any]], own: Iterable[Any], here: int
+) -> list[Any]:
+    """The arguments for `ask_of_set` of a call of predicates of sets, as `cerflow.conditions.guards.SetCall` has them.
+
+    ``rows`` are those of the collection, without positions. ``own`` are the values of the arguments that are not in
+    rows, in their order; if the event at hand belongs to a set, of all arguments.
+    """
+    columns: dict[int, list[Any]] = {k: [] for k, number in enumerate(sets) if 0 <= number < gathered}
+    for row in rows:
+        bits, values = (row[0], row[1:]) if gathered > 1 else (1, row)
+        for k, value in zip(columns, values):
+            if bits >> sets[k] & 1:
+                columns[k].append(value)
+    supply = iter(own)
+    given: list[Any] = []
+    for k, number in enumerate(sets):
+        value = next(supply) if here or k not in columns else None
+        if k not in columns:
+            given.append(value if number < 0 else Each([value], number))
+            continue
+        if here >> number & 1:
+            columns[k].append(value)
+        given.append(Each(columns[k], number))
+    return given
 
 
 def _rows(arguments: Sequence[Any], known: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

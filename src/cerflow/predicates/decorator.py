@@ -75,12 +75,14 @@ def predicate(
     ... def is_odd(values):
     ...     return values % 2 == 1
 
-    A predicate of a set is about all events of one label together, in the order of their positions. With ``of_set``
-    the function gets arrays (as above) of their values and answers once. With ``init``, ``step`` and ``accept`` it
-    goes from event to event: ``step(state, value, …)`` returns the next state, ``accept(state)`` the answer,
-    and ``init`` is the first state, or a function that makes it:
+    A predicate of sets (P2 §3) is about all events of a label together, in the order of their positions. With
+    ``of_set`` the function gets arrays (as above) of their values and answers once. Each argument reads one label, and
+    they may be different ones. With ``init``, ``step`` and ``accept`` it goes from event to event of one label:
+    ``step(state, value, …)`` returns the next state, ``accept(state)`` the answer, and ``init`` is the first state, or
+    a function that makes it:
 
     >>> spread = cerflow.predicate("spread", of_set=True)(lambda values: values.max() - values.min() > 10)
+    >>> fewer = cerflow.predicate("fewer", of_set=True)(lambda some, others: some.size < others.size)
     >>> rises = cerflow.predicate(
     ...     "rises", init=0, step=lambda up, before, after: up + (after > before), accept=lambda up: up >= 3
     ... )

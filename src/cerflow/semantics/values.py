@@ -136,13 +136,16 @@ def _values(argument: Node, bare: str | None, events_of: EventsOf) -> list[Value
 def _call_of_set(
     call: PredicateCall, bare: str | None, single: Mapping[str | None, Event | None], events_of: EventsOf
 ) -> bool | None:
-    """A predicate of a set, on all events of the one label in its arguments; without a label, on the current event."""
-    (label,) = {label if label is not None else bare for a in call.arguments for label in labels_read(a)}
-    events = [single[None]] if label is None else events_of(label)
+    """A predicate of sets, on all events of each label in its arguments; without a label, on the current event."""
+    read = [{label if label is not None else bare for label in labels_read(a)} for a in call.arguments]
+    numbers = {label: k for k, label in enumerate(dict.fromkeys(label for labels in read for label in labels))}
 
-    def argument(current: Node) -> Any:
-        if not labels_read(current):
+    def argument(current: Node, labels: set[str | None]) -> Any:
+        if not labels:
             return value_of(current, {}, events_of)
-        return Each([as_argument(value_of(current, {label: event, None: event}, events_of)) for event in events])
+        (label,) = labels
+        events = [single[None]] if label is None else events_of(label)
+        values = [as_argument(value_of(current, {label: event, None: event}, events_of)) for event in events]
+        return Each(values, numbers[label])
 
-    return ask_of_set(registered(call.name), [argument(current) for current in call.arguments])
+    return ask_of_set(registered(call.name), list(map(argument, call.arguments, read)))

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 import cerflow
-from cerflow.errors import PredicateError, UnsupportedQueryError
+from cerflow.errors import PredicateError, QueryError, UnsupportedQueryError
 from support.runners import ENGINE_RUNNERS, bag, semantics, supports
 
 PREDICATES = {
@@ -72,6 +72,41 @@ def test_no_event_is_a_set_too(predicate):
     assert sets("(A+ AS x OR B) FILTER NOT few(x.v)", table) == {(0, 1)}
     predicate("many", of_set=True)(lambda values: values.size > 0)
     assert sets("(A AS x OR B) FILTER many(x.v)", table) == {(0,), (1,)}
+
+
+@pytest.fixture
+def fewer(predicate):
+    """``fewer(x.v, y.v)``: x has fewer events with a value than y."""
+    predicate("fewer", of_set=True)(lambda a, b: a.size < b.size)
+
+
+@pytest.mark.parametrize(
+    ("formula", "expected"),
+    [
+        ("(A+ ; B) FILTER NOT fewer(A.v, B.v) AND fewer(B.v, A.v)", {(0, 1, 2), (0, 1, 3), (0, 1, 4), (0, 3), (1, 3)}),
+        ("(A AS x ; B+) FILTER fewer(x.v, B.v) AND count(B) = 2", {(0, 2, 4), (1, 2, 4)}),
+        ("A AS x ; (B+ FILTER fewer(x.v, B.v) AND count(B) = 2)", {(0, 2, 4), (1, 2, 4)}),
+        ("(A+ FILTER fewer(y.v, A.v)) ; B AS y", {(0, 1, 2), (0, 1, 3), (0, 1, 4), (0, 3), (1, 3)}),
+        ("(A AS x ; B AS y) FILTER fewer(y.v, x.v)", {(0, 3), (1, 3)}),
+        ("(A OR B) FILTER fewer(A.v, B.v)", {(2,), (4,)}),
+        ("((A+ : B) AS x) FILTER fewer(A.v, x.v)", {(0, 1, 2), (1, 2)}),
+        ("NOT(A FILTER fewer(y.v, A.v)) ; B AS y", {(0, 2), (1, 2), (0, 4), (1, 4), (2, 3), (2, 4), (3, 4)}),
+    ],
+)
+def test_events_of_several_labels(fewer, formula, expected):
+    assert sets(formula, pa.table({"type": list("AABBB"), "v": [1, 2, 3, None, 5]})) == expected
+
+
+def test_sets_of_several_labels_in_computed_columns(fewer):
+    table = pa.table({"type": list("AABB"), "v": [1, None, 3, 4]})
+    query = cerflow.parse("SELECT fewer(A.v, B.v) AS few WHERE A+ ; B+")
+    assert bag(query.match(table)) == bag(semantics(query, table))
+    assert {match["few"] for match in query.match(table)} == {True, False}
+
+
+def test_event_by_event_there_is_one_label(total):
+    with pytest.raises(QueryError, match="'total' goes over the events of one label, but its arguments read several"):
+        cerflow.parse("SELECT * WHERE (A+ ; B+) FILTER total(A.v, B.v)")
 
 
 @pytest.mark.parametrize("options", PREDICATES.values(), ids=PREDICATES)

@@ -224,7 +224,12 @@ def call(draw: st.DrawFn, labels: Sequence[str | None], aggregates: bool = False
                 return _numbers(draw, label())
         return Attribute(label(), draw(st.sampled_from(("v", "w", "s", "k", "n", "t", "type"))))
 
-    match draw(st.integers(0, 7)):
+    match draw(st.integers(0, 8)):
+        case 8:
+            # Arguments of different labels, several of one label, and constants.
+            values = [Attribute(label(), draw(st.sampled_from("vwsknt"))) for _ in range(3)]
+            values[2:] = draw(st.sampled_from(([], values[2:], [LabelReference(label())], [Literal(2)])))
+            return PredicateCall("weighed", tuple(values))
         case 6 | 7:
             one = label()
             name = draw(st.sampled_from(("narrow", "alike", "walk")))

@@ -43,6 +43,14 @@ def narrow(values: Any, most: Any = 2) -> bool | None:
     return len(values) == 0 or bool((values - values[0] <= most).all())
 
 
+def weighed(some: Any, more: Any, factor: Any = 1) -> bool | None:
+    """A predicate of several sets that depends on the values and their order in each set."""
+    events = isinstance(factor, pa.RecordBatch)
+    last = [sorted(event.items()) for event in factor.to_pylist()] if events else factor
+    total = sum(map(ord, "/".join(repr(v if isinstance(v, int) else list(v)) for v in (some, more, last))))
+    return None if total % 7 == 0 else total % 7 > 2
+
+
 def alike(texts: Any, other: Any = 1) -> bool:
     assert texts.type in (pa.string(), pa.float64())  # nothing has no type
     return len(set(texts.to_pylist())) <= (other if isinstance(other, int) else len(other))
@@ -66,5 +74,6 @@ def registered() -> Iterator[None]:
         cerflow.predicate(vectorized="arrow")(few)
         cerflow.predicate(of_set=True)(narrow)
         cerflow.predicate(of_set="arrow")(alike)
+        cerflow.predicate(of_set=True)(weighed)
         cerflow.predicate("walk", init="", step=trace, accept=told)
         yield

@@ -12,7 +12,15 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass
 
 from cerflow.analysis.scopes import condition_labels
-from cerflow.conditions.guards import Asked, LabelAggregate, Satisfied, bare, reads_events, without_brackets
+from cerflow.conditions.guards import (
+    Asked,
+    LabelAggregate,
+    Satisfied,
+    SetCall,
+    bare,
+    reads_events,
+    without_brackets,
+)
 from cerflow.conditions.register_values import DatePart, Joined, Known, SquareRoot, Word
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import (
@@ -82,12 +90,8 @@ def gather(condition: Condition, one: Container[str]) -> Condition:
                     # True, but unknown for null.
                     return Comparison(Operator.EQ, argument, argument)
                 return Comparison(Operator.EQ, _gathered(name, label, argument), Literal(True))
-            case PredicateCall(name, arguments) if name in of_sets:
-                label = _label_of(rebuilt)
-                if label in one:
-                    return rebuilt
-                asked = Asked(name, label, tuple(map(bare, arguments)))  # type: ignore[arg-type]
-                return Comparison(Operator.EQ, asked, Literal(True))
+            case PredicateCall() if rebuilt.name in of_sets:
+                return _asked(rebuilt, one)
             case Function(name, (Expression() as operand,)) if name in ("lower", "upper", "length"):
                 return _inside(operand, lambda value: Function(name, (value,))) or rebuilt
             case Function("substr", (Expression() as operand, *places)) if not any(map(reads_events, places)):
@@ -126,8 +130,23 @@ def between_bounds(some: Some) -> Condition | None:
     return Comparison(condition.operator, Aggregate(left, condition.left), Aggregate(right, condition.right))
 
 
+def _asked(call: PredicateCall, one: Container[str]) -> Condition:
+    """A predicate of sets as an `Asked` leaf; as a condition on single events if all its labels have one event."""
+    read = [next(iter(condition_labels(argument)), None) for argument in call.arguments]
+    labels = dict.fromkeys(label for label in read if label is not None)
+    gathered = tuple(label for label in labels if label not in one)
+    if not gathered and len(labels) == 1:
+        return call
+    numbers = {label: k for k, label in enumerate([*gathered, *(n for n in labels if n in one)])}
+    sets = tuple(-1 if label is None else numbers[label] for label in read)
+    given = tuple(bare(a) if k < len(gathered) else a for a, k in zip(call.arguments, sets))
+    if not gathered:
+        return SetCall(call.name, call.arguments, sets, 0, None, 0)
+    return Comparison(Operator.EQ, Asked(call.name, gathered, given, sets), Literal(True))  # type: ignore[arg-type]
+
+
 def _label_of(argument: Node) -> str:
-    """The only label that an aggregate or a predicate of a set reads."""
+    """The only label that an aggregate or a test on a set reads."""
     labels = (n.label for n in walk(argument) if isinstance(n, Attribute | LabelReference))
     label = next(labels)
     assert label is not None

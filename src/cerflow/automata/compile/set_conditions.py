@@ -25,7 +25,6 @@ from cerflow.conditions.guards import (
     Satisfied,
     SetCall,
     Stored,
-    reads_events,
     substitute,
 )
 from cerflow.language.condition import (
@@ -185,30 +184,39 @@ class _OrderRegister:
 
 @dataclass(frozen=True)
 class _SetRegister:
-    """A predicate of a set, and the register for all values that it is called on."""
+    """A predicate of sets, and the register for all values that it is called on."""
 
     asked: Asked
     register: int
 
     @classmethod
     def of(cls, asked: Asked, registers: RegisterFile) -> _SetRegister:
-        shown = ", ".join(map(registers.describe, asked.arguments))
-        meaning = f"{asked.name}({asked.label}.({shown}))"
-        return cls(asked, registers.add(Register(Accumulation.SET, len(_row(asked)), meaning)))
+        names = dict(enumerate(f"{label}." for label in asked.labels))
+        shown = (names.get(k, "") + registers.describe(a) for a, k in zip(asked.arguments, asked.sets))
+        meaning = f"{asked.name}({', '.join(shown)})"
+        return cls(asked, registers.add(Register(Accumulation.SET, len(_row(asked, 0)), meaning)))
 
-    def value(self, given: bool, seen: bool) -> Expression:
-        """The answer for the events seen so far, and the current event if it is given the label."""
-        rows = AllRows(self.register, 0) if seen else None
-        return TruthValue(SetCall(self.asked.name, self.asked.arguments, rows, given))
+    def value(self, given: frozenset[str], seen: frozenset[str]) -> Expression:
+        """The answer for the events seen so far, and the current event under the labels that it is given."""
+        asked = self.asked
+        rows = None if seen.isdisjoint(asked.labels) else AllRows(self.register, 0)
+        here = self._bits(given)
+        return TruthValue(SetCall(asked.name, asked.arguments, asked.sets, len(asked.labels), rows, here))
 
-    def write(self, seen: bool) -> Write:
-        """The write at an event with the label."""
-        return Write(self.register, _row(self.asked), fresh=not seen)
+    def write(self, given: frozenset[str], seen: frozenset[str]) -> Write | None:
+        """The write at an event with these labels."""
+        here = self._bits(given)
+        return Write(self.register, _row(self.asked, here), fresh=seen.isdisjoint(self.asked.labels)) if here else None
+
+    def _bits(self, given: frozenset[str]) -> int:
+        return sum((label in given) << k for k, label in enumerate(self.asked.labels))
 
 
-def _row(asked: Asked) -> tuple[Expression, ...]:
+def _row(asked: Asked, here: int) -> tuple[Expression, ...]:
     """Positions come first, so that rows are in order, and all events are different."""
-    return (Function("position", (LabelReference(None),)), *filter(reads_events, asked.arguments))
+    gathered = [a for a, k in zip(asked.arguments, asked.sets) if 0 <= k < len(asked.labels)]
+    bits = [Literal(here)] if len(asked.labels) > 1 else []
+    return (Function("position", (LabelReference(None),)), *bits, *gathered)
 
 
 def _register(gathered: LabelAggregate, fields: int, registers: RegisterFile) -> int:
@@ -228,7 +236,8 @@ class _Ends:
     def labels(self) -> frozenset[str]:
         """The labels that matter."""
         found = {label for atom in self.atoms for label in atom.labels}
-        found |= {kept.gathered.label for kept in self.collected} | {kept.asked.label for kept in self.kept}
+        found |= {kept.gathered.label for kept in self.collected}
+        found |= {label for kept in self.kept for label in kept.asked.labels}
         return frozenset(found | {test.gathered.label for test in self.ordered})
 
     def outcomes(
@@ -251,7 +260,7 @@ class _Ends:
             if kept.gathered.label in given:
                 write = kept.write(kept.gathered.label in seen)
                 found += [] if write is None else [write]
-        found += [kept.write(kept.asked.label in seen) for kept in self.kept if kept.asked.label in given]
+        found += filter(None, (kept.write(given, seen) for kept in self.kept))
         for test, truth in zip(self.ordered, truths):
             if test.gathered.label in given and truth is not False:
                 found.append(Write(test.register, (test.gathered.argument,), fresh=True))
@@ -264,13 +273,14 @@ class _Ends:
         values: dict[Expression, Expression] = {
             g.gathered: g.value(g.gathered.label in given, g.gathered.label in seen) for g in self.collected
         }
-        values |= {k.asked: k.value(k.asked.label in given, k.asked.label in seen) for k in self.kept}
+        values |= {k.asked: k.value(given, seen) for k in self.kept}
         values |= {test.gathered: Literal(truth) for test, truth in zip(self.ordered, truths)}
         found: list[Condition] = []
         for atom in self.atoms:
             # A label without event makes the atom hold: there is no choice of events.
+            gathered = substitute(atom.atom, values)
             for choice in atom.choices(given, seen):
-                check = substitute(atom.atom, values | choice)
+                check = substitute(gathered, choice)
                 if not all(isinstance(n, _PLAIN) for n in walk(check)):
                     found.append(check)
                 elif constant_value(check) is not True:

@@ -17,7 +17,7 @@ from cerflow.automata.model.registers import RegisterFile, reduced
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
 from cerflow.automata.optimise.covering import AwaitedEvent, is_instant, relations_in
 from cerflow.conditions.connectives import conjunction, conjuncts
-from cerflow.conditions.guards import AllRows, InWindow, NoRow, Of, Satisfied, Stored, leaves, substitute
+from cerflow.conditions.guards import AllRows, InWindow, NoRow, Of, Satisfied, SetCall, Stored, leaves, substitute
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import (
     Comparison,
@@ -172,7 +172,7 @@ def defer(atom: Condition, label: str, registers: RegisterFile) -> Deferred:
         assert isinstance(form.operand, Satisfied)
         present = Not(NoRow(_gap(0)))
         form, row = Not(Satisfied(conjunction([form.operand.condition, present]))), (Literal(0),)
-    asks = any(isinstance(current, PredicateCall) for current in walk(form))
+    asks = any(isinstance(current, PredicateCall | SetCall) for current in walk(form))
     condition = substitute(form, {veil: leaf for leaf, veil in veils.items()})
     return Deferred(Template(condition, row if asks else ()), row, tuple(where))
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from cerflow.automata.model.transducer import TYPE_LABEL, Accumulation, Transducer, Transition, Write
 from cerflow.conditions.connectives import UNKNOWN, conjuncts, constant
-from cerflow.conditions.evaluate import arithmetic, compare, constant_value, value_on
+from cerflow.conditions.evaluate import arithmetic, compare, value_on
 from cerflow.conditions.guards import (
     AllRows,
     InWindow,
@@ -29,7 +29,6 @@ from cerflow.conditions.guards import (
     StreamTest,
     TypeTest,
     leaves,
-    reads_events,
 )
 from cerflow.conditions.register_values import WORD, Joined, Known, SquareRoot, Word
 from cerflow.errors import QueryError
@@ -43,7 +42,7 @@ from cerflow.language.condition import (
 )
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
 from cerflow.language.node import Node, transform
-from cerflow.predicates.asking import Each, as_argument, ask_of_set
+from cerflow.predicates.asking import arguments_of_sets, as_argument, ask_of_set
 from cerflow.predicates.registry import registered
 from cerflow.values.complex_events import ComplexEvent, support
 from cerflow.values.events import Event, Stream, Value
@@ -212,8 +211,8 @@ class RunReader:
                     return _literal(self.measure(current.window, position))
                 case SetCall():
                     kept = None if current.rows is None else memory[current.rows.register]
-                    own = [value(argument) for argument in current.arguments] if current.here else None
-                    truth = _asked_of_set(current, kept if isinstance(kept, frozenset) else (), own)
+                    own = [value(argument) for argument in current.arguments]
+                    truth = _asked_of_sets(current, kept if isinstance(kept, frozenset) else (), own)
                     return constant(truth)
                 case Stored() if not isinstance(current, AllRows):
                     row = rows[current.register]
@@ -324,18 +323,12 @@ def _ranging(roots: Iterable[Node]) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def _asked_of_set(call: SetCall, earlier: Iterable[tuple[Value, ...]], here: Sequence[Value] | None) -> bool | None:
-    """The answer for events whose rows begin with their positions, and the current event."""
-    rows = [list(row[1:]) for row in sorted(earlier, key=lambda row: row[0])]  # type: ignore[arg-type,return-value]
-    of_event = [reads_events(argument) for argument in call.arguments]
-    if here is not None:
-        rows.append([argument for argument, differs in zip(here, of_event) if differs])
-    columns = iter([[as_argument(row[k]) for row in rows] for k in range(sum(of_event))])
-    arguments = [
-        Each(next(columns)) if differs else constant_value(argument)
-        for argument, differs in zip(call.arguments, of_event)
-    ]
-    return ask_of_set(registered(call.name), arguments)
+def _asked_of_sets(call: SetCall, earlier: Iterable[tuple[Value, ...]], here: Sequence[Value]) -> bool | None:
+    """The answer for events whose rows begin with their positions, with arguments at the current event."""
+    rows = [[*map(as_argument, row[1:])] for row in sorted(earlier, key=lambda row: row[0])]  # type: ignore[arg-type,return-value]
+    kept = [0 <= number < call.gathered for number in call.sets]
+    own = [as_argument(value) for value, is_kept in zip(here, kept) if call.here or not is_kept]
+    return ask_of_set(registered(call.name), arguments_of_sets(call.sets, call.gathered, rows, own, call.here))
 
 
 def _literal(value: Value) -> Literal:

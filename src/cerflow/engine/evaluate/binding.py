@@ -36,20 +36,26 @@ class Call(Condition):
 
 @node
 class CallOfSet(Condition):
-    """A predicate of a set, called on the rows of a collection (None: there are none) and the current event.
-
-    See `cerflow.conditions.guards.SetCall`; ``each`` says which arguments differ from event to event.
-    """
+    """A `cerflow.conditions.guards.SetCall` that no longer depends on names."""
 
     predicate: Predicate
     arguments: tuple[Expression, ...]
-    each: tuple[bool, ...]
+    sets: tuple[int, ...]
+    gathered: int
     rows: AllRows | None
-    here: bool
+    here: int
+
+    @property
+    def own(self) -> tuple[Expression, ...]:
+        """The arguments that are read from the event at hand and from registers with single values, in their order."""
+        if self.here:
+            return self.arguments
+        return tuple(a for a, number in zip(self.arguments, self.sets) if not 0 <= number < self.gathered)
 
     def notation(self) -> tuple[str | Node, ...]:
         """See `Node.notation`."""
-        return SetCall(self.predicate.name, self.arguments, self.rows, self.here).notation()
+        name, sets = self.predicate.name, self.sets
+        return SetCall(name, self.arguments, sets, self.gathered, self.rows, self.here).notation()
 
 
 @node
@@ -176,16 +182,12 @@ class _Binding:
                 predicate = registered(name)
                 if predicate.kind is PredicateKind.SET:
                     # On the current event, the call is about that event alone.
-                    return self._of_set(predicate, arguments, None, True)
+                    sets = tuple(0 if reads_events(argument) else -1 for argument in arguments)
+                    return CallOfSet(predicate, self._given(arguments), sets, 1, None, 1)
                 return Call(predicate, self._given(arguments), span=current.span)
-            case SetCall(name, arguments, rows, here):
-                return self._of_set(registered(name), arguments, rows, here)
+            case SetCall(name, arguments, sets, gathered, rows, here):
+                return CallOfSet(registered(name), self._given(arguments), sets, gathered, rows, here)
         return current
 
     def _given(self, arguments: Sequence[Expression]) -> tuple[Expression, ...]:
         return tuple(self.here if isinstance(a, LabelReference) else a for a in arguments)
-
-    def _of_set(
-        self, predicate: Predicate, arguments: Sequence[Expression], rows: AllRows | None, here: bool
-    ) -> CallOfSet:
-        return CallOfSet(predicate, self._given(arguments), tuple(map(reads_events, arguments)), rows, here)

@@ -11,19 +11,20 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cerflow.engine.evaluate.binding import CallOfSet
 from cerflow.engine.evaluate.compiled_predicates import compile_predicate
 from cerflow.engine.evaluate.predicate_words import only_compiled, reader
 from cerflow.engine.evaluate.vectors import TruthVector, Vector
 from cerflow.engine.kernels.base.calls import UNKNOWN
 from cerflow.engine.kernels.table import ask_rows
 from cerflow.errors import PredicateError
-from cerflow.predicates.asking import Each, array_of, ask, ask_of_each, ask_of_set
+from cerflow.predicates.asking import arguments_of_sets, array_of, ask, ask_of_each, ask_of_set
 from cerflow.predicates.predicate import Predicate, PredicateKind
 from cerflow.schema import Kind
 from cerflow.values.array_types import Mask
 from cerflow.values.decimals import text_decimal
 
-__all__ = ["EventArgument", "answer_for_none", "answers", "python_arguments"]
+__all__ = ["EventArgument", "answers", "answers_about_sets", "python_arguments"]
 
 
 @dataclass(frozen=True)
@@ -45,36 +46,39 @@ def answers(
         # Only literals: one answer for all.
         count, where = 1, None
     known = np.ones(count, bool) if where is None else where.copy()
-    if predicate.kind is not PredicateKind.SET:
-        for argument in arguments:
-            if isinstance(argument, Vector):
-                known &= ~argument.missing()
+    for argument in arguments:
+        if isinstance(argument, Vector):
+            known &= ~argument.missing()
     index = np.flatnonzero(known)
     true = np.zeros(count, bool)
     unknown = np.ones(count, bool)
     if len(index):
-        true[index], unknown[index] = _ASKING[predicate.kind](predicate, arguments, index, unit)
+        ask_all = _ask_scalar if predicate.kind is PredicateKind.SCALAR else _ask_vectorized
+        true[index], unknown[index] = ask_all(predicate, arguments, index, unit)
     return TruthVector(true, unknown)
 
 
-def answer_for_none(
-    predicate: Predicate, arguments: Sequence[Vector | EventArgument], each: Sequence[bool], unit: str
+def answers_about_sets(
+    call: CallOfSet, arguments: Sequence[Vector | EventArgument], count: int, where: Mask | None, unit: str
 ) -> TruthVector:
-    """The answer of a predicate of a set for no events, the same for all rows. Raises `PredicateError`."""
-    first = np.zeros(1, np.intp)
-    given = [Each([]) if differs else python_arguments(a, first, unit)[0] for a, differs in zip(arguments, each)]
-    answer = ask_of_set(predicate, given)
-    return TruthVector(np.array(answer is True), np.array(answer is None))
+    """The answers of a predicate of sets of at most one event each, as `answers` gives them.
 
-
-def _ask_of_sets(
-    predicate: Predicate, arguments: Sequence[Vector | EventArgument], index: NDArray[np.intp], unit: str
-) -> tuple[Mask, Mask]:
-    """Each event is a set of one."""
-    each = [not isinstance(a, Vector) or a.data.ndim > 0 for a in arguments]
-    rows = zip(*(python_arguments(a, index, unit) for a in arguments))
-    found = [ask_of_set(predicate, [Each([v]) if differs else v for v, differs in zip(row, each)]) for row in rows]
-    return np.array([answer is True for answer in found]), np.array([answer is None for answer in found])
+    The sets are of the event at hand or empty. Raises `PredicateError`.
+    """
+    reads = [call.here >> number & 1 if 0 <= number < call.gathered else number >= 0 for number in call.sets]
+    if not any(reads):
+        # No event takes part: one answer for all.
+        count, where = 1, None
+    index = np.arange(count) if where is None else np.flatnonzero(where)
+    own = [a for a, number in zip(arguments, call.sets) if call.here or not 0 <= number < call.gathered]
+    rows = zip(*(python_arguments(a, index, unit) for a in own)) if own else ((),) * len(index)
+    found = [
+        ask_of_set(call.predicate, arguments_of_sets(call.sets, call.gathered, (), row, call.here)) for row in rows
+    ]
+    true, unknown = np.zeros(count, bool), np.ones(count, bool)
+    true[index] = [answer is True for answer in found]
+    unknown[index] = [answer is None for answer in found]
+    return TruthVector(true, unknown) if any(reads) else TruthVector(true[0], unknown[0])
 
 
 def _ask_vectorized(
@@ -124,13 +128,6 @@ def _ask_scalar(
         ask(predicate, [python_arguments(a, index[failed : failed + 1], unit)[0] for a in arguments])
         raise PredicateError(only_compiled(predicate.name), predicate.name)
     return outcome == 1, outcome == UNKNOWN
-
-
-_ASKING = {
-    PredicateKind.SCALAR: _ask_scalar,
-    PredicateKind.VECTORIZED: _ask_vectorized,
-    PredicateKind.SET: _ask_of_sets,
-}
 
 
 def _ask_in_python(

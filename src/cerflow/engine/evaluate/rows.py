@@ -12,7 +12,7 @@ from cerflow.conditions.guards import Satisfied, StreamTest, TypeTest
 from cerflow.conditions.register_values import Dated, DatePart, Known, Microseconds, Whole, Word
 from cerflow.engine.evaluate.binding import Call, CallOfSet, WholeEvent
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED, Precomputed, precomputed_truth
-from cerflow.engine.evaluate.predicate_answers import EventArgument, answer_for_none, answers
+from cerflow.engine.evaluate.predicate_answers import EventArgument, answers, answers_about_sets
 from cerflow.engine.evaluate.vector_functions import coalesced, date_parts, either, on_texts
 from cerflow.engine.evaluate.vectors import (
     TruthVector,
@@ -168,9 +168,7 @@ class BatchRows:
             return answers(current.predicate, given, self.count, self._asked, self.unit)
         if isinstance(current, CallOfSet):
             given = [b for b in below if not isinstance(b, TruthVector)]
-            if not current.here:
-                return answer_for_none(current.predicate, given, current.each, self.unit)
-            return answers(current.predicate, given, self.count, self._asked, self.unit)
+            return answers_about_sets(current, given, self.count, self._asked, self.unit)
         if isinstance(current, WholeEvent):
             return EventArgument(current.names, tuple(b for b in below if isinstance(b, Vector)))
         if isinstance(current, Condition):

@@ -12,7 +12,7 @@ import pyarrow as pa
 from cerflow.analysis.kinds import kind_of_expression
 from cerflow.analysis.scopes import condition_labels
 from cerflow.conditions.evaluate import constant_value
-from cerflow.conditions.guards import bare, reads_events
+from cerflow.conditions.guards import bare
 from cerflow.engine.evaluate.binding import Call, WholeEvent, readable
 from cerflow.engine.evaluate.predicate_answers import EventArgument, python_arguments
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit
@@ -234,15 +234,18 @@ class LabelAttributes:
         return self._rows(bound).truth(bound, asked)
 
     def _answers_about_sets(self, predicate: Predicate, call: PredicateCall) -> TruthVector:
-        events = self.events(next(iter(condition_labels(call))))
-        given = [
-            events.python_values(argument) if reads_events(argument) else constant_value(argument)
-            for argument in call.arguments
-        ]
-        found = [
-            ask_of_set(predicate, [Each(g[start : start + size]) if isinstance(g, list) else g for g in given])
-            for start, size in zip(events.groups.starts.tolist(), events.groups.sizes.tolist())
-        ]
+        columns: list[list[Any]] = []
+        numbers = {label: k for k, label in enumerate(condition_labels(call))}
+        for argument in call.arguments:
+            label = next(iter(condition_labels(argument)), None)
+            if label is None:
+                columns.append([constant_value(argument)] * len(self.found))
+                continue
+            events = self.events(label)
+            values = events.python_values(argument)
+            parts = zip(events.groups.starts.tolist(), events.groups.sizes.tolist())
+            columns.append([Each(values[start : start + size], numbers[label]) for start, size in parts])
+        found = [ask_of_set(predicate, given) for given in zip(*columns)]
         return TruthVector(np.array([a is True for a in found], bool), np.array([a is None for a in found], bool))
 
     def _places(self, label: str) -> pa.Array:

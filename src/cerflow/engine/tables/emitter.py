@@ -127,10 +127,12 @@ class Emitter:
                 self._later(*work, *([self._then(opcodes.NOT)] if negated else []))
             case Call(_, arguments):
                 self._later(*map(self._value, _words(arguments)), lambda: self.to.call(current))
-            case CallOfSet(_, arguments, each, AllRows(register)):
-                own = [a for a, differs in zip(arguments, each) if not differs or current.here]
-                rows = self._then(opcodes.ROWS, self.places[register])
-                self._later(rows, *map(self._value, _words(own)), lambda: self.to.call_of_set(current))
+            case CallOfSet(rows=rows):
+                self._later(
+                    lambda: self._rows(rows),
+                    *map(self._value, _words(current.own)),
+                    lambda: self.to.call_of_set(current),
+                )
             case Like() | Regexp():
                 word = "LIKE" if isinstance(current, Like) else "REGEXP"
                 raise self._of_one_event(word, current)
@@ -144,6 +146,14 @@ class Emitter:
             span=place.span,
             hint="Apply it to the attributes of each event, or compute it in SELECT.",
         )
+
+    def _rows(self, rows: AllRows | None) -> None:
+        """Push the address of the rows of a collection and the number of their words."""
+        if rows is not None:
+            self.to.emit(opcodes.ROWS, self.places[rows.register])
+            return
+        self.to.constant(0)
+        self.to.constant(0)
 
     def _of(self, current: Condition) -> Callable[[], None]:
         return lambda: self._condition(current)

@@ -108,7 +108,7 @@ class Instructions:
         """Append an instruction that calls a predicate on the rows pushed before, and on the current event."""
         arguments = tuple(map(self._argument, call.arguments))
         self.emit(opcodes.CALL, len(self.constants))
-        self.constants += self.calls.constants_of_set(call.predicate, arguments, call.each, call.here)
+        self.constants += self.calls.constants_of_set(call.predicate, arguments, call.sets, call.gathered, call.here)
 
     def _argument(self, expression: Expression) -> Argument:
         if isinstance(expression, WholeEvent):

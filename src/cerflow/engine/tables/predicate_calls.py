@@ -15,7 +15,7 @@ from cerflow.engine.evaluate.predicate_words import Argument, Words, only_compil
 from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.kernels.base.calls import FAILED, UNKNOWN
 from cerflow.errors import PredicateError
-from cerflow.predicates.asking import Each, ask, ask_of_set
+from cerflow.predicates.asking import arguments_of_sets, ask, ask_of_set
 from cerflow.predicates.predicate import Predicate
 from cerflow.schema import Kind
 from cerflow.values.array_types import Ints
@@ -45,15 +45,14 @@ class Calls:
         return self._constants(key, lambda: _ValueTarget(predicate, arguments, self._strings, self._unit))
 
     def constants_of_set(
-        self, predicate: Predicate, arguments: tuple[Argument, ...], each: tuple[bool, ...], here: bool
+        self, predicate: Predicate, arguments: tuple[Argument, ...], sets: tuple[int, ...], gathered: int, here: int
     ) -> tuple[int, int, int]:
-        """The same for a predicate of a set: the address of the rows, their number of words, and its own arguments.
+        """The same for a predicate of sets: the address of the rows, their number of words, and its own arguments.
 
-        Own arguments are those that are the same for ``each`` event, and with ``here`` those of the current event,
-        which then belongs to the set.
+        See `cerflow.engine.evaluate.binding.CallOfSet`.
         """
-        key = (predicate, arguments, each, here)
-        return self._constants(key, lambda: _SetTarget(predicate, arguments, each, here, self._strings, self._unit))
+        key = (predicate, arguments, sets, gathered, here)
+        return self._constants(key, lambda: _SetTarget(*key, self._strings, self._unit))
 
     def _constants(self, key: tuple[object, ...], make: Callable[[], _Target]) -> tuple[int, int, int]:
         if key not in self._numbers:
@@ -134,38 +133,35 @@ class _ValueTarget(_Target):
 
 
 class _SetTarget(_Target):
-    """A predicate of a set of events: the rows of a collection, and the current event."""
+    """A predicate of sets of events: the rows of a collection, and the current event."""
 
     def __init__(
         self,
         predicate: Predicate,
         arguments: tuple[Argument, ...],
-        each: tuple[bool, ...],
-        here: bool,
+        sets: tuple[int, ...],
+        gathered: int,
+        here: int,
         strings: Strings,
         unit: str,
     ) -> None:
         super().__init__(predicate)
-        self._each = each
-        self._here = here
-        of_event = tuple(a for a, differs in zip(arguments, each) if differs)
-        own = arguments if here else tuple(a for a, differs in zip(arguments, each) if not differs)
+        self._sets, self._gathered, self._here = sets, gathered, here
+        kept = [0 <= number < gathered for number in sets]
+        of_event = [argument for argument, is_kept in zip(arguments, kept) if is_kept]
+        own = [argument for argument, is_kept in zip(arguments, kept) if here or not is_kept]
         # The position at the beginning of a row is not an argument.
-        self._row = Words((Argument((Kind.INTEGER,)), *of_event), strings, unit)
+        self._row = Words([Argument((Kind.INTEGER,))] * (1 + (gathered > 1)) + of_event, strings, unit)
         self._own = Words(own, strings, unit)
         self.words = 2 + self._own.count
         self._called()
 
     def _answer(self, words: bytes) -> bool | None:
         address, size = _WHERE.unpack(words[: _WHERE.size])
-        rows = [self._row.read(row)[1:] for row in _split(ctypes.string_at(address, 8 * size), 8 * self._row.count)]
+        kept = ctypes.string_at(address, 8 * size) if size else b""
+        rows = (self._row.read(row)[1:] for row in _split(kept, 8 * self._row.count))
         own = self._own.read(words[_WHERE.size :])
-        if self._here:
-            rows.append([value for value, differs in zip(own, self._each) if differs])
-            own = [value for value, differs in zip(own, self._each) if not differs]
-        columns = iter([[row[k] for row in rows] for k in range(sum(self._each))])
-        constants = iter(own)
-        return ask_of_set(self.predicate, [Each(next(columns)) if e else next(constants) for e in self._each])
+        return ask_of_set(self.predicate, arguments_of_sets(self._sets, self._gathered, rows, own, self._here))
 
 
 def _split(words: bytes, size: int) -> list[bytes]:
