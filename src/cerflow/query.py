@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from cerflow.engine.recognize.plan import Plan, Plans
     from cerflow.engine.recognize.recognizer import Recognizer
     from cerflow.explaining.facts import ExplainFormat
-    from cerflow.papers.model.srt import Automaton
+    from cerflow.papers.model.automaton import Automaton
     from cerflow.studying.tracing import Trace
     from cerflow.studying.why_not import WhyNot
 

@@ -1,5 +1,7 @@
 """Constructions on the models that they are defined for; other models are refused with a way out."""
 
+from dataclasses import replace
+
 import pytest
 
 from cerflow import automata as a
@@ -34,6 +36,8 @@ def result(name, automaton):
 def test_an_rma_is_taken_as_an_srt(name):
     expected, found = result(name, SRT), result(name, RMA)
     assert expected is not a.TransitionKindError
+    if isinstance(expected, a.Unrolled):
+        expected = replace(expected, transducer=a.as_register_match_automaton(expected.transducer))
     if isinstance(expected, a.SymbolicRegisterTransducer):
         expected = a.as_register_match_automaton(expected)
     assert found == expected
@@ -43,12 +47,12 @@ def test_an_rma_is_taken_as_an_srt(name):
     ("names", "refused", "way"),
     [
         (
-            "complete eliminate_epsilon is_determinizable iterate kinds streaming subset_construction",
+            "eliminate_epsilon is_determinizable kinds streaming subset_construction",
             (CEA, UCEA),
             "SRT",
         ),
-        ("subset_construction to_single_register with_start_loop concatenate set_apart", (CEA, UCEA), "SRT"),
-        (" ".join(WINDOWED), (CEA, UCEA), "SRT"),
+        ("subset_construction to_single_register with_start_loop", (CEA, UCEA), "SRT"),
+        ("complement_windowed determinize_windowed unroll", (CEA, UCEA), "SRT"),
         ("select_strict select_next select_last select_max with_marked_ends", (UCEA, RMA, SRT), "CEA"),
         ("io_determinize io_complement is_io_deterministic with_star_runs", (RMA, SRT), "UCEA"),
     ],

@@ -18,6 +18,7 @@ from cerflow.papers.constructions.single_register import to_single_register
 from cerflow.papers.constructions.streaming import StaggeredCopies, staggered, streaming, with_start_loop
 from cerflow.papers.constructions.unroll import Unrolled, unroll
 from cerflow.papers.constructions.windows import restrict_to_window
+from cerflow.papers.model.automaton import MARKED, SKIPPED, show_state
 from cerflow.papers.model.cea import (
     ComplexEventAutomaton,
     ComplexEventTransition,
@@ -42,15 +43,10 @@ from cerflow.papers.model.faults import (
 )
 from cerflow.papers.model.kinds import AutomatonKind, kinds
 from cerflow.papers.model.pictures import show_edge, to_dot, to_mermaid, to_svg
-from cerflow.papers.model.rma import (
-    MatchTransition,
-    RegisterMatchAutomaton,
-    as_register_match_automaton,
-    as_transducer,
-)
+from cerflow.papers.model.rma import MatchTransition, RegisterMatchAutomaton, as_register_match_automaton
 from cerflow.papers.model.runs import Configuration, Run, accepting_runs, accepts, matches, reported_matches
 from cerflow.papers.model.safety import is_register_safe, on_every_trail, unsafe_reads
-from cerflow.papers.model.srt import MARKED, SKIPPED, SymbolicRegisterTransducer, SymbolicTransition, show_state
+from cerflow.papers.model.srt import SymbolicRegisterTransducer, SymbolicTransition, as_transducer
 from cerflow.papers.translations.cea_models import as_complex_event_automaton, as_unary_automaton, with_marked_ends
 from cerflow.papers.translations.cepl import compile_cepl
 from cerflow.papers.translations.engine_model import from_engine, to_engine

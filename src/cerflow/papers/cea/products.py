@@ -8,7 +8,7 @@ from cerflow.automata.model.fragment import Fragment
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.optimise.simplify import simplify
 from cerflow.papers.model.cea import UnaryComplexEventAutomaton
-from cerflow.papers.model.models import CEA, UCEA, defined_for
+from cerflow.papers.model.models import CEA, UCEA, FreeA, defined_for
 from cerflow.papers.translations.cea_models import as_unary_automaton
 from cerflow.papers.translations.engine_model import from_engine, to_engine
 
@@ -16,7 +16,7 @@ __all__ = ["all_of", "unless_found"]
 
 
 @defined_for(CEA, UCEA)
-def all_of(left: UnaryComplexEventAutomaton, right: UnaryComplexEventAutomaton) -> UnaryComplexEventAutomaton:
+def all_of(left: FreeA, right: FreeA) -> UnaryComplexEventAutomaton:
     """``A1 ALL A2``: unions of a complex event of each; one of the two reads the first event, and one the last.
 
     Each side may begin later than the other, and be done earlier.
@@ -25,9 +25,7 @@ def all_of(left: UnaryComplexEventAutomaton, right: UnaryComplexEventAutomaton) 
 
 
 @defined_for(CEA, UCEA)
-def unless_found(
-    automaton: UnaryComplexEventAutomaton, excluded: UnaryComplexEventAutomaton
-) -> UnaryComplexEventAutomaton:
+def unless_found(automaton: FreeA, excluded: FreeA) -> UnaryComplexEventAutomaton:
     """``A1 UNLESS A2``: complex events of the first, if the second has none on any of the events read.
 
     A run of the second may begin with any of these events and end with any. Raises `UnsupportedQueryError` for a too
@@ -36,7 +34,7 @@ def unless_found(
     return _finished(unless(_fragment(automaton), _fragment(excluded), RegisterFile()))
 
 
-def _fragment(automaton: UnaryComplexEventAutomaton) -> Fragment:
+def _fragment(automaton: FreeA) -> Fragment:
     t = to_engine(automaton)
     return Fragment(t.states, set(t.initial), set(t.final), list(t.transitions))
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import TypeVar
 
 from cerflow.conditions.connectives import TRUE
 from cerflow.deciding.equivalence import Answer
-from cerflow.language.condition import Condition
-from cerflow.papers.model.cea import ComplexEventAutomaton, UnaryComplexEventAutomaton
-from cerflow.papers.model.models import CEA, UCEA, defined_for
+from cerflow.papers.model.automaton import SKIPPED, State, Way, sorted_states
+from cerflow.papers.model.models import CEA, UCEA, FreeA, defined_for
 from cerflow.papers.model.runs import reported_matches
-from cerflow.papers.model.srt import SKIPPED, State, sorted_states
 from cerflow.papers.translations.equivalence import difference
 from cerflow.schema import Schema
 from cerflow.values.complex_events import ComplexEvent
@@ -20,43 +16,41 @@ from cerflow.values.events import Event
 
 __all__ = ["delete_unlabelled", "star_difference", "star_matches", "with_star_runs"]
 
-A = TypeVar("A", ComplexEventAutomaton, UnaryComplexEventAutomaton)
 
-
-def delete_unlabelled(automaton: A) -> A:
+def delete_unlabelled(automaton: FreeA) -> FreeA:
     """The automaton without the transitions that label nothing, which *-runs do not take (Proposition 5.4)."""
-    return replace(automaton, transitions=tuple(t for t in automaton.transitions if t.output))
+    return automaton.with_transitions(t for t in automaton.transitions if t.output)
 
 
 @defined_for(CEA, UCEA)
-def with_star_runs(automaton: A) -> A:
+def with_star_runs(automaton: FreeA) -> FreeA:
     """The automaton whose ordinary complex events are the complex events of the given one under *-semantics.
 
     Its states are pairs: (q, "◦") passes over any event, and final states (q, "•") are entered with a label.
     """
     kept = delete_unlabelled(automaton)
 
-    def ways(place: tuple[State, str]) -> Iterator[tuple[Condition, frozenset[str], tuple[State, str]]]:
+    def ways(place: tuple[State, str]) -> Iterator[Way[tuple[State, str]]]:
         state, phase = place
         if phase == "•":
             return
-        yield TRUE, SKIPPED, place
+        yield place, TRUE, SKIPPED, SKIPPED
         for t in kept.leaving(state):
-            yield t.condition, t.output, (t.target, "◦")
+            yield (t.target, "◦"), *t.effect
             if t.target in kept.finals:
-                yield t.condition, t.output, (t.target, "•")
+                yield (t.target, "•"), *t.effect
 
     starts = [(q, "◦") for q in sorted_states(kept.starts)]
     return type(automaton).built(starts, ways, lambda place: place[1] == "•")
 
 
-def star_matches(automaton: A, events: Sequence[Event]) -> frozenset[tuple[int, ComplexEvent]]:
+def star_matches(automaton: FreeA, events: Sequence[Event]) -> frozenset[tuple[int, ComplexEvent]]:
     """``⟦A⟧*_n`` for all n: a *-run takes a labelling transition at each of some events, and the last of these is n."""
     return reported_matches(with_star_runs(automaton), events)
 
 
 @defined_for(CEA, UCEA)
-def star_difference(automaton: A, *, schema: Schema | None = None, steps: int | None = None) -> Answer:
+def star_difference(automaton: FreeA, *, schema: Schema | None = None, steps: int | None = None) -> Answer:
     """Whether the automaton lacks the *-property, with a shortest stream that shows it (Prop. 5.4, Cor. 5.5).
 
     It has the property if it finds each complex event at its last event, and if complex events depend only on their own

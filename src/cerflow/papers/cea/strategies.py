@@ -16,9 +16,9 @@ from cerflow import limits
 from cerflow.deciding.budget import Budget
 from cerflow.language.condition import Condition
 from cerflow.papers.constructions.determinize import transitions_by_minterm
+from cerflow.papers.model.automaton import MARKED, SKIPPED, State, Way, sorted_states
 from cerflow.papers.model.cea import ComplexEventAutomaton, ComplexEventTransition
 from cerflow.papers.model.models import CEA, defined_for
-from cerflow.papers.model.srt import MARKED, SKIPPED, State, sorted_states
 from cerflow.papers.translations.cea_models import with_marked_ends
 
 __all__ = ["select_last", "select_max", "select_next", "select_strict"]
@@ -31,11 +31,11 @@ _MARKS = (True, False)
 def select_strict(automaton: ComplexEventAutomaton) -> ComplexEventAutomaton:
     """The complex events that are intervals: first only ◦, in states (q, "◦"), then only •, in states (q, "•")."""
 
-    def ways(place: tuple[State, str]) -> Iterator[tuple[Condition, frozenset[str], tuple[State, str]]]:
+    def ways(place: tuple[State, str]) -> Iterator[Way[tuple[State, str]]]:
         state, phase = place
         for t in automaton.leaving(state):
             if t.marks or phase == "◦":
-                yield t.condition, t.output, (t.target, "•" if t.marks else "◦")
+                yield (t.target, "•" if t.marks else "◦"), *t.effect
 
     starts = [(q, "◦") for q in sorted_states(automaton.starts)]
     return ComplexEventAutomaton.built(starts, ways, lambda place: place[0] in automaton.finals and place[1] == "•")
@@ -69,7 +69,7 @@ def select_max(automaton: ComplexEventAutomaton, *, most: int | None = None) -> 
     """
     steps = _Steps(automaton, most)
 
-    def ways(pair: tuple[_Set, _Set]) -> Iterator[tuple[Condition, frozenset[str], tuple[_Set, _Set]]]:
+    def ways(pair: tuple[_Set, _Set]) -> Iterator[Way[tuple[_Set, _Set]]]:
         same, larger = pair
         for step in steps.of(same | larger):
             with_mark = step.reached(larger, True)
@@ -77,7 +77,7 @@ def select_max(automaton: ComplexEventAutomaton, *, most: int | None = None) -> 
             for marks, ahead in ((True, with_mark), (False, without)):
                 beside = step.reached(same, marks) - ahead
                 if beside:
-                    yield step.condition, MARKED if marks else SKIPPED, (beside, ahead)
+                    yield (beside, ahead), step.condition, MARKED if marks else SKIPPED, SKIPPED
 
     def is_final(pair: tuple[_Set, _Set]) -> bool:
         return not pair[0].isdisjoint(automaton.finals) and pair[1].isdisjoint(automaton.finals)
@@ -120,7 +120,7 @@ def _best(
     """A_NXT or A_LAST; ``pieces`` is the order in which k classes are followed, by • (True) or ◦."""
     steps = _Steps(automaton, most)
 
-    def ways(place: tuple[_Preorder, State]) -> Iterator[tuple[Condition, frozenset[str], tuple[_Preorder, State]]]:
+    def ways(place: tuple[_Preorder, State]) -> Iterator[Way[tuple[_Preorder, State]]]:
         classes, state = place
         own = next(i for i, members in enumerate(classes) if state in members)
         for step in steps.of(frozenset[State]().union(*classes)):
@@ -137,7 +137,7 @@ def _best(
                     # One of the runs of a class that meet is enough.
                     origin = sorted_states(t.source for t in step.taken if _leads(t, classes[own], target, marks))[0]
                     if origin == state:
-                        yield step.condition, MARKED if marks else SKIPPED, (preorder, target)
+                        yield (preorder, target), step.condition, MARKED if marks else SKIPPED, SKIPPED
 
     def is_final(place: tuple[_Preorder, State]) -> bool:
         classes, state = place

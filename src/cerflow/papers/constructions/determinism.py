@@ -9,21 +9,21 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from cerflow.papers.constructions.minterms import contradictory
-from cerflow.papers.model.models import CEA, SRT, UCEA, defined_for
-from cerflow.papers.model.srt import SymbolicRegisterTransducer, SymbolicTransition
+from cerflow.papers.model.automaton import Automaton, TransitionLike
+from cerflow.papers.model.models import CEA, RMA, SRT, UCEA, defined_for
 
 __all__ = ["is_deterministic", "overlaps"]
 
 
-@defined_for(CEA, UCEA, SRT)
-def overlaps(transducer: SymbolicRegisterTransducer) -> Iterator[tuple[SymbolicTransition, SymbolicTransition]]:
+@defined_for(CEA, UCEA, SRT, RMA)
+def overlaps(automaton: Automaton) -> Iterator[tuple[TransitionLike, TransitionLike]]:
     """Pairs of transitions of one state that have different effects and may not exclude each other.
 
     An ε-transition overlaps with everything. Exclusion is decided by a cheap test, so a pair may be harmless after all.
-    A transducer without such pairs is certain to be deterministic.
+    An automaton with one start state and without such pairs is certain to be deterministic.
     """
-    for state in transducer.states:
-        for one, other in combinations(transducer.leaving(state), 2):
+    for state in automaton.states:
+        for one, other in combinations(automaton.leaving(state), 2):
             if one.condition is None or other.condition is None:
                 yield one, other
                 continue
@@ -32,7 +32,7 @@ def overlaps(transducer: SymbolicRegisterTransducer) -> Iterator[tuple[SymbolicT
                 yield one, other
 
 
-@defined_for(CEA, UCEA, SRT)
-def is_deterministic(transducer: SymbolicRegisterTransducer) -> bool:
+@defined_for(CEA, UCEA, SRT, RMA)
+def is_deterministic(automaton: Automaton) -> bool:
     """Whether it is certain that there is at most one run over every string."""
-    return next(overlaps(transducer), None) is None
+    return len(automaton.starts) <= 1 and next(overlaps(automaton), None) is None

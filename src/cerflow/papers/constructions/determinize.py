@@ -18,18 +18,17 @@ from cerflow.papers.constructions.epsilon import eliminate_epsilon
 from cerflow.papers.constructions.minterms import Minterm, construct_minterms
 from cerflow.papers.constructions.single_register import to_single_register
 from cerflow.papers.constructions.unroll import unroll
-from cerflow.papers.model.faults import NotDeterminizableError
-from cerflow.papers.model.models import SRT, defined_for
-from cerflow.papers.model.srt import (
+from cerflow.papers.model.automaton import (
     SKIPPED,
+    Automaton,
     State,
-    SymbolicRegisterTransducer,
-    SymbolicTransition,
     TransitionLike,
+    Way,
     check_epsilon_free,
-    explored,
     sorted_states,
 )
+from cerflow.papers.model.faults import NotDeterminizableError
+from cerflow.papers.model.models import RMA, SRT, RegisterA, defined_for
 
 __all__ = [
     "determinize_windowed",
@@ -42,81 +41,62 @@ __all__ = [
 T = TypeVar("T", bound=TransitionLike)
 
 
-@defined_for(SRT)
+@defined_for(SRT, RMA)
 def determinize_windowed(
-    transducer: SymbolicRegisterTransducer, window: int, *, marking: bool = False, most: int | None = None
-) -> SymbolicRegisterTransducer:
+    automaton: RegisterA, window: int, *, marking: bool = False, most: int | None = None
+) -> RegisterA:
     """The complete deterministic automaton that accepts the strings of at most ``window`` events that ``T`` accepts.
 
-    Eliminates ε-transitions, leaves one register to each transition, unrolls the transducer, and builds the subsets of
+    Eliminates ε-transitions, leaves one register to each transition, unrolls the automaton, and builds the subsets of
     its states; ``marking`` as in `subset_construction`.
     """
-    single = to_single_register(eliminate_epsilon(transducer))
+    single = to_single_register(eliminate_epsilon(automaton))
     return subset_construction(unroll(single, window, most=most).transducer, marking=marking, most=most)
 
 
-@defined_for(SRT)
+@defined_for(SRT, RMA)
 def subset_construction(
-    transducer: SymbolicRegisterTransducer,
-    *,
-    marking: bool = False,
-    satisfiable: bool = True,
-    most: int | None = None,
-) -> SymbolicRegisterTransducer:
+    automaton: RegisterA, *, marking: bool = False, satisfiable: bool = True, most: int | None = None
+) -> RegisterA:
     """The reachable subsets of states, including the empty one: a sink, so that the automaton is complete.
 
     All events are skipped, unless ``marking`` (003) gives them every label that a run would give them; this marks more
     than one match (erratum 11.10). ``satisfiable=False`` also follows minterms that no event satisfies. Raises
     `NotDeterminizableError` for an automaton whose runs could overwrite one another's registers.
     """
-    check_epsilon_free(transducer)
-    if not is_determinizable(transducer):
+    check_epsilon_free(automaton)
+    if not is_determinizable(automaton):
         raise NotDeterminizableError(
             "runs would overwrite the registers of one another; unroll the automaton for a window first"
         )
-    return unchecked_subsets(transducer, marking=marking, satisfiable=satisfiable, most=most)
+    return unchecked_subsets(automaton, marking=marking, satisfiable=satisfiable, most=most)
 
 
-@defined_for(SRT)
-def is_determinizable(transducer: SymbolicRegisterTransducer) -> bool:
-    """Whether subsets can share the registers: a tree with one writer per register, or no written register is read."""
-    if not transducer.written & transducer.read:
+@defined_for(SRT, RMA)
+def is_determinizable(automaton: Automaton) -> bool:
+    """Whether subsets can share the registers: trees with one writer per register, or no written register is read."""
+    if not automaton.written & automaton.read:
         return True
-    entered = Counter(t.target for t in transducer.transitions)
-    writers = Counter(register for t in transducer.transitions for register in t.writes)
-    is_tree = transducer.start not in entered and all(n == 1 for n in entered.values())
-    return is_tree and all(n == 1 for n in writers.values())
+    entered = Counter(t.target for t in automaton.transitions)
+    writers = Counter(register for t in automaton.transitions for register in t.writes)
+    return automaton.starts.isdisjoint(entered) and all(n == 1 for n in (*entered.values(), *writers.values()))
 
 
 def unchecked_subsets(
-    transducer: SymbolicRegisterTransducer,
-    *,
-    marking: bool = False,
-    satisfiable: bool = True,
-    most: int | None = None,
-) -> SymbolicRegisterTransducer:
+    automaton: RegisterA, *, marking: bool = False, satisfiable: bool = True, most: int | None = None
+) -> RegisterA:
     """The same for an automaton whose runs are known not to overwrite registers that others will read."""
     budget = Budget(limits.PAPER_STEPS if most is None else most)
 
-    def leaving(subset: frozenset[State]) -> Iterator[SymbolicTransition]:
-        ways = [t for state in sorted_states(subset) for t in transducer.leaving(state)]
-        for minterm, taken in transitions_by_minterm(ways, budget, satisfiable=satisfiable):
-            yield SymbolicTransition(
-                source=subset,
-                target=frozenset(t.target for t in taken),
-                condition=minterm.condition,
-                output=SKIPPED.union(*(t.output for t in taken)) if marking else SKIPPED,
-                writes=frozenset().union(*(t.writes for t in taken)),
-            )
+    def ways(subset: frozenset[State]) -> Iterator[Way[frozenset[State]]]:
+        leaving = [t for state in sorted_states(subset) for t in automaton.leaving(state)]
+        for minterm, taken in transitions_by_minterm(leaving, budget, satisfiable=satisfiable):
+            output = SKIPPED.union(*(t.output for t in taken)) if marking else SKIPPED
+            writes = frozenset[str]().union(*(t.writes for t in taken))
+            yield frozenset(t.target for t in taken), minterm.condition, output, writes
 
-    start: frozenset[State] = transducer.starts
-    found, transitions = explored([start], leaving)
-    return SymbolicRegisterTransducer(
-        states=found,
-        start=start,
-        finals=frozenset(subset for subset in found if subset & transducer.finals),
-        transitions=transitions,
-        registers=transducer.registers,
+    return type(automaton).built(
+        [automaton.starts], ways, lambda subset: not subset.isdisjoint(automaton.finals), automaton.registers
     )
 
 

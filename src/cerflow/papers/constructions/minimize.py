@@ -10,36 +10,30 @@ smallest one, and is refused.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, overload
+from dataclasses import dataclass
 
 from cerflow import limits
 from cerflow.conditions.connectives import conjunction
 from cerflow.conditions.guards import Satisfied
 from cerflow.deciding.budget import Budget
+from cerflow.language.automaton import Model
 from cerflow.language.condition import And, Condition, Constant, Not, Or
 from cerflow.papers.constructions.cea_closure import is_io_deterministic
 from cerflow.papers.constructions.determinism import is_deterministic
 from cerflow.papers.constructions.minterms import construct_minterms
-from cerflow.papers.model.cea import (
-    ComplexEventAutomaton,
-    MemorylessAutomaton,
-    UnaryComplexEventAutomaton,
-)
-from cerflow.papers.model.conditions import not_satisfied
-from cerflow.papers.model.faults import NotDeterministicError
-from cerflow.papers.model.models import CEA, SRT, UCEA, defined_for
-from cerflow.papers.model.srt import (
+from cerflow.papers.model.automaton import (
     Automaton,
     State,
-    SymbolicRegisterTransducer,
-    SymbolicTransition,
     TransitionLike,
+    Way,
     check_epsilon_free,
     sorted_states,
 )
+from cerflow.papers.model.conditions import not_satisfied
+from cerflow.papers.model.faults import NotDeterministicError
+from cerflow.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, defined_for
 
-__all__ = ["minimize"]
+__all__ = ["minimize", "without_idle_writes"]
 
 #: Atoms, and whether they hold.
 _Case = tuple[tuple[Condition, bool], ...]
@@ -47,14 +41,8 @@ _Case = tuple[tuple[Condition, bool], ...]
 _Behaviour = tuple[int, frozenset[str], frozenset[str]]
 
 
-@overload
-def minimize(automaton: SymbolicRegisterTransducer, *, most: int | None = None) -> SymbolicRegisterTransducer: ...
-@overload
-def minimize(automaton: ComplexEventAutomaton, *, most: int | None = None) -> ComplexEventAutomaton: ...
-@overload
-def minimize(automaton: UnaryComplexEventAutomaton, *, most: int | None = None) -> UnaryComplexEventAutomaton: ...
-@defined_for(CEA, UCEA, SRT)
-def minimize(automaton: Any, *, most: int | None = None) -> Any:
+@defined_for(CEA, UCEA, SRT, RMA)
+def minimize(automaton: AnyA, *, most: int | None = None) -> AnyA:
     """The deterministic transducer, or the I/O-deterministic automaton, with the same matches and the fewest states.
 
     Only states on the way to a final one count, so there is no sink. The result is smallest among automata that read
@@ -63,37 +51,30 @@ def minimize(automaton: Any, *, most: int | None = None) -> Any:
     be deterministic, `EpsilonFreeError` for ε-transitions, and `UnsupportedQueryError` if more than ``most`` minterms
     would have to be tried.
     """
-    if isinstance(automaton, MemorylessAutomaton):
-        if not is_io_deterministic(automaton):
-            raise NotDeterministicError("only an I/O-deterministic automaton can be minimised; see io_determinize")
-        if isinstance(automaton, ComplexEventAutomaton):
-            automaton = _ending_as_marked(automaton)
-        useful = automaton.trimmed()
-        merged = _merged(useful, Budget(limits.PAPER_STEPS if most is None else most))
-        return type(useful)(
-            states=frozenset(merged.classes.values()),
-            starts=frozenset(merged.classes[q] for q in useful.starts),
-            finals=frozenset(merged.classes[q] for q in useful.finals),
-            transitions=tuple(
-                useful.transition(source, target, condition, output)
-                for source, condition, (target, output, _) in merged.ways
-            ),
-        ).renumbered()
     check_epsilon_free(automaton)
-    if not is_deterministic(automaton):
-        raise NotDeterministicError(
-            "only a deterministic automaton can be minimised; determinise it for a window first"
-        )
-    needed = _without_dead_writes(automaton.trimmed())
+    if automaton.model.anywhere:
+        if not is_deterministic(automaton):
+            raise NotDeterministicError(
+                "only a deterministic automaton can be minimised; determinise it for a window first"
+            )
+    elif not is_io_deterministic(automaton):
+        raise NotDeterministicError("only an I/O-deterministic automaton can be minimised; see io_determinize")
+    ending = _ending_as_marked(automaton) if automaton.model is Model.CEA else automaton
+    needed = without_idle_writes(ending.trimmed())
     merged = _merged(needed, Budget(limits.PAPER_STEPS if most is None else most))
-    return SymbolicRegisterTransducer.of(
-        (
-            SymbolicTransition(source=source, target=target, condition=condition, output=output, writes=writes)
-            for source, condition, (target, output, writes) in merged.ways
-        ),
-        start=merged.classes[needed.start],
-        finals={merged.classes[q] for q in needed.finals},
-    ).renumbered()
+    return (
+        type(needed)
+        .made(
+            (
+                needed.transition(source, target, condition, output, writes)
+                for source, condition, (target, output, writes) in merged.ways
+            ),
+            starts=(merged.classes[q] for q in needed.starts),
+            finals=(merged.classes[q] for q in needed.finals),
+            states=merged.classes.values(),
+        )
+        .renumbered()
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +87,10 @@ class _Merged:
 
 def _merged(automaton: Automaton, budget: Budget) -> _Merged:
     """The coarsest classes whose states end and continue in the same way, on every minterm of all conditions."""
-    basis = list(dict.fromkeys(atom for t in automaton.transitions for atom in _atoms(_asked(t))))
+    basis = list(dict.fromkeys(atom for t in automaton.transitions for atom in _atoms(t.guard)))
     minterms = [frozenset(minterm.positive) for minterm in construct_minterms(basis, budget=budget)]
-    leaving: dict[State, list[TransitionLike]] = {q: [] for q in sorted_states(automaton.states)}
-    for t in automaton.transitions:
-        leaving[t.source].append(t)
-    rows = {
-        q: [[t for t in ways if _allows(_asked(t), minterm)] for minterm in minterms] for q, ways in leaving.items()
-    }
+    leaving = {q: automaton.leaving(q) for q in sorted_states(automaton.states)}
+    rows = {q: [[t for t in ways if _allows(t.guard, minterm)] for minterm in minterms] for q, ways in leaving.items()}
     classes = {q: int(q in automaton.finals) for q in rows}
     while True:
         signatures = {
@@ -135,11 +112,6 @@ def _merged(automaton: Automaton, budget: Budget) -> _Merged:
 
 def _behaviour(t: TransitionLike, classes: Mapping[State, int]) -> _Behaviour:
     return classes[t.target], t.output, t.writes
-
-
-def _asked(t: TransitionLike) -> Condition:
-    assert t.condition is not None
-    return t.condition
 
 
 def _atoms(condition: Condition) -> list[Condition]:
@@ -190,29 +162,26 @@ def _condition(case: _Case) -> Condition:
     return conjunction([atom if truth else not_satisfied(atom) for atom, truth in case])
 
 
-def _without_dead_writes(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
+def without_idle_writes(automaton: AnyA) -> AnyA:
     """The same without writes that no run reads before the register is written anew."""
-    live: dict[State, frozenset[str]] = dict.fromkeys(transducer.states, frozenset())
+    live: dict[State, frozenset[str]] = dict.fromkeys(automaton.states, frozenset())
     changed = True
     while changed:
         changed = False
-        for t in transducer.transitions:
+        for t in automaton.transitions:
             needed = live[t.source].union(t.reads, live[t.target] - t.writes)
             if needed != live[t.source]:
                 live[t.source] = needed
                 changed = True
-    return replace(
-        transducer,
-        transitions=tuple(dict.fromkeys(replace(t, writes=t.writes & live[t.target]) for t in transducer.transitions)),
-    )
+    return automaton.rewritten(lambda t: (t.condition, t.output, t.writes & live[t.target]))
 
 
-def _ending_as_marked(automaton: ComplexEventAutomaton) -> ComplexEventAutomaton:
+def _ending_as_marked(automaton: AnyA) -> AnyA:
     """The same runs, with states that record whether the last event was marked, as final ones must."""
 
-    def ways(place: tuple[State, bool]) -> Iterator[tuple[Condition, frozenset[str], tuple[State, bool]]]:
+    def ways(place: tuple[State, bool]) -> Iterator[Way[tuple[State, bool]]]:
         for t in automaton.leaving(place[0]):
-            yield t.condition, t.output, (t.target, t.marks)
+            yield (t.target, bool(t.output)), *t.effect
 
     starts = [(q, False) for q in sorted_states(automaton.starts)]
-    return ComplexEventAutomaton.built(starts, ways, lambda place: place[1] and place[0] in automaton.finals)
+    return type(automaton).built(starts, ways, lambda place: place[1] and place[0] in automaton.finals)

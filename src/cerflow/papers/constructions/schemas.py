@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from itertools import count
 
 from cerflow.language.condition import Condition
-from cerflow.papers.model.srt import SKIPPED, State, SymbolicRegisterTransducer, SymbolicTransition
+from cerflow.papers.model.automaton import SKIPPED, A, Automaton, State, TransitionLike, sorted_states
+from cerflow.papers.model.srt import SymbolicRegisterTransducer, SymbolicTransition
 
 __all__ = ["Schemas", "SingleEnded"]
 
@@ -21,14 +22,18 @@ class SingleEnded:
 
     start: int
     final: int
-    transitions: tuple[SymbolicTransition, ...]
+    transitions: tuple[TransitionLike, ...]
+
+    def automaton(self, model: type[A], registers: Iterable[str] = ()) -> A:
+        """The same in a model with registers, which are those used and ``registers``."""
+        used = {r for t in self.transitions for r in (*t.reads, *t.writes)}
+        return model.made(
+            self.transitions, starts=(self.start,), finals=(self.final,), registers=sorted(used.union(registers))
+        )
 
     def transducer(self, registers: Iterable[str]) -> SymbolicRegisterTransducer:
-        """The same as a transducer; ``registers`` are registers that it has in any case."""
-        used = {r for t in self.transitions for r in (*t.reads, *t.writes)}
-        return SymbolicRegisterTransducer.of(
-            self.transitions, start=self.start, finals=(self.final,), registers=sorted({*registers, *used})
-        )
+        """The same as a transducer."""
+        return self.automaton(SymbolicRegisterTransducer, registers)
 
 
 class Schemas:
@@ -69,33 +74,28 @@ class Schemas:
         back = (_epsilon(once.start, once.final), _epsilon(body.final, body.start))
         return SingleEnded(once.start, once.final, (*once.transitions, *back))
 
-    def embedded(self, transducer: SymbolicRegisterTransducer) -> SingleEnded:
-        """A transducer over new states; several final states get a common new one behind them."""
-        number: dict[State, int] = {transducer.start: self._new()}
+    def embedded(self, automaton: Automaton) -> SingleEnded:
+        """An automaton over new states; several start or final states get a common new one."""
+        number: dict[State, int] = {}
 
         def of(state: State) -> int:
             if state not in number:
                 number[state] = self._new()
             return number[state]
 
-        transitions = [
-            SymbolicTransition(
-                source=of(t.source), target=of(t.target), condition=t.condition, output=t.output, writes=t.writes
-            )
-            for t in transducer.transitions
-        ]
-        if len(transducer.finals) == 1:
-            (last,) = transducer.finals
-            final = of(last)
-        else:
-            final = self._new()
-            transitions += [_epsilon(of(state), final) for state in transducer.finals]
-        return SingleEnded(number[transducer.start], final, tuple(transitions))
+        starts = [of(state) for state in sorted_states(automaton.starts)]
+        transitions = [t.between(of(t.source), of(t.target)) for t in automaton.transitions]
+        finals = [of(state) for state in sorted_states(automaton.finals)]
+        start = starts[0] if len(starts) == 1 else self._new()
+        final = finals[0] if len(finals) == 1 else self._new()
+        transitions += [_epsilon(start, q) for q in starts if q != start]
+        transitions += [_epsilon(q, final) for q in finals if q != final]
+        return SingleEnded(start, final, tuple(transitions))
 
     def _between(self, *parts: SingleEnded) -> SingleEnded:
         """The parts side by side between a new start and a new final state."""
         start, final = self._new(), self._new()
-        found: list[SymbolicTransition] = []
+        found: list[TransitionLike] = []
         for part in parts:
             found += (_epsilon(start, part.start), *part.transitions, _epsilon(part.final, final))
         return SingleEnded(start, final, tuple(found))

@@ -6,42 +6,38 @@ is stored. So a write to several registers is stored once, and moving it costs n
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from cerflow.papers.model.automaton import State, Way, check_epsilon_free, fresh_names, sorted_states
 from cerflow.papers.model.conditions import rename_registers
-from cerflow.papers.model.models import SRT, defined_for
-from cerflow.papers.model.srt import (
-    State,
-    SymbolicRegisterTransducer,
-    SymbolicTransition,
-    check_epsilon_free,
-    fresh_names,
-)
+from cerflow.papers.model.models import RMA, SRT, RegisterA, defined_for
 
 __all__ = ["to_single_register"]
 
+#: A state, and the register in which the content of each register is stored.
+_Place = tuple[State, tuple[State, ...]]
 
-@defined_for(SRT)
-def to_single_register(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
-    """The transducer with the same matches in which a transition writes at most one register.
+
+@defined_for(SRT, RMA)
+def to_single_register(automaton: RegisterA) -> RegisterA:
+    """The automaton with the same matches in which a transition writes at most one register.
 
     A state ``(q, (p1, …, pk))`` says that the content of the i-th register is stored in ``pi``, or that it is empty:
-    then ``pi`` names a register that is never written. The number of registers stays the same. A transducer that
+    then ``pi`` names a register that is never written. The number of registers stays the same. An automaton that
     already has this form is returned as it is. Raises `EpsilonFreeError` for one with ε-transitions.
     """
-    check_epsilon_free(transducer)
-    if all(len(t.writes) <= 1 for t in transducer.transitions):
-        return transducer
-    logical = transducer.registers
+    check_epsilon_free(automaton)
+    if all(len(t.writes) <= 1 for t in automaton.transitions):
+        return automaton
+    logical = automaton.registers
     names = fresh_names(logical)
     physical = [next(names) for _ in logical]
     empty = next(names)
-    start: tuple[State, tuple[State, ...]] = (transducer.start, (empty,) * len(logical))
-    transitions: list[SymbolicTransition] = []
-    found = {start}
-    for here in (frontier := [start]):
-        state, places = here
+
+    def ways(place: _Place) -> Iterator[Way[_Place]]:
+        state, places = place
         where = {r: str(p) for r, p in zip(logical, places)}
-        for t in transducer.leaving(state):
-            assert t.condition is not None
+        for t in automaton.leaving(state):
             after = dict(where)
             writes: frozenset[str] = frozenset()
             if t.writes:
@@ -49,21 +45,8 @@ def to_single_register(transducer: SymbolicRegisterTransducer) -> SymbolicRegist
                 free = next(p for p in physical if p not in kept)
                 after.update(dict.fromkeys(t.writes, free))
                 writes = frozenset((free,))
-            target: tuple[State, tuple[State, ...]] = (t.target, tuple(after[r] for r in logical))
-            transitions.append(
-                SymbolicTransition(
-                    source=here,
-                    target=target,
-                    condition=rename_registers(t.condition, where),
-                    output=t.output,
-                    writes=writes,
-                )
-            )
-            if target not in found:
-                found.add(target)
-                frontier.append(target)
-    return SymbolicRegisterTransducer.of(
-        transitions,
-        start=start,
-        finals=(here for here in found if here[0] in transducer.finals),
-    )
+            target: _Place = (t.target, tuple(after[r] for r in logical))
+            yield target, rename_registers(t.guard, where), t.output, writes
+
+    starts: list[_Place] = [(state, (empty,) * len(logical)) for state in sorted_states(automaton.starts)]
+    return type(automaton).built(starts, ways, lambda place: place[0] in automaton.finals, None)

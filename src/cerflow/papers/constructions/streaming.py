@@ -3,50 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from cerflow.conditions.connectives import TRUE
 from cerflow.papers.constructions.determinism import is_deterministic
 from cerflow.papers.constructions.determinize import is_determinizable, unchecked_subsets
 from cerflow.papers.constructions.schemas import Schemas
-from cerflow.papers.model.conditions import holds
-from cerflow.papers.model.faults import AutomatonError, NotDeterministicError, NotDeterminizableError
-from cerflow.papers.model.models import SRT, defined_for
-from cerflow.papers.model.srt import (
+from cerflow.papers.model.automaton import (
+    SKIPPED,
+    Automaton,
     State,
-    SymbolicRegisterTransducer,
-    SymbolicTransition,
+    TransitionLike,
     check_epsilon_free,
     fresh_names,
+    sorted_states,
 )
+from cerflow.papers.model.conditions import holds
+from cerflow.papers.model.faults import AutomatonError, NotDeterministicError, NotDeterminizableError
+from cerflow.papers.model.models import RMA, SRT, RegisterA, defined_for
 from cerflow.values.events import Event
 
 __all__ = ["StaggeredCopies", "staggered", "streaming", "with_start_loop"]
 
 
-@defined_for(SRT)
-def streaming(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
+@defined_for(SRT, RMA)
+def streaming(automaton: RegisterA) -> RegisterA:
     """``⊤* · T``: the matches of ``T`` in S[m…k] for some m are the matches of the result in S[0…k]."""
     schemas = Schemas()
     anything = schemas.star(schemas.terminal(TRUE))
-    whole = schemas.concatenation(anything, schemas.embedded(transducer))
-    return whole.transducer(transducer.registers).renumbered()
+    whole = schemas.concatenation(anything, schemas.embedded(automaton))
+    return whole.automaton(type(automaton), automaton.registers).renumbered()
 
 
-@defined_for(SRT)
-def with_start_loop(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
-    """The same with a loop on the start state instead of a prefix; no transition may lead to the start.
+@defined_for(SRT, RMA)
+def with_start_loop(automaton: RegisterA) -> RegisterA:
+    """The same with a loop on each start state instead of a prefix; no transition may lead to the start.
 
     Do not apply a subset construction to it: all candidates would share the registers (erratum 11.9), so it refuses.
     """
-    if any(t.target == transducer.start for t in transducer.transitions):
+    if any(t.target in automaton.starts for t in automaton.transitions):
         raise AutomatonError("a transition leads to the start state, so a loop there would skip events of a match")
-    loop = SymbolicTransition(source=transducer.start, target=transducer.start, condition=TRUE)
-    return replace(transducer, transitions=(loop, *transducer.transitions))
+    loops = [automaton.transition(q, q, TRUE, SKIPPED) for q in sorted_states(automaton.starts)]
+    return automaton.with_transitions((*loops, *automaton.transitions))
 
 
-@defined_for(SRT)
-def staggered(tree: SymbolicRegisterTransducer, window: int, *, most: int | None = None) -> SymbolicRegisterTransducer:
+@defined_for(SRT, RMA)
+def staggered(tree: RegisterA, window: int, *, most: int | None = None) -> RegisterA:
     """`StaggeredCopies` as one deterministic automaton: it accepts a string if ``tree`` accepts a suffix of it.
 
     ``tree`` has no walk of more than ``window`` events, see `unroll`; whether it accepts the empty string does not
@@ -57,17 +59,16 @@ def staggered(tree: SymbolicRegisterTransducer, window: int, *, most: int | None
     if not is_determinizable(tree):
         raise NotDeterminizableError("the copies have to be trees; unroll the automaton for a window first")
     names = fresh_names(tree.registers)
-    transitions: list[SymbolicTransition] = []
+    transitions: list[TransitionLike] = []
     finals: list[State] = []
     for d in range(window):
         begin: State = ("begin", d)
-        transitions.append(SymbolicTransition(source=begin, target=("begin", (d + 1) % window), condition=TRUE))
+        transitions.append(tree.transition(begin, ("begin", (d + 1) % window), TRUE, SKIPPED))
         own = tree.renamed({register: next(names) for register in sorted(tree.written)})
         for t in own.transitions:
-            source: State = begin if t.source == tree.start else (d, t.source)
-            transitions.append(replace(t, source=source, target=(d, t.target)))
-        finals += [(d, state) for state in tree.finals if state != tree.start]
-    copies = SymbolicRegisterTransducer.of(transitions, start=("begin", 0), finals=finals)
+            transitions.append(t.between(begin if t.source in tree.starts else (d, t.source), (d, t.target)))
+        finals += [(d, state) for state in tree.finals if state not in tree.starts]
+    copies = type(tree).made(transitions, starts=[("begin", 0)], finals=finals)
     # When a copy begins anew, its run from ``window`` events ago has ended.
     return unchecked_subsets(copies, most=most)
 
@@ -89,7 +90,7 @@ class StaggeredCopies:
     matches from w = 3 on (erratum 11.9). An event costs the evaluation of at most w states' conditions.
     """
 
-    def __init__(self, transducer: SymbolicRegisterTransducer, window: int) -> None:
+    def __init__(self, transducer: Automaton, window: int) -> None:
         if not is_deterministic(transducer):
             raise NotDeterministicError("a copy follows one run, so the automaton has to be deterministic")
         if window < 1:
@@ -101,7 +102,7 @@ class StaggeredCopies:
     def read(self, event: Event) -> bool:
         """Read one event; whether a match ends with it."""
         self._copies = [copy for copy in self._copies if copy.length < self._window]
-        self._copies.append(_Copy(self._transducer.start, {}, 0))
+        self._copies.append(_Copy(next(iter(self._transducer.starts)), {}, 0))
         self._copies = [copy for copy in self._copies if self._step(copy, event)]
         return any(copy.state in self._transducer.finals for copy in self._copies)
 

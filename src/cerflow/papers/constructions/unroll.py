@@ -9,32 +9,34 @@ marked event (erratum 11.6); `restrict_to_window` is correct without this.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Generic
 
 from cerflow import limits
 from cerflow.deciding.budget import Budget
-from cerflow.papers.model.conditions import rename_registers
-from cerflow.papers.model.faults import AutomatonError
-from cerflow.papers.model.models import SRT, defined_for
-from cerflow.papers.model.srt import (
+from cerflow.papers.model.automaton import (
+    Automaton,
     State,
-    SymbolicRegisterTransducer,
-    SymbolicTransition,
+    TransitionLike,
     check_epsilon_free,
     fresh_names,
+    sorted_states,
 )
+from cerflow.papers.model.conditions import rename_registers
+from cerflow.papers.model.faults import AutomatonError
+from cerflow.papers.model.models import RMA, SRT, RegisterA, defined_for
 
 __all__ = ["Unrolled", "unroll"]
 
 
 @dataclass(frozen=True)
-class Unrolled:
-    """An unrolled transducer: ``CopyOfQ`` and ``CopyOfR`` map its states and registers to their originals.
+class Unrolled(Generic[RegisterA]):
+    """An unrolled automaton: ``CopyOfQ`` and ``CopyOfR`` map its states and registers to their originals.
 
     A copy of a register that replaces writes to several registers is a copy of all of them.
     """
 
-    transducer: SymbolicRegisterTransducer
+    transducer: RegisterA
     state_of: Mapping[State, State]
     registers_of: Mapping[str, frozenset[str]]
 
@@ -47,36 +49,34 @@ class Unrolled:
         return tuple(self.state_of[q] for q in reversed(found))
 
 
-@defined_for(SRT)
-def unroll(
-    transducer: SymbolicRegisterTransducer, window: int, *, prune: bool = True, most: int | None = None
-) -> Unrolled:
-    """All walks of at most ``window`` events, as a tree with states 0, 1, … by length.
+@defined_for(SRT, RMA)
+def unroll(automaton: RegisterA, window: int, *, prune: bool = True, most: int | None = None) -> Unrolled[RegisterA]:
+    """All walks of at most ``window`` events, as a tree with states 0, 1, … by length; one for each start state.
 
     With ``prune`` walks that lead to no final state are left out, except the start. A register that a walk has not
     written is read as the register of that name outside the tree, which is empty unless the tree is part of something
-    larger. Raises `EpsilonFreeError` for a transducer with ε-transitions, and `UnsupportedQueryError` if there would be
+    larger. Raises `EpsilonFreeError` for an automaton with ε-transitions, and `UnsupportedQueryError` if there would be
     more than ``most`` states.
     """
-    check_epsilon_free(transducer)
+    check_epsilon_free(automaton)
     if window < 0:
         raise AutomatonError("a window cannot have a negative number of events")
     budget = Budget(limits.PAPER_STEPS if most is None else most)
-    useful = _steps_to_final(transducer)
-    names = fresh_names(transducer.registers)
-    copy_of: dict[State, State] = {0: transducer.start}
+    useful = _steps_to_final(automaton)
+    names = fresh_names(automaton.registers)
+    copy_of: dict[State, State] = dict(enumerate(sorted_states(automaton.starts)))
+    starts = list(copy_of)
     registers_of: dict[str, frozenset[str]] = {}
-    transitions: list[SymbolicTransition] = []
+    transitions: list[TransitionLike] = []
     # `FindLastAppearance`, stored for the whole way to each state of the frontier.
-    frontier: list[tuple[int, Mapping[str, str]]] = [(0, {})]
+    frontier: list[tuple[State, Mapping[str, str]]] = [(start, {}) for start in starts]
     for depth in range(1, window + 1):
-        following: list[tuple[int, Mapping[str, str]]] = []
+        following: list[tuple[State, Mapping[str, str]]] = []
         for state, latest in frontier:
-            for t in transducer.leaving(copy_of[state]):
+            for t in automaton.leaving(copy_of[state]):
                 if prune and useful.get(t.target, window + 1) > window - depth:
                     continue
                 budget.spend()
-                assert t.condition is not None
                 new = len(copy_of)
                 copy_of[new] = t.target
                 after, writes = latest, frozenset[str]()
@@ -85,26 +85,26 @@ def unroll(
                     registers_of[register] = t.writes
                     writes = frozenset((register,))
                     after = {**latest, **dict.fromkeys(t.writes, register)}
-                condition = rename_registers(t.condition, latest)
-                transitions.append(replace(t, source=state, target=new, condition=condition, writes=writes))
+                condition = rename_registers(t.guard, latest)
+                transitions.append(automaton.transition(state, new, condition, t.output, writes))
                 following.append((new, after))
         frontier = following
     outer = {r for t in transitions for r in t.reads if r not in registers_of}
-    tree = SymbolicRegisterTransducer(
-        states=frozenset(copy_of),
-        start=0,
-        finals=frozenset(q for q, original in copy_of.items() if original in transducer.finals),
-        transitions=tuple(transitions),
+    tree = type(automaton).made(
+        transitions,
+        starts=starts,
+        finals=(q for q, original in copy_of.items() if original in automaton.finals),
         registers=(*registers_of, *sorted(outer)),
+        states=copy_of,
     )
     return Unrolled(tree, copy_of, registers_of)
 
 
-def _steps_to_final(transducer: SymbolicRegisterTransducer) -> dict[State, int]:
+def _steps_to_final(automaton: Automaton) -> dict[State, int]:
     """For each state that leads to a final one, the least number of events on the way."""
-    steps = dict.fromkeys(transducer.finals, 0)
+    steps = dict.fromkeys(automaton.finals, 0)
     into: dict[State, list[State]] = {}
-    for t in transducer.transitions:
+    for t in automaton.transitions:
         into.setdefault(t.target, []).append(t.source)
     for state in (frontier := list(steps)):
         for source in into.get(state, ()):

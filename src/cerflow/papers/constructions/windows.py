@@ -1,4 +1,4 @@
-"""A window on the marked events (004 Definition 39), for any transducer, without unrolling it.
+"""A window on the marked events (004 Definition 39), for automata of all models, without unrolling them.
 
 The papers unroll, which bounds the length of strings (erratum 11.6) and makes a tree. To exclude too long matches it is
 enough to count the events since the first mark.
@@ -6,17 +6,17 @@ enough to count the events since the first mark.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
 
+from cerflow.papers.model.automaton import State, Way, sorted_states
 from cerflow.papers.model.faults import AutomatonError
-from cerflow.papers.model.models import SRT, defined_for
-from cerflow.papers.model.srt import State, SymbolicRegisterTransducer, SymbolicTransition
+from cerflow.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, defined_for
 
 __all__ = ["restrict_to_window"]
 
 
-@defined_for(SRT)
-def restrict_to_window(transducer: SymbolicRegisterTransducer, window: int) -> SymbolicRegisterTransducer:
+@defined_for(CEA, UCEA, SRT, RMA)
+def restrict_to_window(automaton: AnyA, window: int) -> AnyA:
     """The matches M with max(M) - min(M) < ``window`` events, and the empty one.
 
     A state is a pair of a state and the number of events read since the first marked one, inclusive: 0 before it, and
@@ -24,24 +24,13 @@ def restrict_to_window(transducer: SymbolicRegisterTransducer, window: int) -> S
     """
     if window < 1:
         raise AutomatonError("a window has at least one event")
-    start: tuple[State, int] = (transducer.start, 0)
-    transitions: list[SymbolicTransition] = []
-    found = {start}
-    for here in (frontier := [start]):
-        state, age = here
-        for t in transducer.leaving(state):
+
+    def ways(place: tuple[State, int]) -> Iterator[Way[tuple[State, int]]]:
+        state, age = place
+        for t in automaton.leaving(state):
             after = age if t.condition is None else min(age + 1, window + 1) if age or t.output else 0
-            if t.output and after > window:
-                continue
-            target = (t.target, after)
-            transitions.append(replace(t, source=here, target=target))
-            if target not in found:
-                found.add(target)
-                frontier.append(target)
-    return SymbolicRegisterTransducer(
-        states=frozenset(found),
-        start=start,
-        finals=frozenset(here for here in found if here[0] in transducer.finals),
-        transitions=tuple(transitions),
-        registers=transducer.registers,
-    )
+            if not (t.output and after > window):
+                yield (t.target, after), *t.effect
+
+    starts = [(state, 0) for state in sorted_states(automaton.starts)]
+    return type(automaton).built(starts, ways, lambda place: place[0] in automaton.finals, automaton.registers)

@@ -13,9 +13,9 @@ from cerflow.language.condition import (
     Or,
 )
 from cerflow.language.node import walk
+from cerflow.papers.model.automaton import Automaton
 from cerflow.papers.model.conditions import register_selection
-from cerflow.papers.model.models import SRT, defined_for
-from cerflow.papers.model.srt import SymbolicRegisterTransducer
+from cerflow.papers.model.models import RMA, SRT, defined_for
 from cerflow.values.operators import Operator
 
 __all__ = ["AutomatonKind", "kinds"]
@@ -30,8 +30,8 @@ class AutomatonKind(StrEnum):
     MATCH = "match automaton"  # no registers
 
 
-@defined_for(SRT)
-def kinds(transducer: SymbolicRegisterTransducer) -> frozenset[AutomatonKind]:
+@defined_for(SRT, RMA)
+def kinds(transducer: Automaton) -> frozenset[AutomatonKind]:
     """The special cases that a transducer belongs to; a register that is never read does not count."""
     silent = not any(t.output for t in transducer.transitions)
     free = not transducer.read

@@ -17,9 +17,7 @@ from cerflow.drawing.svg import Theme
 from cerflow.language.condition import Condition, Not
 from cerflow.language.node import Node, node, transform
 from cerflow.language.printer import show
-from cerflow.papers.model.cea import ComplexEventTransition, UnaryComplexEventTransition
-from cerflow.papers.model.rma import MatchTransition
-from cerflow.papers.model.srt import (
+from cerflow.papers.model.automaton import (
     MARKED,
     SKIPPED,
     Automaton,
@@ -27,6 +25,8 @@ from cerflow.papers.model.srt import (
     show_state,
     sorted_states,
 )
+from cerflow.papers.model.cea import ComplexEventTransition, UnaryComplexEventTransition
+from cerflow.papers.model.rma import MatchTransition
 
 __all__ = ["automaton_diagram", "show_edge", "to_dot", "to_mermaid", "to_svg"]
 

@@ -1,30 +1,22 @@
-"""The register match automaton (RMA; 003 §4, Definitions 4 and 5), and its reading as a transducer."""
+"""The register match automaton (RMA; 003 §4, Definitions 4 and 5), and the reading of other automata as one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
+from cerflow.language.automaton import Model
 from cerflow.language.condition import Condition
+from cerflow.papers.model.automaton import SKIPPED, Automaton, RegisterAutomaton, State, TransitionLike
 from cerflow.papers.model.conditions import HEAD, register_selection, rename_registers, settle_condition
-from cerflow.papers.model.drawable import Drawable
-from cerflow.papers.model.faults import EpsilonTransitionError, MissingRegisterError, RegisterSelectionError
-from cerflow.papers.model.srt import (
-    SKIPPED,
-    Automaton,
-    State,
-    SymbolicRegisterTransducer,
-    SymbolicTransition,
-    check_parts,
-    fresh_names,
-    sorted_states,
-)
+from cerflow.papers.model.faults import EpsilonTransitionError, RegisterSelectionError
 
-__all__ = ["MatchTransition", "RegisterMatchAutomaton", "as_register_match_automaton", "as_transducer"]
+__all__ = ["MatchTransition", "RegisterMatchAutomaton", "as_register_match_automaton"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MatchTransition:
+class MatchTransition(TransitionLike):
     """``(source, f, rs) → (target, R, o)``: a formula, a register selection, the registers written, an output.
 
     ``formula`` uses its ``parameters`` as labels, and bare attributes for the current event. ``selection`` gives a
@@ -59,9 +51,14 @@ class MatchTransition:
             return None
         return rename_registers(self.formula, dict(zip(self.parameters, self.selection)))
 
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The registers of the selection, whether the formula uses their parameters or not."""
+        return tuple(r for r in self.selection if r != HEAD)
+
 
 @dataclass(frozen=True, kw_only=True)
-class RegisterMatchAutomaton(Drawable):
+class RegisterMatchAutomaton(RegisterAutomaton):
     """``A = (Q, Qˢ, Qᶠ, RG, Δ)``; raises a subclass of `AutomatonError` for parts that do not fit together."""
 
     states: frozenset[State]
@@ -70,72 +67,47 @@ class RegisterMatchAutomaton(Drawable):
     transitions: tuple[MatchTransition, ...] = ()
     registers: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        check_parts(self)
-        for t in self.transitions:
-            for register in t.selection:
-                if register != HEAD and register not in self.registers:
-                    raise MissingRegisterError(f"there is no register {register}")
+    model: ClassVar[Model] = Model.RMA
+    _KIND: ClassVar[type[TransitionLike]] = MatchTransition
 
     @classmethod
-    def of(
-        cls, transitions: Iterable[MatchTransition], *, starts: Iterable[State], finals: Iterable[State]
-    ) -> RegisterMatchAutomaton:
-        """The automaton with these transitions, the states they name, and the registers they use."""
-        made = tuple(transitions)
-        first, last = frozenset(starts), frozenset(finals)
-        registers = {r for t in made for r in (*t.selection, *t.writes)} - {HEAD}
-        return cls(
-            states=first | last | {q for t in made for q in (t.source, t.target)},
-            starts=first,
-            finals=last,
-            transitions=made,
-            registers=tuple(sorted(registers)),
+    def of(cls, transitions: Iterable[MatchTransition], *, starts: Iterable[State], finals: Iterable[State]) -> Self:
+        """The automaton with these transitions (once each), the states they name, and the registers they use."""
+        return cls._with(transitions, starts, finals)
+
+    @classmethod
+    def of_parts(
+        cls,
+        states: frozenset[State],
+        starts: frozenset[State],
+        finals: frozenset[State],
+        transitions: tuple[Any, ...],
+        registers: tuple[str, ...],
+    ) -> Self:
+        """The automaton of these parts."""
+        return cls(states=states, starts=starts, finals=finals, transitions=transitions, registers=registers)
+
+    @staticmethod
+    def transition(
+        source: State,
+        target: State,
+        condition: Condition | None,
+        output: frozenset[str],
+        writes: frozenset[str] = frozenset(),
+    ) -> MatchTransition:
+        """A transition of this model; the registers that the condition reads are its parameters and its selection."""
+        reads = () if condition is None else register_selection(condition)
+        return MatchTransition(
+            source=source,
+            target=target,
+            formula=condition,
+            parameters=reads,
+            selection=reads,
+            writes=writes,
+            output=output,
         )
 
-    def __str__(self) -> str:
-        return f"RMA: {len(self.states)} states, {len(self.transitions)} transitions, {len(self.registers)} registers"
 
-
-def as_transducer(automaton: Automaton) -> SymbolicRegisterTransducer:
-    """The SRT with the same runs as an automaton; several start states become one new state with ε to each."""
-    transitions = [
-        SymbolicTransition(source=t.source, target=t.target, condition=t.condition, output=t.output, writes=t.writes)
-        for t in automaton.transitions
-    ]
-    states = set(automaton.states)
-    if len(automaton.starts) == 1:
-        (start,) = automaton.starts
-    else:
-        start = next(fresh_names((q for q in states if isinstance(q, str)), "start"))
-        states.add(start)
-        transitions += [SymbolicTransition(source=start, target=q) for q in sorted_states(automaton.starts)]
-    return SymbolicRegisterTransducer(
-        states=frozenset(states),
-        start=start,
-        finals=automaton.finals,
-        transitions=tuple(transitions),
-        registers=automaton.registers,
-    )
-
-
-def as_register_match_automaton(transducer: SymbolicRegisterTransducer) -> RegisterMatchAutomaton:
+def as_register_match_automaton(automaton: Automaton) -> RegisterMatchAutomaton:
     """The RMA with the same runs: the registers that a condition reads are its parameters and its selection."""
-    return RegisterMatchAutomaton(
-        states=transducer.states,
-        starts=transducer.starts,
-        finals=transducer.finals,
-        registers=transducer.registers,
-        transitions=tuple(
-            MatchTransition(
-                source=t.source,
-                target=t.target,
-                formula=t.condition,
-                parameters=t.reads,
-                selection=t.reads,
-                writes=t.writes,
-                output=t.output,
-            )
-            for t in transducer.transitions
-        ),
-    )
+    return automaton.as_model(RegisterMatchAutomaton)

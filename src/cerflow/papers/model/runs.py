@@ -13,9 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cerflow.language.condition import Condition
-from cerflow.papers.model.cea import MemorylessAutomaton, UnaryComplexEventAutomaton
+from cerflow.papers.model.automaton import Automaton, State, TransitionLike, show_state, sorted_states
 from cerflow.papers.model.conditions import holds, register_selection
-from cerflow.papers.model.srt import Automaton, State, TransitionLike, show_state, sorted_states
 from cerflow.values.complex_events import ComplexEvent
 from cerflow.values.events import Event
 
@@ -77,8 +76,8 @@ def reported_matches(automaton: Automaton, events: Sequence[Event]) -> frozenset
     not mark event n, nor any other.
     """
     reader = _Evaluator(automaton, events)
-    marked_or_not = isinstance(automaton, UnaryComplexEventAutomaton)
-    anywhere = not isinstance(automaton, MemorylessAutomaton)
+    marked_or_not = not automaton.model.ends_marked
+    anywhere = automaton.model.anywhere
     return frozenset(
         (n, marks)
         for n, partials in enumerate(_all(reader, marks=True, anywhere=anywhere), start=-1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, TypeVar
 
+from cerflow.papers.model.automaton import Automaton, State, TransitionLike
 from cerflow.papers.model.conditions import register_selection
-from cerflow.papers.model.srt import Automaton, State, TransitionLike
 
 __all__ = ["is_register_safe", "on_every_trail", "unsafe_reads"]
 

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 from cerflow.papers.constructions.epsilon import eliminate_epsilon
-from cerflow.papers.model.cea import (
-    ComplexEventAutomaton,
-    ComplexEventTransition,
-    UnaryComplexEventAutomaton,
-)
+from cerflow.papers.model.automaton import Automaton, State
+from cerflow.papers.model.cea import ComplexEventAutomaton, UnaryComplexEventAutomaton
 from cerflow.papers.model.faults import NotMemorylessError
 from cerflow.papers.model.models import CEA, defined_for
-from cerflow.papers.model.rma import as_transducer
-from cerflow.papers.model.srt import Automaton, State
+from cerflow.papers.model.srt import as_transducer
 
 __all__ = ["as_complex_event_automaton", "as_unary_automaton", "with_marked_ends"]
-
-M = TypeVar("M", ComplexEventAutomaton, UnaryComplexEventAutomaton)
 
 
 def as_unary_automaton(automaton: Automaton) -> UnaryComplexEventAutomaton:
@@ -27,11 +19,9 @@ def as_unary_automaton(automaton: Automaton) -> UnaryComplexEventAutomaton:
     register match automaton, C is in ``⟦A⟧_n`` if it is among the `matches` of the events 0 … n. Raises
     `NotMemorylessError` if a condition reads a register; registers that are only written are left out.
     """
-    if isinstance(automaton, UnaryComplexEventAutomaton):
-        return automaton
     if isinstance(automaton, ComplexEventAutomaton):
-        return _rewritten(with_marked_ends(automaton), UnaryComplexEventAutomaton)
-    return _rewritten(_without_registers(automaton), UnaryComplexEventAutomaton)
+        automaton = with_marked_ends(automaton)
+    return _without_registers(automaton).as_model(UnaryComplexEventAutomaton)
 
 
 def as_complex_event_automaton(automaton: Automaton) -> ComplexEventAutomaton:
@@ -40,11 +30,7 @@ def as_complex_event_automaton(automaton: Automaton) -> ComplexEventAutomaton:
     As the model requires, only complex events that end with the last event read count. Raises `NotMemorylessError` if a
     condition reads a register.
     """
-    if isinstance(automaton, ComplexEventAutomaton):
-        return automaton
-    if isinstance(automaton, UnaryComplexEventAutomaton):
-        return _rewritten(automaton, ComplexEventAutomaton)
-    return _rewritten(_without_registers(automaton), ComplexEventAutomaton)
+    return _without_registers(automaton).as_model(ComplexEventAutomaton)
 
 
 @defined_for(CEA)
@@ -58,37 +44,14 @@ def with_marked_ends(automaton: ComplexEventAutomaton) -> ComplexEventAutomaton:
     if all(t.marks for t in ends):
         return automaton
     copies: dict[State, State] = {q: (q, "•") for q in automaton.finals}
-    return ComplexEventAutomaton(
-        states=automaton.states | frozenset(copies.values()),
-        starts=automaton.starts,
-        finals=frozenset(copies.values()),
-        transitions=(
-            *automaton.transitions,
-            *(
-                ComplexEventTransition(source=t.source, target=copies[t.target], condition=t.condition, marks=True)
-                for t in ends
-                if t.marks
-            ),
-        ),
-    )
+    marked = (t.between(t.source, copies[t.target]) for t in ends if t.marks)
+    return automaton.with_transitions((*automaton.transitions, *marked), finals=copies.values())
 
 
 def _without_registers(automaton: Automaton) -> Automaton:
+    if not automaton.model.anywhere:
+        return automaton
     transducer = eliminate_epsilon(as_transducer(automaton)).renumbered()
     for register in sorted(transducer.read):
         raise NotMemorylessError(f"a condition reads register {register}; only automata without memory have none")
     return transducer
-
-
-def _rewritten(automaton: Automaton, model: type[M]) -> M:
-    made = (
-        model.transition(t.source, t.target, t.condition, t.output)
-        for t in automaton.transitions
-        if t.condition is not None
-    )
-    return model(
-        states=automaton.states,
-        starts=automaton.starts,
-        finals=automaton.finals,
-        transitions=tuple(dict.fromkeys(made)),
-    )

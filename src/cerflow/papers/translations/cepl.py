@@ -25,10 +25,10 @@ from cerflow.language.condition import Condition
 from cerflow.language.formula import As, Disjunction, EventType, Filter, Formula, Iteration, Sequence
 from cerflow.language.node import Node, fold, walk
 from cerflow.language.parser import parse_formula
+from cerflow.papers.model.automaton import SKIPPED
 from cerflow.papers.model.conditions import HEAD, register_selection
 from cerflow.papers.model.rma import MatchTransition, RegisterMatchAutomaton
 from cerflow.papers.model.safety import on_every_trail
-from cerflow.papers.model.srt import SKIPPED
 from cerflow.predicates.registry import is_about_set
 
 __all__ = ["FormulaLike", "compile_cepl", "formula_tree"]

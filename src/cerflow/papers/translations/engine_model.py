@@ -21,8 +21,9 @@ from cerflow.language.condition import Attribute, Condition, Expression, LabelRe
 from cerflow.language.formula import CountWindow
 from cerflow.language.node import Node, transform, walk
 from cerflow.papers.constructions.windows import restrict_to_window
+from cerflow.papers.model.automaton import Automaton
 from cerflow.papers.model.safety import is_register_safe
-from cerflow.papers.model.srt import Automaton, SymbolicRegisterTransducer, SymbolicTransition
+from cerflow.papers.model.srt import SymbolicRegisterTransducer, SymbolicTransition
 from cerflow.papers.translations.formulas import as_formula
 
 __all__ = ["from_engine", "to_engine"]
@@ -73,12 +74,8 @@ def from_engine(transducer: Transducer) -> SymbolicRegisterTransducer:
         )
         for t in transducer.transitions
     ]
-    start = min(transducer.initial, default=0)
-    if len(transducer.initial) != 1:
-        start = transducer.states
-        made += [SymbolicTransition(source=start, target=state) for state in sorted(transducer.initial)]
     names = (f"r{k}" for k in range(len(transducer.registers)))
-    whole = SymbolicRegisterTransducer.of(made, start=start, finals=transducer.final, registers=names)
+    whole = SymbolicRegisterTransducer.made(made, starts=transducer.initial, finals=transducer.final, registers=names)
     if not is_register_safe(whole):
         raise UnsupportedQueryError("a register may be empty where it is read, which the two models read differently")
     match transducer.window:

@@ -10,9 +10,8 @@ import pyarrow as pa
 
 from cerflow.deciding.budget import Budget
 from cerflow.deciding.equivalence import Answer, Witness, compare_transducers
-from cerflow.papers.model.cea import MemorylessAutomaton
+from cerflow.papers.model.automaton import Automaton
 from cerflow.papers.model.runs import accepts
-from cerflow.papers.model.srt import Automaton
 from cerflow.papers.translations.engine_model import to_engine
 from cerflow.schema import Schema
 
@@ -35,7 +34,7 @@ def difference(
     The answer is unknown if a condition cannot be analysed. Raises `UnsupportedQueryError` for automata whose registers
     matter, or if more than ``steps`` steps would be needed.
     """
-    empty = [not isinstance(a, MemorylessAutomaton) and accepts(a, ()) for a in (first, second)]
+    empty = [a.model.anywhere and accepts(a, ()) for a in (first, second)]
     if empty[0] != empty[1]:
         return Answer(True, Witness((), pa.schema([]), frozenset(), int(empty[1])))
     return compare_transducers(to_engine(first), to_engine(second), schema=schema, budget=Budget(steps))

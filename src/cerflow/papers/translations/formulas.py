@@ -5,41 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar, cast
 
-from cerflow.language.automaton import AutomatonFormula, AutomatonStep, Model
+from cerflow.language.automaton import AutomatonFormula, AutomatonStep
 from cerflow.language.automaton_json import automaton_from_json, automaton_to_json
-from cerflow.language.condition import Condition
 from cerflow.language.formula import Strategy, Within
 from cerflow.language.parser import parse_condition, parse_formula
 from cerflow.language.printer import show
 from cerflow.language.select import Projection, ProjectionKind, Select
-from cerflow.papers.model.cea import ComplexEventAutomaton, UnaryComplexEventAutomaton
+from cerflow.papers.model.automaton import MARKED, Automaton, TransitionLike
 from cerflow.papers.model.faults import AutomatonError
-from cerflow.papers.model.rma import MatchTransition, RegisterMatchAutomaton
-from cerflow.papers.model.srt import (
-    MARKED,
-    Automaton,
-    SymbolicRegisterTransducer,
-    SymbolicTransition,
-    TransitionLike,
-)
-
-M = TypeVar("M", ComplexEventAutomaton, UnaryComplexEventAutomaton)
+from cerflow.papers.model.models import CEA, RMA, SRT, UCEA
+from cerflow.papers.model.rma import MatchTransition
 
 __all__ = ["as_formula", "as_query", "from_formula", "from_json", "to_json"]
 
-_MODELS = {
-    ComplexEventAutomaton: Model.CEA,
-    UnaryComplexEventAutomaton: Model.UCEA,
-    RegisterMatchAutomaton: Model.RMA,
-    SymbolicRegisterTransducer: Model.SRT,
-}
+_MODELS = {kind.model: kind for kind in (CEA, UCEA, RMA, SRT)}
 
 
 def as_formula(automaton: Automaton) -> AutomatonFormula:
     """The automaton as a formula, with the runs of `reported_matches`."""
-    model = next(model for kind, model in _MODELS.items() if isinstance(automaton, kind))
+    model = automaton.model
     return AutomatonFormula(
         model,
         automaton.states,
@@ -54,51 +39,26 @@ def as_formula(automaton: Automaton) -> AutomatonFormula:
 
 def from_formula(formula: AutomatonFormula) -> Automaton:
     """The automaton of a formula; raises a subclass of `AutomatonError` if its parts do not fit together."""
-    match formula.model:
-        case Model.CEA:
-            return _memoryless(formula, ComplexEventAutomaton)
-        case Model.UCEA:
-            return _memoryless(formula, UnaryComplexEventAutomaton)
-        case Model.RMA:
-            return RegisterMatchAutomaton(
-                states=formula.states,
-                starts=formula.starts,
-                finals=formula.finals,
-                registers=formula.registers,
-                transitions=tuple(
-                    MatchTransition(
-                        source=s.source,
-                        target=s.target,
-                        formula=s.condition,
-                        parameters=tuple(parameter for parameter, _ in s.selection),
-                        selection=tuple(register for _, register in s.selection),
-                        writes=s.writes,
-                        output=s.output,
-                    )
-                    for s in formula.steps
-                ),
-            )
-    if len(formula.starts) != 1:
+    kind: type[Automaton] = _MODELS[formula.model]
+    if kind is SRT and len(formula.starts) != 1:
         raise AutomatonError(f"an SRT has one start state, not {len(formula.starts)}")
-    (start,) = formula.starts
-    return SymbolicRegisterTransducer(
-        states=formula.states,
-        start=start,
-        finals=formula.finals,
-        registers=formula.registers,
-        transitions=tuple(
-            SymbolicTransition(
-                source=s.source, target=s.target, condition=s.condition, output=s.output, writes=s.writes
-            )
-            for s in formula.steps
-        ),
-    )
-
-
-def _memoryless(formula: AutomatonFormula, kind: type[M]) -> M:
     # Automata say what is wrong with an ε-transition or a register.
-    steps = (kind.transition(s.source, s.target, cast(Condition, s.condition), s.output) for s in formula.steps)
-    return kind(states=formula.states, starts=formula.starts, finals=formula.finals, transitions=tuple(steps))
+    transitions = tuple(_transition(kind, step) for step in formula.steps)
+    return kind.of_parts(formula.states, formula.starts, formula.finals, transitions, formula.registers)
+
+
+def _transition(kind: type[Automaton], step: AutomatonStep) -> TransitionLike:
+    if kind is not RMA:
+        return kind.transition(step.source, step.target, step.condition, step.output, step.writes)
+    return MatchTransition(
+        source=step.source,
+        target=step.target,
+        formula=step.condition,
+        parameters=tuple(parameter for parameter, _ in step.selection),
+        selection=tuple(register for _, register in step.selection),
+        writes=step.writes,
+        output=step.output,
+    )
 
 
 def _detecting(formula: AutomatonFormula) -> AutomatonFormula:

@@ -35,12 +35,14 @@ from cerflow.papers.constructions.complement import complement
 from cerflow.papers.constructions.determinize import is_determinizable, subset_construction
 from cerflow.papers.constructions.epsilon import eliminate_epsilon
 from cerflow.papers.constructions.intersection import product
+from cerflow.papers.constructions.minimize import without_idle_writes
 from cerflow.papers.constructions.schemas import Schemas, SingleEnded
 from cerflow.papers.constructions.single_register import to_single_register
 from cerflow.papers.constructions.streaming import staggered
 from cerflow.papers.constructions.unroll import unroll
 from cerflow.papers.constructions.windows import restrict_to_window
-from cerflow.papers.model.srt import SKIPPED, State, SymbolicRegisterTransducer, fresh_names
+from cerflow.papers.model.automaton import SKIPPED, fresh_names
+from cerflow.papers.model.srt import SymbolicRegisterTransducer
 from cerflow.rewriting.sremo.strategies import expand
 
 __all__ = ["SremoLike", "compile_sremo", "registers_of"]
@@ -208,21 +210,6 @@ def _avoiding(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransdu
         finals=states,
         transitions=tuple(t for t in transducer.transitions if t.source in states and t.target in states),
     )
-
-
-def without_idle_writes(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
-    """The same without the writes that no later condition of the transducer reads."""
-    live: dict[State, set[str]] = {state: set() for state in transducer.states}
-    changed = True
-    while changed:
-        changed = False
-        for t in transducer.transitions:
-            wanted = {*t.reads, *(live[t.target] - t.writes)}
-            if not wanted <= live[t.source]:
-                live[t.source] |= wanted
-                changed = True
-    transitions = (replace(t, writes=t.writes & live[t.target]) for t in transducer.transitions)
-    return replace(transducer, transitions=tuple(dict.fromkeys(transitions)))
 
 
 def _longest(transducer: SymbolicRegisterTransducer) -> int | None:

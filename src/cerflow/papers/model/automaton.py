@@ -1,0 +1,412 @@
+"""The one automaton behind all four models: states, registers, and transitions ``condition ↑ output ↓ writes``.
+
+CEA, UCEA, RMA and SRT are notations of it that check what their model allows. States are values that show how a
+construction made them: numbers and names, pairs in a product, sets in a subset construction. An output is the set of
+labels that the event gets: ``∅`` is the papers' ⊗ or ◦, ``{event}`` their •. Further labels serve UCEA, SREMO's ``AS``
+and the labels of formulas.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+from itertools import count
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
+
+from cerflow.drawing.svg import Theme
+from cerflow.drawing.targets import shown_or_told
+from cerflow.language.automaton import Model, State, show_state, sorted_states
+from cerflow.language.condition import Condition
+from cerflow.language.sremo import MARK
+from cerflow.papers.model.conditions import register_selection, rename_registers
+from cerflow.papers.model.faults import (
+    EpsilonFreeError,
+    EpsilonTransitionError,
+    MissingRegisterError,
+    MissingStateError,
+    TransitionKindError,
+)
+
+__all__ = [
+    "MARKED",
+    "SKIPPED",
+    "Automaton",
+    "Effect",
+    "RegisterAutomaton",
+    "State",
+    "TransitionLike",
+    "Way",
+    "check_epsilon_free",
+    "enclosed",
+    "fresh_names",
+    "show_state",
+    "sorted_states",
+]
+
+#: The outputs ⊗ and •.
+SKIPPED: frozenset[str] = frozenset()
+MARKED: frozenset[str] = frozenset((MARK,))
+
+A = TypeVar("A", bound="Automaton")
+Q = TypeVar("Q", bound=State)
+#: Condition (None is ε), output and writes of a transition.
+Effect = tuple[Condition | None, frozenset[str], frozenset[str]]
+#: A step of a construction: the state it leads to, and its effect.
+Way = tuple[Q, Condition | None, frozenset[str], frozenset[str]]
+
+
+class TransitionLike:
+    """What the transitions of all models have."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def source(self) -> State:
+            """The state that it leaves."""
+
+        @property
+        def target(self) -> State:
+            """The state that it enters."""
+
+        @property
+        def condition(self) -> Condition | None:
+            """Its condition on registers and the event read; None is ε."""
+
+        @property
+        def writes(self) -> frozenset[str]:
+            """The registers that get the event read."""
+
+        @property
+        def output(self) -> frozenset[str]:
+            """The labels that the event read gets."""
+
+    @property
+    def guard(self) -> Condition:
+        """The condition of a transition that is not ε."""
+        assert self.condition is not None
+        return self.condition
+
+    @property
+    def effect(self) -> Effect:
+        """Condition, output and writes."""
+        return self.condition, self.output, self.writes
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The register selection: the registers that the condition reads, in its order."""
+        return () if self.condition is None else register_selection(self.condition)
+
+    def between(self, source: State, target: State) -> Self:
+        """The same transition between other states."""
+        return cast(Self, replace(cast(Any, self), source=source, target=target))
+
+
+class Automaton:
+    """What the automata of all models have; raises a subclass of `AutomatonError` for parts that do not fit."""
+
+    #: The model, and the class of its transitions.
+    model: ClassVar[Model]
+    _KIND: ClassVar[type[TransitionLike]]
+
+    if TYPE_CHECKING:
+
+        @property
+        def states(self) -> frozenset[State]:
+            """All states."""
+
+        @property
+        def starts(self) -> frozenset[State]:
+            """The states in which runs begin."""
+
+        @property
+        def finals(self) -> frozenset[State]:
+            """The states in which runs may end."""
+
+        @property
+        def registers(self) -> tuple[str, ...]:
+            """The names of the registers."""
+
+        @property
+        def transitions(self) -> tuple[TransitionLike, ...]:
+            """All transitions."""
+
+    def __post_init__(self) -> None:
+        for t in self.transitions:
+            if not isinstance(t, self._KIND):
+                article = "an" if self.model.anywhere else "a"
+                raise TransitionKindError(
+                    f"the transitions of {article} {self.model} are of class {self._KIND.__name__}, "
+                    f"not {type(t).__name__}"
+                )
+        for role, states in (("start", self.starts), ("final", self.finals)):
+            for state in sorted_states(states - self.states):
+                raise MissingStateError(f"the {role} state {show_state(state)} is not among the states")
+        registers = frozenset(self.registers)
+        for t in self.transitions:
+            for state in (t.source, t.target):
+                if state not in self.states:
+                    raise MissingStateError(f"a transition has an end {show_state(state)} that is not among the states")
+            if t.condition is None and (t.writes or t.output):
+                raise EpsilonTransitionError("an ε-transition reads no event, so it can neither write nor output one")
+            for register in (*t.reads, *sorted(t.writes)):
+                if register not in registers:
+                    raise MissingRegisterError(f"there is no register {register}")
+
+    # -- other automata of the same model, and of others -------------------------------------------------------------
+
+    @staticmethod
+    @abstractmethod
+    def transition(
+        source: State,
+        target: State,
+        condition: Condition | None,
+        output: frozenset[str],
+        writes: frozenset[str] = frozenset(),
+    ) -> TransitionLike:
+        """A transition of this model."""
+
+    @classmethod
+    @abstractmethod
+    def of_parts(
+        cls,
+        states: frozenset[State],
+        starts: frozenset[State],
+        finals: frozenset[State],
+        transitions: tuple[Any, ...],
+        registers: tuple[str, ...],
+    ) -> Self:
+        """The automaton of these parts; a new start state leads to several ones of an SRT, by ε."""
+
+    @classmethod
+    def made(
+        cls,
+        transitions: Iterable[TransitionLike],
+        *,
+        starts: Iterable[State],
+        finals: Iterable[State],
+        registers: Iterable[str] | None = None,
+        states: Iterable[State] = (),
+    ) -> Self:
+        """The automaton of this model with transitions (once each) of any model.
+
+        It has the states that they name and ``states``, and by default the registers that they use.
+        """
+        own = (t if isinstance(t, cls._KIND) else cls.transition(t.source, t.target, *t.effect) for t in transitions)
+        return cls._with(own, starts, finals, registers, states)
+
+    @classmethod
+    def _with(
+        cls,
+        transitions: Iterable[TransitionLike],
+        starts: Iterable[State],
+        finals: Iterable[State],
+        registers: Iterable[str] | None = None,
+        states: Iterable[State] = (),
+    ) -> Self:
+        distinct = tuple(dict.fromkeys(transitions))
+        first, last = frozenset(starts), frozenset(finals)
+        every = first.union(last, states, (t.source for t in distinct), (t.target for t in distinct))
+        if registers is None:
+            registers = sorted({r for t in distinct for r in (*t.reads, *t.writes)})
+        return cls.of_parts(every, first, last, distinct, tuple(registers))
+
+    @classmethod
+    def built(
+        cls,
+        starts: Iterable[Q],
+        ways: Callable[[Q], Iterable[Way[Q]]],
+        is_final: Callable[[Q], bool],
+        registers: Iterable[str] | None = None,
+    ) -> Self:
+        """The automaton that a construction reaches from its start states; ``ways`` are the steps from a state.
+
+        By default it has the registers that it uses.
+        """
+        first = list(starts)
+        found = dict.fromkeys(first)
+        transitions: dict[TransitionLike, None] = {}
+        for state in (frontier := list(found)):
+            for target, condition, output, writes in ways(state):
+                transitions[cls.transition(state, target, condition, output, writes)] = None
+                if target not in found:
+                    found[target] = None
+                    frontier.append(target)
+        finals = filter(is_final, found)
+        return cls.made(transitions, starts=first, finals=finals, registers=registers, states=found)
+
+    def as_model(self, model: type[A]) -> A:
+        """The automaton of another model with the same runs."""
+        return model.made(
+            self.transitions, starts=self.starts, finals=self.finals, registers=self.registers, states=self.states
+        )
+
+    def with_transitions(
+        self,
+        transitions: Iterable[TransitionLike],
+        *,
+        finals: Iterable[State] | None = None,
+        registers: Iterable[str] | None = None,
+    ) -> Self:
+        """The same with other transitions, and the states that these name; or with other final states or registers."""
+        return self.made(
+            transitions,
+            starts=self.starts,
+            finals=self.finals if finals is None else finals,
+            registers=self.registers if registers is None else registers,
+            states=self.states,
+        )
+
+    def rewritten(self, change: Callable[[TransitionLike], Effect], registers: Iterable[str] | None = None) -> Self:
+        """The same with other effects of transitions."""
+        return self.with_transitions(
+            (self.transition(t.source, t.target, *change(t)) for t in self.transitions), registers=registers
+        )
+
+    def relocated(self, names: Mapping[State, State]) -> Self:
+        """The same with renamed states; states that share a name become one."""
+        return self.made(
+            (t.between(names[t.source], names[t.target]) for t in self.transitions),
+            starts=map(names.__getitem__, self.starts),
+            finals=map(names.__getitem__, self.finals),
+            registers=self.registers,
+            states=names.values(),
+        )
+
+    def renumbered(self) -> Self:
+        """The same with states 0, 1, …, in the order in which they are reached from the start states."""
+        following = _following((t.source, t.target) for t in self.transitions)
+        order: dict[State, State] = {state: k for k, state in enumerate(sorted_states(self.starts))}
+        for state in (frontier := list(order)):
+            for target in following.get(state, ()):
+                if target not in order:
+                    order[target] = len(order)
+                    frontier.append(target)
+        for state in sorted_states(self.states - order.keys()):
+            order[state] = len(order)
+        return self.relocated(order)
+
+    def trimmed(self) -> Self:
+        """Without states that no run reaches, or from which no run reaches a final one; the start of an SRT stays."""
+        edges = [(t.source, t.target) for t in self.transitions]
+        useful = _reachable(self.starts, edges) & _reachable(self.finals, [(b, a) for a, b in edges])
+        if self.model is Model.SRT:
+            useful |= self.starts
+        return self.made(
+            (t for t in self.transitions if t.source in useful and t.target in useful),
+            starts=self.starts & useful,
+            finals=self.finals & useful,
+            registers=self.registers,
+            states=useful,
+        )
+
+    def renamed(self, registers: Mapping[str, str]) -> Self:
+        """The same with other names for some registers."""
+
+        def change(t: TransitionLike) -> Effect:
+            condition = None if t.condition is None else rename_registers(t.condition, registers)
+            return condition, t.output, frozenset(registers.get(r, r) for r in t.writes)
+
+        return self.rewritten(change, dict.fromkeys(registers.get(r, r) for r in self.registers))
+
+    def without_output(self) -> Self:
+        """The same with output ⊗ everywhere; of an SRT, the SRA."""
+        return self.rewritten(lambda t: (t.condition, SKIPPED, t.writes))
+
+    # -- facts -------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _leaving(self) -> Mapping[State, tuple[TransitionLike, ...]]:
+        found: dict[State, list[TransitionLike]] = {}
+        for t in self.transitions:
+            found.setdefault(t.source, []).append(t)
+        return {state: tuple(leaving) for state, leaving in found.items()}
+
+    def leaving(self, state: State) -> tuple[Any, ...]:
+        """The transitions out of a state."""
+        return self._leaving.get(state, ())
+
+    @cached_property
+    def is_epsilon_free(self) -> bool:
+        """Whether there is no ε-transition."""
+        return all(t.condition is not None for t in self.transitions)
+
+    @cached_property
+    def written(self) -> frozenset[str]:
+        """The registers that some transition writes."""
+        return frozenset().union(*(t.writes for t in self.transitions))
+
+    @cached_property
+    def read(self) -> frozenset[str]:
+        """The registers that some condition reads."""
+        return frozenset(r for t in self.transitions for r in t.reads)
+
+    # -- showing and writing -----------------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        whole = f"{self.model}: {len(self.states)} states, {len(self.transitions)} transitions"
+        return f"{whole}, {len(self.registers)} registers" if self.model.anywhere else whole
+
+    def to_json(self) -> str:
+        """The automaton as JSON, which `from_json` reads; see there."""
+        from cerflow.papers.translations.formulas import to_json  # it knows every kind of automaton
+
+        return to_json(self)
+
+    def to_svg(self, *, theme: Theme = "auto") -> str:
+        """The automaton as SVG; ``theme`` and errors are those of `cerflow.Query.to_svg`."""
+        from cerflow.papers.model.pictures import to_svg  # it knows every kind of automaton
+
+        return to_svg(self, theme=theme)
+
+    def _repr_html_(self) -> str:
+        return shown_or_told(self.to_svg)
+
+
+class RegisterAutomaton(Automaton):
+    """What the automata with registers have: RMA and SRT, which the constructions of 003 and 004 take."""
+
+
+def check_epsilon_free(*automata: Automaton) -> None:
+    """Raise `EpsilonFreeError` if one of them has an ε-transition."""
+    if not all(automaton.is_epsilon_free for automaton in automata):
+        raise EpsilonFreeError("the construction needs an automaton without ε-transitions; eliminate them first")
+
+
+def enclosed(automaton: Automaton, states: Iterable[State]) -> frozenset[State]:
+    """``Enclose``: the states reached by ε-transitions alone."""
+    found = set(states)
+    pending = list(found)
+    while pending:
+        for t in automaton.leaving(pending.pop()):
+            if t.condition is None and t.target not in found:
+                found.add(t.target)
+                pending.append(t.target)
+    return frozenset(found)
+
+
+def fresh_names(taken: Iterable[Hashable], like: str = "r") -> Iterator[str]:
+    """Names r1, r2, … that are not taken."""
+    used = frozenset(taken)
+    return (name for number in count(1) if (name := f"{like}{number}") not in used)
+
+
+def _reachable(begin: Iterable[State], edges: Iterable[tuple[State, State]]) -> frozenset[State]:
+    following = _following(edges)
+    found = dict.fromkeys(begin)
+    for state in (frontier := list(found)):
+        for target in following.get(state, ()):
+            if target not in found:
+                found[target] = None
+                frontier.append(target)
+    return frozenset(found)
+
+
+def _following(edges: Iterable[tuple[State, State]]) -> dict[State, list[State]]:
+    following: dict[State, list[State]] = {}
+    for source, target in edges:
+        following.setdefault(source, []).append(target)
+    return following
