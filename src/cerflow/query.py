@@ -36,7 +36,7 @@ from cerflow.language.formula import CountWindow, DurationWindow, Strategy, posi
 from cerflow.language.node import walk
 from cerflow.language.parser import parse_query
 from cerflow.language.printer import show
-from cerflow.language.select import Select, sole_expression
+from cerflow.language.select import Select
 from cerflow.language.sremo import Regular, Sremo, names_told_apart
 from cerflow.language.sremo_parser import parse_sremo
 from cerflow.schema import Schema
@@ -75,7 +75,7 @@ def parse(text: str, *, language: Language = "ceql", reading: Reading = "second-
     Raises `QuerySyntaxError` if the text is not in the language, `QueryError` if names do not fit; both say where.
     """
     if language == "sremo":
-        return Query(parse_sremo(text), text=text, reading=reading)
+        return Query(parse_sremo(text), text=text, reading=reading, language=language)
     if language != "ceql":
         raise ValueError(f"language must be 'ceql' or 'sremo', not {language!r}")
     return Query(parse_query(text), text=text, reading=reading)
@@ -90,21 +90,29 @@ def as_query_text(query: Query) -> str:
         return query.text
     text = show(query.tree)
     try:
-        if parse(text, language=query.language).tree == query.tree:
+        if parse(text).tree == query.tree:
             return text
     except (QueryError, QuerySyntaxError):
-        pass  # an expression of SREMO in the middle of a query
+        pass  # a tree with names or values that no text gives
     raise UnsupportedQueryError(NO_TEXT)
 
 
 class Query:
     """A query, checked as far as that is possible without knowing the events.
 
-    An expression of SREMO is a query too. ``tree`` is what is evaluated, ``text`` what it was read from (None for
-    trees built in Python). Raises `QueryError` for labels that are unknown or not bound.
+    An expression e of SREMO is the query ``SELECT * WHERE SREMO(e)``. ``tree`` is what is evaluated, ``text`` what it
+    was read from (None for trees built in Python), and ``language`` the language of that text. Raises `QueryError` for
+    labels that are unknown or not bound.
     """
 
-    def __init__(self, tree: Select | Sremo, *, text: str | None = None, reading: Reading = "second-order") -> None:
+    def __init__(
+        self,
+        tree: Select | Sremo,
+        *,
+        text: str | None = None,
+        reading: Reading = "second-order",
+        language: Language = "ceql",
+    ) -> None:
         if reading not in ("second-order", "first-order"):
             raise ValueError(f"reading must be 'second-order' or 'first-order', not {reading!r}")
         expect(tree, (Select, Sremo), "a Query is made of a tree; cerflow.parse reads a text")
@@ -115,6 +123,7 @@ class Query:
             raise QueryError("the first-order reading is for formulas, not for SREMO or automata")
         self.text = text
         self.reading = reading
+        self.language = language
         self.written = tree
         self._refused: UnsupportedQueryError | None = None
         with Located(text):
@@ -207,11 +216,6 @@ class Query:
         if self.text is None:
             return _from_tree, (self.written, self.reading)
         return _from_text, (self.text, self.language, self.reading)
-
-    @property
-    def language(self) -> Language:
-        """The language of the query as a whole: an expression of SREMO, or SELECT … WHERE …."""
-        return "ceql" if sole_expression(self._tree) is None else "sremo"
 
     def match(
         self,

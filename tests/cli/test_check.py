@@ -170,7 +170,7 @@ def test_sremo_files_are_explained_with_their_rewriting(tmp_path):
     path.write_text("next([type = 'T'] MARK, [value > 40] AS high)")
     result = cerflow("explain", path)
     assert result.exit_code == 0, result.stderr
-    assert "rewritten  [type = 'T'] MARK . ([TRUE] & ![value > 40])* . [value > 40] AS high" in result.stdout
+    assert "rewritten  SREMO([type = 'T'] MARK . ([TRUE] & ![value > 40])* . [value > 40] AS high)" in result.stdout
     assert json.loads(cerflow("explain", path, "--format", "json").stdout)["evaluable"]
     other = cerflow("explain", "-e", path.read_text(), "--language", "sremo")
     assert other.stdout == result.stdout

@@ -12,10 +12,11 @@ from cerflow.automata.model.runs import matches as matches_of_runs
 from cerflow.builder import label, read, select, this, window
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language.node import walk
+from cerflow.language.printer import show
 from cerflow.language.sremo import Complement, NextMatch
 from cerflow.semantics.sremo import sremo_matches
 from cerflow.values.events import Stream
-from support.conformance import table_of
+from support.conformance import assert_conforms, table_of
 from support.generators.sremo import OPERATORS, streams, windowed_expressions
 from support.golden import SREMO_CASES, at_end, rows
 from support.runners import ENGINE_RUNNERS, RUNNERS, complex_events, examples, supports
@@ -63,6 +64,40 @@ def test_automata_conform_to_the_definition(data):
     query, rows, expected = drawn(data, 3)
     transducer = compile_formula(query.tree.formula)
     assert matches_of_runs(transducer, Stream.from_dicts(rows, time="t"), reporting=True) == expected
+
+
+QUERIES = [
+    "SELECT * WHERE SREMO({}) PARTITION BY v WITHIN 4 EVENTS",
+    "SELECT NEXT * WHERE SREMO({}) AS y PARTITION BY type WITHIN 3 MILLISECONDS",
+    "SELECT LAST BY y * WHERE SREMO({}) AS y",
+    "SELECT MAX NONE WHERE SREMO({})",
+    "SELECT ANY * WHERE SREMO({}) CONSUME BY ANY",
+    "SELECT COUNT(*) WHERE SREMO({}) PARTITION BY type LIMIT 2",
+    "SELECT * WHERE A ; SREMO({}) WITHIN 5 EVENTS",
+    "SELECT * WHERE (SREMO({}) AS y : B) FILTER y.v > B.v",
+    "SELECT * WHERE SREMO({})+ : EVENT",
+    "SELECT * WHERE (NEXT(SREMO({})) OR A) AND SREMO({})",
+    "SELECT * WHERE START(SREMO({})) ALL STRICT(SREMO({}))",
+    "SELECT * WHERE (EVENT AS a ; EVENT AS b) UNLESS SREMO({})",
+    "SELECT * WHERE (EVENT AS a ; EVENT AS b) WITHOUT SREMO({}) FILTER a.v > 0",
+    "SELECT * WHERE A NOT FOLLOWED BY SREMO({}) FOR 2 MILLISECONDS",
+    "SELECT * WHERE SREMO({}) NOT FOLLOWED BY B FOR 2 EVENTS",
+]
+
+
+@pytest.mark.parametrize("text", QUERIES)
+@given(data=st.data())
+@examples(8)
+def test_expressions_in_queries_conform_to_the_definition(text, data):
+    shown = [show(data.draw(windowed_expressions(2))) for _ in range(text.count("{}"))]
+    try:
+        query = cerflow.parse(text.format(*shown))
+        rows = data.draw(streams())
+        query.plan(cerflow.Schema(table_of(rows, COLUMNS).schema, "type", "t"))
+    except (QueryError, UnsupportedQueryError):
+        assume(False)
+    assert cerflow.parse(show(query.tree)).tree == query.tree
+    assert_conforms(query, table_of(rows, COLUMNS), ENGINE_RUNNERS)
 
 
 @pytest.mark.parametrize("case", SREMO_CASES, ids=lambda case: case.name)
@@ -204,7 +239,8 @@ def test_what_has_no_meaning(text, said):
 def test_queries_of_sremo():
     text = "[type = 'T'] AS hot . [type = 'H'] AS dry WITHIN 3 EVENTS"
     query = cerflow.parse(text, language="sremo")
-    assert repr(query) == f"<Query {text}>"
+    assert repr(query) == f"<Query SELECT * WHERE SREMO({text})>"
+    assert cerflow.parse(f"SELECT * WHERE SREMO({text})").tree == query.tree
     assert query.language == "sremo"
     built = cerflow.Query(cerflow.parse_sremo(text))
     assert built.tree == query.tree

@@ -276,19 +276,19 @@ def test_sremo():
     for schema in (None, Schema(columns, "type")):
         found = json.loads(query.explain("json", schema))
         assert set(found) == KEYS
-        assert found["query"] == text
+        assert found["query"] == f"SELECT * WHERE SREMO({text})"
         assert found["evaluable"]
         assert found["formula"] == {
             "language": "sremo",
-            "written": text,
-            "compiled": "[type = 'T'] MARK INTO r . ([TRUE] & ![value > r.value])* . [value > r.value] AS high",
+            "written": f"SREMO({text})",
+            "compiled": "SREMO([type = 'T'] MARK INTO r . ([TRUE] & ![value > r.value])* . [value > r.value] AS high)",
             "rewritten": True,
         }
         assert found["window"] == {"window": "3 EVENTS", "enforced_by": "match graph", "inner": []}
         assert [r["holds"] for r in found["automaton"]["registers"]] == ["r.value"]
         assert [label["label"] for label in found["labels"]] == ["event", "high"]
-        assert query.explain("text", schema).startswith("Query\n  next(")
-        assert "\nExpression\n  written    next(" in query.explain("text", schema)
+        assert query.explain("text", schema).startswith("Query\n  SELECT * WHERE SREMO(next(")
+        assert "\nFormula\n  written    SREMO(next(" in query.explain("text", schema)
         assert query.explain("dot", schema).startswith("digraph transducer {")
 
 

@@ -223,7 +223,7 @@ _MAKERS: dict[type[Node], Callable[[Any, Sequence[Box]], Box]] = {
     f.Selection: _headed(_strategy),
     f.Within: _window,
     AutomatonFormula: _automaton,
-    r.Regular: lambda node, below: below[0],
+    r.Regular: _headed(lambda _: "SREMO"),
     r.Epsilon: _sign("EPSILON"),
     r.Empty: _sign("EMPTY"),
     r.Terminal: _terminal,

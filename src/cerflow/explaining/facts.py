@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Literal, get_args
+from contextlib import suppress
+from typing import Any, Literal, cast, get_args
 
 from cerflow.analysis.columns import attributes_in
 from cerflow.analysis.scopes import Labels, labels_of, relation_names, resolve
@@ -41,7 +42,7 @@ from cerflow.errors import UnsupportedQueryError
 from cerflow.explaining.text import as_text
 from cerflow.language.condition import Not, numbers_matches
 from cerflow.language.formula import UNNAMED, AnyEvent, As, Filter, Formula, NotEvent, Project, Within
-from cerflow.language.node import walk
+from cerflow.language.node import Node, transform, walk
 from cerflow.language.printer import show
 from cerflow.language.select import Consumption, Select
 from cerflow.language.sremo import Regular, Windowed
@@ -145,19 +146,21 @@ def _formula(written: Select, select: Select) -> _Facts:
         case Project(labels, As(operand)) if labels == (UNNAMED,):
             compiled = operand  # of the first-order reading, where all events have this one label
     rewritten = compiled != hoist_window(written.formula, written.window)[0]
-    if isinstance(compiled, Regular):
-        try:
-            expression = without_strategies(compiled.expression)
-        except UnsupportedQueryError:
-            expression = compiled.expression  # it is said elsewhere that this cannot be evaluated
-        rewritten |= expression != compiled.expression
-        compiled = Regular(expression)
+    if any(isinstance(n, Regular) for n in walk(compiled)):
+        with suppress(UnsupportedQueryError):  # it is said elsewhere that this cannot be evaluated
+            plain = transform(compiled, _without_strategies)
+            rewritten |= plain != compiled
+            compiled = cast(Formula, plain)
     return {
         "language": "sremo" if isinstance(compiled, Regular) else "ceql",
         "written": show(written.formula),
         "compiled": show(compiled),
         "rewritten": rewritten,
     }
+
+
+def _without_strategies(current: Node) -> Node:
+    return Regular(without_strategies(current.expression)) if isinstance(current, Regular) else current
 
 
 def _labels(formula: Formula) -> list[_Facts]:

@@ -30,8 +30,7 @@ def as_text(facts: _Facts) -> str:
     sections = [section("Query", _wrapped(facts["query"]))]
     if not facts["evaluable"]:
         sections.append(section("Not evaluable", _refusal(facts["unsupported"])))
-    title = "Expression" if facts["formula"]["language"] == "sremo" else "Formula"
-    sections.append(section(title, _formula(facts)))
+    sections.append(section("Formula", _formula(facts)))
     if facts["labels"]:
         sections.append(section("Labels", table(_labels(facts))))
     if facts["filters"]:

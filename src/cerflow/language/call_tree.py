@@ -119,7 +119,7 @@ class CallBuilder(TreeBuilder):
 
     def _predicate(self, children: Sequence[Piece], name: str, arguments: list[Parsed]) -> Parsed:
         """A name alone is a label, also in a bracket; in parentheses it is an attribute of the event at hand."""
-        made = [self._label(a) if a.name is not None else replace(a, value=self.value(a)) for a in arguments]
+        made = [self._label(a) if _may_be_label(a) else replace(a, value=self.value(a)) for a in arguments]
         return self._called(children, made, lambda values, span: PredicateCall(name, values, span=span))
 
     def _with_labels(self, children: Sequence[Piece], arguments: list[Parsed], build: Any) -> Parsed:
@@ -145,6 +145,12 @@ class CallBuilder(TreeBuilder):
         made = Parsed(build(tuple(argument.value for argument in arguments), span), span.start, span.end)
         made.bare = next((argument.bare for argument in arguments if argument.bare is not None), None)
         return made
+
+
+def _may_be_label(argument: Parsed) -> bool:
+    """Whether an argument is a name alone, or EVENT; other reserved words can only be attributes."""
+    name = argument.name
+    return name is not None and (not name.reserved or name.text.upper() == "EVENT")
 
 
 def _unknown_function(name: str, piece: Piece) -> QueryError:

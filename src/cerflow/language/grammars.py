@@ -104,10 +104,16 @@ class TreeBuilder:
         return self.part(children, self.parts(children)[0].value)
 
 
+_FILES = {
+    "sremo": ("condition.lark", "sremo.lark"),
+    "ceql": ("condition.lark", "sremo.lark", "ceql.lark"),
+}
+
+
 def load_grammar(name: str, starts: Sequence[str], builder: TreeBuilder) -> Lark:
-    """Lark's parser for ``name.lark`` together with the grammar of conditions, building trees with ``builder``."""
+    """Lark's parser for the grammar of that name and those it contains, building trees with ``builder``."""
     here = resources.files("cerflow.language")
-    texts = [here.joinpath(file).read_text(encoding="utf-8") for file in ("condition.lark", f"{name}.lark")]
+    texts = [here.joinpath(file).read_text(encoding="utf-8") for file in _FILES[name]]
     return parser_of(name, "\n".join([*texts, lexical_grammar()]), starts, builder)
 
 

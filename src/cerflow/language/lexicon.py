@@ -70,9 +70,10 @@ def lexical_grammar() -> str:
         "EVENTS.2": r"/EVENTS?\b/i",
         "UNIT.2": "/(?:" + "|".join(f"{unit}?" for unit in DURATION_UNITS) + r")\b/i",
         "RESERVED_ATTRIBUTE.1": rf"/(?:{_ATTRIBUTES})\b(?={_SKIPPED}(?:{_AFTER_ATTRIBUTE}))/i",
-        # Before a string only, so that they may be names themselves.
+        # Before a string or parenthesis only, so that they may be names themselves.
         "INTERVAL.3": rf"/INTERVAL(?={_SKIPPED}')/i",
         "AUTOMATON.3": rf"/AUTOMATON(?={_SKIPPED}')/i",
+        "SREMO.3": rf"/SREMO(?={_SKIPPED}\()/i",
         # A statement ends where another one or nothing follows; elsewhere ";" is an operator.
         "STATEMENT_END.3": rf"/;(?={_SKIPPED}(?:\Z|SELECT\b|{_DEFINE}))/i",
         "DEFINE.3": f"/{_DEFINE}/i",

@@ -14,7 +14,7 @@ from cerflow import limits
 from cerflow.errors import QueryError, QuerySyntaxError, Span
 from cerflow.language.automaton_json import automaton_from_json
 from cerflow.language.condition import Condition, Expression, LabelReference, TruthValue
-from cerflow.language.condition_tree import ConditionBuilder, positive_integer
+from cerflow.language.condition_tree import positive_integer
 from cerflow.language.formula import (
     All,
     AnyEvent,
@@ -53,6 +53,8 @@ from cerflow.language.select import (
     Select,
     Statements,
 )
+from cerflow.language.sremo import Regular, names_told_apart
+from cerflow.language.sremo_parser import SremoBuilder
 
 __all__ = [
     "duration_in_microseconds",
@@ -136,7 +138,7 @@ def _grammar_of_statements() -> Lark:
     return load_grammar("ceql", ["statements"], _CeqlBuilder())
 
 
-class _CeqlBuilder(ConditionBuilder):
+class _CeqlBuilder(SremoBuilder):
     """Callbacks for `ceql.lark`."""
 
     # -- texts that are not queries
@@ -181,51 +183,51 @@ class _CeqlBuilder(ConditionBuilder):
 
     def filter(self, children: Several[Piece]) -> Parsed:
         operand, condition = self.parts(children)
-        return self._formula(children, Filter, operand.value, self.condition(self.closed(condition)))
+        return self.settled(children, Filter, operand.value, self.condition(self.closed(condition)))
 
     def within(self, children: Several[Piece]) -> Parsed:
-        return self._operator(children, Within)
+        return self.operator(children, Within)
 
     def unless(self, children: Several[Piece]) -> Parsed:
-        return self._operator(children, Unless)
+        return self.operator(children, Unless)
 
     def without(self, children: Several[Piece]) -> Parsed:
-        return self._operator(children, Without)
+        return self.operator(children, Without)
 
     def not_followed_by(self, children: Several[Piece]) -> Parsed:
-        return self._operator(children, NotFollowedBy)
+        return self.operator(children, NotFollowedBy)
 
     def disjunction(self, children: Several[Piece]) -> Parsed:
-        return self._operator(children, Disjunction)
+        return self.operator(children, Disjunction)
 
     def all_(self, children: Several[Piece]) -> Parsed:
-        return self._operator(children, All)
+        return self.operator(children, All)
 
     def intersection(self, children: Several[Piece]) -> Parsed:
-        return self._operator(children, Conjunction)
+        return self.operator(children, Conjunction)
 
     def strict_sequence(self, children: Several[Piece]) -> Parsed:
-        return self._operator(children, StrictSequence)
+        return self.operator(children, StrictSequence)
 
     def sequence(self, children: Several[Piece]) -> Parsed:
-        return self._operator(children, Sequence)
+        return self.operator(children, Sequence)
 
     def iteration(self, children: Several[Piece]) -> Parsed:
-        return self._operator(children, Iteration)
+        return self.operator(children, Iteration)
 
     def strict_iteration(self, children: Several[Piece]) -> Parsed:
-        return self._operator(children, StrictIteration)
+        return self.operator(children, StrictIteration)
 
     def optional(self, children: Several[Piece]) -> Parsed:
-        return self._formula(children, Repetition, self.parts(children)[0].value, 0, 1)
+        return self.settled(children, Repetition, self.parts(children)[0].value, 0, 1)
 
     def repetition(self, children: Several[Piece]) -> Parsed:
         operand, times = self.parts(children)
-        return self._formula(children, Repetition, operand.value, *times.value)
+        return self.settled(children, Repetition, operand.value, *times.value)
 
     def strict_repetition(self, children: Several[Piece]) -> Parsed:
         operand, times = self.parts(children)
-        return self._formula(children, Repetition, operand.value, *times.value, True)
+        return self.settled(children, Repetition, operand.value, *times.value, True)
 
     def exactly(self, children: Several[Piece]) -> Parsed:
         times = _times(children[0])
@@ -241,7 +243,7 @@ class _CeqlBuilder(ConditionBuilder):
         return self.part(children, (0, _times(children[1])))
 
     def start(self, children: Several[Piece]) -> Parsed:
-        return self._operator(children, Start)
+        return self.operator(children, Start)
 
     def automaton(self, children: Several[Piece]) -> Parsed:
         """``AUTOMATON 'JSON'``."""
@@ -253,12 +255,18 @@ class _CeqlBuilder(ConditionBuilder):
             raise
         return self.part(children, replace(read, span=span_of(*children)))
 
+    def regular(self, children: Several[Piece]) -> Parsed:
+        """``SREMO(e)``, the registers of which are known now."""
+        part = self.operator(children, Regular)
+        part.value = names_told_apart(part.value)
+        return part
+
     def selection(self, children: Several[Piece]) -> Parsed:
-        return self._formula(children, Selection, _strategy(children[0]), self.parts(children)[0].value)
+        return self.settled(children, Selection, _strategy(children[0]), self.parts(children)[0].value)
 
     def selection_by(self, children: Several[Piece]) -> Parsed:
         by, operand = self.parts(children)
-        return self._formula(children, Selection, _strategy(children[0]), operand.value, by.value)
+        return self.settled(children, Selection, _strategy(children[0]), operand.value, by.value)
 
     def compared(self, children: Several[Piece]) -> Parsed:
         return self.part(
@@ -268,15 +276,7 @@ class _CeqlBuilder(ConditionBuilder):
 
     def project(self, children: Several[Piece]) -> Parsed:
         *labels, operand = self.parts(children)
-        return self._formula(children, Project, tuple(label.value for label in labels), operand.value)
-
-    def _operator(self, children: Several[Piece], cls: type[Any]) -> Parsed:
-        return self._formula(children, cls, *(part.value for part in self.parts(children)))
-
-    def _formula(self, children: Several[Piece], cls: Any, *values: Any) -> Parsed:
-        # Attributes of conditions inside are settled by now, so their marks go no further up.
-        span = span_of(*children)
-        return Parsed(cls(*values, span=span), span.start, span.end)
+        return self.settled(children, Project, tuple(label.value for label in labels), operand.value)
 
     # -- queries
 

@@ -285,9 +285,6 @@ def _projection(node: s.Projection, _: int) -> tuple[int, list[_Piece]]:
 
 
 def _select(node: s.Select, _: int) -> tuple[int, list[_Piece]]:
-    expression = s.sole_expression(node)
-    if expression is not None:
-        return 0, [(expression, _WINDOWED)]
     projection = show(node.projection)
     pieces: list[_Piece] = ["SELECT "]
     if node.strategy is not f.Strategy.ALL:
@@ -389,6 +386,6 @@ _WRITERS: dict[type[Node], _Writer] = {
     r.NextMatch: _call("next", _OPERAND),
     r.Unordered: _call("unordered", _OPERAND),
     r.Windowed: _in_window(_WINDOWED),
-    r.Regular: lambda node, _: (_STEP, [(node.expression, _WINDOWED)]),
+    r.Regular: lambda node, _: (_STEP, ["SREMO(", (node.expression, _WINDOWED), ")"]),
     a.AutomatonFormula: lambda node, _: (_STEP, [f"AUTOMATON {quote_string(automaton_to_json(node, show))}"]),
 }

@@ -7,7 +7,6 @@ from enum import StrEnum
 from cerflow.language.condition import Expression, LabelReference
 from cerflow.language.formula import Formula, Strategy, Window, check_by
 from cerflow.language.node import Node, node
-from cerflow.language.sremo import Regular, Sremo
 
 __all__ = [
     "Consumption",
@@ -19,7 +18,6 @@ __all__ = [
     "ProjectionKind",
     "Select",
     "Statements",
-    "sole_expression",
 ]
 
 
@@ -112,9 +110,3 @@ class Statements(Node):
 
     definitions: tuple[Definition, ...]
     query: Select
-
-
-def sole_expression(select: Select) -> Sremo | None:
-    """The expression of SREMO that a query is, if it is nothing else."""
-    formula = select.formula
-    return formula.expression if isinstance(formula, Regular) and select == Select(formula) else None

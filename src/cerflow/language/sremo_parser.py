@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -30,7 +30,7 @@ from cerflow.language.sremo import (
     names_told_apart,
 )
 
-__all__ = ["parse_sremo", "read_sremo"]
+__all__ = ["SremoBuilder", "parse_sremo", "read_sremo"]
 
 
 def parse_sremo(text: str) -> Sremo:
@@ -50,81 +50,57 @@ def read_sremo(text: str) -> Sremo:
 
 @cache
 def _grammar() -> Lark:
-    return load_grammar("sremo", ("sremo_alone",), _SremoBuilder())
+    return load_grammar("sremo", ("sremo_alone",), SremoBuilder())
 
 
-class _SremoBuilder(ConditionBuilder):
-    """Callbacks for `sremo.lark`."""
+_Callback = Callable[["SremoBuilder", Sequence[Piece]], Parsed]
 
-    def sremo_alone(self, children: Sequence[Piece]) -> Parsed:
-        return self.parts(children)[0]
 
-    @staticmethod
-    def _label(argument: Parsed) -> Parsed:
-        name = argument.name
-        if name is not None and name.reserved and name.text.upper() != "EVENT":
-            return argument  # no register can be called so, but an attribute can
-        return ConditionBuilder._label(argument)
+def _operator(cls: type[Sremo]) -> _Callback:
+    return lambda self, children: self.operator(children, cls)
 
-    def terminal(self, children: Sequence[Piece]) -> Parsed:
-        condition, *rest = self.parts(children)
-        self.no_bracket_in(condition)
-        # The event read is at hand, so attributes need no label here.
-        return self._sremo(children, Terminal, self.condition(condition), **dict(part.value for part in rest))
 
-    def mark(self, children: Sequence[Piece]) -> Parsed:
-        names = self.parts(children)
-        return self.part(children, ("label", names[0].value if names else MARK))
+def _of_several(cls: type[Sremo]) -> _Callback:
+    return lambda self, children: self.settled(children, cls, tuple(part.value for part in self.parts(children)))
+
+
+class SremoBuilder(ConditionBuilder):
+    """Callbacks for `sremo.lark`, alone and in queries."""
 
     # A rule of its own, so that the comma behind a register is not the one behind any other name.
     register = ConditionBuilder.name
 
+    epsilon, empty = _operator(Epsilon), _operator(Empty)
+    concatenation, alternation, joint = _operator(Concatenation), _operator(Alternation), _operator(Intersection)
+    star, plus, at_most_once = _operator(Star), _operator(Plus), _operator(Optional)
+    complement, windowed = _operator(Complement), _operator(Windowed)
+    any_match, next_match, unordered = _of_several(AnyMatch), _of_several(NextMatch), _of_several(Unordered)
+
+    def sremo_alone(self, children: Sequence[Piece]) -> Parsed:
+        """A text that is an expression."""
+        return self.parts(children)[0]
+
+    def terminal(self, children: Sequence[Piece]) -> Parsed:
+        """``[c] AS label INTO registers``."""
+        condition, *rest = self.parts(children)
+        self.no_bracket_in(condition)
+        # The event read is at hand, so attributes need no label here.
+        return self.settled(children, Terminal, self.condition(condition), **dict(part.value for part in rest))
+
+    def mark(self, children: Sequence[Piece]) -> Parsed:
+        """``MARK`` or ``AS label``."""
+        names = self.parts(children)
+        return self.part(children, ("label", names[0].value if names else MARK))
+
     def into(self, children: Sequence[Piece]) -> Parsed:
+        """``INTO register, …``."""
         return self.part(children, ("registers", tuple(part.value for part in self.parts(children))))
 
-    def epsilon(self, children: Sequence[Piece]) -> Parsed:
-        return self._sremo(children, Epsilon)
+    def operator(self, children: Sequence[Piece], cls: type[Any]) -> Parsed:
+        """A part for an operator on the parts among the children."""
+        return self.settled(children, cls, *(part.value for part in self.parts(children)))
 
-    def empty(self, children: Sequence[Piece]) -> Parsed:
-        return self._sremo(children, Empty)
-
-    def concatenation(self, children: Sequence[Piece]) -> Parsed:
-        return self._operator(children, Concatenation)
-
-    def alternation(self, children: Sequence[Piece]) -> Parsed:
-        return self._operator(children, Alternation)
-
-    def intersection(self, children: Sequence[Piece]) -> Parsed:
-        return self._operator(children, Intersection)
-
-    def star(self, children: Sequence[Piece]) -> Parsed:
-        return self._operator(children, Star)
-
-    def plus(self, children: Sequence[Piece]) -> Parsed:
-        return self._operator(children, Plus)
-
-    def optional(self, children: Sequence[Piece]) -> Parsed:
-        return self._operator(children, Optional)
-
-    def complement(self, children: Sequence[Piece]) -> Parsed:
-        return self._operator(children, Complement)
-
-    def windowed(self, children: Sequence[Piece]) -> Parsed:
-        return self._operator(children, Windowed)
-
-    def any_match(self, children: Sequence[Piece]) -> Parsed:
-        return self._sremo(children, AnyMatch, tuple(part.value for part in self.parts(children)))
-
-    def next_match(self, children: Sequence[Piece]) -> Parsed:
-        return self._sremo(children, NextMatch, tuple(part.value for part in self.parts(children)))
-
-    def unordered(self, children: Sequence[Piece]) -> Parsed:
-        return self._sremo(children, Unordered, tuple(part.value for part in self.parts(children)))
-
-    def _operator(self, children: Sequence[Piece], cls: type[Any]) -> Parsed:
-        return self._sremo(children, cls, *(part.value for part in self.parts(children)))
-
-    def _sremo(self, children: Sequence[Piece], cls: Any, *values: Any, **named: Any) -> Parsed:
-        # The marks of bare attributes end with their terminal.
+    def settled(self, children: Sequence[Piece], cls: Any, *values: Any, **named: Any) -> Parsed:
+        """A part for a formula or expression: attributes of conditions inside are settled, so their marks end here."""
         span = span_of(*children)
         return Parsed(cls(*values, **named, span=span), span.start, span.end)

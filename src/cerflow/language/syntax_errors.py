@@ -22,7 +22,8 @@ _SHORT = ("CASE", "DISTINCT", "RESERVED_ATTRIBUTE", "FUNCTION_WORD", "REGISTER_C
 # Sets of terminals that have one name for people; tried in this order.
 _GROUPS: tuple[tuple[set[str], str], ...] = (
     (
-        {"NAME", "QUOTED", "LPAR", "EVENT", "NOT", "START", "STRICT", "NEXT", "NXT", "LAST", "MAX", "PROJECT"},
+        {"NAME", "QUOTED", "LPAR", "EVENT", "NOT", "START", "STRICT", "NEXT", "NXT", "LAST", "MAX", "PROJECT"}
+        | {"ANY", "AUTOMATON", "SREMO"},
         "a formula",
     ),
     (_VALUE | {"NOT"}, "a condition"),

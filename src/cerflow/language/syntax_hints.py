@@ -15,6 +15,7 @@ _SEQUENCE = "a sequence is written A ; B (B some time after A) or A : B (B direc
 _CONDITIONS = "conditions stand behind FILTER: WHERE (A AS x ; B AS y) FILTER x.v > 1 AND y.v > x.v"
 _REPEATED = "three are written A{3}, two to four A{2,4}"
 _BEGIN = "a query begins with SELECT: SELECT * WHERE A ; B"
+_SREMO = "an expression of SREMO stands in parentheses: SELECT * WHERE SREMO([type = 'A'] MARK)"
 _EITHER = "alternatives are written A OR B"
 _BOTH = "A ALL B has both, in any order; A AND B is for events that both formulas match"
 _EXCLUDED = "what must not happen in between is written A ; C WITHOUT B, or UNLESS B"
@@ -112,7 +113,9 @@ def hint_for(found: str, before: str, accepted: Collection[str], names: Collecti
     if word in _ANYWHERE:
         return _ANYWHERE[word]
     if "SELECT" in accepted and "a formula" not in names:
-        return _BEGIN
+        return _SREMO if word == "[" else _BEGIN
+    if re.search(r"\bSREMO\s*\[\s*$", before, re.IGNORECASE):
+        return _SREMO
     if "';'" in names and (word in _BEHIND_FORMULA or word == ")"):
         return _BEHIND_FORMULA.get(word, "there is no ( that this one closes")
     if "a comparison" in names and word in _BEHIND_CONDITION:

@@ -180,6 +180,7 @@ def formulas(
         event,
         st.builds(f.AnyEvent, st.one_of(st.none(), _some(streams))),
         st.builds(f.NotEvent, event, st.one_of(st.none(), condition)),
+        st.builds(r.Regular, sremos(label, label, attributes, predicates, leaves=3)),
     )
     strategies = st.sampled_from([s for s in f.Strategy if s is not f.Strategy.ALL])
 

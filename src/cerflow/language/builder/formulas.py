@@ -37,7 +37,7 @@ from cerflow.language.builder.sremo import (
 )
 from cerflow.language.lexicon import LARGEST_INTEGER
 from cerflow.language.parser import parse_formula
-from cerflow.language.sremo import Regular
+from cerflow.language.sremo import Regular, names_told_apart
 
 __all__ = [
     "FormulaExpr",
@@ -171,9 +171,9 @@ def not_event(name: str, condition: AnyCondition | None = None, *, stream: str |
     return FormulaExpr(f.NotEvent(_event_type(name, stream), tree))
 
 
-def formula(text: str) -> FormulaExpr:
-    """A formula read from text."""
-    return FormulaExpr(parse_formula(text))
+def formula(source: str | SremoExpr) -> FormulaExpr:
+    """A formula read from text, or ``SREMO(e)`` of an expression."""
+    return FormulaExpr(parse_formula(source) if isinstance(source, str) else _formula(source))
 
 
 def start(operand: FormulaExpr) -> FormulaExpr:
@@ -248,10 +248,10 @@ def select(
 ) -> s.Select:
     """The query ``SELECT … WHERE pattern …`` (spec §4).
 
-    The pattern is a formula, or an expression of SREMO. ``items`` are labels, `item`, ``value.as_(name)`` and
-    `count_matches`; none of them means ``*``, and ``events=False`` means ``SELECT NONE``. ``"*"`` before named values
-    reports the events beside them. ``by`` are the labels of ``SELECT NEXT BY x, y …``. A key in ``partition_by`` is an
-    attribute or alternatives of one key.
+    The pattern is a formula, or an expression e of SREMO for ``SREMO(e)``. ``items`` are labels, `item`,
+    ``value.as_(name)`` and `count_matches`; none of them means ``*``, and ``events=False`` means ``SELECT NONE``.
+    ``"*"`` before named values reports the events beside them. ``by`` are the labels of ``SELECT NEXT BY x, y …``. A
+    key in ``partition_by`` is an attribute or alternatives of one key.
     """
     if items and not events:
         raise TypeError("SELECT NONE takes no items")
@@ -271,7 +271,7 @@ def select(
         if isinstance(many, str):
             raise TypeError(f"a list of names is expected, not the string {many!r}")
     return s.Select(
-        formula=Regular(pattern.tree) if isinstance(pattern, SremoExpr) else _formula(pattern),
+        formula=_formula(pattern),
         projection=s.Projection(kind, tuple(map(_item, items))),
         strategy=f.Strategy(_choice(strategy, [*f.Strategy], "strategy")),
         streams=tuple(checked_name(name, "a stream") for name in streams),
@@ -295,6 +295,8 @@ def _aggregate(name: str, operand: ValueExpr, by: Labels) -> ValueExpr:
 
 
 def _formula(given: object) -> f.Formula:
+    if isinstance(given, SremoExpr):
+        return names_told_apart(Regular(given.tree))
     if not isinstance(given, FormulaExpr):
         raise TypeError(f"a formula such as event('A') is expected here, not {type(given).__name__}")
     return given.tree
