@@ -13,6 +13,9 @@ SEED ?= 1
 # make test-versions fails where fewer Pythons are found.
 LEAST_PYTHONS ?= 2
 
+# Else every process of the tests compiles all of cerflow anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help test test-fast test-deep test-versions test-lowest coverage demo demo-stream docs bench bench-docs lint types format java clean
 
@@ -47,7 +50,7 @@ test-deep: $(INSTALLED)
 	@CERFLOW_EXAMPLES=$(EXAMPLES) $(PY) -m pytest -n $(TEST_PROCESSES) --hypothesis-seed=$(SEED) --timeout=7200 -m 'not slow or deep' $(PYTEST_ARGS)
 
 test-versions: java $(INSTALLED)
-	@$(PY) scripts/test_versions.py --least $(LEAST_PYTHONS) $(if $(BRIEF),--brief) -n $(TEST_PROCESSES) $(PYTEST_ARGS)
+	@$(PY) scripts/test_versions.py --least $(LEAST_PYTHONS) $(if $(BRIEF),--brief -n 2,-n $(TEST_PROCESSES)) $(PYTEST_ARGS)
 
 test-lowest: java $(INSTALLED)
 	@$(PY) scripts/test_versions.py --lowest -n $(TEST_PROCESSES) $(PYTEST_ARGS)
