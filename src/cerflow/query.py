@@ -32,6 +32,7 @@ from cerflow.errors import (
     expect,
 )
 from cerflow.language.automaton import AutomatonFormula
+from cerflow.language.event_kinds import with_kinds
 from cerflow.language.formula import CountWindow, DurationWindow, Strategy, positions_alone
 from cerflow.language.node import walk
 from cerflow.language.parser import parse_query
@@ -118,7 +119,7 @@ class Query:
         expect(tree, (Select, Sremo), "a Query is made of a tree; cerflow.parse reads a text")
         if isinstance(tree, Sremo):
             tree = Select(Regular(tree, span=tree.span))
-        tree = names_told_apart(tree)
+        tree = with_kinds(names_told_apart(tree))
         if reading == "first-order" and any(isinstance(n, Regular | AutomatonFormula) for n in walk(tree)):
             raise QueryError("the first-order reading is for formulas, not for SREMO or automata")
         self.text = text

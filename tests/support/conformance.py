@@ -16,6 +16,7 @@ from cerflow.errors import QueryError
 from cerflow.language.formula import AttributeWindow, Strategy
 from cerflow.language.node import walk
 from cerflow.language.select import CountItem, ProjectionKind, Select
+from support.generators.kinds import with_some_kinds
 from support.generators.queries import Row
 from support.generators.selects import cases
 from support.runners import Rows, Runner, bag, frozen, semantics
@@ -37,13 +38,15 @@ def table_of(rows: list[Row], columns: Mapping[str, pa.DataType] = COLUMNS) -> p
 
 
 def drawn(
-    data: st.DataObject, *, strategies: tuple[Strategy, ...] = (), **options: Any
+    data: st.DataObject, *, strategies: tuple[Strategy, ...] = (), kinds: bool | None = None, **options: Any
 ) -> tuple[cerflow.Query, pa.Table]:
     """A query that is well-formed, and events; where a window measures ``n``, some events lack it.
 
-    With ``strategies`` the query has one of them.
+    With ``strategies`` the query has one of them; with ``kinds`` it has event kinds (None: now and then).
     """
     select, rows = data.draw(cases(**options))
+    if kinds or (kinds is None and data.draw(st.integers(0, 9)) == 9):
+        select = data.draw(with_some_kinds(select))
     if strategies:
         select = replace(select, strategy=data.draw(st.sampled_from(strategies)))
     try:

@@ -22,9 +22,11 @@ from cerflow.language.condition import (
     Some,
     reads_previous,
 )
+from cerflow.language.event_kinds import check_kind
 from cerflow.language.formula import (
     All,
     AnyEvent,
+    EventKind,
     EventType,
     Filter,
     Formula,
@@ -60,6 +62,10 @@ def check_query(select: Select) -> None:
                 raise QueryError(
                     "NOT reads one event, so there is no event before it for prev", span=current.condition.span
                 )
+        elif isinstance(current, EventKind):
+            check_kind(current.condition)
+            check_expression(current.condition, bare=True)
+            refuse_aggregates(current)
         elif isinstance(current, Selection):
             _check_compared(current, scopes.labels[index], known)
         elif isinstance(current, Regular):
@@ -194,7 +200,7 @@ def _check_column_names(select: Select) -> None:
         taken.add(name)
 
 
-def refuse_aggregates(expression: Sremo | AutomatonFormula) -> None:
+def refuse_aggregates(expression: Sremo | AutomatonFormula | EventKind) -> None:
     """Raise `QueryError` for an aggregate, SOME, a test on a set or a predicate of sets in SREMO or an automaton.
 
     A terminal knows the event read and one event for each register, and of several that a repetition writes there the

@@ -27,7 +27,7 @@ from cerflow.language.condition import (
     SetTest,
     comparisons,
 )
-from cerflow.language.formula import As, AttributeWindow, EventType, Rename
+from cerflow.language.formula import As, AttributeWindow, EventKind, EventType, Rename
 from cerflow.language.node import Node, walk
 from cerflow.language.select import LabelItem, Select
 from cerflow.values.operators import Operator
@@ -76,6 +76,8 @@ def columns_by_type(tree: Node) -> dict[str, frozenset[str] | None]:
     """
     nodes = list(walk(tree))
     named = {n.name for n in nodes if isinstance(n, EventType)}
+    # Events of a kind may be of any type.
+    kinds = {n.name for n in nodes if isinstance(n, EventKind)}
     labels = {name: {name} for name in named}
     for n in nodes:
         if isinstance(n, As):
@@ -95,7 +97,7 @@ def columns_by_type(tree: Node) -> dict[str, frozenset[str] | None]:
     for column, label in read:
         types = labels.get(label, named) if label is not None else named
         before = by_column.get(column, frozenset())
-        by_column[column] = before | types if types and before is not None else None
+        by_column[column] = before | types if types and not kinds & types and before is not None else None
     optional = set[str]()
     for n in nodes:
         if isinstance(n, IsNull) or (isinstance(n, Function) and n.name == "coalesce"):

@@ -20,6 +20,7 @@ from cerflow.language.formula import (
     As,
     Conjunction,
     Disjunction,
+    EventKind,
     EventType,
     Exclusion,
     Filter,
@@ -95,22 +96,22 @@ def condition_labels(condition: Node) -> dict[str, Node]:
     return found
 
 
-def relation_names(formula: Formula) -> frozenset[str]:
-    """The names of event types that a formula mentions."""
-    return frozenset(n.name for n in walk(formula) if isinstance(n, EventType))
+def relation_names(tree: Node) -> frozenset[str]:
+    """The names of event types that a formula or query mentions; event kinds are not among them."""
+    return frozenset(n.name for n in walk(tree) if isinstance(n, EventType) and not isinstance(n, EventKind))
 
 
 def _combine(current: Formula, below: Many[Labels]) -> Labels:
     match current:
         case EventType():
             name = frozenset((current.name,))
-            return Labels(name, name, name, single=True)
+            return Labels(name, name, frozenset() if isinstance(current, EventKind) else name, single=True)
         case AnyEvent():
-            return Labels(wildcard=True, single=True)
+            return Labels(wildcard=True, single=True, never=frozenset(current.hidden))
         case NotEvent():
             # With a condition, or from another stream, an event of the type may be read.
             whole = current.condition is None and current.event.stream is None
-            never = frozenset((current.event.name,) if whole else ())
+            never = frozenset((current.event.name, *current.hidden) if whole else current.hidden)
             return Labels(wildcard=True, single=True, never=never)
         case Regular():
             given = (n.label for n in walk(current.expression) if isinstance(n, Terminal))

@@ -35,7 +35,16 @@ from cerflow.language.condition import (
     SetTest,
     comparisons,
 )
-from cerflow.language.formula import AttributeWindow, DurationWindow, Filter, NotEvent, NotFollowedBy, Window, Within
+from cerflow.language.formula import (
+    AttributeWindow,
+    DurationWindow,
+    EventKind,
+    Filter,
+    NotEvent,
+    NotFollowedBy,
+    Window,
+    Within,
+)
 from cerflow.language.node import Node, walk
 from cerflow.language.select import ExpressionItem, LabelItem, Select
 from cerflow.language.sremo import Regular, Sremo, Terminal, Windowed
@@ -55,8 +64,9 @@ def check_types(select: Select, schema: Schema) -> None:
     compared or computed with, and windows on what is no number or without times.
     """
     for current in walk(select.formula):
-        if isinstance(current, Filter | NotEvent) and current.condition is not None:
-            _check_conditions(current.condition, schema)
+        if isinstance(current, Filter | NotEvent | EventKind):
+            if current.condition is not None:
+                _check_conditions(current.condition, schema)
         elif isinstance(current, Within | NotFollowedBy):
             _check_window(current.window, schema)
         elif isinstance(current, Regular):

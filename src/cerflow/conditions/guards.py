@@ -24,7 +24,7 @@ from cerflow.language.condition import (
     Literal,
     TruthValue,
 )
-from cerflow.language.event_tests import Satisfied, StreamTest, TypeTest
+from cerflow.language.event_tests import Satisfied, StreamTest, TypeTest, event_test
 from cerflow.language.formula import Window
 from cerflow.language.node import Node, node, transform, walk, with_children
 from cerflow.values.operators import Operator
@@ -44,6 +44,7 @@ __all__ = [
     "StreamTest",
     "TypeTest",
     "bare",
+    "event_test",
     "is_local",
     "leaves",
     "reads_events",

@@ -350,7 +350,7 @@ def _ends_at_any_event(part: Formula, read: frozenset[str]) -> bool:
     while isinstance(last, As):
         labels.add(last.label)
         last = last.operand
-    return last == AnyEvent() and not labels & read
+    return isinstance(last, AnyEvent) and last.stream is None and not labels & read
 
 
 def _place(part: Node) -> Span | None:

@@ -202,6 +202,7 @@ def _select(node: Select, below: Sequence[Box]) -> Box:
 _MAKERS: dict[type[Node], Callable[[Any, Sequence[Box]], Box]] = {
     Select: _select,
     f.EventType: _event_type,
+    f.EventKind: _event_type,
     f.AnyEvent: _any_event,
     f.NotEvent: _not_event,
     f.As: _as,

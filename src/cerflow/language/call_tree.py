@@ -14,6 +14,8 @@ from cerflow.language.condition import (
     LONGER_FUNCTIONS,
     MATCH_NUMBER,
     Aggregate,
+    Attribute,
+    Comparison,
     Condition,
     Constant,
     Expression,
@@ -26,6 +28,7 @@ from cerflow.language.condition import (
 )
 from cerflow.language.grammars import Name, Parsed, Piece, TreeBuilder, span_of
 from cerflow.language.lexicon import BUILT_IN, quote_string
+from cerflow.values.operators import Operator
 
 __all__ = ["CallBuilder"]
 
@@ -40,12 +43,22 @@ class CallBuilder(TreeBuilder):
             return value
         if isinstance(value, Literal) and isinstance(value.value, bool):
             return Constant(value.value, span=value.span)
-        raise QuerySyntaxError(
-            "this is a value, but a condition is expected here",
-            span=span_of(part),
-            hint="compare it with something, as in x.price > 10",
-            expected=("a condition",),
-        )
+        if isinstance(value, Attribute) and value.label is None and part.name is not None and not part.name.reserved:
+            part.truth = part
+            return Comparison(Operator.EQ, value, Literal(True), span=value.span)
+        raise _no_condition(part)
+
+    def condition_at_hand(self, part: Parsed) -> Condition:
+        """The part as a condition on the event at hand; an error if a name stands as a condition there."""
+        condition = self.condition(part)
+        self.no_truth_in(part)
+        return condition
+
+    @staticmethod
+    def no_truth_in(part: Parsed) -> None:
+        """An error if a name stands as a condition, which it does only below DEFINE."""
+        if part.truth is not None:
+            raise _no_condition(part.truth)
 
     def value(self, part: Parsed) -> Expression:
         """The part as a value; an error if it is a condition."""
@@ -60,6 +73,7 @@ class CallBuilder(TreeBuilder):
 
     def closed(self, part: Parsed) -> Parsed:
         """The part, if every attribute in it has its label; an error that names the first which has none."""
+        self.no_truth_in(part)
         bare = part.bare
         if bare is None:
             return part
@@ -144,6 +158,7 @@ class CallBuilder(TreeBuilder):
         span = span_of(*children)
         made = Parsed(build(tuple(argument.value for argument in arguments), span), span.start, span.end)
         made.bare = next((argument.bare for argument in arguments if argument.bare is not None), None)
+        made.truth = next((argument.truth for argument in arguments if argument.truth is not None), None)
         return made
 
 
@@ -151,6 +166,15 @@ def _may_be_label(argument: Parsed) -> bool:
     """Whether an argument is a name alone, or EVENT; other reserved words can only be attributes."""
     name = argument.name
     return name is not None and (not name.reserved or name.text.upper() == "EVENT")
+
+
+def _no_condition(part: Parsed) -> QuerySyntaxError:
+    return QuerySyntaxError(
+        "this is a value, but a condition is expected here",
+        span=span_of(part),
+        hint="compare it with something, as in x.price > 10",
+        expected=("a condition",),
+    )
 
 
 def _unknown_function(name: str, piece: Piece) -> QueryError:

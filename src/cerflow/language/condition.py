@@ -93,10 +93,14 @@ class Literal(Expression):
 
 @node
 class Attribute(Expression):
-    """``label.name``; with ``label=None`` the attribute of the event at hand."""
+    """``label.name``; with ``label=None`` the attribute of the event at hand.
+
+    ``quoted`` says that a name without label stands in double quotes, so that it is not an event kind.
+    """
 
     label: str | None
     name: str
+    quoted: bool = field(default=False, kw_only=True, compare=False)
 
 
 @node

@@ -183,7 +183,7 @@ class ConditionBuilder(CallBuilder):
         """``label[condition]``."""
         label, inner = self.parts(children)
         self.no_bracket_in(inner)
-        part = self.make(children, Bracket, label.value, self.condition(inner))
+        part = self.make(children, Bracket, label.value, self.condition_at_hand(inner))
         part.bare = None
         part.nested = part
         return part
@@ -246,7 +246,9 @@ class ConditionBuilder(CallBuilder):
     def bare(self, children: Sequence[Piece]) -> Parsed:
         """A name alone: an attribute of the event at hand, unless it turns out to be a label in an argument."""
         (name,) = self.parts(children)
-        part = self.make(children, Attribute, None, name.value)
+        assert name.name is not None
+        value = Attribute(None, name.value, quoted=name.name.quoted, span=span_of(*children))
+        part = self.part(children, value)
         part.name, part.bare = name.name, part
         return part
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from cerflow.language.condition import Condition
+from cerflow.language.condition import And, Condition
+from cerflow.language.formula import EventKind, EventType
 from cerflow.language.node import Node, node
 
-__all__ = ["Satisfied", "StreamTest", "TypeTest"]
+__all__ = ["Satisfied", "StreamTest", "TypeTest", "event_test"]
 
 
 @node
@@ -43,3 +44,10 @@ class Satisfied(Condition):
     def notation(self) -> tuple[str | Node, ...]:
         """See `Node.notation`."""
         return ("satisfied(", self.condition, ")")
+
+
+def event_test(event: EventType) -> Condition:
+    """The condition on the event at hand that it is of this type or kind."""
+    if not isinstance(event, EventKind):
+        return TypeTest(event.name, event.stream)
+    return event.condition if event.stream is None else And(StreamTest(event.stream), event.condition)

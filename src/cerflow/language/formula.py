@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from enum import StrEnum
 
 from cerflow.errors import QueryError
@@ -18,6 +19,7 @@ __all__ = [
     "CountWindow",
     "Disjunction",
     "DurationWindow",
+    "EventKind",
     "EventType",
     "Exclusion",
     "Filter",
@@ -113,18 +115,36 @@ class EventType(Formula):
 
 
 @node
+class EventKind(EventType):
+    """``name`` or ``stream>name`` below ``DEFINE name AS condition``: one event on which the condition is true.
+
+    The condition reads the event at hand; a kind above it in the text is written out in it.
+    """
+
+    condition: Condition = field(kw_only=True)
+
+
+@node
 class AnyEvent(Formula):
-    """``EVENT`` or ``stream>EVENT``: one event of any type."""
+    """``EVENT`` or ``stream>EVENT``: one event of any type.
+
+    The label is the type, but `UNNAMED` for the types ``hidden``, whose names are those of event kinds.
+    """
 
     stream: str | None = None
+    hidden: tuple[str, ...] = ()
 
 
 @node
 class NotEvent(Formula):
-    """``NOT(R FILTER c)``: one event that does not satisfy ``R FILTER c``; condition None is ``NOT(R)``."""
+    """``NOT(R FILTER c)``: one event that does not satisfy ``R FILTER c``; condition None is ``NOT(R)``.
+
+    ``hidden`` is that of `AnyEvent`.
+    """
 
     event: EventType
     condition: Condition | None = None
+    hidden: tuple[str, ...] = ()
 
 
 @node

@@ -26,8 +26,9 @@ __all__ = ["Parsed", "Piece", "TreeBuilder", "load_grammar", "parse_from", "refu
 class Parsed:
     """The result of a callback: a value and the stretch of text it was made from, parentheses included.
 
-    ``bare`` is the first attribute in it that stands without a label, ``nested`` the first bracket ``x[…]``;
-    ``name`` is the written name if the part is nothing but a name, and ``last`` the right end of a comparison.
+    ``bare`` is the first attribute in it that stands without a label, ``nested`` the first bracket ``x[…]``, ``truth``
+    the first name that stands as a condition; ``name`` is the written name if the part is nothing but a name, and
+    ``last`` the right end of a comparison.
     """
 
     value: Any
@@ -35,6 +36,7 @@ class Parsed:
     end_pos: int
     bare: Parsed | None = None
     nested: Parsed | None = None
+    truth: Parsed | None = None
     name: Name | None = None
     last: Parsed | None = None
 
@@ -72,6 +74,7 @@ class TreeBuilder:
             if isinstance(child, Parsed):
                 made.bare = made.bare or child.bare
                 made.nested = made.nested or child.nested
+                made.truth = made.truth or child.truth
         return made
 
     @staticmethod

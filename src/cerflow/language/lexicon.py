@@ -53,8 +53,9 @@ _SKIPPED = r"(?:\s|--[^\n]*(?:\n|$)|\/\*(?:[^*]|\*(?!\/))*\*\/)*"
 # Words that begin an expression of SREMO; in a list of registers they are names only in double quotes.
 _OPERANDS = ("EMPTY", "EPSILON", "UNORDERED")
 
-# With what must follow, so that it may be a name itself.
-_DEFINE = rf'DEFINE(?={_SKIPPED}(?:"(?:[^"]|"")*"|{_NAME}){_SKIPPED}AS\b{_SKIPPED}SELECT\b)'
+# With what must follow, so that it may be a name itself: a query, or the condition of an event kind.
+_DEFINE_NAME = rf'DEFINE(?={_SKIPPED}(?:"(?:[^"]|"")*"|{_NAME}){_SKIPPED}AS\b'
+_DEFINE = rf"{_DEFINE_NAME}{_SKIPPED}SELECT\b)"
 
 _AFTER_CASE = rf"""WHEN\b|["'\d(]|(?:MAX|LAST){_SKIPPED}\(|(?:TRUE|FALSE|NULL)\b|(?!(?:THEN|ELSE|END)\b){_NAME}"""
 
@@ -75,8 +76,9 @@ def lexical_grammar() -> str:
         "AUTOMATON.3": rf"/AUTOMATON(?={_SKIPPED}')/i",
         "SREMO.3": rf"/SREMO(?={_SKIPPED}\()/i",
         # A statement ends where another one or nothing follows; elsewhere ";" is an operator.
-        "STATEMENT_END.3": rf"/;(?={_SKIPPED}(?:\Z|SELECT\b|{_DEFINE}))/i",
+        "STATEMENT_END.3": rf"/;(?={_SKIPPED}(?:\Z|SELECT\b|{_DEFINE_NAME})))/i",
         "DEFINE.3": f"/{_DEFINE}/i",
+        "DEFINE_KIND.3": rf"/{_DEFINE_NAME}(?!{_SKIPPED}SELECT\b))/i",
         # In front of a condition or value only, so that they may be names themselves.
         "CASE.3": rf"/CASE\b(?={_SKIPPED}(?:{_AFTER_CASE}))/i",
         "DISTINCT.3": rf"/DISTINCT\b(?!{_SKIPPED}(?:[.,)\[=<>!+*%|]|\/(?!\*)))/i",

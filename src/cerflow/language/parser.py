@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from collections.abc import Sequence as Several
 from dataclasses import replace
 from datetime import timedelta
@@ -15,6 +16,7 @@ from cerflow.errors import QueryError, QuerySyntaxError, Span
 from cerflow.language.automaton_json import automaton_from_json
 from cerflow.language.condition import Condition, Expression, LabelReference, TruthValue
 from cerflow.language.condition_tree import positive_integer
+from cerflow.language.event_kinds import refuse_twice, with_kinds, written_out
 from cerflow.language.formula import (
     All,
     AnyEvent,
@@ -67,12 +69,12 @@ __all__ = [
 
 
 def parse_query(text: str) -> Select:
-    """Read a query, ``SELECT … WHERE …`` (spec §4).
+    """Read a query, ``SELECT … WHERE …`` (spec §4), perhaps behind definitions of event kinds (spec §11).
 
     Raises `QuerySyntaxError` where the text is not in the language, `QueryError` where it is but calls an unknown
     function or holds a regular expression that cannot be read; both with the place in the text.
     """
-    tree: Select = parse_from(_grammar(), text, "query")
+    tree: Select = parse_from(_grammar(), text, "query_alone")
     return tree
 
 
@@ -106,7 +108,7 @@ def _parse_duration(text: str) -> int:
 
 
 def parse_formula(text: str) -> Formula:
-    """Read a formula (spec §2); errors as for `parse_query`."""
+    """Read a formula (spec §2), perhaps behind ``DEFINE kind AS condition;``; errors as for `parse_query`."""
     tree: Formula = parse_from(_grammar(), text, "formula_alone")
     return tree
 
@@ -128,7 +130,7 @@ def parse_expression(text: str, *, bare_attributes: bool = False) -> Expression:
 
 @cache
 def _grammar() -> Lark:
-    starts = ("query", "formula_alone", "condition_alone", "condition_inside", "value_alone", "value_inside")
+    starts = ("query_alone", "formula_alone", "condition_alone", "condition_inside", "value_alone", "value_inside")
     return load_grammar("ceql", starts, _CeqlBuilder())
 
 
@@ -144,19 +146,45 @@ class _CeqlBuilder(SremoBuilder):
     # -- texts that are not queries
 
     def formula_alone(self, children: Several[Piece]) -> Parsed:
-        return self.parts(children)[0]
+        *kinds, formula = self.parts(children)
+        return replace(formula, value=with_kinds(formula.value, self._kinds(kinds)))
 
     def condition_alone(self, children: Several[Piece]) -> Parsed:
         return self.part(children, self.condition(self.closed(self.parts(children)[0])))
 
     def condition_inside(self, children: Several[Piece]) -> Parsed:
-        return self.part(children, self.condition(self.parts(children)[0]))
+        return self.part(children, self.condition_at_hand(self.parts(children)[0]))
 
     def value_alone(self, children: Several[Piece]) -> Parsed:
         return self.part(children, self.value(self.closed(self.parts(children)[0])))
 
     def value_inside(self, children: Several[Piece]) -> Parsed:
-        return self.part(children, self.value(self.parts(children)[0]))
+        (part,) = self.parts(children)
+        self.no_truth_in(part)
+        return self.part(children, self.value(part))
+
+    def kinds(self, children: Several[Piece]) -> Parsed:
+        """``DEFINE name AS condition, name AS condition``: the names and conditions as they are written."""
+        parts = self.parts(children)
+        found = []
+        for name, condition in zip(parts[::2], parts[1::2]):
+            self.no_bracket_in(condition, "the condition of an event kind")
+            found.append((name.value, span_of(name), self.condition(condition)))
+        span = span_of(*children)
+        return Parsed(found, span.start, span.end)
+
+    def above(self, children: Several[Piece]) -> Parsed:
+        parts = self.parts(children)
+        return replace(parts[-1], value=[one for part in parts for one in part.value])
+
+    @staticmethod
+    def _kinds(parts: Several[Parsed], known: Mapping[str, Condition] | None = None) -> dict[str, Condition]:
+        """The conditions of the kinds that the parts and those above them define, with kinds above written out."""
+        kinds = dict(known or {})
+        for name, span, condition in (one for part in parts for one in part.value):
+            refuse_twice(name, kinds, span)
+            kinds[name] = written_out(condition, kinds)
+        return kinds
 
     # -- formulas
 
@@ -281,12 +309,26 @@ class _CeqlBuilder(SremoBuilder):
     # -- queries
 
     def statements(self, children: Several[Piece]) -> Parsed:
-        *definitions, query = (part.value for part in self.parts(children))
-        return self.make(children, Statements, tuple(definitions), query)
+        *above, query = self.parts(children)
+        kinds: dict[str, Condition] = {}
+        definitions: dict[str, Definition] = {}
+        for part in above:
+            if isinstance(part.value, Definition):
+                refuse_twice(part.value.name, kinds, part.value.span)
+                definitions[part.value.name] = replace(part.value, select=with_kinds(part.value.select, kinds))
+                continue
+            kinds = self._kinds([part], kinds)
+            for name, span, _ in part.value:
+                refuse_twice(name, definitions, span)
+        return self.make(children, Statements, tuple(definitions.values()), with_kinds(query.value, kinds))
 
     def definition(self, children: Several[Piece]) -> Parsed:
         name, select = self.parts(children)
         return self.make(children, Definition, name.value, select.value)
+
+    def query_alone(self, children: Several[Piece]) -> Parsed:
+        *kinds, query = self.parts(children)
+        return self.part(children, with_kinds(query.value, self._kinds(kinds)))
 
     def query(self, children: Several[Piece]) -> Parsed:
         # Every clause comes as its fields of Select with their values, the formula as itself.

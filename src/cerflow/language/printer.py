@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, TypeAlias
 
@@ -12,8 +13,9 @@ from cerflow.language import formula as f
 from cerflow.language import select as s
 from cerflow.language import sremo as r
 from cerflow.language.automaton_json import automaton_to_json
+from cerflow.language.event_kinds import kinds_in
 from cerflow.language.lexicon import BUILT_IN, quote_attribute, quote_name, quote_register, quote_string
-from cerflow.language.node import Node
+from cerflow.language.node import Node, transform
 from cerflow.values.units import DURATION_UNITS
 
 __all__ = ["show"]
@@ -41,6 +43,8 @@ def show(tree: Node) -> str:
     """
     written: list[str] = []
     stack: list[_Piece] = [(tree, 0)]
+    if isinstance(tree, f.Formula | s.Select):
+        stack += reversed(_kinds(kinds_in(tree)))
     while stack:
         piece = stack.pop()
         if isinstance(piece, str):
@@ -141,7 +145,7 @@ def _literal(node: c.Literal, _: int) -> tuple[int, list[_Piece]]:
 
 def _attribute(node: c.Attribute, _: int) -> tuple[int, list[_Piece]]:
     if node.label is None:
-        return _PRIMARY, [quote_name(node.name)]
+        return _PRIMARY, [quote_name(node.name, always=node.quoted)]
     return _PRIMARY, [f"{quote_name(node.label)}.{quote_attribute(node.name)}"]
 
 
@@ -272,6 +276,33 @@ def _duration(left: int) -> str:
 # -- queries
 
 
+def _kinds(kinds: Mapping[str, c.Condition | None]) -> list[_Piece]:
+    """The definitions of event kinds; one that is used nowhere gets FALSE."""
+
+    def apart(current: Node) -> Node:
+        # An attribute with the name of a kind.
+        if isinstance(current, c.Attribute) and current.label is None and current.name in kinds:
+            return replace(current, quoted=True)
+        return current
+
+    pieces: list[_Piece] = []
+    for name, condition in kinds.items():
+        pieces += [", " if pieces else "DEFINE ", f"{quote_name(name)} AS "]
+        pieces.append("FALSE" if condition is None else (transform(condition, apart), _OR))
+    return [*pieces, "; "] if pieces else []
+
+
+def _statements(node: s.Statements, _: int) -> tuple[int, list[_Piece]]:
+    pieces: list[_Piece] = []
+    above: set[str] = set()
+    for statement in node.children:
+        kinds = kinds_in(statement)
+        pieces += _kinds({name: kinds[name] for name in kinds if name not in above})
+        pieces.append((statement, 0))
+        above.update(kinds)
+    return 0, pieces
+
+
 def _label_item(node: s.LabelItem, _: int) -> tuple[int, list[_Piece]]:
     chosen = "" if node.attributes is None else f"[{_attributes(node.attributes)}]"
     return 0, [quote_name(node.label) + chosen]
@@ -342,6 +373,7 @@ _WRITERS: dict[type[Node], _Writer] = {
     c.And: _binary(" AND ", _CONJUNCTION),
     c.Or: _binary(" OR ", _OR),
     f.EventType: _event_type,
+    f.EventKind: _event_type,
     f.AnyEvent: _whole(lambda node: f"{quote_name(node.stream)}>EVENT" if node.stream else "EVENT", _STEP),
     f.NotEvent: _not_event,
     f.As: _behind(lambda node: f" AS {quote_name(node.label)}", _POSTFIX),
@@ -371,7 +403,7 @@ _WRITERS: dict[type[Node], _Writer] = {
     s.Projection: _projection,
     s.Select: _select,
     s.Definition: lambda node, _: (0, [f"DEFINE {quote_name(node.name)} AS ", (node.select, 0), ";\n"]),
-    s.Statements: lambda node, _: (0, [(child, 0) for child in node.children]),
+    s.Statements: _statements,
     r.Epsilon: _whole("EPSILON", _OPERAND),
     r.Empty: _whole("EMPTY", _OPERAND),
     r.Terminal: _terminal,

@@ -85,7 +85,7 @@ class SremoBuilder(ConditionBuilder):
         condition, *rest = self.parts(children)
         self.no_bracket_in(condition)
         # The event read is at hand, so attributes need no label here.
-        return self.settled(children, Terminal, self.condition(condition), **dict(part.value for part in rest))
+        return self.settled(children, Terminal, self.condition_at_hand(condition), **dict(part.value for part in rest))
 
     def mark(self, children: Sequence[Piece]) -> Parsed:
         """``MARK`` or ``AS label``."""

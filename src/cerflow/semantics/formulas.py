@@ -22,11 +22,13 @@ from cerflow.analysis.scopes import resolve
 from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.condition import Condition
 from cerflow.language.formula import (
+    UNNAMED,
     All,
     AnyEvent,
     As,
     Conjunction,
     Disjunction,
+    EventKind,
     EventType,
     Filter,
     Formula,
@@ -51,7 +53,7 @@ from cerflow.language.node import walk
 from cerflow.language.sremo import Regular
 from cerflow.semantics.automata import automaton_matches
 from cerflow.semantics.complex_events import within
-from cerflow.semantics.conditions import satisfies
+from cerflow.semantics.conditions import satisfies, satisfies_with_registers
 from cerflow.semantics.deadlines import Clock, Moment, at_event, deadline_of
 from cerflow.semantics.sremo import SremoDenotation
 from cerflow.semantics.strategies import kept_by
@@ -175,14 +177,14 @@ class Denotation:
             case EventType():
                 return one(formula.name) if self._is(formula, j) else _NOTHING
             case AnyEvent():
-                return one(self._events[j].type) if self._is(formula, j) else _NOTHING
+                return one(self._name(formula, j)) if self._is(formula, j) else _NOTHING
             case NotEvent():
                 if self._is(formula.event, j) and (
                     formula.condition is None
                     or self._satisfied(k, formula.condition, frozenset(((formula.event.name, j),)), environment)
                 ):
                     return _NOTHING
-                return one(self._events[j].type)
+                return one(self._name(formula, j))
             case As():
                 matches = yield ask(parts[0], i, j)
                 return frozenset((c | {(formula.label, p) for p in support(c)}, m) for c, m in matches)
@@ -271,8 +273,15 @@ class Denotation:
 
     def _is(self, wanted: EventType | AnyEvent, j: int) -> bool:
         event = self._events[j]
-        of_type = isinstance(wanted, AnyEvent) or event.type == wanted.name
-        return of_type and (wanted.stream is None or event.stream in (None, wanted.stream))
+        if isinstance(wanted, EventKind):
+            asked = satisfies_with_registers(wanted.condition, event, {})
+        else:
+            asked = isinstance(wanted, AnyEvent) or event.type == wanted.name
+        return asked and (wanted.stream is None or event.stream in (None, wanted.stream))
+
+    def _name(self, wanted: AnyEvent | NotEvent, j: int) -> str:
+        """The label that EVENT and NOT give: the type, unless an event kind has that name."""
+        return UNNAMED if self._events[j].type in wanted.hidden else self._events[j].type
 
     def _satisfied(self, k: int, condition: Condition, c: ComplexEvent, environment: _Environment) -> bool:
         bound = {label: p for (binder, label), p in environment if (binder, label) in self._own_needs[k]}

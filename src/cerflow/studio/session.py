@@ -19,7 +19,7 @@ from cerflow.engine.recognize.planning import compile_select
 from cerflow.engine.stopping import checked
 from cerflow.equivalence import Verdict, contained, equivalent
 from cerflow.errors import CerflowError, QueryError, QuerySyntaxError, QueryWarning, UnsupportedQueryError, nearest
-from cerflow.language.formula import EventType
+from cerflow.language.formula import EventKind, EventType
 from cerflow.language.node import walk
 from cerflow.language.printer import show
 from cerflow.programs.program import Program, read_query
@@ -182,7 +182,7 @@ class StudioSession:
         types = [] if self.events is None else self.events.types
         if 0 < len(types) < limits.TYPES_LOOKED_FOR and isinstance(query, Query):
             for node in walk(query.tree):
-                if isinstance(node, EventType) and node.name not in types:
+                if isinstance(node, EventType) and not isinstance(node, EventKind) and node.name not in types:
                     near = nearest(node.name, types)
                     hint = f"Did you mean '{near}'?" if near else f"There are {', '.join(types)}."
                     warning = QueryWarning(

@@ -21,6 +21,7 @@ from cerflow.language.formula import (
     AttributeWindow,
     CountWindow,
     DurationWindow,
+    EventKind,
     EventType,
     Exclusion,
     Formula,
@@ -216,6 +217,8 @@ def _value(sample: StudiedEvents, position: int, name: str) -> str:
 
 
 def _type(c: Constraint, sample: StudiedEvents, found: Fit) -> str:
+    if isinstance(c.node, EventKind):
+        return "an event of this kind is not among them, or not in this place"
     if not isinstance(c.node, EventType):
         return "an event that it excludes is among them"
     wrong = sorted(p for a, p in found.complex_event if a == c.node.name and sample.at(p).type != c.node.name)

@@ -43,7 +43,17 @@ from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import HIDDEN_LABEL, TYPE_LABEL, Transducer, Transition
 from cerflow.automata.optimise.simplify import simplify
 from cerflow.conditions.connectives import conjunction
-from cerflow.conditions.guards import Of, Satisfied, StreamTest, TypeTest, is_local, leaves, separate, substitute
+from cerflow.conditions.guards import (
+    Of,
+    Satisfied,
+    StreamTest,
+    TypeTest,
+    event_test,
+    is_local,
+    leaves,
+    separate,
+    substitute,
+)
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.condition import (
@@ -54,6 +64,7 @@ from cerflow.language.condition import (
     Some,
 )
 from cerflow.language.formula import (
+    UNNAMED,
     All,
     AnyEvent,
     As,
@@ -238,10 +249,11 @@ class _FormulaCompiler:
             return with_patience(built) if self.ticking and isinstance(current, StrictIteration | Start) else built
         match current:
             case EventType():
-                test = TypeTest(current.name, current.stream)
-                return atom([Transition(0, 1, test, labels=frozenset((current.name,)))])
+                step = Transition(0, 1, event_test(current), labels=frozenset((current.name,)))
+                return atom([on_events(step) if self.ticking else step])
             case AnyEvent():
-                return atom(self._any_type(None if current.stream is None else StreamTest(current.stream)))
+                stream = None if current.stream is None else StreamTest(current.stream)
+                return atom(self._any_type(stream, current.hidden))
             case NotEvent():
                 return self._not_event(current, index)
             case Sequence() | StrictSequence() | All():
@@ -299,12 +311,14 @@ class _FormulaCompiler:
         alone = [operand.copy() for operand, other in zip(below, reversed(optional)) if other]
         return reduce(union, alone, product_all(below[0], below[1]))
 
-    def _any_type(self, check: Condition | None, never: frozenset[str] = frozenset()) -> list[Transition]:
-        """One transition for every named type except those given, labelled with it, and one for all others."""
-        known = [TypeTest(name) for name in sorted(self.mentioned)]
+    def _any_type(self, check: Condition | None, hidden: Many[str], never: str | None = None) -> list[Transition]:
+        """One transition for every named type but ``never``, labelled with it unless hidden, and one for all others."""
+        known = [TypeTest(name) for name in sorted(self.mentioned.union(hidden))]
         other = conjunction([Not(test) for test in known])
         cases: list[tuple[Condition, frozenset[str]]] = [(other, frozenset((TYPE_LABEL,)))]
-        cases[:0] = [(test, frozenset((test.type,))) for test in known if test.type not in never]
+        cases[:0] = [
+            (test, frozenset((UNNAMED if test.type in hidden else test.type,))) for test in known if test.type != never
+        ]
         result = []
         for test, labels in cases:
             guard = [test] if check is None else [test, check]
@@ -314,7 +328,7 @@ class _FormulaCompiler:
         return result
 
     def _not_event(self, current: NotEvent, index: int) -> Fragment:
-        test: Condition = TypeTest(current.event.name, current.event.stream)
+        test = event_test(current.event)
         if current.condition is not None:
             own = current.event.name
             scopes = {**self.scopes.outer[index], own: index}
@@ -323,7 +337,8 @@ class _FormulaCompiler:
             resolved = separate(gather(without_some(current.condition), labels.keys()), labels)
             here: dict[Expression, Expression] = {u: u.expression for u in _leaves_of(resolved, index)}
             test = And(test, substitute(resolved, here))
-        return atom(self._any_type(Not(Satisfied(test)), self.scopes.labels[index].never))
+        whole = isinstance(test, TypeTest) and test.stream is None
+        return atom(self._any_type(Not(Satisfied(test)), current.hidden, current.event.name if whole else None))
 
     def _events_read(self, index: int) -> EventsRead:
         """The events that have been read wherever the formula at an occurrence is looked for."""

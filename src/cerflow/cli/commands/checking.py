@@ -8,6 +8,7 @@ from typing import Literal as TypingLiteral
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cerflow.analysis.scopes import relation_names
 from cerflow.cli.commands.mappings import ColumnOptions
 from cerflow.cli.commands.request import Inputs, load_query
 from cerflow.cli.output.reporting import counted, located, warn
@@ -26,7 +27,7 @@ from cerflow.language.condition import (
 from cerflow.language.formula import (
     AnyEvent,
     As,
-    EventType,
+    EventKind,
     NotEvent,
     NotFollowedBy,
     Rename,
@@ -137,7 +138,7 @@ def event_types(query: Query | Program) -> set[str]:
     if isinstance(query, Program):
         statements = [*query.definitions.values(), query.query]
         return set[str]().union(*map(event_types, statements)).difference(query.definitions)
-    found = {n.name for n in walk(query.tree) if isinstance(n, EventType)}
+    found = set(relation_names(query.tree))
     for terminal in (n for n in walk(query.tree) if isinstance(n, Terminal)):
         for n in walk(terminal.condition):
             if isinstance(n, Comparison) and n.operator is Operator.EQ and n.left == _TYPE:
@@ -151,7 +152,7 @@ def _gap(query: Query, events: pa.Table, schema: Schema) -> QueryWarning | None:
     """A warning if the query skips no events, but its keys also have events of types that it does not name."""
     nodes = list(walk(query.tree))
     strict = next((n for n in nodes if type(n) in _SIGNS or (isinstance(n, Repetition) and n.strict)), None)
-    if strict is None or any(isinstance(n, AnyEvent | NotEvent) for n in nodes):
+    if strict is None or any(isinstance(n, AnyEvent | NotEvent | EventKind) for n in nodes):
         return None
     sign = _SIGNS.get(type(strict), ":{…}")
     if query.tree.streams and schema.stream is not None:

@@ -35,6 +35,7 @@ from cerflow.language.builder.functions import (
 from cerflow.language.builder.sremo import (
     SremoExpr,
 )
+from cerflow.language.event_kinds import written_out
 from cerflow.language.lexicon import LARGEST_INTEGER
 from cerflow.language.parser import parse_formula
 from cerflow.language.sremo import Regular, names_told_apart
@@ -155,9 +156,13 @@ Labels = Label | str | Iterable[Label | str]
 _Binary = f.Sequence | f.Disjunction | f.Conjunction | f.StrictSequence | f.All | f.Unless | f.Without
 
 
-def event(name: str, stream: str | None = None) -> FormulaExpr:
-    """``name`` or ``stream>name``: one event of that type."""
-    return FormulaExpr(_event_type(name, stream))
+def event(name: str, stream: str | None = None, *, kind: AnyCondition | None = None) -> FormulaExpr:
+    """``name`` or ``stream>name``: one event of that type; with ``kind`` one on which that condition is true.
+
+    ``event("failed", kind=attribute("v") > 1)`` is ``failed`` below ``DEFINE failed AS v > 1``.
+    Raises `QueryError` if the condition reads more than the event itself.
+    """
+    return FormulaExpr(_event_type(name, stream, kind))
 
 
 def any_event(stream: str | None = None) -> FormulaExpr:
@@ -165,10 +170,16 @@ def any_event(stream: str | None = None) -> FormulaExpr:
     return FormulaExpr(f.AnyEvent(None if stream is None else checked_name(stream, "a stream")))
 
 
-def not_event(name: str, condition: AnyCondition | None = None, *, stream: str | None = None) -> FormulaExpr:
-    """``NOT(name FILTER condition)``: one event that is not of that type or does not satisfy the condition."""
+def not_event(
+    name: str,
+    condition: AnyCondition | None = None,
+    *,
+    stream: str | None = None,
+    kind: AnyCondition | None = None,
+) -> FormulaExpr:
+    """``NOT(name FILTER condition)``: one event that is not of that type or kind or does not satisfy the condition."""
     tree = None if condition is None else require_labels(condition_tree(condition))
-    return FormulaExpr(f.NotEvent(_event_type(name, stream), tree))
+    return FormulaExpr(f.NotEvent(_event_type(name, stream, kind), tree))
 
 
 def formula(source: str | SremoExpr) -> FormulaExpr:
@@ -302,10 +313,11 @@ def _formula(given: object) -> f.Formula:
     return given.tree
 
 
-def _event_type(name: str, stream: str | None) -> f.EventType:
-    return f.EventType(
-        checked_name(name, "an event type"), None if stream is None else checked_name(stream, "a stream")
-    )
+def _event_type(name: str, stream: str | None, kind: AnyCondition | None = None) -> f.EventType:
+    name, stream = checked_name(name, "an event type"), None if stream is None else checked_name(stream, "a stream")
+    if kind is None:
+        return f.EventType(name, stream)
+    return f.EventKind(name, stream, condition=written_out(condition_tree(kind), {}))
 
 
 def _label(given: Label | str) -> str:

@@ -18,7 +18,7 @@ from itertools import count
 
 from cerflow.analysis.scopes import resolve
 from cerflow.conditions.connectives import TRUE, conjunction, conjuncts
-from cerflow.conditions.guards import TypeTest, without_brackets
+from cerflow.conditions.guards import event_test, without_brackets
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.builder.formulas import FormulaExpr
 from cerflow.language.condition import Condition
@@ -128,8 +128,8 @@ class _CeplCompiler:
 
     def _build(self, current: Formula, below: list[_Draft]) -> _Draft:
         match current:
-            case EventType(name, stream):
-                return self._base(name, stream)
+            case EventType():
+                return self._base(current)
             case As(operand, label) if isinstance(operand, EventType | As):
                 for edge in below[0].edges:
                     edge.labels = edge.labels | {label} if edge.labels else edge.labels
@@ -151,11 +151,11 @@ class _CeplCompiler:
             span=current.span,
         )
 
-    def _base(self, name: str, stream: str | None) -> _Draft:
+    def _base(self, event: EventType) -> _Draft:
         """``R AS x``: skip any events, then read one of the type."""
         start, final = next(self._states), next(self._states)
         loop = _Edge(start, start, TRUE)
-        return _Draft(start, final, [loop, _Edge(start, final, TypeTest(name, stream), frozenset((name,)))], {})
+        return _Draft(start, final, [loop, _Edge(start, final, event_test(event), frozenset((event.name,)))], {})
 
     def _disjunction(self, left: _Draft, right: _Draft) -> _Draft:
         start, final = next(self._states), next(self._states)

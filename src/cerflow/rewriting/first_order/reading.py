@@ -25,7 +25,6 @@ from cerflow.language.condition import Constant
 from cerflow.language.formula import (
     AnyEvent,
     As,
-    EventType,
     Filter,
     Formula,
     Iteration,
@@ -66,7 +65,7 @@ def query_from_first_order(select: Select) -> Select:
     """
     formula = from_first_order(select.formula)
     if formula is None:
-        formula = Filter(EventType(min(relation_names(select.formula))), Constant(False))
+        formula = Filter(AnyEvent(), Constant(False))
     return replace(select, formula=positions_alone(formula))
 
 
@@ -148,7 +147,7 @@ def _renamed_apart(formula: Formula) -> tuple[Formula, dict[str, str]]:
             return Filter(current.operand, relabelled(current.condition, new), span=current.span)
         if isinstance(current, NotEvent) and current.condition is not None:
             new = {name: meaning(index, name) for name in condition_variables(current)}
-            return NotEvent(current.event, relabelled(current.condition, new), span=current.span)
+            return replace(current, condition=relabelled(current.condition, new))
         return current
 
     return transformed(formula, change), back

@@ -87,7 +87,8 @@ class _Variables:
             return self._assigned(current, chain, _required(chain, current.name))
         assert isinstance(current, AnyEvent | NotEvent)
         others = _required(chain, None)
-        apart = sorted(t for t in _names_in(chain) & self._types if _required(chain, t) != others)
+        types = (_names_in(chain) & self._types).difference(current.hidden)
+        apart = sorted(t for t in types if _required(chain, t) != others)
         if isinstance(current, NotEvent) and current.condition is None:
             apart = [t for t in apart if t != current.event.name or current.event.stream is not None]
         if not apart:

@@ -1,0 +1,140 @@
+"""Event kinds, ``DEFINE name AS condition`` (spec §11): names that stand where types of events may stand."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from cerflow import limits
+from cerflow.errors import QueryError, Span, UnsupportedQueryError
+from cerflow.language.condition import (
+    MATCH_NUMBER,
+    Aggregate,
+    And,
+    Attribute,
+    Bracket,
+    Comparison,
+    Condition,
+    Function,
+    If,
+    LabelReference,
+    Literal,
+    Or,
+    SetTest,
+    Some,
+)
+from cerflow.language.formula import AnyEvent, EventKind, EventType, NotEvent
+from cerflow.language.node import Node, fold, transform, walk, with_children
+from cerflow.values.operators import Operator
+
+__all__ = ["check_kind", "kinds_in", "refuse_twice", "with_kinds", "written_out"]
+
+N = TypeVar("N", bound=Node)
+
+
+def refuse_twice(name: str, known: Container[str], span: Span | None) -> None:
+    """Raise `QueryError` if a name is defined already."""
+    if name in known:
+        raise QueryError(f"'{name}' is defined twice", span=span, hint="Give one of the two another name.")
+
+
+def check_kind(condition: Condition) -> None:
+    """Raise `QueryError` for what reads more than the event at hand: labels, aggregates, SOME, prev, MATCH_NUMBER."""
+    for current in walk(condition):
+        match current:
+            case Attribute(label=str(label)) | LabelReference(label=str(label)) | Bracket(label=label):
+                raise QueryError(
+                    f"the condition of an event kind reads the event itself, so the label '{label}' means nothing here",
+                    span=current.span,
+                    hint="Write the attribute alone, as in DEFINE failed AS result = 'failed'.",
+                )
+            case Aggregate() | SetTest() | Some() | Function("prev"):
+                name = "SOME" if isinstance(current, Some) else current.name
+                raise QueryError(f"an event kind is about one event, so {name} has no place here", span=current.span)
+            case Function(name) if name == MATCH_NUMBER:
+                raise QueryError("an event kind is about one event, which has no match", span=current.span)
+
+
+def written_out(condition: Condition, above: Mapping[str, Condition]) -> Condition:
+    """The condition of a kind, with the kinds ``above`` it that it names written out.
+
+    A kind is true or false, and never unknown. Raises as `check_kind`, and `UnsupportedQueryError` if the condition
+    becomes too large.
+    """
+    check_kind(condition)
+    named = [n for n in walk(condition) if isinstance(n, Attribute) and _is_kind(n, above)]
+    if not named:
+        return condition
+    size = sum(1 for n in named for _ in walk(above[n.name]))
+    if size > limits.QUERY_PARTS:
+        raise UnsupportedQueryError(
+            f"with the kinds that it names written out this condition has {size:,} parts; at most "
+            f"{limits.QUERY_PARTS:,} are allowed",
+            span=condition.span,
+        )
+
+    # Where only its truth counts, unknown is as good as false.
+    plain = {id(condition)}
+    stack: list[Node] = [condition]
+    while stack:
+        current = stack.pop()
+        plain.add(id(current))
+        stack += current.children if isinstance(current, And | Or) else ()
+
+    def visit(current: Node, below: Sequence[Node]) -> Node:
+        match current:
+            case Comparison(Operator.EQ, Attribute() as named, Literal(True)) if _is_kind(named, above):
+                if id(current) in plain:
+                    return above[named.name]
+            case Attribute() if _is_kind(current, above):
+                return If(above[current.name], Literal(True), Literal(False), span=current.span)
+        return with_children(current, below)
+
+    found = fold(condition, visit)
+    assert isinstance(found, Condition)
+    return found
+
+
+def _is_kind(attribute: Attribute, above: Container[str]) -> bool:
+    return attribute.label is None and not attribute.quoted and attribute.name in above
+
+
+def kinds_in(tree: Node) -> dict[str, Condition | None]:
+    """The event kinds that a tree knows, with their conditions; None for one whose name only hides that of a type."""
+    found: dict[str, Condition | None] = {}
+    for current in walk(tree):
+        match current:
+            case EventKind():
+                found[current.name] = current.condition
+            case AnyEvent() | NotEvent():
+                for name in current.hidden:
+                    found.setdefault(name, None)
+    return found
+
+
+def with_kinds(tree: N, declared: Mapping[str, Condition] | None = None) -> N:
+    """The formula or query with the names of event kinds standing for them: those declared, and those in the tree.
+
+    The name of a kind hides a type of that name. Raises `QueryError` for two kinds of one name.
+    """
+    kinds = dict(declared or {})
+    for current in walk(tree):
+        if isinstance(current, EventKind) and kinds.setdefault(current.name, current.condition) != current.condition:
+            raise QueryError(f"two event kinds have the name '{current.name}'", span=current.span)
+    if not kinds:
+        return tree
+
+    def visit(current: Node) -> Node:
+        match current:
+            case EventKind():
+                return current
+            case EventType(name, stream) if name in kinds:
+                return EventKind(name, stream, condition=kinds[name], span=current.span)
+            case AnyEvent() | NotEvent():
+                return replace(current, hidden=tuple(sorted({*current.hidden, *kinds})))
+        return current
+
+    found = transform(tree, visit)
+    assert isinstance(found, type(tree))
+    return found
