@@ -24,7 +24,7 @@ from benchmarks.peers.esper import esper_engine
 from benchmarks.peers.flink import flink_engine
 from benchmarks.peers.libraries import duckdb_engine, polars_engine
 from benchmarks.report import Report
-from benchmarks.streams import write_ticks
+from benchmarks.streams import TickFiles, write_ticks
 from benchmarks.suites import SUITES
 from benchmarks.suites.start import measure_start
 
@@ -99,7 +99,7 @@ def _measured(
     with tempfile.TemporaryDirectory() as folder, _console.status("") as status:
         ticks = Path(folder) / "ticks.csv"
         write_ticks(scale.stocks.description, ticks)
-        engines, missing = _engines(cases, cache, Path(folder), ticks)
+        engines, missing = _engines(cases, cache, Path(folder))
         rows = measure(cases, engines, runs=runs, limit=limit, tell=status.update)
         if "start" in chosen:
             status.update("start")
@@ -118,14 +118,14 @@ def _scale(data: Path | None, most: int, *, quick: bool) -> Scale:
     return Scale(stocks, events=min(most, 1_000_000), most=most)
 
 
-def _engines(cases: list[Case], cache: Path, folder: Path, ticks: Path) -> tuple[list[Engine], dict[str, str]]:
+def _engines(cases: list[Case], cache: Path, folder: Path) -> tuple[list[Engine], dict[str, str]]:
     """The engines that the cases need, and why some of them are not here."""
     engines = [cerflow_engine("cerflow", "text", folder), cerflow_engine("cerflow, encoded", "encoded", folder)]
-    missing = {}
+    files, missing = TickFiles(folder), {}
     for name, make in _PEERS.items():
         if any(case.peer(name) for case in cases):
             try:
-                engines.append(make(cache, folder, ticks))
+                engines.append(make(cache, folder, files))
             except UnavailableError as reason:
                 missing[name] = str(reason)
     return engines, missing

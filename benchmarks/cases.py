@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-__all__ = ["Case", "Language", "Mode", "Peer", "Point", "Scale", "Stream"]
+__all__ = ["Case", "Language", "Mode", "Peer", "Point", "Question", "Scale", "Stream"]
 
 #: Matches are counted on the shared graph, by one thread or two, or all written to Arrow batches, with numbers of
 #: events beside a dictionary of these or with events as structs; or nobody asks for them, only at which events there
 #: are any (SELECT NONE); or for each of these events the number of matches and a sum over them are computed, the match
-#: with the least sum is found, or a random one.
-Mode = Literal["count", "threads", "write", "structs", "detect", "aggregate", "first", "sample"]
+#: with the least sum is found, or a random one. "apart" writes all matches, and tells apart what the time was spent on
+#: and how much was remembered before the last event.
+Mode = Literal["count", "threads", "write", "structs", "detect", "aggregate", "first", "sample", "apart"]
 Language = Literal["ceql", "sremo"]
 
 
@@ -51,6 +52,17 @@ class Point(NamedTuple):
     line: str
 
 
+class Question(NamedTuple):
+    """A pattern, and what a match may span.
+
+    Cases of the same question must have as many matches; of cases on one stream that have only the pattern or only the
+    span in common, one tells nothing if it has as many matches as the other.
+    """
+
+    pattern: str
+    span: str
+
+
 @dataclass(frozen=True)
 class Case:
     """One question: a query in cerflow's language on a stream.
@@ -74,6 +86,10 @@ class Case:
     language: Language = "ceql"
     #: The most runs that are worth their time.
     runs: int = 100
+    #: What it asks, if the number of its matches is to be compared with those of other cases, and must not be 0.
+    question: Question | None = None
+    #: Why it must have no match; None if it must have some.
+    empty: str | None = None
 
     def peer(self, engine: str) -> Peer | None:
         """The question in the words of an engine, if it is asked."""

@@ -12,7 +12,7 @@ from benchmarks.cases import Case, Mode, Point
 from benchmarks.engines import Engine, laid_out
 from benchmarks.processes import OverLimitError, ProcessDiedError
 
-__all__ = ["DIFFER", "OVER", "Row", "measure"]
+__all__ = ["DIFFER", "IDLE", "OVER", "Row", "measure"]
 
 #: The status of a row whose engine took longer than the limit.
 OVER = "over the limit"
@@ -20,8 +20,14 @@ OVER = "over the limit"
 #: How the note of a row begins whose number of matches is another than that of an equal question, unexplained.
 DIFFER = "numbers of matches differ"
 
+#: How the note of a row begins whose number of matches says that its case asks nothing.
+IDLE = "tells nothing"
+
 #: The modes that have a row for each detecting event.
 _OF_EVENTS = ("detect", "aggregate", "first", "sample")
+
+#: What else of an answer is kept.
+_DETAILS = ("compile", "course", "live", "bytes", "gather", "enumeration", "remembered")
 
 #: Seconds beyond the limit in which an engine may say so itself, which spares starting it anew.
 _GRACE = 1.0
@@ -75,9 +81,9 @@ class Row:
 
     @property
     def wrong(self) -> bool:
-        """Whether numbers of matches differ without an explanation, or cerflow failed."""
+        """Whether numbers of matches differ without an explanation, or tell nothing, or cerflow failed."""
         failed = self.engine.startswith("cerflow") and self.status not in ("ok", OVER)
-        return failed or self.note.startswith(DIFFER)
+        return failed or self.note.startswith((DIFFER, IDLE))
 
     def rate(self, seconds: float | None) -> float | None:
         """Events per second, if it took so many seconds."""
@@ -135,6 +141,7 @@ def measure(
         for engine in engines:
             engine.stop()
     _check(cases, rows)
+    _check_questions(cases, rows)
     return list(rows.values())
 
 
@@ -189,7 +196,7 @@ def _ask(row: Row, case: Case, engine: Engine, mode: Mode, limit: float) -> None
     row.seconds.append(answer["seconds"])
     if "processor" in answer:
         row.processor.append(answer["processor"])
-    row.details = {name: answer[name] for name in ("compile", "course", "live", "bytes", "gather") if name in answer}
+    row.details = {name: answer[name] for name in _DETAILS if name in answer}
 
 
 def _floor(rows: dict[tuple[int, str, str], Row], number: int, case: Case, engine: Engine) -> None:
@@ -225,6 +232,36 @@ def _check(cases: Sequence[Case], rows: dict[tuple[int, str, str], Row]) -> None
                 )
             elif len(by) > 1 and any(case.peer(engine) for engine in by):
                 row.checked = True
+
+
+def _check_questions(cases: Sequence[Case], rows: dict[tuple[int, str, str], Row]) -> None:
+    """Whether cases that ask something have matches, as many as others of the same question, and not of another one."""
+    asked = [
+        (case, row)
+        for (number, engine, mode), row in rows.items()
+        if (case := cases[number]).question and engine.startswith("cerflow") and mode not in _OF_EVENTS and row.matches
+    ]
+    for case, row in asked:
+        problem = _problem(case, row, asked)
+        if problem:
+            row.note = problem
+
+
+def _problem(case: Case, row: Row, asked: Sequence[tuple[Case, Row]]) -> str | None:
+    """What is wrong with the number of matches of a case that asks something."""
+    if row.matches == "0":
+        return None if case.empty else f"{IDLE}: no match"
+    if case.empty:
+        return f"{DIFFER}: {row.matches}, but none was expected, as {case.empty}"
+    for other, theirs in asked:
+        if case.question is None or other.question is None or other.stream != case.stream:
+            continue
+        common = sum(a == b for a, b in zip(case.question, other.question))
+        if common == 2 and theirs.matches != row.matches:
+            return f"{DIFFER}: {row.case} {row.matches}, {theirs.case} {theirs.matches}"
+        if common == 1 and theirs.matches == row.matches:
+            return f"{IDLE}: as many matches as {theirs.case}"
+    return None
 
 
 def _explained(case: Case, told: Sequence[Row]) -> str | None:

@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from benchmarks.cases import Stream
 from cerflow.examples import smart_homes, stocks, taxis
 
-__all__ = ["Events", "load", "write_ticks"]
+__all__ = ["Events", "TickFiles", "load", "write_ticks"]
 
 #: Rows of a synthetic stream that are made at a time, and the most that are kept in memory at once.
 CHUNK = 1_000_000
@@ -57,8 +58,48 @@ def load(description: Mapping[str, Any]) -> Events:
 
 
 def write_ticks(description: Mapping[str, Any], path: Path) -> None:
-    """Write stock ticks as a CSV file for the other engines."""
-    pyarrow.csv.write_csv(_ticks({**description, "layout": "text"}), path, pa.csv.WriteOptions(quoting_style="none"))
+    """Write a stream as a CSV file with the columns of stock ticks, for the other engines."""
+    plain = {**description, "layout": "text"}
+    tables = [_ticks(plain)] if description["kind"] == "stocks" else map(_as_ticks, load(plain).chunks())
+    pyarrow.csv.write_csv(pa.concat_tables(tables), path, pa.csv.WriteOptions(quoting_style="none"))
+
+
+class TickFiles:
+    """Streams as CSV files in a folder, each written when it is first asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._paths: dict[tuple[tuple[str, Any], ...], Path] = {}
+
+    def path(self, stream: Stream) -> Path:
+        """The file of a stream; engines repeat it themselves as often as the stream says."""
+        once = {name: value for name, value in stream.description.items() if name != "times"}
+        path = self._paths.setdefault(_key(once), self._folder / f"stream-{len(self._paths)}.csv")
+        if not path.exists():
+            write_ticks(once, path)
+        return path
+
+
+def _as_ticks(table: pa.Table) -> pa.Table:
+    """The columns of ticks, made of those that the patterns read of another stream."""
+    rows = table.num_rows
+    number = pa.array(np.arange(1, rows + 1))
+    columns = {
+        "type": table["type"],
+        "id": number,
+        "name": pa.array([""] * rows),
+        "volume": number,
+        "stock_time": number,
+    }
+    columns["price"] = pa.array(np.zeros(rows))
+    if "household" in table.column_names:
+        columns |= {"name": pc.cast(table["household"], pa.string()), "price": table["value"]}
+    if "pickup_zone" in table.column_names:
+        route = pc.binary_join_element_wise(table["pickup_zone"], table["dropoff_zone"], " to ")
+        columns |= {"name": route, "price": table["total_amount"]}
+    if "timestamp" in table.column_names:
+        columns["stock_time"] = table["timestamp"]
+    return pa.table({name: columns[name] for name in TICK})
 
 
 def _key(description: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:

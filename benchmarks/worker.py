@@ -72,6 +72,8 @@ def _recognise(events: Events, text: str, language: str, mode: str) -> dict[str,
     compiled = time.perf_counter() - begin
     if mode == "threads":
         return _by_threads(query, events)
+    if mode == "apart":
+        return _apart(recognizer, events)
     found, pushed, seconds, processor = 0, 0, 0.0, 0.0
     #: After each chunk: events and seconds so far, and resident memory.
     course: list[tuple[int, float, float]] = []
@@ -111,6 +113,28 @@ def _recognise(events: Events, text: str, language: str, mode: str) -> dict[str,
         "live": recognizer.live,
         "gather": gathered,
         "memory": _memory(held or 0.0, most),
+    }
+
+
+def _apart(recognizer: cerflow.Recognizer, events: Events) -> dict[str, Any]:
+    """All but the last event, what is remembered then (MB of a snapshot), the last one, and all matches written."""
+    table = pa.concat_tables(events.chunks())
+    used, begin = time.process_time(), time.perf_counter()
+    found = sum(batch.num_rows for batch in recognizer.push(table.slice(0, table.num_rows - 1)).to_batches())
+    before, processor = time.perf_counter() - begin, time.process_time() - used
+    remembered = len(recognizer.snapshot()) / 1e6
+    used, begin = time.process_time(), time.perf_counter()
+    matches = recognizer.push(table.slice(table.num_rows - 1))
+    last = time.perf_counter()
+    found += sum(batch.num_rows for batch in matches.to_batches(events="dictionary"))
+    end = time.perf_counter()
+    return {
+        "events": table.num_rows,
+        "matches": str(found),
+        "seconds": before + last - begin,
+        "processor": processor + time.process_time() - used,
+        "enumeration": end - last,
+        "remembered": remembered,
     }
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from benchmarks.cases import Case, Mode
 from benchmarks.engines import Engine, UnavailableError
 from benchmarks.processes import Worker
+from benchmarks.streams import TickFiles
 
 __all__ = ["core_engine"]
 
@@ -17,17 +18,19 @@ PACKAGE = "pycer==0.1.6"
 _SCRIPT = Path(__file__).with_name("core_worker.py")
 
 
-def core_engine(cache: Path, folder: Path, ticks: Path, *, fetch: bool = True) -> Engine:
-    """CORE on the ticks of a CSV file.
+def core_engine(cache: Path, folder: Path, files: TickFiles, *, fetch: bool = True) -> Engine:
+    """CORE on the ticks of CSV files.
 
     Raises `UnavailableError` if its package is not in the cache and may not be fetched, or cannot be.
     """
     python = _environment(cache, fetch=fetch)
-    return Engine("CORE", lambda: Worker([str(python), str(_SCRIPT), str(ticks)], folder=folder), _line)
+    return Engine(
+        "CORE", lambda: Worker([str(python), str(_SCRIPT)], folder=folder), lambda *asked: _line(files, *asked)
+    )
 
 
-def _line(case: Case, mode: Mode, limit: float) -> str:
-    return json.dumps(case.request("CORE"))
+def _line(files: TickFiles, case: Case, mode: Mode, limit: float) -> str:
+    return json.dumps({**case.request("CORE"), "file": str(files.path(case.stream))})
 
 
 def _environment(cache: Path, *, fetch: bool) -> Path:

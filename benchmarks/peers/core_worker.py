@@ -1,6 +1,6 @@
 """Runs CORE; a script of its own for the interpreter that has the package pycer and nothing else.
 
-The argument is a CSV file of stock ticks. Each line of standard input is a request, ``{"query": …}`` in CEQL; the
+Each line of standard input is a request, ``{"file": …, "query": …}``: a CSV file of ticks, and a query in CEQL; the
 answer is a line of JSON. Events are made before the time is taken, and the query is compiled. What is timed is
 CORE's work: sending the events to its engine and waiting for all its output, which its offline server writes as text
 in C++. Closing a server waits a tenth of a second; what it takes without events is taken off.
@@ -14,11 +14,7 @@ import time
 
 import pycer
 
-STREAM = """CREATE STREAM S {
-EVENT BUY { id:int, name:string, volume:int, price:double, stock_time:int },
-EVENT SELL { id:int, name:string, volume:int, price:double, stock_time:int }
-}
-"""
+ATTRIBUTES = "{ id:int, name:string, volume:int, price:double, stock_time:int }"
 
 
 def main() -> None:
@@ -26,13 +22,18 @@ def main() -> None:
     # The package writes to standard output what it logs.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    events = read(sys.argv[1])
-    idle = min(run("SELECT * FROM S WHERE BUY as b", []) for _ in range(3))
-    print(json.dumps({"events": len(events), "idle": idle[:2]}), file=answers, flush=True)
+    idle = min(run("SELECT * FROM S WHERE BUY as b", declaration(["BUY"]), []) for _ in range(3))
+    print(json.dumps({"idle": idle[:2]}), file=answers, flush=True)
+    file, stream, events = "", "", []
     for line in sys.stdin:
         try:
-            seconds, processor, output = run(json.loads(line)["query"], events)
+            request = json.loads(line)
+            if request["file"] != file:
+                stream, events = read(request["file"])
+                file = request["file"]
+            seconds, processor, output = run(request["query"], stream, events)
             reply = {
+                "events": len(events),
                 "seconds": seconds - idle[0],
                 "processor": processor - idle[1],
                 "matches": str(output.count("\n")),
@@ -43,15 +44,20 @@ def main() -> None:
         print(json.dumps(reply), file=answers, flush=True)
 
 
-def read(path: str) -> list[pycer.PyEvent]:
-    """The events of the file, in CORE's form."""
-    server = pycer.PyOfflineServer()
-    numbers = {event.name: event.id for event in server.declare_stream(STREAM).events_info}
-    server.get_output()
+def declaration(kinds: list[str]) -> str:
+    """A stream of events of these types, in CORE's words."""
+    return "CREATE STREAM S {\n" + ",\n".join(f"EVENT {kind} {ATTRIBUTES}" for kind in kinds) + "\n}\n"
+
+
+def read(path: str) -> tuple[str, list[pycer.PyEvent]]:
+    """The stream of a file as CORE declares it, and its events in CORE's form."""
     with open(path, newline="") as file:
-        rows = csv.reader(file)
-        next(rows)
-        return [event(numbers[kind], *row) for kind, *row in rows]
+        rows = list(csv.reader(file))[1:]
+    stream = declaration(sorted({row[0] for row in rows}))
+    server = pycer.PyOfflineServer()
+    numbers = {event.name: event.id for event in server.declare_stream(stream).events_info}
+    server.get_output()
+    return stream, [event(numbers[kind], *row) for kind, *row in rows]
 
 
 def event(kind: int, number: str, name: str, volume: str, price: str, moment: str) -> pycer.PyEvent:
@@ -66,10 +72,10 @@ def event(kind: int, number: str, name: str, volume: str, price: str, moment: st
     return pycer.PyEvent(kind, values, pycer.PyIntValue(int(moment)))
 
 
-def run(query: str, events: list[pycer.PyEvent]) -> tuple[float, float, str]:
+def run(query: str, stream: str, events: list[pycer.PyEvent]) -> tuple[float, float, str]:
     """Seconds for a query over the events, those of all processors, and what CORE wrote: a line for each match."""
     server = pycer.PyOfflineServer()
-    server.declare_stream(STREAM)
+    server.declare_stream(stream)
     server.add_query(query)
     used, begin = time.process_time(), time.perf_counter()
     server.send_events(events)

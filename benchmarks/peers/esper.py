@@ -10,6 +10,7 @@ from benchmarks.cases import Case, Mode
 from benchmarks.engines import Engine, UnavailableError
 from benchmarks.peers.java import run_tool, started
 from benchmarks.processes import Worker
+from benchmarks.streams import TickFiles
 
 __all__ = ["STATEMENTS", "esper_engine"]
 
@@ -63,19 +64,23 @@ STATEMENTS = {
 }
 
 
-def esper_engine(cache: Path, folder: Path, ticks: Path, *, fetch: bool = True) -> Engine:
-    """Esper on the ticks of a CSV file.
+def esper_engine(cache: Path, folder: Path, files: TickFiles, *, fetch: bool = True) -> Engine:
+    """Esper on the ticks of CSV files.
 
     Raises `UnavailableError` without Java, or if its jars are not in the cache and may not be fetched, or cannot be.
     """
-    command = started(_SOURCES, _jars(cache, fetch=fetch), cache / "esper-classes", ticks)
-    return Engine("Esper", lambda: Worker(command, folder=folder), _line)
+    command = started(_SOURCES, _jars(cache, fetch=fetch), cache / "esper-classes")
+    return Engine("Esper", lambda: Worker(command, folder=folder), lambda *asked: _line(files, *asked))
 
 
-def _line(case: Case, mode: Mode, limit: float) -> str:
+def _line(files: TickFiles, case: Case, mode: Mode, limit: float) -> str:
     request = case.request("Esper")
-    statement = STATEMENTS[request["question"]].format(window=request.get("window"))
-    return "\t".join([str(limit), str(case.stream.arguments.get("times", 1)), statement])
+    if request["question"] == "rows":
+        statement = _rows(f"all matches pattern ({request['pattern']})", ", ".join(request["define"]))
+    else:
+        statement = STATEMENTS[request["question"]].format(window=request.get("window"))
+    times = str(case.stream.arguments.get("times", 1))
+    return "\t".join([str(files.path(case.stream)), str(limit), times, statement])
 
 
 def _jars(cache: Path, *, fetch: bool) -> list[Path]:

@@ -12,6 +12,7 @@ from benchmarks.cases import Case, Mode
 from benchmarks.engines import Engine, UnavailableError
 from benchmarks.peers.java import started
 from benchmarks.processes import Worker
+from benchmarks.streams import TickFiles
 
 __all__ = ["flink_engine"]
 
@@ -21,18 +22,18 @@ _SOURCES = Path(__file__).with_name("flink")
 _JARS = ("flink-cep-", "flink-dist-", "log4j-")
 
 
-def flink_engine(cache: Path, folder: Path, ticks: Path, *, fetch: bool = True) -> Engine:
-    """FlinkCEP on the ticks of a CSV file.
+def flink_engine(cache: Path, folder: Path, files: TickFiles, *, fetch: bool = True) -> Engine:
+    """FlinkCEP on the ticks of CSV files.
 
     Raises `UnavailableError` without Java, or if its package is not in the cache and may not be fetched, or cannot be.
     """
-    command = started(_SOURCES, _jars(cache, fetch=fetch), cache / "flink-classes", ticks)
-    return Engine("FlinkCEP", lambda: Worker(command, folder=folder), _line)
+    command = started(_SOURCES, _jars(cache, fetch=fetch), cache / "flink-classes")
+    return Engine("FlinkCEP", lambda: Worker(command, folder=folder), lambda *asked: _line(files, *asked))
 
 
-def _line(case: Case, mode: Mode, limit: float) -> str:
+def _line(files: TickFiles, case: Case, mode: Mode, limit: float) -> str:
     request = case.request("FlinkCEP")
-    return "\t".join([str(limit), str(request["window"]), *request["pattern"]])
+    return "\t".join([str(files.path(case.stream)), str(limit), str(request["window"]), *request["pattern"]])
 
 
 def _jars(cache: Path, *, fetch: bool) -> list[Path]:

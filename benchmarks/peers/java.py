@@ -14,7 +14,7 @@ __all__ = ["run_tool", "started"]
 _MEMORY = "-Xmx4g"
 
 
-def started(sources: Path, jars: Sequence[Path], classes: Path, ticks: Path) -> list[str]:
+def started(sources: Path, jars: Sequence[Path], classes: Path) -> list[str]:
     """The command that starts the class Harness of a folder with sources, compiled anew if a source has changed.
 
     Raises `UnavailableError` without Java, or if the program does not compile.
@@ -27,7 +27,7 @@ def started(sources: Path, jars: Sequence[Path], classes: Path, ticks: Path) -> 
     if not done.exists() or done.stat().st_mtime <= max(file.stat().st_mtime for file in files):
         path = ":".join(map(str, jars))
         run_tool([javac, "-nowarn", "-cp", path, "-d", str(classes), *map(str, files)], "the Java program")
-    return [java, _MEMORY, "-cp", ":".join(map(str, [classes, *jars])), "Harness", str(ticks)]
+    return [java, _MEMORY, "-cp", ":".join(map(str, [classes, *jars])), "Harness"]
 
 
 def run_tool(command: Sequence[str | Path], what: str) -> None:

@@ -7,9 +7,11 @@ windows of growing size).
 
 from __future__ import annotations
 
-from benchmarks.cases import Case, Mode, Point, Scale, Stream
+from dataclasses import replace
 
-__all__ = ["QUERIES", "cases"]
+from benchmarks.cases import Case, Mode, Peer, Point, Question, Scale, Stream
+
+__all__ = ["LENGTHS", "QUERIES", "cases"]
 
 QUERIES = {
     "Q1": "A AS x ; B AS y ; C AS z",
@@ -19,10 +21,14 @@ QUERIES = {
     "Q5": "(A AS x)+ ; (B AS y)+ ; C AS z",
     "Q6": "((A AS x)+ ; (B AS y))+ ; C AS z",
 }
+#: The lengths of the streams of the stress experiment.
+LENGTHS = tuple(range(200, 2001, 200))
 #: The types of the streams of the stress experiment; the last one completes the matches.
 _STRESS = {"Q1": "A,B,C", "Q2": "A,B,C,D"}
 #: The distributions of the strategies' experiment; the second one's shares are the paper's, which sum to 1.2.
 _SHARES = {"S1": "1,1,1,1,1", "S2": "4,3,2,1,2"}
+#: Milliseconds that no stream lasts, for engines that want a window.
+_FOREVER = 10**12
 _STRATEGIES = ("ALL", "NEXT", "LAST", "MAX", "STRICT")
 #: Events in the windows in which NEXT, LAST and MAX are compared with ALL.
 _WINDOWS = (20, 100, 1_000, 10_000)
@@ -36,19 +42,21 @@ def cases(scale: Scale) -> list[Case]:
 def _stress(scale: Scale) -> list[Case]:
     """No match before the last event: first the paper's short streams, then long ones, whose matches are counted."""
     found = []
-    short = (200, 500) if scale.quick else (200, 500, 1000, 2000)
+    short = (200, 1000) if scale.quick else LENGTHS
     for name, types in _STRESS.items():
         for events in (*short, scale.events):
             # The completing type occurs at the end alone; E, of which the query knows nothing, takes its share.
             weights = ",".join(["1"] * (len(types.split(",")) - 1) + ["0", "1"])
             arguments = {"types": f"{types},E", "weights": weights, "last": types[-1]}
             stream = Stream("synthetic", {"events": events, **arguments})
-            modes: tuple[Mode, ...] = ("count", "write") if events in short else ("count",)
+            modes: tuple[Mode, ...] = ("count", "apart") if events in short else ("count",)
             text = f"SELECT * WHERE {QUERIES[name]}"
-            # Tens of millions of matches are to be written.
-            runs = 2 if events == 2000 else 100
+            # Millions of matches are to be written.
+            runs = 2 if events >= 1000 else 100
             point = Point("events", events, f"stress {name}")
-            found.append(_case(f"stress {name}, {events:,} events", text, stream, modes, point, runs))
+            peers = _peers(name) if events in short else ()
+            case = _case(f"stress {name}, {events:,} events", text, stream, modes, point, runs, peers)
+            found.append(replace(case, question=Question(name, f"{events} events")))
     return found
 
 
@@ -59,7 +67,9 @@ def _consumption(scale: Scale) -> list[Case]:
         stream = Stream("synthetic", {"events": scale.events, "types": "A,B,C,D"})
         modes: tuple[Mode, ...] = ("count",) if name in ("Q5", "Q6") else ("count", "write")
         text = f"SELECT * WHERE {formula} CONSUME BY ANY"
-        found.append(_case(f"consume {name}", text, stream, modes))
+        peers = (Peer("CORE", {"query": f"SELECT * FROM S WHERE {formula} CONSUME BY ANY"}),)
+        case = _case(f"consume {name}", text, stream, modes, peers=peers)
+        found.append(replace(case, question=Question(name, "consumed")))
     return found
 
 
@@ -82,6 +92,18 @@ def _strategies(scale: Scale) -> list[Case]:
     return found
 
 
+def _peers(name: str) -> tuple[Peer, ...]:
+    """The sequence in the words of the other engines; Esper's is that of the paper, appendix E."""
+    types = _STRESS[name].split(",")
+    words = [word for kind in types for word in (kind.lower(), kind, "-")]
+    rows = {"question": "rows", "pattern": " S* ".join(types), "define": [f"{x} as {x}.type='{x}'" for x in types]}
+    return (
+        Peer("CORE", {"query": f"SELECT * FROM S WHERE {QUERIES[name]}"}, family=f"stress {name}"),
+        Peer("FlinkCEP", {"window": _FOREVER, "pattern": words}, family=f"stress {name}"),
+        Peer("Esper", rows, family=f"stress {name}", mode="count"),
+    )
+
+
 def _case(
     name: str,
     text: str,
@@ -89,5 +111,6 @@ def _case(
     modes: tuple[Mode, ...],
     point: Point | None = None,
     runs: int = 100,
+    peers: tuple[Peer, ...] = (),
 ) -> Case:
-    return Case("cel", name, text, stream, ("type",), modes, point=point, layouts=("encoded",), runs=runs)
+    return Case("cel", name, text, stream, ("type",), modes, peers, point=point, layouts=("encoded",), runs=runs)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 
-from benchmarks.cases import Case, Mode, Point, Scale, Stream
+from benchmarks.cases import Case, Mode, Point, Question, Scale, Stream
 from benchmarks.patterns import Group, Pattern, Step
 from cerflow.examples.taxis import ROUTES
 
-__all__ = ["SMART_HOMES", "TAXIS", "cases_on_streams"]
+__all__ = ["SMART_HOMES", "TAXIS", "cases_on_streams", "in_sremo"]
 
 _CLOCK = "timestamp"
 #: Of each group of three steps the households; the third draws more than the first.
@@ -113,7 +114,7 @@ def cases_on_streams(scale: Scale) -> Iterator[Case]:
                 for window in windows[:1] if scale.quick else windows:
                     modes: tuple[Mode, ...] = ("count", *(("write",) if window == windows[0] else ()), "detect")
                     title = kind.replace("_", " ")
-                    yield Case(
+                    case = Case(
                         "srt",
                         f"{title}: {name}, {window} s",
                         pattern.cel(window),
@@ -121,4 +122,22 @@ def cases_on_streams(scale: Scale) -> Iterator[Case]:
                         columns,
                         modes,
                         point=Point(f"{title}, {shape}: window (s)", window, name) if len(windows) > 1 else None,
+                        question=Question(f"{title}: {name}", f"{window} s"),
                     )
+                    yield case
+                    yield in_sremo(case, pattern.sremo(window))
+
+
+def in_sremo(case: Case, text: str) -> Case:
+    """The same question in SREMO: counted and detected, by cerflow alone."""
+    return replace(
+        case,
+        name=f"{case.name}, SREMO",
+        query=text,
+        language="sremo",
+        modes=("count", "detect"),
+        peers=(),
+        tags=frozenset(),
+        point=case.point and case.point._replace(line=f"{case.point.line}, SREMO"),
+        layouts=("encoded",),
+    )

@@ -41,12 +41,47 @@ def test_words():
     )
 
 
+@pytest.fixture(scope="module")
+def ticks():
+    """As many as in the paper."""
+    return generated(224_473)
+
+
+def window_of_the_paper(name):
+    return 1000 if name.startswith("q") else 500
+
+
 @pytest.mark.parametrize("name", FAMILIES)
-def test_matches_of_generated_trades(name):
-    cel, sremo = both(name, 400_000)
-    table = generated(3000, 3)
-    expected = supports(cel.match(table, type="type", time="stock_time").to_pylist())
-    assert supports(sremo.match(table, type="type", time="stock_time").to_pylist()) == expected
+def test_matches_of_generated_trades(name, ticks):
+    """The same in both notations; and there are some, but of q2, as in the paper."""
+    cel, sremo = both(name, window_of_the_paper(name))
+    expected = supports(cel.match(ticks.slice(0, 60_000), time="stock_time").to_pylist())
+    assert supports(sremo.match(ticks.slice(0, 60_000), time="stock_time").to_pylist()) == expected
+    count = cel.match(ticks, time="stock_time").count()
+    assert sremo.match(ticks, time="stock_time").count() == count
+    assert (count > 0) == (name != "q2")
+
+
+def test_every_pattern_tells_something_else(ticks):
+    counts = [both(name, window_of_the_paper(name))[0].match(ticks, time="stock_time").count() for name in FAMILIES]
+    assert len(set(counts)) == len(FAMILIES)
+    assert both("q2", 2000)[0].match(ticks, time="stock_time").count() > 0
+
+
+#: Matches in the ticks of the paper within its window.
+IN_THE_PAPER = {"seq3": 819, "kleene3": 1_367, "q1": 686, "q2": 0, "q3": 29_069, "q4": 272, "q5": 5_287}
+
+
+@pytest.mark.parametrize("name", IN_THE_PAPER)
+def test_trades_match_as_often_as_in_the_paper(name, ticks):
+    count = both(name, window_of_the_paper(name))[0].match(ticks, time="stock_time").count()
+    assert IN_THE_PAPER[name] / 2 <= count <= 2 * IN_THE_PAPER[name]
+
+
+@pytest.mark.parametrize("name", IN_THE_PAPER)
+def test_recorded_trades_match_as_often_as_is_known(name, trades):
+    found = both(name, window_of_the_paper(name))[0].match(trades, type="event_type", time="stock_time")
+    assert found.count() == IN_THE_PAPER[name]
 
 
 @pytest.mark.parametrize("name", FAMILIES)

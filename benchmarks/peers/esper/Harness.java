@@ -18,8 +18,8 @@ import java.util.Set;
 /**
  * Counts what statements of Esper find in ticks, in one thread, with Esper's clock at the time of the events.
  *
- * <p>The argument is a CSV file with a header. Each line of standard input is a request, words separated by tabs: the
- * time limit in seconds, how often the ticks come one after another (a minute apart), and the statement in EPL. Each
+ * <p>Each line of standard input is a request, words separated by tabs: a CSV file of ticks with a header, the time limit
+ * in seconds, how often the ticks come one after another (a minute apart), and the statement in EPL. Each
  * answer is one line of JSON. A statement that is new runs once, in half of the limit, before it is timed.
  */
 public final class Harness {
@@ -29,19 +29,29 @@ public final class Harness {
     private final Set<String> warm = new HashSet<>();
     private List<Tick> ticks = List.of();
 
-    private Harness(Path file) throws Exception {
-        try (var lines = Files.lines(file)) {
+    private String file = "";
+
+    private void read(String path) throws Exception {
+        if (path.equals(file)) {
+            return;
+        }
+        once.clear();
+        ticks = List.of();
+        try (var lines = Files.lines(Path.of(path))) {
             lines.skip(1).forEach(line -> once.add(Tick.read(line)));
         }
+        file = path;
+        warm.clear();
     }
 
     public static void main(String[] arguments) throws Exception {
-        Harness harness = new Harness(Path.of(arguments[0]));
+        Harness harness = new Harness();
         System.out.println("{\"ready\": true}");
         var requests = new BufferedReader(new InputStreamReader(System.in));
         for (String line = requests.readLine(); line != null; line = requests.readLine()) {
-            String[] words = line.split("\t", 3);
-            System.out.println(harness.answer(Double.parseDouble(words[0]), Integer.parseInt(words[1]), words[2]));
+            String[] words = line.split("\t", 4);
+            harness.read(words[0]);
+            System.out.println(harness.answer(Double.parseDouble(words[1]), Integer.parseInt(words[2]), words[3]));
         }
     }
 

@@ -22,25 +22,29 @@ import org.apache.flink.cep.nfa.sharedbuffer.SharedBufferAccessor;
 /**
  * Runs patterns on ticks with the automaton of FlinkCEP alone, without a job around it.
  *
- * <p>The argument is a CSV file with a header. Each line of standard input is a request, words separated by tabs: the
- * time limit in seconds, the window in milliseconds, then the pattern (see {@link Patterns}). Each answer is one line
- * of JSON.
+ * <p>Each line of standard input is a request, words separated by tabs: a CSV file of ticks with a header, the time limit
+ * in seconds, the window in milliseconds, then the pattern (see {@link Patterns}). Each answer is one line of JSON.
  */
 public final class Harness {
     private static final int CACHE = 1 << 16;
 
     public static void main(String[] arguments) throws Exception {
         List<Tick> ticks = new ArrayList<>();
-        try (var lines = Files.lines(Path.of(arguments[0]))) {
-            lines.skip(1).forEach(line -> ticks.add(Tick.read(line)));
-        }
-        System.out.printf("{\"events\": %d}%n", ticks.size());
+        String file = "";
+        System.out.println("{\"ready\": true}");
         var requests = new BufferedReader(new InputStreamReader(System.in));
         for (String line = requests.readLine(); line != null; line = requests.readLine()) {
             List<String> words = Arrays.asList(line.split("\t"));
-            double limit = Double.parseDouble(words.get(0));
-            long window = Long.parseLong(words.get(1));
-            System.out.println(answer(ticks, words.subList(2, words.size()), window, limit));
+            if (!words.get(0).equals(file)) {
+                file = words.get(0);
+                ticks.clear();
+                try (var rows = Files.lines(Path.of(file))) {
+                    rows.skip(1).forEach(row -> ticks.add(Tick.read(row)));
+                }
+            }
+            double limit = Double.parseDouble(words.get(1));
+            long window = Long.parseLong(words.get(2));
+            System.out.println(answer(ticks, words.subList(3, words.size()), window, limit));
         }
     }
 
@@ -84,8 +88,8 @@ public final class Harness {
         }
         double seconds = (System.nanoTime() - begin) / 1e9;
         // What was read of the matches is part of the answer, so that the compiler cannot leave the reading out.
-        String form = "{\"seconds\": %.9f, \"processor\": %.9f, \"matches\": %d, \"read\": %d}";
-        return String.format(form, seconds, (processor() - used) / 1e9, matches, read);
+        String form = "{\"events\": %d, \"seconds\": %.9f, \"processor\": %.9f, \"matches\": %d, \"read\": %d}";
+        return String.format(form, ticks.size(), seconds, (processor() - used) / 1e9, matches, read);
     }
 
     /** Nanoseconds that all threads of this process have used. */
