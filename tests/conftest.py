@@ -1,5 +1,6 @@
 """Settings and fixtures for all tests; shared data and strategies are in `support`."""
 
+import os
 import signal
 
 import pytest
@@ -31,6 +32,8 @@ settings.load_profile("cerflow" if EXAMPLES > 1 else "ci")
 
 def pytest_configure():
     let_programs_hear()
+    # For every Java that a test or a program of a test starts: its best compiler would take longer than it saves.
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 #: Tests of Spark that start processes of their own instead of using the session of all.

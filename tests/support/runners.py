@@ -23,7 +23,7 @@ Rows = list[dict[str, Any]]
 Runner = Callable[..., Rows]
 
 #: Random tests try this share of the examples that they name.
-EXAMPLES = float(os.environ.get("CERFLOW_EXAMPLES", "0.25"))
+EXAMPLES = float(os.environ.get("CERFLOW_EXAMPLES", "0.15"))
 
 #: The marks of what costs more than it would find every day.
 ONLY_DEEP = (pytest.mark.deep, pytest.mark.skipif(EXAMPLES < 1, reason="only make test-deep runs it"))

@@ -337,8 +337,14 @@ def cut_between_files(frame, query, **roles):
     return isinstance(how, Clustered) and len(how.stretches) > len({stretch.part for stretch in how.stretches})
 
 
-@pytest.mark.parametrize("window", WINDOWS)
-@pytest.mark.parametrize("positions", [False, True])
+@pytest.mark.parametrize(
+    ("window", "positions"),
+    [
+        pytest.param(window, positions, marks=ONLY_DEEP if positions == number % 2 else ())
+        for number, window in enumerate(WINDOWS)
+        for positions in (False, True)
+    ],
+)
 def test_partitions_are_cut_between_files(spark, tmp_path, any_share, window, positions):
     frame = small_files(spark, tmp_path, stream(900), seed=len(window))
     query = f"{PAIR} {window}"
@@ -358,7 +364,7 @@ def test_deadlines_pass_between_files(spark, tmp_path, any_share, query):
         assert assert_alike(query, frame, in_order(frame), positions, time="t", until=table["t"][-1].as_py() + 5)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [2, 3, 4, *(pytest.param(seed, marks=ONLY_DEEP) for seed in (0, 1, 5))])
 def test_files_may_overlap_and_be_out_of_order_inside(spark, tmp_path, any_share, seed):
     table = stream(900, seed=seed, burst=bool(seed % 2))
     random = np.random.default_rng(seed)

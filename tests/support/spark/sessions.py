@@ -10,8 +10,6 @@ def small_session():
         "local[2]",
         [
             ("spark.sql.shuffle.partitions", "3"),
-            # The best compiler of Java would take longer than what it makes faster.
             *([("spark.jars", ",".join(connector_jars()))] if connector_jars() else []),
-            ("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"),
         ],
     )
