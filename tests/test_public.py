@@ -15,6 +15,7 @@ import pytest
 import cerflow
 import cerflow.automata
 import cerflow.builder
+import cerflow.definitions
 import cerflow.query_set
 import cerflow.rewritings
 
@@ -39,7 +40,17 @@ ORDER = (
     ("pushdown",),
     ("semantics",),  # a second opinion on all above, of which it uses what is written down or registered alone
     ("explaining",),
-    ("builder", "equivalence", "query", "query_set", "reference", "rewritings", "stream_inputs", "studying"),
+    (
+        "builder",
+        "definitions",
+        "equivalence",
+        "query",
+        "query_set",
+        "reference",
+        "rewritings",
+        "stream_inputs",
+        "studying",
+    ),
     ("programs",),
     ("files",),
     ("spark",),
@@ -47,7 +58,7 @@ ORDER = (
     ("__main__", "cli", "examples", "notebooks"),  # the command generates examples, the demonstration runs the command
 )
 #: Public modules, which stand beside the public names.
-MODULES = {"automata", "builder", "rewritings"}
+MODULES = {"automata", "builder", "definitions", "rewritings"}
 
 
 def test_all_is_what_is_visible():
@@ -57,7 +68,7 @@ def test_all_is_what_is_visible():
     assert set(cerflow.__all__) == (visible - submodules) | MODULES
 
 
-@pytest.mark.parametrize("module", [cerflow.automata, cerflow.builder, cerflow.rewritings])
+@pytest.mark.parametrize("module", [cerflow.automata, cerflow.builder, cerflow.definitions, cerflow.rewritings])
 def test_public_modules_show_what_they_say(module):
     visible = {name for name in dir(module) if not name.startswith("_")}
     # A room that is public itself has its files beside its names; none may have the name of the other.
@@ -70,7 +81,9 @@ def test_public_modules_show_what_they_say(module):
     assert set(module.__all__) == visible
 
 
-@pytest.mark.parametrize("module", [cerflow, cerflow.automata, cerflow.builder, cerflow.rewritings])
+@pytest.mark.parametrize(
+    "module", [cerflow, cerflow.automata, cerflow.builder, cerflow.definitions, cerflow.rewritings]
+)
 def test_public_names_have_docstrings(module):
     for name in module.__all__:
         value = getattr(module, name)
@@ -85,7 +98,16 @@ def test_public_names_have_docstrings(module):
 
 
 @pytest.mark.parametrize(
-    "module", [cerflow, cerflow.automata, cerflow.builder, cerflow.query, cerflow.query_set, cerflow.rewritings]
+    "module",
+    [
+        cerflow,
+        cerflow.automata,
+        cerflow.builder,
+        cerflow.definitions,
+        cerflow.query,
+        cerflow.query_set,
+        cerflow.rewritings,
+    ],
 )
 def test_examples_in_docstrings_work(module):
     outcome = doctest.testmod(module)

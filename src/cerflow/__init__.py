@@ -17,6 +17,7 @@ if sys.argv[:1] == ["-m"] and sys.orig_argv[-len(sys.argv)] == "cerflow":
     heed_signals()
 
 from cerflow.errors import (
+    ArgumentError,
     BadRecordError,
     CerflowError,
     InputError,
@@ -44,7 +45,7 @@ from cerflow.schema import Schema
 from cerflow.stream_inputs import Input, Streams, streams
 
 if TYPE_CHECKING:
-    from cerflow import automata, builder, rewritings
+    from cerflow import automata, builder, definitions, rewritings
     from cerflow.engine.matches.matches import Matches
     from cerflow.engine.recognize.recognizer import Recognizer
     from cerflow.engine.recognize.set_recognizer import SetRecognizer
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from cerflow.query_set import QuerySet
 
 __all__ = [
+    "ArgumentError",
     "BadRecordError",
     "CerflowError",
     "InUseError",
@@ -85,6 +87,7 @@ __all__ = [
     "automata",
     "builder",
     "contained",
+    "definitions",
     "equivalent",
     "parse",
     "parse_formula",
@@ -124,7 +127,7 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("cerflow")
-    if name in ("automata", "builder", "rewritings"):
+    if name in ("automata", "builder", "definitions", "rewritings"):
         from importlib import import_module
 
         return import_module(f"cerflow.{name}")

@@ -11,10 +11,10 @@ from cerflow.analysis.checks import check_query
 from cerflow.analysis.types import check_types
 from cerflow.deciding.budget import Budget
 from cerflow.deciding.equivalence import Answer, find_difference, shortest_match
-from cerflow.errors import QueryError, UnsupportedQueryError
+from cerflow.errors import ArgumentError, QueryError, UnsupportedQueryError
 from cerflow.language.builder.formulas import FormulaExpr
+from cerflow.language.builder.given import formula_tree
 from cerflow.language.formula import UNNAMED, Formula, positions_alone
-from cerflow.language.parser import parse_formula
 from cerflow.language.select import Select
 from cerflow.query import Query
 from cerflow.schema import Schema
@@ -137,7 +137,7 @@ def _compared(
     f: FormulaLike, g: FormulaLike, schema: Schema | None, steps: int | None, output: Output, *, one_sided: bool
 ) -> Verdict:
     if output not in ("labels", "positions"):
-        raise ValueError(f"output must be 'labels' or 'positions', not {output!r}")
+        raise ArgumentError(f"output must be 'labels' or 'positions', not {output!r}")
     (first, text), (second, other) = _formula(f), _formula(g)
     for formula, source in ((first, text), (second, other)):
         try:
@@ -166,16 +166,9 @@ def _verdict(answer: Answer, verdict: bool | None) -> Verdict:
 
 def _formula(given: FormulaLike) -> tuple[Formula, str | None]:
     """The tree, and the text that its places are in."""
-    match given:
-        case str():
-            return parse_formula(given), given
-        case Query():
-            return given.tree.formula, given.text
-        case FormulaExpr():
-            return given.tree, None
-        case Formula():
-            return given, None
-    raise TypeError(f"{type(given).__name__} is no formula")
+    if isinstance(given, Query):
+        return given.tree.formula, given.text
+    return formula_tree(given), given if isinstance(given, str) else None
 
 
 def _check(formula: Formula, schema: Schema | None) -> None:

@@ -8,6 +8,7 @@
     ├── UnsupportedQueryError (also NotImplementedError)            it has a meaning, but cannot be evaluated like this
     ├── InputError            (also ValueError)                     the events as a whole cannot be read
     │   └── BadRecordError    (also ValueError)                     one event cannot be used
+    ├── ArgumentError         (also TypeError, ValueError)          an argument of a function does not fit
     ├── OutputError           (also OSError)                        the result cannot be written where it should be
     ├── PredicateError        (also RuntimeError)                   a function that the user registered has failed
     ├── TooManyMatchesError   (also OverflowError)                  their number does not fit, or passes a bound
@@ -30,6 +31,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 __all__ = [
+    "ArgumentError",
     "BadRecordError",
     "CerflowError",
     "InUseError",
@@ -141,6 +143,10 @@ class UnsupportedQueryError(_LocatedError, NotImplementedError):
     """The query has a meaning, but cannot be evaluated as it is; the hint says what would make it evaluable."""
 
 
+class ArgumentError(CerflowError, TypeError, ValueError):
+    """An argument of a function has the wrong type or a value that does not fit; the message names both."""
+
+
 class InputError(CerflowError, ValueError):
     """The input as a whole cannot be used: a missing column, an unreadable file, no time where one is needed."""
 
@@ -223,20 +229,20 @@ def visible(text: str) -> str:
 
 
 def expect(given: object, kind: type | tuple[type, ...], what: str) -> None:
-    """Raise `TypeError` for an argument that is of no such kind; ``what`` says what it is and must be."""
+    """Raise `ArgumentError` for an argument that is of no such kind; ``what`` says what it is and must be."""
     if not isinstance(given, kind):
         text = repr(given)
         shown = text if len(text) <= 60 else f"{text[:59]}…"
-        raise TypeError(f"{what}, not {shown} of type {type(given).__name__}")
+        raise ArgumentError(f"{what}, not {shown} of type {type(given).__name__}")
 
 
 def at_least_one(given: object, what: str) -> int:
-    """The argument if it is a whole number from 1 on; raises `TypeError` and `ValueError`, ``what`` names it."""
+    """The argument if it is a whole number from 1 on; raises `ArgumentError`, ``what`` names it."""
     if not hasattr(given, "__index__"):
         expect(given, (), f"{what} must be a whole number")
     number: int = operator.index(given)  # type: ignore[arg-type]
     if number < 1:
-        raise ValueError(f"{what} must be at least 1, not {number}")
+        raise ArgumentError(f"{what} must be at least 1, not {number}")
     return number
 
 

@@ -23,6 +23,7 @@ from cerflow.analysis.columns import attributes_in
 from cerflow.analysis.types import check_types
 from cerflow.drawing.targets import picture, shown_or_told
 from cerflow.errors import (
+    ArgumentError,
     Located,
     QueryError,
     QuerySyntaxError,
@@ -32,8 +33,10 @@ from cerflow.errors import (
     expect,
 )
 from cerflow.language.automaton import AutomatonFormula
+from cerflow.language.builder.formulas import FormulaExpr
+from cerflow.language.builder.sremo import SremoExpr
 from cerflow.language.event_kinds import with_kinds
-from cerflow.language.formula import CountWindow, DurationWindow, Strategy, positions_alone
+from cerflow.language.formula import CountWindow, DurationWindow, Formula, Strategy, positions_alone
 from cerflow.language.node import walk
 from cerflow.language.parser import parse_query
 from cerflow.language.printer import show
@@ -62,6 +65,9 @@ Language = Literal["ceql", "sremo"]
 Reading = Literal["second-order", "first-order"]
 Runner = Literal["engine", "semantics"]
 
+#: A query, a formula or an expression of SREMO as a tree or in the notation of the builder.
+QueryTree = Select | Formula | Sremo | FormulaExpr | SremoExpr
+
 NO_TEXT = "this query cannot be written as text, so it cannot be sent to the tasks of Spark"
 
 
@@ -78,7 +84,7 @@ def parse(text: str, *, language: Language = "ceql", reading: Reading = "second-
     if language == "sremo":
         return Query(parse_sremo(text), text=text, reading=reading, language=language)
     if language != "ceql":
-        raise ValueError(f"language must be 'ceql' or 'sremo', not {language!r}")
+        raise ArgumentError(f"language must be 'ceql' or 'sremo', not {language!r}")
     return Query(parse_query(text), text=text, reading=reading)
 
 
@@ -101,24 +107,28 @@ def as_query_text(query: Query) -> str:
 class Query:
     """A query, checked as far as that is possible without knowing the events.
 
-    An expression e of SREMO is the query ``SELECT * WHERE SREMO(e)``. ``tree`` is what is evaluated, ``text`` what it
-    was read from (None for trees built in Python), and ``language`` the language of that text. Raises `QueryError` for
-    labels that are unknown or not bound.
+    A formula is a query for all its matches; an expression e of SREMO is the query ``SELECT * WHERE SREMO(e)``.
+    ``tree`` is what is evaluated, ``text`` what it was read from (None for trees built in Python), and ``language`` the
+    language of that text. Raises `QueryError` for labels that are unknown or not bound.
     """
 
     def __init__(
         self,
-        tree: Select | Sremo,
+        tree: Select | Formula | Sremo | FormulaExpr | SremoExpr,
         *,
         text: str | None = None,
         reading: Reading = "second-order",
         language: Language = "ceql",
     ) -> None:
         if reading not in ("second-order", "first-order"):
-            raise ValueError(f"reading must be 'second-order' or 'first-order', not {reading!r}")
-        expect(tree, (Select, Sremo), "a Query is made of a tree; cerflow.parse reads a text")
+            raise ArgumentError(f"reading must be 'second-order' or 'first-order', not {reading!r}")
+        if isinstance(tree, FormulaExpr | SremoExpr):
+            tree = tree.tree
+        expect(tree, (Select, Formula, Sremo), "a Query is made of a tree; cerflow.parse reads a text")
         if isinstance(tree, Sremo):
-            tree = Select(Regular(tree, span=tree.span))
+            tree = Regular(tree, span=tree.span)
+        if isinstance(tree, Formula):
+            tree = Select(tree)
         tree = with_kinds(names_told_apart(tree))
         if reading == "first-order" and any(isinstance(n, Regular | AutomatonFormula) for n in walk(tree)):
             raise QueryError("the first-order reading is for formulas, not for SREMO or automata")
@@ -184,6 +194,9 @@ class Query:
     def __repr__(self) -> str:
         return f"<Query {show(self.written)}>"
 
+    def __str__(self) -> str:
+        return show(self.written)
+
     def _repr_html_(self) -> str:
         text = show(self.written) if self.text is None else dedent(self.text).strip()
         boxes, automaton = shown_or_told(lambda: self.to_svg("boxes")), shown_or_told(self.to_svg)
@@ -205,7 +218,7 @@ class Query:
 
             return formula_svg(self.written, theme=theme)
         if drawing != "automaton":
-            raise ValueError(f"drawing must be 'automaton' or 'boxes', not {drawing!r}")
+            raise ArgumentError(f"drawing must be 'automaton' or 'boxes', not {drawing!r}")
         from cerflow.automata.model.diagrams import transducer_diagram
 
         with Located(self.text):
@@ -281,7 +294,7 @@ class Query:
         from cerflow.engine.results.report import Report
 
         if runner not in ("engine", "semantics"):
-            raise ValueError(f"runner must be 'engine' or 'semantics', not {runner!r}")
+            raise ArgumentError(f"runner must be 'engine' or 'semantics', not {runner!r}")
         threads = at_least_one(threads, "threads")
         table = to_table(events)
         if unknown_types(table):

@@ -21,13 +21,25 @@ from cerflow.rewriting.numbers import with_floats
 from cerflow.rewriting.times import with_zones
 from cerflow.schema import Kind, Schema, kind_of
 from cerflow.semantics.deadlines import Time
+from cerflow.semantics.first_order import first_order_matches
+from cerflow.semantics.formulas import formula_matches
 from cerflow.semantics.programs import Entry, clocked, defined, read_by
 from cerflow.semantics.queries import Match, evaluate
+from cerflow.semantics.sremo import sremo_derivations, sremo_match_string, sremo_matches
 from cerflow.values.arrow_columns import rows_as_columns, values_as_array
 from cerflow.values.events import Stream, as_value, raw_time
 from cerflow.values.units import DAY, MICROSECONDS
 
-__all__ = ["reference_matches", "reference_program", "stream_of"]
+__all__ = [
+    "first_order_matches",
+    "formula_matches",
+    "reference_matches",
+    "reference_program",
+    "sremo_derivations",
+    "sremo_match_string",
+    "sremo_matches",
+    "stream_of",
+]
 
 
 class ReadStatement(Protocol):

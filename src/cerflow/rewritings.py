@@ -1,28 +1,29 @@
 """Formulas rewritten into others that mean the same: the public names of the rewritings.
 
-Each takes a formula tree (as `cerflow.parse_formula` gives) and gives one back, which can be shown, parsed, matched and
-compared like any other. A formula that cannot be rewritten raises `cerflow.UnsupportedQueryError`.
+Each takes a formula as text, tree, in the notation of the builder or as a query, and gives a tree back, which can be
+matched and compared like any other, and whose ``str`` is its text.
+A formula that cannot be rewritten raises `cerflow.UnsupportedQueryError`.
 
 >>> import cerflow
 >>> from cerflow.rewritings import push_down_filters, sequences_to_strict
->>> push_down_filters(cerflow.parse_formula("(A ; B)+ FILTER A.price > 10"))
+>>> push_down_filters("(A ; B)+ FILTER A.price > 10")
 <Iteration ((A FILTER A.price > 10) ; B)+>
->>> sequences_to_strict(cerflow.parse_formula("(A ; B) : C"))
-<Sequence A ; STRICT(B ; C)>
+>>> print(sequences_to_strict("(A ; B) : C"))
+A ; STRICT(B ; C)
 """
 
 from cerflow.automata.compile.formulas import compile_formula as to_transducer
 from cerflow.automata.model.runs import matches as transducer_matches
 from cerflow.automata.model.transducer import Transducer
-from cerflow.from_automata.kleene import star_to_formula, to_formula
 from cerflow.from_automata.star_semantics import (
     StarCounterexample,
     compile_star,
     eliminate_conjunctions,
     star_automaton,
     star_counterexample,
-    star_matches,
 )
+from cerflow.papers.cea.compile import star_to_formula, to_formula
+from cerflow.papers.cea.star import star_matches
 from cerflow.rewriting.filters import push_down_filters
 from cerflow.rewriting.first_order.lp_normal_form import lp_normal_form
 from cerflow.rewriting.first_order.properties import Property

@@ -11,7 +11,7 @@ from cerflow.automata.model.runs import matches
 from cerflow.automata.model.transducer import TYPE_LABEL, Transducer, Transition
 from cerflow.conditions.guards import TypeTest
 from cerflow.errors import UnsupportedQueryError
-from cerflow.from_automata.kleene import star_to_formula, to_formula
+from cerflow.from_automata.kleene import formula_of, star_formula_of
 from cerflow.language.condition import (
     Attribute,
     Comparison,
@@ -53,7 +53,7 @@ def test_theorem_6_2_on_compiled_formulas(formula, rows, closed):
     if transducer.registers:
         return
     try:
-        back = to_formula(transducer, types=TYPES if closed else None)
+        back = formula_of(transducer, types=TYPES if closed else None)
     except UnsupportedQueryError:
         assert not closed
         return
@@ -83,12 +83,12 @@ def test_theorem_6_2_on_compiled_formulas(formula, rows, closed):
     ],
 )
 def test_back_from_the_automaton(text, back):
-    assert to_formula(compile_formula(parse_formula(text))) == parse_formula(back)
+    assert formula_of(compile_formula(parse_formula(text))) == parse_formula(back)
 
 
 def test_long_sequences():
     text = " ; ".join(f"A AS x{k}" for k in range(200))
-    back = to_formula(compile_formula(parse_formula(text)))
+    back = formula_of(compile_formula(parse_formula(text)))
     assert size(back) == size(parse_formula(text))
 
 
@@ -100,7 +100,7 @@ def test_long_sequences():
 def test_theorem_6_2(transducer, rows, closed):
     events = stream_of(rows)
     try:
-        formula = to_formula(transducer, types=TYPES if closed else None)
+        formula = formula_of(transducer, types=TYPES if closed else None)
     except UnsupportedQueryError:
         assert not closed
         return
@@ -122,7 +122,7 @@ def test_p2_figure_2():
             Transition(1, 2, TypeTest("T")),
         ),
     )
-    assert to_formula(transducer) == parse_formula("PROJECT H (H ; T)")
+    assert formula_of(transducer) == parse_formula("PROJECT H (H ; T)")
 
 
 def test_start_and_contiguity():
@@ -135,7 +135,7 @@ def test_start_and_contiguity():
             Transition(1, 1, TypeTest("B")),
         ),
     )
-    formula = to_formula(transducer)
+    formula = formula_of(transducer)
     assert formula == parse_formula("PROJECT A (START(A OR (A : B :+)))")
     assert has(formula, Start)
     assert has(formula, Project)
@@ -143,21 +143,21 @@ def test_start_and_contiguity():
 
 def test_registers_have_no_formula():
     with pytest.raises(UnsupportedQueryError, match="registers"):
-        to_formula(compile_formula(parse_formula("(A ; B) FILTER A.v < B.v")))
+        formula_of(compile_formula(parse_formula("(A ; B) FILTER A.v < B.v")))
 
 
 def test_types_must_be_known():
     transducer = compile_formula(parse_formula("PROJECT A, B (A ; B ; C) OR EVENT"))
     with pytest.raises(UnsupportedQueryError, match=r"no PROJECT can list them\n.*types=") as caught:
-        to_formula(transducer)
+        formula_of(transducer)
     assert caught.value.hint
-    assert readable(to_formula(transducer, types=("A", "B", "C")))
+    assert readable(formula_of(transducer, types=("A", "B", "C")))
 
 
 def test_streams_cannot_be_told_apart():
     transducer = compile_formula(parse_formula("A ; NOT(s>A)"))
     with pytest.raises(UnsupportedQueryError, match="distinguishes events of one type by their stream"):
-        to_formula(transducer)
+        formula_of(transducer)
 
 
 def test_conditions_on_events_without_labels():
@@ -168,8 +168,8 @@ def test_conditions_on_events_without_labels():
         (Transition(0, 1, Comparison(Operator.GT, Attribute(None, "v"), Literal(1)), labels=frozenset({TYPE_LABEL})),),
     )
     with pytest.raises(UnsupportedQueryError, match="needs a label of the event, and none is known"):
-        to_formula(transducer)
-    assert to_formula(transducer, types="AB") == parse_formula("START((A FILTER A.v > 1) OR (B FILTER B.v > 1))")
+        formula_of(transducer)
+    assert formula_of(transducer, types="AB") == parse_formula("START((A FILTER A.v > 1) OR (B FILTER B.v > 1))")
 
 
 def test_too_large():
@@ -179,7 +179,7 @@ def test_too_large():
         Transition(p, q, TypeTest(names[q]), labels=frozenset({names[q]})) for p in range(12) for q in range(12)
     )
     with pytest.raises(UnsupportedQueryError, match="more than 50000 parts"):
-        to_formula(Transducer(12, frozenset({0}), frozenset({11}), transitions))
+        formula_of(Transducer(12, frozenset({0}), frozenset({11}), transitions))
 
 
 # --- *-semantics -----------------------------------------------------------------------------------------------------
@@ -187,4 +187,4 @@ def test_too_large():
 
 def test_star_formula():
     transducer = compile_formula(parse_formula("(A : B) :+"))
-    assert star_to_formula(transducer) == parse_formula("A ; (B OR ((B ; A)+ ; B))")
+    assert star_formula_of(transducer) == parse_formula("A ; (B OR ((B ; A)+ ; B))")

@@ -11,13 +11,13 @@ from cerflow.automata.model.runs import matches
 from cerflow.automata.model.transducer import TYPE_LABEL, Transducer, Transition
 from cerflow.conditions.guards import TypeTest
 from cerflow.errors import UnsupportedQueryError
-from cerflow.from_automata.kleene import star_to_formula
+from cerflow.from_automata.kleene import star_formula_of
 from cerflow.from_automata.star_semantics import (
     compile_star,
     eliminate_conjunctions,
+    matches_of_star_runs,
     star_automaton,
     star_counterexample,
-    star_matches,
 )
 from cerflow.language.formula import All, Conjunction, Iteration, Project, Sequence
 from cerflow.language.node import walk
@@ -66,14 +66,14 @@ def by_definition(transducer, events):
 def test_star_runs_are_what_they_are_defined_to_be(transducer, rows):
     events = stream_of(rows)
     if transducer.window is None:
-        assert star_matches(transducer, events) == by_definition(transducer, events)
+        assert matches_of_star_runs(transducer, events) == by_definition(transducer, events)
 
 
 @examples(150)
 @given(formulas(SECOND_ORDER), streams(max_size=6))
 def test_theorem_5_3(formula, rows):
     events = stream_of(rows)
-    assert star_matches(compile_star(formula), events) == found_by(formula, events)
+    assert matches_of_star_runs(compile_star(formula), events) == found_by(formula, events)
 
 
 @examples(150)
@@ -81,13 +81,13 @@ def test_theorem_5_3(formula, rows):
 def test_theorem_5_3_backwards(transducer, rows, closed):
     events = stream_of(rows)
     try:
-        formula = star_to_formula(transducer, types=TYPES if closed else None)
+        formula = star_formula_of(transducer, types=TYPES if closed else None)
     except UnsupportedQueryError:
         assert not closed
         return
     if size(formula) <= 600:
         assert readable(formula)
-        assert found_by(formula, events) == star_matches(transducer, events)
+        assert found_by(formula, events) == matches_of_star_runs(transducer, events)
 
 
 @examples(60)
@@ -132,8 +132,8 @@ def test_proposition_5_4():
     for word in ("A", "BA", "BBABA"):
         events = stream(rows(word))
         assert star_counterexample(lambda s: matches(transducer, s), [events]) is None
-        assert star_matches(star_automaton(transducer), events) == matches(transducer, events)
-    assert star_to_formula(transducer) == parse_formula("A")
+        assert matches_of_star_runs(star_automaton(transducer), events) == matches(transducer, events)
+    assert star_formula_of(transducer) == parse_formula("A")
 
 
 @st.composite
@@ -195,5 +195,5 @@ def test_what_is_refused(rewriting, text, message):
 
 
 def test_projection_is_not_known_to_stars():
-    assert star_to_formula(compile_formula(parse_formula("PROJECT A (A ; B)"))) == parse_formula("EVENT FILTER FALSE")
-    assert not any(isinstance(n, Project) for n in walk(star_to_formula(compile_formula(parse_formula("A ; B")))))
+    assert star_formula_of(compile_formula(parse_formula("PROJECT A (A ; B)"))) == parse_formula("EVENT FILTER FALSE")
+    assert not any(isinstance(n, Project) for n in walk(star_formula_of(compile_formula(parse_formula("A ; B")))))

@@ -59,7 +59,7 @@ def test_what_lacks_the_property():
     found = is_locally_parametrized("(A AS x ; B AS y) FILTER x.v > 1 AND x.v < y.v")
     assert found.reason == "x.v > 1 does not stand on the assignment of its variable"
     assert repr(is_safe("A AS x ; B AS y")) == "<Property True>"
-    with pytest.raises(TypeError, match="int is no formula"):
+    with pytest.raises(TypeError, match="not of type int"):
         is_safe(3)
 
 

@@ -25,8 +25,7 @@ from cerflow.language.formula import (
     Without,
 )
 from cerflow.semantics.formulas import Denotation
-from cerflow.semantics.strategies import last_at_most, next_at_most
-from cerflow.values.complex_events import support
+from cerflow.values.complex_events import last_at_most, next_at_most, support
 from support.generators.queries import Fragment, formulas, stream_of
 from support.laws import core, filtered, labels, law, predicates, rows, same, wide
 from support.runners import examples

@@ -12,13 +12,13 @@ from cerflow.language.condition import Constant
 from cerflow.language.formula import AnyEvent, Filter, Formula, Start, Within
 from cerflow.rewriting.paths import Paths, ways_through
 
-__all__ = ["refuse_registers", "star_to_formula", "to_formula"]
+__all__ = ["formula_of", "refuse_registers", "star_formula_of"]
 
 #: The places where paths begin (at any event, or at the very first) and end.
 _ANYWHERE, _AT_ONCE, _END = -1, -2, -3
 
 
-def to_formula(transducer: Transducer, *, types: Collection[str] | None = None) -> Formula:
+def formula_of(transducer: Transducer, *, types: Collection[str] | None = None) -> Formula:
     """A formula with the complex events of a transducer without registers.
 
     States are eliminated one by one (Kleene's construction). If a state skips any events, its incoming and outgoing
@@ -50,10 +50,10 @@ def to_formula(transducer: Transducer, *, types: Collection[str] | None = None) 
     return _finished(found.formula, transducer, reads)
 
 
-def star_to_formula(transducer: Transducer, *, types: Collection[str] | None = None) -> Formula:
+def star_formula_of(transducer: Transducer, *, types: Collection[str] | None = None) -> Formula:
     """A formula of ``;``, ``+`` and OR with the complex events of a transducer under *-semantics (Theorem 5.3).
 
-    Transitions without labels are ignored. Raises `UnsupportedQueryError` as `to_formula` does.
+    Transitions without labels are ignored. Raises `UnsupportedQueryError` as `formula_of` does.
     """
     refuse_registers(transducer)
     star = replace(transducer, transitions=tuple(t for t in transducer.transitions if t.labels))

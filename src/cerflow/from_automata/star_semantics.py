@@ -9,7 +9,8 @@ from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.model.runs import matches
 from cerflow.automata.model.transducer import Transducer, Transition
 from cerflow.errors import UnsupportedQueryError
-from cerflow.from_automata.kleene import refuse_registers, star_to_formula
+from cerflow.from_automata.kleene import refuse_registers, star_formula_of
+from cerflow.language.builder.given import of_formula
 from cerflow.language.formula import (
     All,
     AnyEvent,
@@ -27,15 +28,15 @@ from cerflow.language.formula import Sequence as SequenceFormula
 from cerflow.language.node import walk
 from cerflow.rewriting.filters import push_down_filters
 from cerflow.values.complex_events import ComplexEvent, support
-from cerflow.values.events import Event, Stream
+from cerflow.values.events import Event, Stream, StreamGiven, as_stream
 
 __all__ = [
     "StarCounterexample",
     "compile_star",
     "eliminate_conjunctions",
+    "matches_of_star_runs",
     "star_automaton",
     "star_counterexample",
-    "star_matches",
 ]
 
 _SECOND_ORDER = EventType | AnyEvent | NotEvent | As | Rename | Filter | Disjunction | SequenceFormula | Iteration
@@ -51,7 +52,7 @@ def star_automaton(transducer: Transducer) -> Transducer:
     return replace(transducer, transitions=tuple(t for t in transducer.transitions if t.labels))
 
 
-def star_matches(transducer: Transducer, events: Sequence[Event]) -> set[tuple[int, ComplexEvent]]:
+def matches_of_star_runs(transducer: Transducer, events: Sequence[Event]) -> set[tuple[int, ComplexEvent]]:
     """All (n, C) such that some *-run over events with last event n gives the complex event C.
 
     A *-run takes a transition with labels at each position of some increasing sequence; between these it stays where it
@@ -64,6 +65,7 @@ def star_matches(transducer: Transducer, events: Sequence[Event]) -> set[tuple[i
     return matches(replace(star, transitions=star.transitions + loops), events, reporting=True)
 
 
+@of_formula
 def compile_star(formula: Formula) -> Transducer:
     """The automaton whose complex events under *-semantics are those of a second-order formula (Theorem 5.3).
 
@@ -82,6 +84,7 @@ def compile_star(formula: Formula) -> Transducer:
     return star_automaton(compile_formula(push_down_filters(formula)))
 
 
+@of_formula
 def eliminate_conjunctions(formula: Formula, *, types: Collection[str] | None = None) -> Formula:
     """The same complex events without AND and ALL (Corollary 5.6).
 
@@ -89,7 +92,7 @@ def eliminate_conjunctions(formula: Formula, *, types: Collection[str] | None = 
     *-semantics and turned back into a formula with only event types, AS, renaming, FILTER, OR, ``;`` and ``+``.
     ``types`` are all existing types of events; without it there may be any.
 
-    Raises `UnsupportedQueryError` for other operators, as `push_down_filters` and `star_to_formula` do, and for a too
+    Raises `UnsupportedQueryError` for other operators, as `push_down_filters` and `star_formula_of` do, and for a too
     large result; `QueryError` for labels out of scope.
     """
     for current in walk(formula):
@@ -99,7 +102,7 @@ def eliminate_conjunctions(formula: Formula, *, types: Collection[str] | None = 
                 f"{type(current).__name__}",
                 span=current.span,
             )
-    return star_to_formula(compile_formula(push_down_filters(formula)), types=types)
+    return star_formula_of(compile_formula(push_down_filters(formula)), types=types)
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,7 @@ class StarCounterexample:
 
 
 def star_counterexample(
-    detects: Callable[[Stream], Iterable[tuple[int, ComplexEvent]]], streams: Iterable[Stream]
+    detects: Callable[[Stream], Iterable[tuple[int, ComplexEvent]]], streams: Iterable[StreamGiven]
 ) -> StarCounterexample | None:
     """Search for a counterexample to the *-property of a function from streams to matches (P2 §5.2, erratum E18).
 
@@ -123,7 +126,7 @@ def star_counterexample(
     of the other events, the stream cut after the last event of the match, and the stream with one of its events
     inserted at every place. None means that no counterexample was found.
     """
-    for stream in streams:
+    for stream in (Stream(as_stream(given)) if not isinstance(given, Stream) else given for given in streams):
         for _, complex_event in sorted(detects(stream), key=lambda match: (match[0], sorted(match[1]))):
             for other, places in _others(stream, sorted(support(complex_event))):
                 moved = frozenset((label, places[position]) for label, position in complex_event)

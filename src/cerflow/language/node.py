@@ -78,6 +78,11 @@ class Node:
 
         return f"<{type(self).__name__} {show(self)}>"
 
+    def __str__(self) -> str:
+        from cerflow.language.printer import show
+
+        return show(self)
+
 
 _known_parts: dict[type[Node], tuple[str, ...]] = {}
 

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar, overload
 
+from cerflow.errors import ArgumentError
 from cerflow.language.lexicon import BUILT_IN, RESERVED
 from cerflow.predicates.predicate import Fold, Form, Predicate, PredicateKind
 from cerflow.predicates.registry import register_predicate
@@ -102,13 +103,13 @@ def predicate(
     fold = tuple(part for part in (init, step, accept) if part is not _MISSING)
     if fold:
         if len(fold) < 3 or vectorized or of_set:
-            raise ValueError("a predicate of a set, event by event, takes init, step and accept, and no form of arrays")
+            raise ArgumentError("a predicate of a set, event by event, takes init, step and accept, and no array form")
         return _register(PredicateKind.SET, name, Fold(init, step, accept), step, arity, 1)
     if vectorized and of_set:
-        raise ValueError("a predicate is either vectorized or of a set")
+        raise ArgumentError("a predicate is either vectorized or of a set")
     for form in (vectorized, of_set):
         if form not in _FORMS:
-            raise ValueError(f"the form of arrays must be 'numpy' or 'arrow', not {form!r}")
+            raise ArgumentError(f"the form of arrays must be 'numpy' or 'arrow', not {form!r}")
     kind = PredicateKind.VECTORIZED if vectorized else PredicateKind.SET if of_set else PredicateKind.SCALAR
 
     def decorate(function: F) -> F:
@@ -133,12 +134,12 @@ def _register(
 ) -> Predicate:
     """``described`` is the function whose parameters are counted; ``besides`` of them are no arguments of a call."""
     if not isinstance(name, str) or not name.isidentifier():
-        raise ValueError(f"{name!r} cannot be the name of a predicate: it is not an identifier")
+        raise ArgumentError(f"{name!r} cannot be the name of a predicate: it is not an identifier")
     if name.upper() in RESERVED or name.lower() in BUILT_IN:
-        raise ValueError(f"'{name}' cannot be the name of a predicate: it is a word of the language")
+        raise ArgumentError(f"'{name}' cannot be the name of a predicate: it is a word of the language")
     fewest, most = (arity, arity) if arity is not None else _arity(name, described, besides)
     if most < 1:
-        raise ValueError(f"predicate '{name}' must take an argument")
+        raise ArgumentError(f"predicate '{name}' must take an argument")
     made = Predicate(name, kind, function, max(1, fewest), most, **further)
     register_predicate(made)
     return made
@@ -148,10 +149,10 @@ def _arity(name: str, function: Callable[..., Any], besides: int) -> tuple[int, 
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
-        raise ValueError(f"the number of arguments of predicate '{name}' is not known; give arity=…") from None
+        raise ArgumentError(f"the number of arguments of predicate '{name}' is not known; give arity=…") from None
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     others = [p for p in parameters if p not in positional]
     if any(p.kind is p.VAR_POSITIONAL or (p.kind is p.KEYWORD_ONLY and p.default is p.empty) for p in others):
-        raise ValueError(f"the number of arguments of predicate '{name}' is not clear; give arity=…")
+        raise ArgumentError(f"the number of arguments of predicate '{name}' is not clear; give arity=…")
     required = sum(p.default is p.empty for p in positional)
     return required - besides, len(positional) - besides

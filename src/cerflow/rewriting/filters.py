@@ -9,6 +9,7 @@ from itertools import product
 from cerflow.analysis.scopes import Labels, condition_labels, labels_of, resolve
 from cerflow.conditions.clauses import clauses_asked
 from cerflow.errors import UnsupportedQueryError
+from cerflow.language.builder.given import of_formula
 from cerflow.language.condition import Condition, Constant, Not, Or, Some
 from cerflow.language.formula import As, Disjunction, Filter, Formula, Rename
 from cerflow.language.node import Node, with_children
@@ -20,6 +21,7 @@ from cerflow.rewriting.repetitions import without_repetitions
 __all__ = ["push_down_filters"]
 
 
+@of_formula
 def push_down_filters(formula: Formula) -> Formula:
     """The same complex events, with every FILTER, AS and renaming on a formula that reads one event.
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence as Many
 
 from cerflow.analysis.scopes import Labels, Scopes, condition_labels, resolve
 from cerflow.errors import UnsupportedQueryError
+from cerflow.language.builder.given import of_formula
 from cerflow.language.formula import (
     AnyEvent,
     As,
@@ -37,6 +38,7 @@ from cerflow.rewriting.repetitions import without_repetitions
 __all__ = ["push_down_labels", "push_down_renames", "with_labels_replaced"]
 
 
+@of_formula
 def push_down_labels(formula: Formula) -> Formula:
     """The same complex events, with every AS on a formula that reads one event.
 
@@ -114,6 +116,7 @@ def _given_above(formula: Formula, scopes: Scopes) -> dict[int, frozenset[str]]:
     return given
 
 
+@of_formula
 def push_down_renames(formula: Formula) -> Formula:
     """The same complex events, with renamings moved down to the event types, EVENT and NOT.
 

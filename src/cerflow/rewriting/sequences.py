@@ -8,6 +8,7 @@ from functools import reduce
 
 from cerflow.analysis.scopes import resolve
 from cerflow.errors import UnsupportedQueryError
+from cerflow.language.builder.given import of_formula
 from cerflow.language.formula import (
     Disjunction,
     Formula,
@@ -32,6 +33,7 @@ from cerflow.rewriting.repetitions import without_repetitions
 __all__ = ["eliminate_strict_iteration", "sequences_to_strict"]
 
 
+@of_formula
 def sequences_to_strict(formula: Formula) -> Formula:
     """The same complex events without ``:``, by STRICT around the events that must be adjacent (Theorem 6.5).
 
@@ -109,6 +111,7 @@ def _inside(formula: Formula, *kinds: type[Formula]) -> Iterator[tuple[int, Form
             inside.update(parts[index])
 
 
+@of_formula
 def eliminate_strict_iteration(formula: Formula) -> Formula:
     """The same complex events without ``:+`` and ``:``, by STRICT (Proposition 6.3).
 

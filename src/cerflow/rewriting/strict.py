@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cerflow.errors import UnsupportedQueryError
+from cerflow.language.builder.given import of_formula
 from cerflow.language.formula import (
     All,
     Exclusion,
@@ -23,6 +24,7 @@ from cerflow.rewriting.repetitions import without_repetitions
 __all__ = ["strict_to_sequences"]
 
 
+@of_formula
 def strict_to_sequences(formula: Formula) -> Formula:
     """The same complex events without STRICT: within it, ``;`` becomes ``:`` and ``+`` becomes ``:+``.
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 
 from cerflow.analysis.first_order import combine_defined, refuse_by, variables
+from cerflow.language.builder.given import FormulaGiven, formula_tree
 from cerflow.language.condition import Condition
 from cerflow.language.formula import (
     AnyEvent,
@@ -27,9 +28,9 @@ from cerflow.language.node import walk
 from cerflow.semantics.complex_events import within
 from cerflow.semantics.conditions import satisfies
 from cerflow.semantics.strategies import kept_by
-from cerflow.values.events import Event
+from cerflow.values.events import Event, StreamGiven, as_stream
 
-__all__ = ["first_order_denotation"]
+__all__ = ["first_order_denotation", "first_order_matches"]
 
 Positions = frozenset[int]
 #: The positions of the variables in a formula, sorted by name.
@@ -46,6 +47,12 @@ def first_order_denotation(formula: Formula, events: Sequence[Event], n: int) ->
     denotation = _FirstOrder(formula, events)
     root = len(denotation.formulas) - 1
     return frozenset(m for v in denotation.valuations(denotation.mentioned[root]) for m in denotation.of(root, 0, n, v))
+
+
+def first_order_matches(formula: FormulaGiven, events: StreamGiven) -> frozenset[tuple[int, Positions]]:
+    """All (n, M) with ``M ∈ ⟦φ⟧_n(S)`` (P1 §3 and §4, P2 §4); see `first_order_denotation`."""
+    tree, stream = formula_tree(formula), as_stream(events)
+    return frozenset((n, m) for n in range(len(stream)) for m in first_order_denotation(tree, stream, n))
 
 
 class _FirstOrder:

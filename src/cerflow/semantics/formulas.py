@@ -20,6 +20,7 @@ from itertools import product
 
 from cerflow.analysis.scopes import resolve
 from cerflow.language.automaton import AutomatonFormula
+from cerflow.language.builder.given import FormulaGiven, formula_tree
 from cerflow.language.condition import Condition
 from cerflow.language.formula import (
     UNNAMED,
@@ -58,9 +59,9 @@ from cerflow.semantics.deadlines import Clock, Moment, at_event, deadline_of
 from cerflow.semantics.sremo import SremoDenotation
 from cerflow.semantics.strategies import kept_by
 from cerflow.values.complex_events import ComplexEvent, support
-from cerflow.values.events import Event
+from cerflow.values.events import Event, StreamGiven, as_stream
 
-__all__ = ["Denotation", "denotation"]
+__all__ = ["Denotation", "denotation", "formula_matches"]
 
 #: Complex events, each with the moment when it is known.
 Known = frozenset[tuple[ComplexEvent, Moment]]
@@ -80,6 +81,13 @@ def denotation(formula: Formula, events: Sequence[Event], i: int, j: int) -> fro
     Raises `QueryError` for a label that no formula binds, and for a duration window without times.
     """
     return Denotation(formula, events)(i, j)
+
+
+def formula_matches(formula: FormulaGiven, events: StreamGiven) -> frozenset[tuple[int, ComplexEvent]]:
+    """All (n, C) with ``C ∈ ⟦φ⟧_n(S)``, C as pairs of label and position (P2 Table 1; spec §2)."""
+    stream = as_stream(events)
+    denotation = Denotation(formula_tree(formula), stream)
+    return frozenset((n, c) for n in range(len(stream)) for c in denotation(0, n))
 
 
 class Denotation:

@@ -6,11 +6,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from itertools import chain
 
 from cerflow.analysis.checks import refuse_aggregates
-from cerflow.errors import QueryError
+from cerflow.errors import ArgumentError, QueryError
+from cerflow.language.builder.given import SremoGiven, sremo_tree
 from cerflow.language.condition import Condition
 from cerflow.language.node import walk
 from cerflow.language.sremo import (
@@ -34,9 +35,9 @@ from cerflow.language.sremo import (
 from cerflow.semantics.complex_events import within
 from cerflow.semantics.conditions import satisfies_with_registers
 from cerflow.values.complex_events import ComplexEvent, support
-from cerflow.values.events import Event
+from cerflow.values.events import Event, StreamGiven, as_stream
 
-__all__ = ["SremoDenotation", "sremo_match_string", "sremo_matches"]
+__all__ = ["SremoDenotation", "sremo_derivations", "sremo_match_string", "sremo_matches"]
 
 #: The positions of the events in the filled registers: (register, index), sorted.
 Registers = tuple[tuple[str, int], ...]
@@ -46,26 +47,46 @@ _Outcomes = frozenset[tuple[ComplexEvent, Registers]]
 _Rule = Generator[_Question, _Outcomes, _Outcomes]
 
 
-def sremo_matches(expression: Sremo, events: Sequence[Event]) -> frozenset[tuple[int, ComplexEvent]]:
+def sremo_matches(expression: SremoGiven, events: StreamGiven) -> frozenset[tuple[int, ComplexEvent]]:
     """All matches (n, C) in a stream: C is a match on S[m…n] for some m ≤ n, and n its last marked event.
 
     Raises `QueryError` for aggregates, and for a register that both sides of ``&`` write.
     """
-    denotation = SremoDenotation(expression, events)
+    stream = as_stream(events)
+    denotation = SremoDenotation(sremo_tree(expression), stream)
     return frozenset(
         (n, marks)
-        for n in range(len(events))
+        for n in range(len(stream))
         for m in range(n + 1)
         for marks, _ in denotation(m, n + 1)
         if marks and max(support(marks)) == n
     )
 
 
-def sremo_match_string(expression: Sremo, events: Sequence[Event]) -> frozenset[ComplexEvent]:
-    """``Match(e, S)`` for the whole string S (Definition 18), the empty M included; S is in ``Lang(e)`` iff it is
-    not empty.
+def sremo_match_string(expression: SremoGiven, events: StreamGiven) -> frozenset[ComplexEvent]:
+    """``Match(e, S)`` for the whole string S (004 Definition 18), the empty M included.
+
+    S is in ``Lang(e)`` iff the result is not empty.
     """
-    return frozenset(marks for marks, _ in SremoDenotation(expression, events)(0, len(events)))
+    return frozenset(marks for marks, _ in sremo_derivations(expression, events))
+
+
+def sremo_derivations(
+    expression: SremoGiven, events: StreamGiven, registers: Mapping[str, int] | None = None
+) -> frozenset[tuple[ComplexEvent, Registers]]:
+    """All (M, v') with ``(e, S, M, v) ⊢ v'`` for the whole string S (004 Definition 17).
+
+    ``registers`` is v, the positions of the events in filled registers (None: all are empty). v' is written as sorted
+    pairs of register and position.
+    """
+    stream = as_stream(events)
+    for register, position in (registers or {}).items():
+        if not 0 <= position < len(stream):
+            raise ArgumentError(
+                f"register '{register}' holds event {position}, but the string has {len(stream)} events"
+            )
+    held = tuple(sorted((registers or {}).items()))
+    return SremoDenotation(sremo_tree(expression), stream)(0, len(stream), held)
 
 
 class SremoDenotation:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from cerflow.language.formula import Strategy
-from cerflow.values.complex_events import ComplexEvent, support
+from cerflow.values.complex_events import ComplexEvent, last_at_most, next_at_most, support
 
-__all__ = ["kept_by", "last_at_most", "next_at_most"]
+__all__ = ["kept_by"]
 
 
 def kept_by(strategy: Strategy, matches: Iterable[ComplexEvent], by: Collection[str] = ()) -> frozenset[ComplexEvent]:
@@ -33,16 +33,6 @@ def kept_by(strategy: Strategy, matches: Iterable[ComplexEvent], by: Collection[
             return frozenset(c for c in kept if all(last_at_most(s, supports[c]) for s in supports.values()))
         case Strategy.MAX:
             return frozenset(c for c in kept if not any(supports[c] < s for s in supports.values()))
-
-
-def next_at_most(first: frozenset[int], second: frozenset[int]) -> bool:
-    """``first ≤next second``: they are equal, or the least position at which they differ is in the second."""
-    return first == second or min(first ^ second) in second
-
-
-def last_at_most(first: frozenset[int], second: frozenset[int]) -> bool:
-    """``first ≤last second``: they are equal, or the greatest position at which they differ is in the second."""
-    return first == second or max(first ^ second) in second
 
 
 def _is_interval(positions: frozenset[int]) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["ComplexEvent", "support"]
+from collections.abc import Collection
+
+__all__ = ["ComplexEvent", "last_at_most", "next_at_most", "support"]
 
 #: Pairs (label, position); positions count within the stream that is evaluated.
 ComplexEvent = frozenset[tuple[str, int]]
@@ -11,3 +13,15 @@ ComplexEvent = frozenset[tuple[str, int]]
 def support(complex_event: ComplexEvent) -> frozenset[int]:
     """The positions of a complex event."""
     return frozenset(p for _, p in complex_event)
+
+
+def next_at_most(first: Collection[int], second: Collection[int]) -> bool:
+    """``first ≤next second``: they are equal, or the least position at which they differ is in the second (P1 §4)."""
+    differing = set(first) ^ set(second)
+    return not differing or min(differing) in second
+
+
+def last_at_most(first: Collection[int], second: Collection[int]) -> bool:
+    """``first ≤last second``: they are equal, or the greatest position where they differ is in the second (P1 §4)."""
+    differing = set(first) ^ set(second)
+    return not differing or max(differing) in second

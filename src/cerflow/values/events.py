@@ -14,7 +14,17 @@ from typing import Any, overload
 from cerflow.errors import InputError
 from cerflow.values.units import MICROSECONDS, TimeUnit
 
-__all__ = ["Event", "Stream", "Value", "as_value", "microseconds_since_epoch", "parsed_moment", "raw_time"]
+__all__ = [
+    "Event",
+    "Stream",
+    "StreamGiven",
+    "Value",
+    "as_stream",
+    "as_value",
+    "microseconds_since_epoch",
+    "parsed_moment",
+    "raw_time",
+]
 
 #: Values of attributes. Timestamps are datetimes in UTC, durations whole numbers of microseconds; None is null, and so
 #: is NaN. Decimals are compared exactly.
@@ -128,6 +138,23 @@ class Stream(Sequence[Event]):
             ),
             None if time is None else 1 if timestamps else MICROSECONDS[time_unit or "ms"],
         )
+
+
+#: A stream as people give it: events, or a list of dicts.
+StreamGiven = Sequence[Event] | Iterable[Mapping[str, Any]]
+
+
+def as_stream(given: StreamGiven) -> Sequence[Event]:
+    """A stream, or the stream of a list of dicts with the column ``type``; raises `InputError` for anything else."""
+    if isinstance(given, Stream):
+        return given
+    rows: list[Any] = list(given)
+    if all(isinstance(row, Event) for row in rows):
+        return rows
+    for index, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise InputError(f"row {index} of the stream is {row!r} of type {type(row).__name__}, and not a dict")
+    return Stream.from_dicts(rows)
 
 
 def as_value(raw: Any) -> Value:

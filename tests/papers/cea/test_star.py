@@ -24,7 +24,7 @@ from cerflow.automata import (
     with_star_runs,
 )
 from cerflow.errors import UnsupportedQueryError
-from cerflow.from_automata.star_semantics import star_matches as engine_star_matches
+from cerflow.from_automata.star_semantics import matches_of_star_runs as engine_star_matches
 from cerflow.papers.model.conditions import holds
 from cerflow.semantics.formulas import Denotation
 from cerflow.values.complex_events import support

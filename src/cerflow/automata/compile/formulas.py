@@ -56,6 +56,7 @@ from cerflow.conditions.guards import (
 )
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.automaton import AutomatonFormula
+from cerflow.language.builder.given import of_formula
 from cerflow.language.condition import (
     And,
     Condition,
@@ -113,6 +114,7 @@ def hoist_window(formula: Formula, window: Window | None) -> tuple[Formula, Wind
     return formula, window
 
 
+@of_formula
 def compile_formula(
     formula: Formula,
     *,

@@ -45,7 +45,7 @@ from cerflow.language.node import Node, transform
 from cerflow.predicates.asking import arguments_of_sets, as_argument, ask_of_set
 from cerflow.predicates.registry import registered
 from cerflow.values.complex_events import ComplexEvent, support
-from cerflow.values.events import Event, Stream, Value
+from cerflow.values.events import Event, Stream, StreamGiven, Value, as_stream
 from cerflow.values.operators import Operator
 
 __all__ = [
@@ -104,10 +104,9 @@ def accepting_runs(
                 yield TransducerRun(path, labelled)
 
 
-def matches(
-    transducer: Transducer, events: Sequence[Event], *, reporting: bool = False
-) -> set[tuple[int, ComplexEvent]]:
+def matches(transducer: Transducer, events: StreamGiven, *, reporting: bool = False) -> set[tuple[int, ComplexEvent]]:
     """All (n, C) such that some accepting run over the events 0 … n gives the complex event C; see `accepting_runs`."""
+    events = as_stream(events)
     reader = RunReader(transducer, events)
     found: set[tuple[int, ComplexEvent]] = set()
     # Runs with the same state, registers and complex event have the same future.

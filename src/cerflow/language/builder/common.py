@@ -59,6 +59,9 @@ class Expr(Generic[T]):
     def __repr__(self) -> str:
         return f"{type(self)._function}({show(self._tree)!r})"
 
+    def __str__(self) -> str:
+        return show(self._tree)
+
     #: Name of the function that reads the text.
     _function = "Expr"
 

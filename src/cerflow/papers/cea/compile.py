@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from cerflow.automata.compile.formulas import compile_formula
+from cerflow.automata.model.transducer import Transducer
 from cerflow.conditions.guards import TypeTest
 from cerflow.deciding.budget import Budget
 from cerflow.deciding.finite_memory import FiniteMemory
@@ -16,18 +17,19 @@ from cerflow.deciding.subset_construction import determinize
 from cerflow.errors import UnsupportedQueryError
 from cerflow.from_automata import kleene
 from cerflow.from_automata.star_semantics import compile_star
+from cerflow.language.builder.given import of_formula
 from cerflow.language.condition import Condition
 from cerflow.language.formula import Formula
 from cerflow.papers.model.cea import ComplexEventAutomaton, UnaryComplexEventAutomaton
 from cerflow.papers.model.faults import NotMemorylessError
 from cerflow.papers.translations.cea_models import as_unary_automaton
-from cerflow.papers.translations.cepl import FormulaLike, formula_tree
 from cerflow.papers.translations.engine_model import from_engine, to_engine
 
 __all__ = ["compile_cel", "compile_cel_star", "of_type", "star_to_formula", "to_formula"]
 
 
-def compile_cel(formula: FormulaLike) -> UnaryComplexEventAutomaton:
+@of_formula
+def compile_cel(formula: Formula) -> UnaryComplexEventAutomaton:
     """The automaton with ``C ∈ ⟦A⟧_n`` iff C is a complex event of the formula over the events 0 … n.
 
     All operators of the language are allowed, including windows of events, if conditions are on single events. A
@@ -36,7 +38,7 @@ def compile_cel(formula: FormulaLike) -> UnaryComplexEventAutomaton:
     `QueryError` for labels out of scope, and `UnsupportedQueryError` for a too large automaton, and for EVENT and NOT,
     which label an event with a type that the formula does not name.
     """
-    transducer = compile_formula(formula_tree(formula))
+    transducer = compile_formula(formula)
     if transducer.registers:
         try:
             FiniteMemory(transducer, Budget())
@@ -46,34 +48,41 @@ def compile_cel(formula: FormulaLike) -> UnaryComplexEventAutomaton:
     return as_unary_automaton(from_engine(transducer).trimmed())
 
 
-def compile_cel_star(formula: FormulaLike) -> UnaryComplexEventAutomaton:
+@of_formula
+def compile_cel_star(formula: Formula) -> UnaryComplexEventAutomaton:
     """The automaton whose complex events under *-semantics are those of the formula (Theorem 5.3).
 
     Operators are event types, AS, renaming, FILTER, OR, ``;`` and ``+``. Raises the errors of `compile_cel`, and
     `UnsupportedQueryError` for other operators and for conditions that relate labels.
     """
-    return as_unary_automaton(from_engine(compile_star(formula_tree(formula))).trimmed())
+    return as_unary_automaton(from_engine(compile_star(formula)).trimmed())
 
 
 def to_formula(
-    automaton: ComplexEventAutomaton | UnaryComplexEventAutomaton, *, types: Collection[str] | None = None
+    automaton: ComplexEventAutomaton | UnaryComplexEventAutomaton | Transducer, *, types: Collection[str] | None = None
 ) -> Formula:
-    """A formula with the complex events of the automaton, by Kleene's construction (Theorem 6.2).
+    """A formula with the complex events of an automaton without registers, by Kleene's construction (Theorem 6.2).
 
-    ``types`` are all existing types of events; without it there may be any. Raises `UnsupportedQueryError` for tests
-    that no formula expresses, for events labelled under unknown types, and for a too large result.
+    States are eliminated one by one. If a state skips any events, its incoming and outgoing parts are joined by ``;``,
+    otherwise by ``:``. ``types`` are all existing types of events; without it there may be any. Raises
+    `UnsupportedQueryError` for registers, for tests that no formula expresses, for events labelled under unknown types,
+    and for a too large result.
     """
-    return kleene.to_formula(to_engine(automaton), types=types)
+    return kleene.formula_of(_engine(automaton), types=types)
 
 
 def star_to_formula(
-    automaton: ComplexEventAutomaton | UnaryComplexEventAutomaton, *, types: Collection[str] | None = None
+    automaton: ComplexEventAutomaton | UnaryComplexEventAutomaton | Transducer, *, types: Collection[str] | None = None
 ) -> Formula:
     """A formula of ``;``, ``+`` and OR with the complex events of the automaton under *-semantics (Theorem 5.3).
 
-    Options and errors are those of `to_formula`.
+    Transitions without labels are ignored. Options and errors are those of `to_formula`.
     """
-    return kleene.star_to_formula(to_engine(automaton), types=types)
+    return kleene.star_formula_of(_engine(automaton), types=types)
+
+
+def _engine(automaton: ComplexEventAutomaton | UnaryComplexEventAutomaton | Transducer) -> Transducer:
+    return automaton if isinstance(automaton, Transducer) else to_engine(automaton)
 
 
 def of_type(name: str) -> Condition:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
+from cerflow.automata.model.transducer import Transducer
 from cerflow.conditions.connectives import TRUE
 from cerflow.deciding.equivalence import Answer
+from cerflow.from_automata.star_semantics import matches_of_star_runs
 from cerflow.papers.model.automaton import SKIPPED, State, Way, sorted_states
 from cerflow.papers.model.models import CEA, UCEA, FreeA, defined_for
 from cerflow.papers.model.runs import reported_matches
 from cerflow.papers.translations.equivalence import difference
 from cerflow.schema import Schema
 from cerflow.values.complex_events import ComplexEvent
-from cerflow.values.events import Event
+from cerflow.values.events import StreamGiven, as_stream
 
 __all__ = ["delete_unlabelled", "star_difference", "star_matches", "with_star_runs"]
 
@@ -44,8 +46,13 @@ def with_star_runs(automaton: FreeA) -> FreeA:
     return type(automaton).built(starts, ways, lambda place: place[1] == "•")
 
 
-def star_matches(automaton: FreeA, events: Sequence[Event]) -> frozenset[tuple[int, ComplexEvent]]:
-    """``⟦A⟧*_n`` for all n: a *-run takes a labelling transition at each of some events, and the last of these is n."""
+def star_matches(automaton: FreeA | Transducer, events: StreamGiven) -> frozenset[tuple[int, ComplexEvent]]:
+    """``⟦A⟧*_n`` for all n: a *-run takes a labelling transition at each of some events, and the last of these is n.
+
+    Raises `UnsupportedQueryError` for a transducer with registers.
+    """
+    if isinstance(automaton, Transducer):
+        return frozenset(matches_of_star_runs(automaton, as_stream(events)))
     return reported_matches(with_star_runs(automaton), events)
 
 

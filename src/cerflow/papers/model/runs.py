@@ -9,14 +9,14 @@ Definition 24 for streams. Complex event automata report in the same way (P1 §6
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cerflow.language.condition import Condition
 from cerflow.papers.model.automaton import Automaton, State, TransitionLike, show_state, sorted_states
 from cerflow.papers.model.conditions import holds, register_selection
 from cerflow.values.complex_events import ComplexEvent
-from cerflow.values.events import Event
+from cerflow.values.events import StreamGiven, as_stream
 
 __all__ = ["Configuration", "Run", "accepting_runs", "accepts", "matches", "reported_matches"]
 
@@ -56,19 +56,19 @@ class Run:
         return " ".join(pieces)
 
 
-def accepts(automaton: Automaton, events: Sequence[Event]) -> bool:
+def accepts(automaton: Automaton, events: StreamGiven) -> bool:
     """Whether the whole string is in Lang: some run over it ends in a final state."""
     reader = _Evaluator(automaton, events)
     return any(state in automaton.finals for state, _, _, _ in _last(reader, marks=False))
 
 
-def matches(automaton: Automaton, events: Sequence[Event]) -> frozenset[ComplexEvent]:
+def matches(automaton: Automaton, events: StreamGiven) -> frozenset[ComplexEvent]:
     """``Match(T, S)`` for the whole string: the marks of the runs that end in a final state, the empty set included."""
     reader = _Evaluator(automaton, events)
     return frozenset(marks for state, _, marks, _ in _last(reader, marks=True) if state in automaton.finals)
 
 
-def reported_matches(automaton: Automaton, events: Sequence[Event]) -> frozenset[tuple[int, ComplexEvent]]:
+def reported_matches(automaton: Automaton, events: StreamGiven) -> frozenset[tuple[int, ComplexEvent]]:
     """All (n, M) such that a run ends at n in a final state, marks event n, and M in all.
 
     Runs of a `RegisterMatchAutomaton` and a `SymbolicRegisterTransducer` begin at any event (004 Definition 32), those
@@ -86,7 +86,7 @@ def reported_matches(automaton: Automaton, events: Sequence[Event]) -> frozenset
     )
 
 
-def accepting_runs(automaton: Automaton, events: Sequence[Event]) -> Iterator[Run]:
+def accepting_runs(automaton: Automaton, events: StreamGiven) -> Iterator[Run]:
     """All runs over the whole string that end in a final state; there may be exponentially many.
 
     A run takes no ε-transition back into a state in which it has already been since it read its last event.
@@ -99,7 +99,7 @@ def accepting_runs(automaton: Automaton, events: Sequence[Event]) -> Iterator[Ru
     while stack:
         run = stack.pop()
         here = run.configurations[-1]
-        if here.index == len(events) and here.state in automaton.finals:
+        if here.index == len(reader.events) and here.state in automaton.finals:
             yield run
         for t in reversed(reader.leaving.get(here.state, ())):
             if t.condition is None:
@@ -107,7 +107,7 @@ def accepting_runs(automaton: Automaton, events: Sequence[Event]) -> Iterator[Ru
                 if t.target in been:
                     continue
                 after = Configuration(here.index, t.target, here.contents)
-            elif here.index < len(events) and reader.fires(t.condition, here.index, here.contents):
+            elif here.index < len(reader.events) and reader.fires(t.condition, here.index, here.contents):
                 after = Configuration(here.index + 1, t.target, reader.written(t, here.index, here.contents))
             else:
                 continue
@@ -133,9 +133,9 @@ def _all(reader: _Evaluator, *, marks: bool, anywhere: bool = False) -> Iterator
 class _Evaluator:
     """One automaton over one string; a condition is evaluated once for each event and register contents."""
 
-    def __init__(self, automaton: Automaton, events: Sequence[Event]) -> None:
+    def __init__(self, automaton: Automaton, events: StreamGiven) -> None:
         self.automaton = automaton
-        self.events = events
+        self.events = as_stream(events)
         self.leaving: dict[State, list[TransitionLike]] = {}
         for t in automaton.transitions:
             self.leaving.setdefault(t.source, []).append(t)

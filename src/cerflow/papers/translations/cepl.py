@@ -20,21 +20,17 @@ from cerflow.analysis.scopes import resolve
 from cerflow.conditions.connectives import TRUE, conjunction, conjuncts
 from cerflow.conditions.guards import event_test, without_brackets
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.builder.formulas import FormulaExpr
+from cerflow.language.builder.given import of_formula
 from cerflow.language.condition import Condition
 from cerflow.language.formula import As, Disjunction, EventType, Filter, Formula, Iteration, Sequence
 from cerflow.language.node import Node, fold, walk
-from cerflow.language.parser import parse_formula
 from cerflow.papers.model.automaton import SKIPPED
 from cerflow.papers.model.conditions import HEAD, register_selection
 from cerflow.papers.model.rma import MatchTransition, RegisterMatchAutomaton
 from cerflow.papers.model.safety import on_every_trail
 from cerflow.predicates.registry import is_about_set
 
-__all__ = ["FormulaLike", "compile_cepl", "formula_tree"]
-
-#: A formula as a tree, in the notation of the builder, or as text.
-FormulaLike = Formula | FormulaExpr | str
+__all__ = ["compile_cepl"]
 
 
 @dataclass(slots=True)
@@ -60,7 +56,8 @@ class _Draft:
     register_of: dict[str, str]
 
 
-def compile_cepl(formula: FormulaLike) -> RegisterMatchAutomaton:
+@of_formula
+def compile_cepl(formula: Formula) -> RegisterMatchAutomaton:
     """The automaton with ``M ∈ ⟦A⟧_n`` iff M is a match of the formula that ends at n.
 
     The operators are those of core-CEPL: an event type, AS, FILTER, OR, ``;`` and ``+``. Labels go into the output, so
@@ -68,8 +65,7 @@ def compile_cepl(formula: FormulaLike) -> RegisterMatchAutomaton:
     other operators, for conditions on sets of events, and for a formula that is not bounded: a filter has a label that
     its operand does not give to exactly one event.
     """
-    tree = formula_tree(formula)
-    part = _CeplCompiler(tree).run()
+    part = _CeplCompiler(formula).run()
     return RegisterMatchAutomaton.of(
         (
             MatchTransition(
@@ -86,16 +82,6 @@ def compile_cepl(formula: FormulaLike) -> RegisterMatchAutomaton:
         starts=(part.start,),
         finals=(part.final,),
     )
-
-
-def formula_tree(formula: FormulaLike) -> Formula:
-    """The formula as a tree."""
-    match formula:
-        case str():
-            return parse_formula(formula)
-        case FormulaExpr():
-            return formula.tree
-    return formula
 
 
 class _CeplCompiler:

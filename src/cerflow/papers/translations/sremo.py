@@ -13,7 +13,7 @@ from dataclasses import replace
 from cerflow.analysis.checks import refuse_aggregates
 from cerflow.analysis.scopes import condition_labels
 from cerflow.errors import QueryError, UnsupportedQueryError
-from cerflow.language.builder.sremo import SremoExpr
+from cerflow.language.builder.given import SremoGiven, sremo_tree
 from cerflow.language.formula import CountWindow
 from cerflow.language.node import Node, fold, walk
 from cerflow.language.sremo import (
@@ -28,9 +28,7 @@ from cerflow.language.sremo import (
     Star,
     Terminal,
     Windowed,
-    names_told_apart,
 )
-from cerflow.language.sremo_parser import parse_sremo
 from cerflow.papers.constructions.complement import complement
 from cerflow.papers.constructions.determinize import is_determinizable, subset_construction
 from cerflow.papers.constructions.epsilon import eliminate_epsilon
@@ -45,13 +43,10 @@ from cerflow.papers.model.automaton import SKIPPED, fresh_names
 from cerflow.papers.model.srt import SymbolicRegisterTransducer
 from cerflow.rewriting.sremo.strategies import expand
 
-__all__ = ["SremoLike", "compile_sremo", "registers_of"]
-
-#: An expression as a tree, in the notation of the builder, or as text.
-SremoLike = Sremo | SremoExpr | str
+__all__ = ["compile_sremo", "registers_of"]
 
 
-def compile_sremo(expression: SremoLike, *, most: int | None = None) -> SymbolicRegisterTransducer:
+def compile_sremo(expression: SremoGiven, *, most: int | None = None) -> SymbolicRegisterTransducer:
     """The transducer with ``Match(T, S) = Match(e, S)`` for all S.
 
     Raises `QueryError` for aggregates and for a register that both sides of ``&`` write. Raises `UnsupportedQueryError`
@@ -59,28 +54,19 @@ def compile_sremo(expression: SremoLike, *, most: int | None = None) -> Symbolic
     complement of strings of unbounded length with registers in use between them, and if a construction would take more
     than ``most`` steps.
     """
-    tree = _tree(expression)
+    tree = sremo_tree(expression)
     refuse_aggregates(tree)
     whole = _SremoCompiler(expand(tree), most)
     return whole.run()
 
 
-def registers_of(expression: SremoLike) -> tuple[str, ...]:
+def registers_of(expression: SremoGiven) -> tuple[str, ...]:
     """``reg(e)`` (004 App. A.2, equation 12): the registers that an expression reads or writes, sorted."""
     found: set[str] = set()
-    for current in walk(_tree(expression)):
+    for current in walk(sremo_tree(expression)):
         if isinstance(current, Terminal):
             found.update(current.registers, condition_labels(current.condition))
     return tuple(sorted(found))
-
-
-def _tree(expression: SremoLike) -> Sremo:
-    match expression:
-        case str():
-            return parse_sremo(expression)
-        case SremoExpr():
-            return names_told_apart(expression.tree)
-    return names_told_apart(expression)
 
 
 class _SremoCompiler:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cerflow.analysis.first_order import check_first_order, is_safe
+from cerflow.language.builder.given import of_formula
 from cerflow.language.formula import Formula
 from cerflow.rewriting.first_order.safe import to_safe
 from cerflow.rewriting.first_order.waiting import Bringing
@@ -10,6 +11,7 @@ from cerflow.rewriting.first_order.waiting import Bringing
 __all__ = ["lp_normal_form"]
 
 
+@of_formula
 def lp_normal_form(formula: Formula) -> Formula | None:
     """An equivalent first-order formula in which conditions on one variable stand on the ``R AS x`` of that variable.
 

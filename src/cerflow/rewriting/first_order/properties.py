@@ -9,10 +9,10 @@ from typing import Any
 from cerflow.analysis import first_order
 from cerflow.analysis.scopes import condition_labels
 from cerflow.conditions.clauses import clauses
+from cerflow.language.builder.given import FormulaGiven, formula_tree
 from cerflow.language.condition import And, operands
 from cerflow.language.formula import As, Disjunction, EventType, Filter, Formula, Iteration, Sequence
 from cerflow.language.node import Node, fold, walk
-from cerflow.language.parser import parse_formula
 from cerflow.language.printer import show
 
 __all__ = ["Property", "bound_of", "bounded", "defined_of", "locally_parametrized", "safe", "well_formed"]
@@ -34,40 +34,40 @@ class Property:
         return "<Property True>" if self.holds else f"<Property False: {self.reason}{where}>"
 
 
-def bound_of(formula: Any, *, union: bool = False) -> frozenset[str]:
+def bound_of(formula: FormulaGiven, *, union: bool = False) -> frozenset[str]:
     """bound(φ): the variables that stand for an event in every match (P1 §5.1); a formula is text, tree or query.
 
     With ``union`` those of OR are the union, as in the short form of P1 (ICDT), and not the intersection.
     """
-    return first_order.bound_variables(_tree(formula), union=union)
+    return first_order.bound_variables(formula_tree(formula), union=union)
 
 
-def defined_of(formula: Any, *, outside_iterations: bool = False) -> frozenset[str]:
+def defined_of(formula: FormulaGiven, *, outside_iterations: bool = False) -> frozenset[str]:
     """vdef(φ), or vdef+(φ): the variables with a clause ``R AS x``, or with one outside every ``+`` (P1 §3)."""
-    tree = _tree(formula)
+    tree = formula_tree(formula)
     return first_order.defined_outside_iterations(tree) if outside_iterations else first_order.defined_variables(tree)
 
 
-def well_formed(formula: Any, *, strict: bool = True, union: bool = False) -> Property:
+def well_formed(formula: FormulaGiven, *, strict: bool = True, union: bool = False) -> Property:
     """Whether each variable of each filter is bound by a formula around the filter (P1 §5.1).
 
     ``strict`` (erratum E9) takes away, within ``ρ+``, what is bound around it but defined again in ρ. For ``union`` see
     `bound_of`.
     """
-    for name, _, place in first_order.ill_formed(_tree(formula), strict=strict, union=union):
+    for name, _, place in first_order.ill_formed(formula_tree(formula), strict=strict, union=union):
         return Property(False, place, f"no formula around the filter binds '{name}'")
     return Property()
 
 
-def safe(formula: Any) -> Property:
+def safe(formula: FormulaGiven) -> Property:
     """Whether no ``φ1 ; φ2`` defines a variable on both sides, repetitions aside (P1 §5.1)."""
-    found = first_order.unsafe_sequence(_tree(formula))
+    found = first_order.unsafe_sequence(formula_tree(formula))
     return Property() if found is None else Property(False, found[0], f"both sides of ; define '{found[1]}'")
 
 
-def locally_parametrized(formula: Any) -> Property:
+def locally_parametrized(formula: FormulaGiven) -> Property:
     """Whether every condition on one variable stands on the assignment of that variable (P1 §5.2)."""
-    for current in walk(_tree(formula)):
+    for current in walk(formula_tree(formula)):
         if not isinstance(current, Filter):
             continue
         for part in operands(current.condition, And):
@@ -78,13 +78,13 @@ def locally_parametrized(formula: Any) -> Property:
     return Property()
 
 
-def bounded(formula: Any) -> Property:
+def bounded(formula: FormulaGiven) -> Property:
     """Whether a CEPL formula is bounded (003 Definition 3), so that registers for one event each suffice.
 
     It is well-formed, filters read only variables that their own operand binds, and the sides of ``;`` mention
     different variables.
     """
-    tree = _tree(formula)
+    tree = formula_tree(formula)
     found = well_formed(tree, strict=False)
     if not found:
         return found
@@ -120,16 +120,3 @@ def bounded(formula: Any) -> Property:
 
     fold(tree, visit)
     return faults[0] if faults else Property()
-
-
-def _tree(given: Any) -> Formula:
-    """The formula of a text, a tree, the builder or a query as it was written."""
-    if isinstance(given, str):
-        return parse_formula(given)
-    if isinstance(given, Formula):
-        return given
-    written = getattr(given, "written", None)
-    tree = getattr(given, "tree", None) if written is None else written.formula
-    if not isinstance(tree, Formula):
-        raise TypeError(f"{type(given).__name__} is no formula")
-    return tree

@@ -7,6 +7,7 @@ from functools import reduce
 
 from cerflow.analysis.first_order import check_first_order, defined_outside_iterations
 from cerflow.errors import UnsupportedQueryError
+from cerflow.language.builder.given import of_formula
 from cerflow.language.formula import (
     Disjunction,
     Filter,
@@ -26,6 +27,7 @@ __all__ = ["to_disjunctive_normal_form", "to_safe"]
 _Disjuncts = list[tuple[Formula, frozenset[str]]]
 
 
+@of_formula
 def to_disjunctive_normal_form(formula: Formula) -> Formula:
     """An equivalent formula φ1 OR … OR φn in which every OR of the φi is inside a ``+``, and so on within that.
 
@@ -35,6 +37,7 @@ def to_disjunctive_normal_form(formula: Formula) -> Formula:
     return _either(f for f, _ in disjuncts)
 
 
+@of_formula
 def to_safe(formula: Formula) -> Formula | None:
     """An equivalent safe formula, or None if the formula cannot match.
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence as Many
 
 from cerflow.analysis.first_order import check_first_order, is_safe
 from cerflow.analysis.scopes import relation_names
+from cerflow.language.builder.given import of_formula
 from cerflow.language.formula import AnyEvent, As, Filter, Formula, NotEvent, Rename
 from cerflow.language.node import Node, fold, walk
 from cerflow.rewriting.first_order.safe import to_safe
@@ -15,6 +16,7 @@ from cerflow.rewriting.rebuild import refuse_any, refuse_later_choices, relabell
 __all__ = ["first_order_to_second_order"]
 
 
+@of_formula
 def first_order_to_second_order(formula: Formula) -> Formula | None:
     """A second-order formula with the same matches: its complex events have their supports.
 

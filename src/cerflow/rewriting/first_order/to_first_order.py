@@ -8,6 +8,7 @@ from functools import reduce
 from cerflow.analysis.scopes import condition_labels, resolve
 from cerflow.conditions.clauses import clauses
 from cerflow.errors import UnsupportedQueryError
+from cerflow.language.builder.given import of_formula
 from cerflow.language.condition import And, Condition, Or, Some
 from cerflow.language.formula import (
     AnyEvent,
@@ -33,6 +34,7 @@ from cerflow.rewriting.rebuild import mentions_set, refuse_any, refuse_later_cho
 __all__ = ["second_order_to_first_order"]
 
 
+@of_formula
 def second_order_to_first_order(formula: Formula) -> Formula:
     """A formula whose first-order reading has the supports of the complex events of a second-order formula.
 

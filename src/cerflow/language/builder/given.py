@@ -1,0 +1,90 @@
+"""Formulas and expressions of SREMO as people give them to functions: as text, tree, builder or query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from cerflow.errors import ArgumentError, Located
+from cerflow.language.builder.formulas import FormulaExpr
+from cerflow.language.builder.sremo import SremoExpr
+from cerflow.language.formula import Formula
+from cerflow.language.parser import parse_formula
+from cerflow.language.select import Select
+from cerflow.language.sremo import Regular, Sremo, names_told_apart
+from cerflow.language.sremo_parser import parse_sremo
+
+__all__ = ["FormulaGiven", "SremoGiven", "WrittenQuery", "formula_tree", "of_formula", "sremo_tree"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class WrittenQuery(Protocol):
+    """A query, of which the formula counts alone."""
+
+    @property
+    def written(self) -> Select:
+        """The query as it was written."""
+        ...
+
+
+#: A formula as text, as a tree, in the notation of the builder, or a query, of which only its formula counts.
+FormulaGiven = Formula | FormulaExpr | str | WrittenQuery
+
+
+#: An expression of SREMO in the same forms.
+SremoGiven = Sremo | SremoExpr | str | WrittenQuery
+
+
+def formula_tree(given: FormulaGiven) -> Formula:
+    """The tree of a formula; raises `QuerySyntaxError` for other texts, and `ArgumentError` for anything else."""
+    match given:
+        case str():
+            return parse_formula(given)
+        case Formula():
+            return given
+        case FormulaExpr():
+            return given.tree
+        case Select():
+            return given.formula
+    written = getattr(given, "written", None)
+    if isinstance(written, Select):
+        return written.formula
+    raise ArgumentError(
+        f"a formula is a text, a tree, made by cerflow.builder, or a query, not of type {type(given).__name__}"
+    )
+
+
+def sremo_tree(given: SremoGiven) -> Sremo:
+    """The tree of an expression, in which the names of registers are told apart from those of attributes.
+
+    Raises `QuerySyntaxError` for texts that are no expression, and `ArgumentError` for anything else.
+    """
+    match given:
+        case str():
+            return parse_sremo(given)
+        case SremoExpr():
+            return names_told_apart(given.tree)
+        case Sremo():
+            return names_told_apart(given)
+    written = getattr(given, "written", None)
+    whole = written.formula if isinstance(written, Select) else None
+    if isinstance(whole, Regular):
+        return whole.expression
+    raise ArgumentError(
+        f"an expression is a text, a tree, made by cerflow.builder, or a query, not of type {type(given).__name__}"
+    )
+
+
+def of_formula(function: Callable[Concatenate[Formula, P], R]) -> Callable[Concatenate[FormulaGiven, P], R]:
+    """The same function for formulas in all their forms; its errors tell the place in a text."""
+
+    @wraps(function)
+    def taking_any(formula: FormulaGiven, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        text: Any = formula if isinstance(formula, str) else getattr(formula, "text", None)
+        with Located(text if isinstance(text, str) else None):
+            return function(formula_tree(formula), *args, **kwargs)
+
+    return taking_any
