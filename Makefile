@@ -17,7 +17,7 @@ LEAST_PYTHONS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-fast test-deep test-versions test-lowest coverage demo demo-stream docs bench bench-docs lint types format java clean
+.PHONY: help test test-fast test-deep test-versions test-lowest coverage demo demo-stream docs bench bench-docs papers lint types format java clean
 
 help:
 	@echo "make test         run the tests; TESTS=all as CI does: those that take longest, too, and more random examples"
@@ -30,6 +30,7 @@ help:
 	@echo "make demo-stream  the same in a stream of files, in disorder, as they come"
 	@echo "make docs         make the manual a site, in site/"
 	@echo "make bench        measure cerflow and other engines: an hour, or minutes with BENCH_ARGS=--quick"
+	@echo "make papers       measure the figures of the papers, and write bench-output/papers/papers.md; minutes with PAPERS_ARGS=--quick"
 	@echo "make bench-docs   measure in a quarter of an hour, and write docs/benchmarks.md (on a quiet machine)"
 	@echo "make lint         check style and formatting (make format repairs them)"
 	@echo "make types        check the types"
@@ -67,6 +68,10 @@ demo-stream: java $(INSTALLED)
 bench: $(INSTALLED)
 	@$(PY) -m pip install --quiet --editable '.[bench]'
 	@$(PY) -m benchmarks $(BENCH_ARGS)
+
+papers: $(INSTALLED)
+	@$(PY) -m pip install --quiet --editable '.[bench]'
+	@$(PY) -m benchmarks.papers $(PAPERS_ARGS)
 
 bench-docs: java $(INSTALLED)
 	@$(PY) -m pip install --quiet --editable '.[bench]'

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -28,7 +27,7 @@ from benchmarks.streams import TickFiles, write_ticks
 from benchmarks.suites import SUITES
 from benchmarks.suites.start import measure_start
 
-__all__ = ["main"]
+__all__ = ["main", "measured"]
 
 _ROOT = Path(__file__).resolve().parent.parent
 _NAMES = (*SUITES, "start")
@@ -67,7 +66,10 @@ def main(
     scale = _scale(data, most, quick=quick)
     out.mkdir(parents=True, exist_ok=True)
     begin = time.monotonic()
-    rows, missing = _measured(chosen, scale, runs, limit, cache.resolve())
+    cases = [case for name in chosen if name in SUITES for case in SUITES[name](scale)]
+    rows, missing = measured(cases, runs, limit, cache.resolve())
+    if "start" in chosen:
+        rows += _start(scale, runs)
     interpreter = interpreter_mb()
     told = {
         **environment(interpreter),
@@ -91,20 +93,19 @@ def main(
         raise typer.Exit(1)
 
 
-def _measured(
-    chosen: Sequence[str], scale: Scale, runs: int, limit: float, cache: Path
-) -> tuple[list[Row], dict[str, str]]:
-    """The rows of the chosen suites, and why engines are missing."""
-    cases = [case for name in chosen if name in SUITES for case in SUITES[name](scale)]
+def measured(cases: list[Case], runs: int, limit: float, cache: Path) -> tuple[list[Row], dict[str, str]]:
+    """The rows of the cases, and why engines are missing."""
     with tempfile.TemporaryDirectory() as folder, _console.status("") as status:
+        engines, missing = _engines(cases, cache, Path(folder))
+        return measure(cases, engines, runs=runs, limit=limit, tell=status.update), missing
+
+
+def _start(scale: Scale, runs: int) -> list[Row]:
+    """The rows of the suite that measures no events per second."""
+    with tempfile.TemporaryDirectory() as folder, _console.status("start"):
         ticks = Path(folder) / "ticks.csv"
         write_ticks(scale.stocks.description, ticks)
-        engines, missing = _engines(cases, cache, Path(folder))
-        rows = measure(cases, engines, runs=runs, limit=limit, tell=status.update)
-        if "start" in chosen:
-            status.update("start")
-            rows += measure_start(scale, ticks, 1 if scale.quick else runs)
-    return rows, missing
+        return measure_start(scale, ticks, 1 if scale.quick else runs)
 
 
 def _scale(data: Path | None, most: int, *, quick: bool) -> Scale:

@@ -1,0 +1,79 @@
+"""The command: ``python -m benchmarks.papers [--quick]``, or ``make papers``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from benchmarks.__main__ import measured
+from benchmarks.cases import Case, Scale, Stream
+from benchmarks.environment import environment, interpreter_mb
+from benchmarks.papers.figures import FIGURES
+from benchmarks.papers.page import write_page
+from benchmarks.peers import CACHE
+from benchmarks.suites import cel, srt
+
+__all__ = ["main", "paper_cases"]
+
+#: The longest stream whose matches are all listed, and the events of random streams, where time is short.
+_LISTED, _EVENTS = 1000, 100_000
+
+
+def paper_cases(stocks: Stream, *, quick: bool = False) -> list[Case]:
+    """The cases of all figures, at the sizes of the papers; ``quick`` with shorter random streams."""
+    names = {name for figure in FIGURES for name in figure.places.values()}
+    random = Scale(stocks, events=_EVENTS if quick else 1_000_000)
+    found = [*srt.cases(Scale(stocks)), *cel.cases(random)]
+    kept = [case for case in found if case.name.removesuffix(", SREMO") in names]
+    if quick:
+        kept = [case for case in kept if "apart" not in case.modes or case.stream.arguments["events"] <= _LISTED]
+    return [replace(case, layouts=("encoded",)) for case in kept]
+
+
+def main(
+    quick: Annotated[bool, typer.Option(help="One run, two seconds for a question, shorter random streams.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder for papers.md and its charts.")] = Path("bench-output/papers"),
+    data: Annotated[Path | None, typer.Option(help="CSV file of recorded stock ticks; else they are made.")] = None,
+    runs: Annotated[int, typer.Option(min=1, help="Runs in which all engines have their turns.")] = 3,
+    limit: Annotated[float, typer.Option(help="Seconds that one question may take.")] = 60,
+    cache: Annotated[Path, typer.Option(help="Where peers are installed.")] = CACHE,
+    figures: Annotated[list[str] | None, typer.Option("--figure", help="Only figures whose key begins so.")] = None,
+) -> None:
+    """Measure the figures of the papers with cerflow and other engines, and write one page."""
+    if quick:
+        runs, limit = 1, min(limit, 2.0)
+    if data is not None and not data.exists():
+        raise typer.BadParameter(f"{data} does not exist")
+    stocks = Stream("stocks", {} if data is None else {"path": str(data.resolve())})
+    cases = _chosen(paper_cases(stocks, quick=quick), figures)
+    out.mkdir(parents=True, exist_ok=True)
+    rows, missing = measured(cases, runs, limit, cache.resolve())
+    told = {**environment(interpreter_mb()), "runs": runs, "limit": f"{limit:g} s for one question"}
+    told |= {"size": "quick" if quick else "full", "load": f"{os.getloadavg()[0]:.1f} at the end"}
+    page = write_page(out, rows, told, missing)
+    Console().print(f"{len(rows)} rows in {page}")
+    wrong = [row for row in rows if row.wrong]
+    for row in wrong:
+        Console(stderr=True).print(
+            f"[bold red]wrong[/]: {row.case}, {row.engine}, {row.mode}: {row.note or row.status}"
+        )
+    if wrong:
+        raise typer.Exit(1)
+
+
+def _chosen(cases: Sequence[Case], keys: Sequence[str] | None) -> list[Case]:
+    chosen = [figure for figure in FIGURES if keys is None or figure.key.startswith(tuple(keys))]
+    if not chosen:
+        raise typer.BadParameter(f"the figures are {', '.join(figure.key for figure in FIGURES)}")
+    names = {name for figure in chosen for name in figure.places.values()}
+    return [case for case in cases if case.name.removesuffix(", SREMO") in names]
+
+
+if __name__ == "__main__":
+    typer.run(main)

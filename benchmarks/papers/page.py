@@ -1,0 +1,112 @@
+"""One page with a chart and a table for each figure of the papers: ours, other engines, and the paper's numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from benchmarks.markdown import number, table
+from benchmarks.measure import Row
+from benchmarks.papers.figures import FIGURES, Figure
+
+__all__ = ["write_page"]
+
+_UNITS = {"rate": "events/s", "seconds": "s", "enumeration": "s", "remembered": "MB"}
+_PREFACE = """# The figures of the papers beside ours
+
+P1 is *Foundations of Complex Event Processing*, P4 *Complex Event Recognition with Symbolic Register Transducers*.
+Columns "paper: …" have the numbers of the papers, from their machines; all other columns were measured in this run, on
+generated streams (or on the ticks that `--data` names). "–": not measured, over the limit, or not in the paper.
+
+Wayeb and SASE were not run, because there are no packages of them to fetch: only the papers' numbers stand here. On a
+machine with other work (see the load) times are unreliable.
+
+"""
+
+#: The columns of a figure: a name, and the values at its places.
+Columns = dict[str, list[float | None]]
+
+
+def write_page(folder: Path, rows: Sequence[Row], told: Mapping[str, object], missing: Mapping[str, str]) -> Path:
+    """Write ``papers.md`` and its charts into the folder; gives the page."""
+    lines = [_PREFACE, *(f"{name}: {value}  \n" for name, value in told.items())]
+    lines += [f"Not measured: {engine}, because {why}.  \n" for engine, why in missing.items()]
+    wrong = [row for row in rows if row.wrong]
+    lines += [f"\n**Wrong:** {row.case}, {row.engine}, {row.mode}: {row.note or row.status}\n" for row in wrong]
+    for figure in FIGURES:
+        columns = _columns(figure, rows)
+        if all(name.startswith("paper") for name in columns):
+            continue
+        lines += [f"\n## {figure.title}\n\n", f"{figure.note}\n\n" if figure.note else ""]
+        if _drawn(figure, columns, folder / f"{figure.key}.svg"):
+            lines.append(f"![{figure.title}]({figure.key}.svg)\n\n")
+        matches = _matches(figure, rows)
+        head = (figure.axis, "matches", *columns)
+        cells = [
+            (place, matches[at], *(number(values[at]) for values in columns.values()))
+            for at, place in enumerate(figure.places)
+        ]
+        lines += [f"In {_UNITS[figure.measure]}.\n\n", table(head, cells)]
+    page = folder / "papers.md"
+    page.write_text("".join(lines), "utf-8")
+    return page
+
+
+def _columns(figure: Figure, rows: Sequence[Row]) -> Columns:
+    """What was measured, by engine, mode and language, and then what the paper says."""
+    names = list(figure.places.values())
+    found: Columns = {}
+    for row in rows:
+        name = row.case.removesuffix(", SREMO")
+        ours = row.engine.startswith("cerflow")
+        value = _value(figure, row)
+        if name not in names or value is None or (ours and row.mode not in figure.modes):
+            continue
+        language = ", SREMO" if row.case != name else ""
+        column = f"cerflow, {row.mode}{language}" if ours else row.engine
+        found.setdefault(column, [None] * len(names))[names.index(name)] = value
+    return found | {f"paper: {name}": list(values) for name, values in figure.paper.items()}
+
+
+def _value(figure: Figure, row: Row) -> float | None:
+    if figure.measure == "rate":
+        return row.rate(row.best)
+    if figure.measure == "seconds":
+        return row.best
+    value: float | None = row.details.get(figure.measure)
+    return value
+
+
+def _matches(figure: Figure, rows: Sequence[Row]) -> list[str]:
+    """The number of matches at each place."""
+    by_case = {row.case: row.matches for row in rows if row.engine.startswith("cerflow") and row.mode != "detect"}
+    found = [by_case.get(name) for name in figure.places.values()]
+    return ["–" if n is None else f"{int(n):,}" if len(n) < 16 else f"{float(n):.3g}" for n in found]
+
+
+def _drawn(figure: Figure, columns: Columns, path: Path) -> bool:
+    """Draw the chart: ours as lines, other engines dotted, the paper's dashed; whether Matplotlib is there to do it."""
+    try:
+        import matplotlib
+    except ImportError:
+        return False
+    matplotlib.use("svg")
+    from matplotlib.figure import Figure as Drawing
+
+    matplotlib.rcParams.update({"svg.hashsalt": "cerflow", "svg.fonttype": "none", "font.size": 8})
+    drawing = Drawing(figsize=(8, 3.2), layout="constrained")
+    axes = drawing.add_subplot()
+    places = list(figure.places)
+    for name, values in columns.items():
+        style = "-" if name.startswith("cerflow") else "--" if name.startswith("paper") else ":"
+        points = [(at, value) for at, value in enumerate(values) if value]
+        if points:
+            axes.plot(*zip(*points), style, marker=".", label=name)
+    axes.set_xticks(range(len(places)), places, rotation=90 if len(places) > 10 else 0)
+    axes.set_yscale("log")
+    axes.set_xlabel(figure.axis)
+    axes.set_ylabel(_UNITS[figure.measure])
+    axes.grid(True, axis="y", alpha=0.3)
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize=6)
+    drawing.savefig(path, metadata={"Date": None})
+    return True

@@ -1,0 +1,91 @@
+"""The figures of the papers: their cases exist, ask something, and are written as one page."""
+
+from dataclasses import replace
+
+import pytest
+from benchmarks.cases import Case, Question, Stream
+from benchmarks.engines import cerflow_engine
+from benchmarks.measure import DIFFER, IDLE, measure
+from benchmarks.papers.__main__ import paper_cases
+from benchmarks.papers.figures import FIGURES
+from benchmarks.papers.page import write_page
+from benchmarks.papers.queries import FOLDER, query_files
+from benchmarks.worker import answer
+
+CASES = {case.name: case for case in paper_cases(Stream("stocks", {}))}
+STREAM = Stream("synthetic", {"events": 200, "types": "A,B"})
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=[figure.key for figure in FIGURES])
+def test_figures_have_cases_and_numbers_for_each(figure):
+    assert set(figure.places.values()) <= set(CASES)
+    assert all(len(values) == len(figure.places) for values in figure.paper.values())
+
+
+def test_every_pattern_of_registers_is_asked_in_both_languages():
+    names = {name for figure in FIGURES if figure.key.startswith("p4") for name in figure.places.values()}
+    assert {f"{name}, SREMO" for name in names} <= set(CASES)
+    assert {case.question.pattern for case in CASES.values() if case.stream.kind == "stocks"} == {
+        *(f"{kind}{n}" for kind in ("seq", "kleene") for n in (3, 6, 9, 12)),
+        *(f"nested{n}" for n in (4, 8, 12, 16)),
+        *(f"q{n}" for n in range(1, 6)),
+    }
+
+
+def test_queries_are_files():
+    expected = {FOLDER / file: text for file, text in query_files()}
+    assert {file: file.read_text("utf-8") for file in FOLDER.rglob("*.*")} == expected
+    assert len(expected) == 6 + 2 * (17 + 12 + 12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["smart_homes", "taxis"])
+def test_homes_and_trips_match_every_pattern_and_none_twice(kind):
+    asked = [case for case in CASES.values() if case.stream.kind == kind and case.language == "ceql"]
+    narrow = min({case.question.span for case in asked}, key=lambda span: int(span.split()[0]))
+    counts = {
+        case.name: answer({"stream": case.stream.description, "query": case.query, "mode": "count"})["matches"]
+        for case in asked
+        if case.question.span == narrow
+    }
+    assert len(counts) == 12
+    assert "0" not in counts.values()
+    assert len(set(counts.values())) == 12
+
+
+def _case(name: str, text: str, *question: str, empty: str | None = None) -> Case:
+    asked = Question(*question)
+    query = f"SELECT * WHERE {text} WITHIN 3 EVENTS"
+    return Case("srt", name, query, STREAM, ("type",), ("count",), layouts=("encoded",), question=asked, empty=empty)
+
+
+def test_cases_that_tell_nothing_are_wrong(tmp_path):
+    cases = [
+        _case("some", "A AS a ; B AS b", "ab", "3"),
+        _case("none", "A AS a ; C AS b", "ac", "3"),
+        _case("none, as expected", "C AS a ; C AS b", "cc", "3", empty="there is no C"),
+        _case("same question, other number", "A AS a ; A AS b", "ab", "3"),
+        _case("other question, same number", "(A AS a ; B AS b)", "ab too", "3"),
+        _case("some, though none is expected", "B AS a ; B AS b", "bb", "3", empty="it is said"),
+    ]
+    rows = measure(cases, [cerflow_engine("cerflow", "encoded", tmp_path)], runs=1, limit=60)
+    notes = {row.case: row.note for row in rows}
+    assert notes["none"].startswith(IDLE)
+    assert notes["none, as expected"] == ""
+    assert notes["same question, other number"].startswith(DIFFER)
+    assert notes["other question, same number"].startswith(IDLE)
+    assert notes["some, though none is expected"].startswith(DIFFER)
+    assert {row.case for row in rows if not row.wrong} == {"none, as expected"}
+
+
+def test_matches_are_listed_apart_from_their_recognition(tmp_path):
+    case = CASES["stress Q1, 200 events"]
+    rows = measure([replace(case, peers=())], [cerflow_engine("cerflow", "encoded", tmp_path)], runs=1, limit=60)
+    apart = next(row for row in rows if row.mode == "apart")
+    assert apart.matches == next(row.matches for row in rows if row.mode == "count") != "0"
+    assert 0 < apart.details["remembered"] < 1
+    assert apart.details["enumeration"] > 0
+    page = write_page(tmp_path, rows, {"size": "small"}, {"CORE": "it is not here"}).read_text("utf-8")
+    assert "P1, Figure 4: Q1, MB remembered before the last event" in page
+    assert "CORE, because it is not here" in page
+    assert "Figure 6" not in page, "figures that were not measured are left out"
