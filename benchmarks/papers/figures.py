@@ -187,7 +187,7 @@ def _logic() -> Iterator[Figure]:
             "SASE": (0.88, 1.48, None, 4.08, 177.02, None),
             "CEL": (0.27, 0.28, 0.27, 0.21, 0.26, 0.24),
         },
-        "Of 100,000 events with --quick. 3600: over the paper's limit of an hour. It does not say how many types there are.",
+        "3600: over the paper's limit of an hour. It does not say how many types there are.",
     )
     for shares in ("S1", "S2"):
         for strategy in ("ALL", "NEXT", "LAST", "MAX"):
