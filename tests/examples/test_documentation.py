@@ -113,6 +113,19 @@ def test_the_papers_name_the_files_of_their_functions():
     assert found > 30
 
 
+def test_every_erratum_that_is_cited_is_on_the_page():
+    page = (ROOT / "docs" / "theory" / "errata.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^\| (E\d+|11\.\d+)", page, re.M))
+    cited = {
+        number
+        for path in [*(ROOT / "src").rglob("*.py"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").rglob("*.py")]
+        for words in re.findall(r"errat(?:um|a)\s+((?:(?:E|11\.)\d+(?:, | and )?)+)", path.read_text(encoding="utf-8"))
+        for number in re.findall(r"E\d+|11\.\d+", words)
+    }
+    assert {"E4", "E18", "11.2"} <= cited
+    assert cited <= listed
+
+
 def test_the_query_of_the_readme_is_that_of_the_package():
     from cerflow.examples import query_text
 
