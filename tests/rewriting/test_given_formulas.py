@@ -102,3 +102,36 @@ def test_orders():
     assert definitions.next_at_most({5, 8}, {1, 8})
     assert not definitions.next_at_most({1, 8}, {5, 8})
     assert definitions.last_at_most({1, 8}, {5, 8})
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "A AS x ; B AS y",
+        "A AS x OR A AS y",
+        "A AS x ; A AS x",
+        "(A AS x OR B AS y)+ ; B AS z",
+        "A AS x ; ((B AS y FILTER x.v >= 2) OR (A AS z FILTER x.v < 2))",
+        "EVENT AS x ; (NOT(A) AS y)+",
+        "(A AS x ; (A AS y FILTER y.v > 1)+) FILTER x.v < 3",
+    ],
+)
+def test_automata_of_first_order_formulas(formula):
+    for form in (
+        formula,
+        cerflow.parse_formula(formula),
+        cerflow.parse(f"SELECT * WHERE {formula}", reading="first-order"),
+    ):
+        cea = automata.compile_cel(form, reading="first-order")
+        assert isinstance(cea, automata.ComplexEventAutomaton)
+        for word in ("", "A", "AB", "ABBA", "BAABB", "AAABBA"):
+            stream = [{"type": t, "v": (3 * k + 1) % 4} for k, t in enumerate(word)]
+            found = {(n, frozenset(p for _, p in c)) for n, c in automata.reported_matches(cea, stream)}
+            assert found == definitions.first_order_matches(formula, stream)
+
+
+def test_first_order_formulas_without_an_automaton():
+    with pytest.raises(automata.NotMemorylessError, match="no automaton without memory"):
+        automata.compile_cel("(A AS x ; B AS y) FILTER x.v = y.v", reading="first-order")
+    with pytest.raises(ArgumentError, match="reading must be"):
+        automata.compile_cel("A", reading="third-order")

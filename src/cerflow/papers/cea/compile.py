@@ -7,6 +7,7 @@ equivalent states are merged.
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Literal, overload
 
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.model.transducer import Transducer
@@ -14,30 +15,56 @@ from cerflow.conditions.guards import TypeTest
 from cerflow.deciding.budget import Budget
 from cerflow.deciding.finite_memory import FiniteMemory
 from cerflow.deciding.subset_construction import determinize
-from cerflow.errors import UnsupportedQueryError
+from cerflow.errors import ArgumentError, UnsupportedQueryError
 from cerflow.from_automata import kleene
 from cerflow.from_automata.star_semantics import compile_star
-from cerflow.language.builder.given import of_formula
+from cerflow.language.builder.given import FormulaGiven, of_formula
 from cerflow.language.condition import Condition
 from cerflow.language.formula import Formula
+from cerflow.language.select import Select
 from cerflow.papers.model.cea import ComplexEventAutomaton, UnaryComplexEventAutomaton
 from cerflow.papers.model.faults import NotMemorylessError
-from cerflow.papers.translations.cea_models import as_unary_automaton
+from cerflow.papers.translations.cea_models import as_complex_event_automaton, as_unary_automaton
 from cerflow.papers.translations.engine_model import from_engine, to_engine
+from cerflow.rewriting.first_order.reading import query_from_first_order
 
 __all__ = ["compile_cel", "compile_cel_star", "of_type", "star_to_formula", "to_formula"]
 
 
-@of_formula
-def compile_cel(formula: Formula) -> UnaryComplexEventAutomaton:
+@overload
+def compile_cel(
+    formula: FormulaGiven, *, reading: Literal["second-order"] = "second-order"
+) -> UnaryComplexEventAutomaton: ...
+@overload
+def compile_cel(formula: FormulaGiven, *, reading: Literal["first-order"]) -> ComplexEventAutomaton: ...
+def compile_cel(
+    formula: FormulaGiven, *, reading: Literal["second-order", "first-order"] = "second-order"
+) -> UnaryComplexEventAutomaton | ComplexEventAutomaton:
     """The automaton with ``C ∈ ⟦A⟧_n`` iff C is a complex event of the formula over the events 0 … n.
 
     All operators of the language are allowed, including windows of events, if conditions are on single events. A
     condition on an earlier event, as in ``A AS x ; (B FILTER x.v > 1)``, becomes part of the states: the formula is
-    rewritten (P1 Theorem 2), then determinised. Raises `NotMemorylessError` for conditions that relate events,
-    `QueryError` for labels out of scope, and `UnsupportedQueryError` for a too large automaton, and for EVENT and NOT,
-    which label an event with a type that the formula does not name.
+    rewritten (P1 Theorem 2), then determinised. With ``reading="first-order"`` it is the CEA of the first-order formula
+    (P1 Theorem 3), whatever formula is given: C is a set of positions.
+
+    Raises `NotMemorylessError` for conditions that relate events, `QueryError` for labels out of scope or variables
+    that are not well-formed, and `UnsupportedQueryError` for a too large automaton, and in the second-order reading for
+    EVENT and NOT, which label an event with a type that the formula does not name.
     """
+    if reading == "second-order":
+        return _unary(formula)
+    if reading != "first-order":
+        raise ArgumentError(f"reading must be 'second-order' or 'first-order', not {reading!r}")
+    return as_complex_event_automaton(_unary_of_positions(formula))
+
+
+@of_formula
+def _unary_of_positions(formula: Formula) -> UnaryComplexEventAutomaton:
+    return _unary(query_from_first_order(Select(formula)).formula)
+
+
+@of_formula
+def _unary(formula: Formula) -> UnaryComplexEventAutomaton:
     transducer = compile_formula(formula)
     if transducer.registers:
         try:
