@@ -116,11 +116,16 @@ def test_errors_say_where(f, message):
             ask(f)
 
 
-def test_what_cannot_be_asked():
+def test_what_cannot_be_asked(monkeypatch):
+    def missing(name):
+        raise ModuleNotFoundError("there is no Z3", name="z3")
+
+    monkeypatch.setattr("cerflow.deciding.equivalence.import_module", missing)
     related = "(A AS x ; B AS y) FILTER x.v > y.v"
     for ask in (cerflow.satisfiable, lambda f: cerflow.equivalent("A", f)):
-        with pytest.raises(cerflow.UnsupportedQueryError, match="remember values of earlier events"):
+        with pytest.raises(cerflow.UnsupportedQueryError, match="remember values of earlier events") as caught:
             ask(related)
+        assert "pip install 'cerflow[decide]'" in str(caught.value)
     with pytest.raises(cerflow.UnsupportedQueryError, match="more than 10 steps"):
         cerflow.equivalent("A ; B ; C", "A : B ; C", steps=10)
     with pytest.raises(cerflow.UnsupportedQueryError, match="window 5 MINUTES"):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -10,13 +11,15 @@ import pyarrow as pa
 from cerflow.analysis.checks import check_query
 from cerflow.analysis.types import check_types
 from cerflow.deciding.budget import Budget
-from cerflow.deciding.equivalence import Answer, find_difference, shortest_match
+from cerflow.deciding.equivalence import find_difference, shortest_match
+from cerflow.deciding.witnesses import Answer, Replay, Witness
 from cerflow.errors import ArgumentError, QueryError, UnsupportedQueryError
 from cerflow.language.builder.formulas import FormulaExpr
 from cerflow.language.builder.given import formula_tree
 from cerflow.language.formula import UNNAMED, Formula, positions_alone
 from cerflow.language.select import Select
 from cerflow.query import Query
+from cerflow.reference import is_detected
 from cerflow.schema import Schema
 
 __all__ = ["FormulaLike", "Verdict", "contained", "equivalent", "satisfiable"]
@@ -85,9 +88,14 @@ def equivalent(
     reading. Where a condition cannot be looked through (arithmetic, functions, REGEXP, times), the
     verdict may be unknown, and a stream found need not be a shortest one.
 
-    Raises `QueryError` if a formula is in error or no events fit both, and `UnsupportedQueryError` for formulas with
-    conditions that relate values of several events, or windows other than ``n EVENTS``, and if more than ``steps``
-    steps would be needed: the automata of the formulas are determinised, which can make them exponentially larger.
+    Conditions that relate events are decided with the extra ``cerflow[decide]``: below a window of events, and where
+    the labels of the events determine the run; elsewhere the verdict may be unknown. Every stream is replayed by the
+    reference semantics.
+
+    Raises `QueryError` if a formula is in error or no events fit both. Raises `UnsupportedQueryError` if more than
+    ``steps`` steps would be needed, as the automata of the formulas are determinised, which can make them exponentially
+    larger; and without the extra for conditions that relate values of several events and windows other than ``n
+    EVENTS``.
 
     >>> import cerflow
     >>> cerflow.equivalent("(A ; B) ; C", "A ; (B ; C)")
@@ -118,6 +126,8 @@ def contained(
 def satisfiable(f: FormulaLike, *, schema: Schema | None = None, steps: int | None = None) -> Verdict:
     """Whether a formula has a match in any stream, with a shortest such stream; otherwise as `equivalent`.
 
+    With the extra ``cerflow[decide]`` comparisons with constants and between events are decided, whatever is repeated.
+
     >>> import cerflow
     >>> cerflow.satisfiable("A FILTER A.v > 3 AND A.v < 2")
     <Verdict False>
@@ -127,7 +137,7 @@ def satisfiable(f: FormulaLike, *, schema: Schema | None = None, steps: int | No
     formula, text = _formula(f)
     try:
         _check(formula, schema)
-        answer = shortest_match(formula, schema=schema, budget=Budget(steps))
+        answer = shortest_match(formula, schema=schema, budget=Budget(steps), replay=_replay([formula], schema))
     except (QueryError, UnsupportedQueryError) as error:
         raise _located(error, text) from None
     return _verdict(answer, answer.exists)
@@ -146,8 +156,28 @@ def _compared(
             raise _located(error, source) from None
     if output == "positions":
         first, second = positions_alone(first), positions_alone(second)
-    answer = find_difference(first, second, one_sided=one_sided, schema=schema, budget=Budget(steps))
+    replay = _replay([first, second], schema)
+    answer = find_difference(first, second, one_sided=one_sided, schema=schema, budget=Budget(steps), replay=replay)
     return _verdict(answer, None if answer.exists is None else not answer.exists)
+
+
+def _replay(formulas: Sequence[Formula], schema: Schema | None) -> Replay:
+    """Whether by definition the formula on the side of a witness has its match, and the other one has not."""
+
+    def replay(witness: Witness) -> bool:
+        columns = witness.columns
+        known = Schema(columns, stream="stream" if "stream" in columns.names else None)
+        if schema is not None:
+            known = replace(schema, columns=columns)
+        table = pa.Table.from_pylist([dict(event) for event in witness.events], columns)
+        try:
+            has = [is_detected(formula, witness.complex_event, table, known) for formula in formulas]
+        except QueryError:
+            # Windows of time ask for times, which are not made up.
+            return False
+        return has == [side == witness.side for side in range(len(formulas))]
+
+    return replay
 
 
 def _verdict(answer: Answer, verdict: bool | None) -> Verdict:

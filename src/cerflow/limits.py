@@ -52,6 +52,14 @@ FILTER_DEPTH = 50
 EVENT_SPACES = 32
 #: Steps of a decision or determinisation unless the caller gives a number; beyond, it is refused.
 DECISION_STEPS = 2_000_000
+#: Steps of a decision that a question to the solver counts for.
+SOLVER_STEPS = 5_000
+#: Resources, as Z3 counts them, of one question to the solver; beyond, the answer is not known.
+SOLVER_RESOURCES = 20_000_000
+#: The same for a proof about runs of any length.
+PROOF_RESOURCES = 50_000_000
+#: Questions to the solver in search of a short stream, before a proof that there is none is tried.
+SOLVER_FIRST_QUESTIONS = 40
 #: States or minterms of a construction of the papers unless the caller gives a number; beyond, it is refused.
 PAPER_STEPS = 200_000
 #: Bytes of a row of CSV or a line of JSON; a file with a longer one is refused.

@@ -15,24 +15,26 @@ from cerflow.engine.matches.matches import ROWS, Matches
 from cerflow.engine.matches.picking import NumberRange, Picker
 from cerflow.engine.results.report import CountForm, EventForm, Report
 from cerflow.errors import InputError, UnsupportedQueryError
-from cerflow.language.formula import UNNAMED
+from cerflow.language.formula import UNNAMED, Formula
 from cerflow.language.select import Select
 from cerflow.rewriting.numbers import with_floats
 from cerflow.rewriting.times import with_zones
 from cerflow.schema import Kind, Schema, kind_of
 from cerflow.semantics.deadlines import Time
 from cerflow.semantics.first_order import first_order_matches
-from cerflow.semantics.formulas import formula_matches
+from cerflow.semantics.formulas import Denotation, formula_matches
 from cerflow.semantics.programs import Entry, clocked, defined, read_by
 from cerflow.semantics.queries import Match, evaluate
 from cerflow.semantics.sremo import sremo_derivations, sremo_match_string, sremo_matches
 from cerflow.values.arrow_columns import rows_as_columns, values_as_array
+from cerflow.values.complex_events import ComplexEvent
 from cerflow.values.events import Stream, as_value, raw_time
 from cerflow.values.units import DAY, MICROSECONDS
 
 __all__ = [
     "first_order_matches",
     "formula_matches",
+    "is_detected",
     "reference_matches",
     "reference_program",
     "sremo_derivations",
@@ -172,6 +174,12 @@ def reference_matches(
     if report.counts:
         return _Listed(report, writer.table([writer.counted(m) for m in matches]))
     return _Listed(report, writer.table([writer.listed(match) for match in matches]))
+
+
+def is_detected(formula: Formula, complex_event: ComplexEvent, table: pa.Table, schema: Schema) -> bool:
+    """Whether a formula has a complex event at the last row of a table by definition."""
+    stream = stream_of(table, schema)
+    return complex_event in Denotation(_fitting(Select(formula), schema).formula, stream)(0, len(stream) - 1)
 
 
 def stream_of(table: pa.Table, schema: Schema) -> Stream:

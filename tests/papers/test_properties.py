@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import replace
 from itertools import product
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -357,3 +358,24 @@ def test_compile_gives_the_same_value_every_time():
     text = "any([type = 'A'] MARK INTO r, [v > r.v] MARK)+ | ![type = 'B'] . [TRUE] MARK"
     assert compile_sremo(text) == compile_sremo(text)
     assert eliminate_epsilon(compile_sremo(text)) == eliminate_epsilon(compile_sremo(text))
+
+
+def test_differences_with_registers():
+    """A tree and its determinisation accept the same strings; with another condition they do not (004 §6)."""
+    pytest.importorskip("z3", reason="the extra 'decide' is not installed")
+    rising, falling = (
+        eliminate_epsilon(compile_sremo(f"[type = 'A'] INTO r . [v {sign} r.w] MARK")) for sign in (">", "<")
+    )
+    tree, deterministic = unroll(rising, 2).transducer, determinize_windowed(rising, 2)
+    assert difference(tree.without_output(), deterministic).exists is False
+    assert difference(tree, rising).exists is False
+    for other in (falling, unroll(falling, 2).transducer):
+        witness = difference(rising, other).witness
+        events = stream(witness.events)
+        found = [witness.complex_event in matches(t, events) for t in (rising, other)]
+        assert found == [witness.side == 0, witness.side == 1]
+    everything = compile_sremo("[TRUE]+")
+    # A deterministic automaton is universal if it does not differ from this one.
+    assert difference(deterministic, everything).exists
+    complete = compile_sremo("[TRUE]+ | ([type = 'A'] INTO r . [v > r.w] . [TRUE]*)")
+    assert difference(eliminate_epsilon(complete), everything).exists is not True

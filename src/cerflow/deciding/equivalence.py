@@ -7,56 +7,27 @@ the labels of C, one transducer is in a final state and the other is not.
 
 from __future__ import annotations
 
-import datetime
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import pyarrow as pa
+from importlib import import_module
+from types import ModuleType
 
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.model.transducer import TYPE_LABEL, Transducer, Transition
 from cerflow.deciding.budget import Budget
-from cerflow.deciding.event_spaces import EventSpace, event_spaces_of
-from cerflow.deciding.finite_memory import Configuration
+from cerflow.deciding.event_spaces import event_spaces_of
+from cerflow.deciding.finite_memory import Configuration, UnboundedMemoryError
 from cerflow.deciding.minterms import EventMinterm, EventMinterms
 from cerflow.deciding.subset_construction import Labels, Subset, Subsets
+from cerflow.deciding.witnesses import Answer, Replay, witness_of
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.formula import Formula, NotFollowedBy
 from cerflow.language.node import Node, walk
 from cerflow.language.printer import show
-from cerflow.schema import Kind, Schema
-from cerflow.values.complex_events import ComplexEvent
+from cerflow.schema import Schema
 
-__all__ = ["Answer", "Witness", "compare_transducers", "find_difference", "shortest_match"]
-
-
-@dataclass(frozen=True)
-class Witness:
-    """A match that one formula has and the other lacks: (``detected_at``, ``complex_event``) in ``events``.
-
-    ``side`` is 0 if the first formula has it, 1 if the second. ``columns`` are the Arrow types of the events.
-    """
-
-    events: tuple[Mapping[str, Any], ...]
-    columns: pa.Schema
-    complex_event: ComplexEvent
-    side: int
-
-    @property
-    def detected_at(self) -> int:
-        """The position of the last event."""
-        return len(self.events) - 1
-
-
-@dataclass(frozen=True)
-class Answer:
-    """Whether there is a witness (None if that is not known, for a ``reason``), and one of the shortest."""
-
-    exists: bool | None
-    witness: Witness | None = None
-    reason: str | None = None
+__all__ = ["compare_transducers", "find_difference", "shortest_match"]
 
 
 @dataclass(frozen=True)
@@ -79,26 +50,38 @@ def find_difference(
     one_sided: bool = False,
     schema: Schema | None = None,
     budget: Budget | None = None,
+    replay: Replay | None = None,
 ) -> Answer:
     """Whether there is a match that one formula has and the other lacks; ``one_sided``: that the second lacks.
 
-    Raises `QueryError` if no events fit both formulas, `UnsupportedQueryError` if one relates events to one another,
-    has a window that is not of events, or if the budget is spent.
+    A witness that does not pass ``replay`` is not reported. With it, conditions that relate events are decided, too, by
+    Z3. Raises `QueryError` if no events fit both formulas, `UnsupportedQueryError` if the budget is spent, and without
+    ``replay`` or Z3 for formulas that relate events to one another or have a window that is not of events.
     """
     _refuse_deadlines(first, second)
     one, other = _compiled(first, second)
-    return _compared((first, second), one, other, one_sided, schema, budget or Budget())
+    return _compared((first, second), one, other, one_sided, schema, budget or Budget(), replay)
 
 
 def compare_transducers(
-    first: Transducer, second: Transducer, *, schema: Schema | None = None, budget: Budget | None = None
+    first: Transducer,
+    second: Transducer,
+    roots: Sequence[Node],
+    *,
+    schema: Schema | None = None,
+    budget: Budget | None = None,
+    replay: Replay | None = None,
 ) -> Answer:
-    """As `find_difference`, for transducers without labels that depend on the type of the event."""
-    roots = [c for t in (*first.transitions, *second.transitions) for c in (t.test, *t.atoms)]
-    return _compared(roots, first, second, False, schema, budget or Budget())
+    """As `find_difference`, for transducers without labels that depend on the type of the event.
+
+    ``roots`` are the conditions that they were made of.
+    """
+    return _compared(roots, first, second, False, schema, budget or Budget(), replay)
 
 
-def shortest_match(formula: Formula, *, schema: Schema | None = None, budget: Budget | None = None) -> Answer:
+def shortest_match(
+    formula: Formula, *, schema: Schema | None = None, budget: Budget | None = None, replay: Replay | None = None
+) -> Answer:
     """Whether a formula has a match in any stream; raises as `find_difference` does.
 
     Conditions that relate events only take matches away: a formula without matches has none with them either.
@@ -108,18 +91,23 @@ def shortest_match(formula: Formula, *, schema: Schema | None = None, budget: Bu
     transducer = compile_formula(formula)
     try:
         runs = Subsets(transducer, budget)
-    except UnsupportedQueryError:
+    except UnboundedMemoryError as error:
         freed = Subsets(_without_memory(transducer), budget)
         algebras = [EventMinterms(w, transducer.mentioned, budget) for w in event_spaces_of((formula,), schema)]
         if all(_match(algebra, freed, assume=True) is None for algebra in algebras):
             return Answer(False)
-        raise
+        if replay is None:
+            raise
+        answer: Answer = _solver(error).match_with_registers(
+            transducer, event_spaces_of((formula,), schema), replay, budget
+        )
+        return answer
 
     def search(algebra: EventMinterms, assume: bool) -> tuple[_PathStep, int] | None:
         way = _match(algebra, runs, assume)
         return None if way is None else (way, 0)
 
-    return _searched((formula,), transducer.mentioned, search, schema, budget)
+    return _searched((formula,), transducer.mentioned, search, schema, budget, replay)
 
 
 def _refuse_deadlines(*formulas: Formula) -> None:
@@ -149,13 +137,32 @@ def _compared(
     one_sided: bool,
     schema: Schema | None,
     budget: Budget,
+    replay: Replay | None,
 ) -> Answer:
-    left, right = Subsets(one, budget), Subsets(other, budget)
+    try:
+        left, right = Subsets(one, budget), Subsets(other, budget)
+    except UnboundedMemoryError as error:
+        if replay is None:
+            raise
+        event_spaces = event_spaces_of(roots, schema)
+        answer: Answer = _solver(error).difference_with_registers(one, other, one_sided, event_spaces, replay, budget)
+        return answer
 
     def search(algebra: EventMinterms, assume: bool) -> tuple[_PathStep, int] | None:
         return _difference(algebra, left, right, one_sided, assume)
 
-    return _searched(roots, one.mentioned, search, schema, budget)
+    return _searched(roots, one.mentioned, search, schema, budget, replay)
+
+
+def _solver(error: UnboundedMemoryError) -> ModuleType:
+    """The module that decides what has registers; the error with a hint if Z3 is not installed."""
+    try:
+        return import_module("cerflow.deciding.with_registers")
+    except ModuleNotFoundError as missing:
+        if missing.name != "z3":
+            raise
+        error.hint = "The extra 'decide' decides more: pip install 'cerflow[decide]'."
+        raise error from None
 
 
 def _without_memory(transducer: Transducer) -> Transducer:
@@ -166,14 +173,23 @@ def _without_memory(transducer: Transducer) -> Transducer:
 
 
 def _searched(
-    roots: Sequence[Node], mentioned: frozenset[str], search: _Search, schema: Schema | None, budget: Budget
+    roots: Sequence[Node],
+    mentioned: frozenset[str],
+    search: _Search,
+    schema: Schema | None,
+    budget: Budget,
+    replay: Replay | None,
 ) -> Answer:
     """Search every event space over events that certainly exist, then over those that might."""
     algebras = [EventMinterms(event_space, mentioned, budget) for event_space in event_spaces_of(roots, schema)]
     found = [(*hit, algebra.event_space) for algebra in algebras if (hit := search(algebra, False)) is not None]
     if found:
         way, side, event_space = min(found, key=lambda f: len(_steps(f[0])))
-        return Answer(True, _witness(_steps(way), side, event_space))
+        steps = _steps(way)
+        witness = witness_of([s.minterm.values for s in steps], [s.labels for s in steps], side, event_space)
+        if replay is not None and not replay(witness):
+            return Answer(None, reason="the stream that was found does not have the match by definition")
+        return Answer(True, witness)
     for algebra in algebras:
         hit = search(algebra, True)
         if hit is not None:
@@ -235,64 +251,9 @@ def _match(algebra: EventMinterms, runs: Subsets, assume: bool) -> _PathStep | N
     return None
 
 
-# -- witnesses ----------------------------------------------------------------------------------------------------
-
-
 def _steps(way: _PathStep | None) -> list[_PathStep]:
     found = []
     while way is not None:
         found.append(way)
         way = way.before
     return found[::-1]
-
-
-def _witness(steps: Sequence[_PathStep], side: int, event_space: EventSpace) -> Witness:
-    minterms = [step.minterm for step in steps]
-    columns: dict[str, tuple[pa.DataType, Sequence[Any]]] = {}
-    for name in dict.fromkeys(
-        (event_space.type, event_space.stream, event_space.time, *sorted(map(event_space.column, event_space.kinds)))
-    ):
-        if name is None:
-            continue
-        if name == event_space.time:
-            columns[name] = _times(event_space.columns[name], len(minterms))
-        else:
-            columns[name] = _column(name, [minterm.values.get(name) for minterm in minterms], event_space)
-    return Witness(
-        tuple({name: values[k] for name, (_, values) in columns.items()} for k in range(len(minterms))),
-        pa.schema([(name, kind) for name, (kind, _) in columns.items()]),
-        frozenset((label, k) for k, step in enumerate(steps) for label in step.labels),
-        side,
-    )
-
-
-def _column(name: str, values: Sequence[Any], event_space: EventSpace) -> tuple[pa.DataType, Sequence[Any]]:
-    if name in event_space.columns:
-        return event_space.columns[name], values
-    if name in (event_space.type, event_space.stream):
-        return pa.string(), values
-    match event_space.kinds[name]:
-        case Kind.FLOAT:
-            # Whole numbers read better as such, and where they are only compared they are the same.
-            if name not in event_space.computed and all(
-                v is None or (v.is_integer() and abs(v) < 2**53) for v in values
-            ):
-                return pa.int64(), [None if v is None else int(v) for v in values]
-            return pa.float64(), values
-        case Kind.INTEGER:
-            return pa.int64(), values
-        case Kind.BOOLEAN:
-            return pa.bool_(), values
-        case Kind.TIMESTAMP:
-            return pa.timestamp("us", "UTC"), values
-        case Kind.DURATION:
-            return pa.duration("us"), values
-    return pa.string(), values
-
-
-def _times(kind: pa.DataType, count: int) -> tuple[pa.DataType, Sequence[Any]]:
-    """Times for events that came one after the other."""
-    if not pa.types.is_temporal(kind):
-        return kind, range(count)
-    start = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)
-    return kind, [start + datetime.timedelta(days=k) for k in range(count)]

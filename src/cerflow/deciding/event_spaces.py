@@ -52,7 +52,8 @@ class EventSpace:
 
     ``kinds`` gives the kind of every attribute that is read, ``columns`` the types where a schema names them. ``type``
     is the column with the event's type, ``stream`` the one with the stream's name (None: the streams have no names),
-    ``time`` that with the time, if known; ``computed`` are attributes that are computed with.
+    ``time`` that with the time, if known; ``computed`` are attributes that are computed with, ``required`` columns that
+    are never null.
     """
 
     kinds: Mapping[str, Kind]
@@ -61,6 +62,7 @@ class EventSpace:
     time: str | None = None
     columns: Mapping[str, pa.DataType] = field(default_factory=dict)
     computed: frozenset[str] = frozenset()
+    required: frozenset[str] = frozenset()
 
     def column(self, attribute: str) -> str:
         """The column that an attribute reads: ``type`` is the event's type unless a column is called so."""
@@ -88,7 +90,8 @@ def event_spaces_of(roots: Iterable[Node], schema: Schema | None = None) -> list
     if schema is not None:
         kinds = {name: schema.kind(name if schema.has(name) else schema.type) for name in reading.above}
         columns = {f.name: f.type for f in schema.columns}
-        return [EventSpace(kinds, schema.type, schema.stream, schema.time, columns, computed)]
+        required = frozenset(f.name for f in schema.columns if not f.nullable)
+        return [EventSpace(kinds, schema.type, schema.stream, schema.time, columns, computed, required)]
     for name, is_string in (("type", True), ("stream", named)):
         if is_string and name in reading.above:
             reading.demand(name, Kind.STRING, Attribute(None, name))

@@ -34,7 +34,7 @@ from cerflow.language.node import Node, transform, walk
 from cerflow.language.printer import show
 from cerflow.values.events import Value
 
-__all__ = ["Configuration", "FiniteMemory", "Move"]
+__all__ = ["Configuration", "FiniteMemory", "Move", "UnboundedMemoryError"]
 
 #: A state, what the registers hold (starts of windows as how many events ago, less than zero), and how many events ago
 #: the complex event began, where the window of the whole asks for it.
@@ -45,10 +45,14 @@ Move = tuple[Condition, frozenset[str], Configuration]
 _Row = tuple[Value, ...]
 
 
+class UnboundedMemoryError(UnsupportedQueryError):
+    """Registers may hold infinitely many values."""
+
+
 class FiniteMemory:
     """The moves of a transducer in each of its configurations.
 
-    Raises `UnsupportedQueryError` if it stores other values than truth values and starts of windows of events.
+    Raises `UnboundedMemoryError` if it stores other values than truth values and starts of windows of events.
     """
 
     def __init__(self, transducer: Transducer, budget: Budget) -> None:
@@ -248,7 +252,7 @@ _FINITE = (Stored, Literal, If, Comparison, And, Or, Not, Satisfied, Constant, I
 def _refuse(transducer: Transducer) -> None:
     for window in (*([] if transducer.window is None else [transducer.window]), *_windows(transducer)):
         if not isinstance(window, CountWindow):
-            raise UnsupportedQueryError(
+            raise UnboundedMemoryError(
                 f"a formula with the window {show(window)} cannot be compared with another one",
                 span=window.span,
                 hint="Only windows of events can: WITHIN n EVENTS.",
@@ -256,7 +260,7 @@ def _refuse(transducer: Transducer) -> None:
     for t in transducer.transitions:
         for write in t.writes:
             if not all(map(_is_finite, write.row)):
-                raise UnsupportedQueryError(
+                raise UnboundedMemoryError(
                     "the formula has to remember values of earlier events "
                     f"({transducer.registers[write.register].meaning}), of which there may be any number",
                     hint="Only formulas whose conditions read one event at a time can be compared.",

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from cerflow.values.events import microseconds_since_epoch, parsed_moment
 from cerflow.values.units import DAY
 
-__all__ = ["MOMENT_LIMITS", "candidate_moments", "floats", "integers", "strings_between"]
+__all__ = ["MOMENT_LIMITS", "candidate_moments", "first_integer", "floats", "integers", "strings_between"]
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 #: The first and last moments there are, in microseconds.
@@ -77,14 +77,14 @@ def integers(constants: Iterable[int | float], many: int, low: int, high: int) -
             places = [constant]
         else:
             # An integer is rounded before it is compared with a float.
-            places = [_first(low, high, constant, strict) for strict in (False, True)]
+            places = [first_integer(low, high, constant, strict) for strict in (False, True)]
         for place in places:
             found.update(range(max(low, place - many), min(high, place + many) + 1))
     # Without a constant within the limits all integers are alike.
     return sorted(found or range(max(low, 0), min(high, max(low, 0) + many) + 1), key=_plainness)
 
 
-def _first(low: int, high: int, constant: float, strict: bool) -> int:
+def first_integer(low: int, high: int, constant: float, strict: bool) -> int:
     """The first integer that is at least the constant, with ``strict`` greater; ``high + 1`` if there is none."""
     high += 1
     while low < high:

@@ -47,7 +47,7 @@ from cerflow.values.events import Event, Value
 from cerflow.values.operators import Operator
 from cerflow.values.units import DAY, MICROSECONDS
 
-__all__ = ["TruthAssignment", "TruthAssignments", "Values"]
+__all__ = ["TruthAssignment", "TruthAssignments", "Values", "moment_unit", "whole_limits"]
 
 #: Values of attributes, by column.
 Values = Mapping[str, Value]
@@ -239,15 +239,15 @@ class TruthAssignments:
                 values = list(words)
             case Kind.TIMESTAMP:
                 texts = [c for c in constants if isinstance(c, str) and is_moment(c)]
-                values = list(candidate_moments(texts, many, _unit(arrow)))
+                values = list(candidate_moments(texts, many, moment_unit(arrow)))
             case Kind.DURATION:
-                unit = _unit(arrow)
+                unit = moment_unit(arrow)
                 sizes = [c // timedelta(microseconds=unit) for c in constants if isinstance(c, timedelta)]
                 most = _HIGHEST // unit
                 values = [timedelta(microseconds=n * unit) for n in integers(sizes, many + 1, -most, most)]
             case Kind.INTEGER:
                 numbers = [*_numbers(constants), *_combined(conditions)]
-                values = list(integers(numbers, many, *_limits(arrow)))
+                values = list(integers(numbers, many, *whole_limits(arrow)))
             case Kind.FLOAT:
                 values = list(floats([*_numbers(constants), *_combined(conditions)], many))
                 if arrow is not None and not pa.types.is_float64(arrow):
@@ -255,7 +255,7 @@ class TruthAssignments:
                     complete = False
             case _:
                 values = []
-        return [*values, None], complete
+        return [*values, *([] if column in event_space.required else [None])], complete
 
     def _words(self, column: str, conditions: Sequence[Condition], many: int) -> tuple[list[str], bool]:
         own = [c for c in conditions if column in self.columns(c)]
@@ -348,7 +348,8 @@ def _pieces(pattern: str) -> list[str]:
     return list(dict.fromkeys([*runs, "".join(runs), "0", "A"]))
 
 
-def _limits(arrow: pa.DataType | None) -> tuple[int, int]:
+def whole_limits(arrow: pa.DataType | None) -> tuple[int, int]:
+    """The least and the greatest whole number that a column can hold."""
     if arrow is not None and pa.types.is_decimal(arrow):
         most = 10 ** (arrow.precision - arrow.scale) - 1
         return -most, most
@@ -359,7 +360,7 @@ def _limits(arrow: pa.DataType | None) -> tuple[int, int]:
     return max(-(2 ** (arrow.bit_width - 1)), _LOWEST), 2 ** (arrow.bit_width - 1) - 1
 
 
-def _unit(arrow: pa.DataType | None) -> int:
+def moment_unit(arrow: pa.DataType | None) -> int:
     """How many microseconds apart the moments of a column are at least."""
     if arrow is None or not pa.types.is_temporal(arrow):
         return 1

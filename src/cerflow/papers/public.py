@@ -1,6 +1,6 @@
 """The public names of `cerflow.automata`, which imports this module when the first of them is used."""
 
-from cerflow.deciding.equivalence import Answer, Witness
+from cerflow.deciding.witnesses import Answer, Witness
 from cerflow.papers.cea.compile import compile_cel, compile_cel_star, of_type, star_to_formula, to_formula
 from cerflow.papers.cea.products import all_of, unless_found
 from cerflow.papers.cea.star import delete_unlabelled, star_difference, star_matches, with_star_runs

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from cerflow.automata.model.transducer import Transducer
 from cerflow.conditions.connectives import TRUE
-from cerflow.deciding.equivalence import Answer
+from cerflow.deciding.witnesses import Answer
 from cerflow.from_automata.star_semantics import matches_of_star_runs
 from cerflow.papers.model.automaton import SKIPPED, State, Way, sorted_states
 from cerflow.papers.model.models import CEA, UCEA, FreeA, defined_for

@@ -1,7 +1,7 @@
 """Comparison of the matches of two automata on every string.
 
-This is undecidable in general (universality of register automata is), but decidable if registers hold finitely many
-values, for example if there are none.
+This is undecidable in general (universality of register automata is, 004 §6), but decidable if registers hold finitely
+many values, for strings of bounded length, and where the outputs of a string determine the run.
 """
 
 from __future__ import annotations
@@ -9,11 +9,14 @@ from __future__ import annotations
 import pyarrow as pa
 
 from cerflow.deciding.budget import Budget
-from cerflow.deciding.equivalence import Answer, Witness, compare_transducers
+from cerflow.deciding.equivalence import compare_transducers
+from cerflow.deciding.witnesses import Answer, Witness
+from cerflow.language.automaton import Model
 from cerflow.papers.model.automaton import Automaton
-from cerflow.papers.model.runs import accepts
+from cerflow.papers.model.runs import accepts, matches, reported_matches
 from cerflow.papers.translations.engine_model import to_engine
 from cerflow.schema import Schema
+from cerflow.values.events import Stream
 
 __all__ = ["difference"]
 
@@ -31,10 +34,29 @@ def difference(
 
     All strings count: attributes may be of any kind that fits the conditions and may be null; a `Schema` fixes their
     kinds.
-    The answer is unknown if a condition cannot be analysed. Raises `UnsupportedQueryError` for automata whose registers
-    matter, or if more than ``steps`` steps would be needed.
+    A string that is found is replayed by the definition of runs. With registers the extra ``cerflow[decide]`` answers.
+    The answer is unknown, with the reason, if a condition cannot be analysed or nothing is found and nothing proved.
+    Raises `UnsupportedQueryError` for automata whose registers matter if the extra is not installed, and if more than
+    ``steps`` steps would be needed for automata without memory.
     """
     empty = [a.model.anywhere and accepts(a, ()) for a in (first, second)]
     if empty[0] != empty[1]:
         return Answer(True, Witness((), pa.schema([]), frozenset(), int(empty[1])))
-    return compare_transducers(to_engine(first), to_engine(second), schema=schema, budget=Budget(steps))
+
+    def replay(witness: Witness) -> bool:
+        stream = "stream" if "stream" in witness.columns.names else None
+        if schema is not None:
+            stream = schema.stream
+        events = Stream.from_dicts(witness.events, type="type" if schema is None else schema.type, stream=stream)
+        has = [_has(automaton, events, witness) for automaton in (first, second)]
+        return has == [witness.side == 0, witness.side == 1]
+
+    one, other = to_engine(first), to_engine(second)
+    roots = [t.condition for automaton in (first, second) for t in automaton.transitions if t.condition is not None]
+    return compare_transducers(one, other, roots, schema=schema, budget=Budget(steps), replay=replay)
+
+
+def _has(automaton: Automaton, events: Stream, witness: Witness) -> bool:
+    if automaton.model is Model.CEA:
+        return (witness.detected_at, witness.complex_event) in reported_matches(automaton, events)
+    return witness.complex_event in matches(automaton, events)
