@@ -132,7 +132,7 @@ def test_wrong_arguments(name):
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: match(type=None), "type=None names no column, but every event needs a type: name the column"),
+        (lambda: match(type=None), "is named as the type of an event, but the events have no types"),
         (lambda: match(threads=0), "threads must be at least 1, not 0"),
         (lambda: match(threads=1.5), "threads must be a whole number, not 1.5 of type float"),
         (

@@ -138,9 +138,9 @@ NO_EVENTS = {
         "row 1: the value 1.5 of 'v' does not fit",
     ),
     "type that is a number": (
-        [{"type": 3, "v": 1, "s": "x"}],
-        "the type column 'type' must hold text, not int64",
-        "value 3 of 'type'",
+        [{"type": 3.5, "v": 1, "s": "x"}],
+        "the type column 'type' must hold text, integers or booleans, not double",
+        "value 3.5 of 'type'",
     ),
     "names that are numbers": ([{1: 2}], "the keys of events must be names, not 1 of type int", "no event type"),
     "uneven columns": ({"type": ["A"], "v": [1, 2]}, "cannot be made an Arrow table", "of 'type' does not fit"),

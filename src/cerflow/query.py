@@ -235,7 +235,7 @@ class Query:
         self,
         events: Any,
         *,
-        type: str = "type",
+        type: str | None = "type",
         time: str | None = None,
         time_unit: TimeUnit | None = None,
         sequence: str | None = None,
@@ -247,6 +247,7 @@ class Query:
         threads: int = 1,
         until: Any = None,
         memory: int | None = None,
+        constant_type: str | None = None,
     ) -> Matches:
         """The matches of the query in a finite stream.
 
@@ -259,7 +260,9 @@ class Query:
 
         ``events`` is an Arrow table or record batch, anything that exports Arrow data (pandas, Polars), a list of
         record batches or a list of dicts; without rows there are no matches. ``type``, ``time`` and ``stream`` name
-        the columns with an event's type, time and input stream. With a time the events are ordered by it, ties by the
+        the columns with an event's type, time and input stream. Types are text, integers or booleans. With
+        ``type=None``, or without a column ``type``, events have no types, and a query names event kinds; or all events
+        are of a ``constant_type``. With a time the events are ordered by it, ties by the
         column ``sequence`` and then as they came; without one the order of the rows counts. ``time_unit`` says what
         times that are numbers count: ``"s"``, ``"ms"`` (unless given), ``"us"`` or ``"ns"``; timestamps need none, so
         giving one is an error. ``runner="semantics"`` evaluates by definition (for short streams and every construct).
@@ -300,9 +303,17 @@ class Query:
         if unknown_types(table):
             # The query cannot be compared with what is not known.
             columns = supposed(table.schema, {"type": type, "time": time, "stream": stream}, attributes_in(self._tree))
-            schema = Schema(columns, type, time, stream, time_unit)
+            schema = schema_of(columns, type=type, time=time, time_unit=time_unit, stream=stream)
             return Matches((), Report(self._tree, schema, positions=positions, position=None), limit_of(self._tree))
-        schema = schema_of(table.schema, type=type, time=time, time_unit=time_unit, stream=stream, forget=forget)
+        schema = schema_of(
+            table.schema,
+            type=type,
+            time=time,
+            time_unit=time_unit,
+            stream=stream,
+            forget=forget,
+            constant_type=constant_type,
+        )
         with Located(self.text):
             if self._refused is None:
                 self._plans.check(schema)

@@ -348,7 +348,8 @@ class _Writer:
         shown = self.report.listed
         fields = self.report.event_fields
         result: dict[str, Any] = {"position": self.place(position), "labels": sorted(labels - {UNNAMED})}
-        result["type"] = row[self.report.events.type]
+        kind = row[self.report.events.type]
+        result["type"] = None if kind == UNNAMED else kind
         for name, field in fields.items():
             limits = [item.attributes for item in shown if item.label in labels]
             visible = not shown or any(a is None or name in a for a in limits)

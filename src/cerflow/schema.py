@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
+from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cerflow.errors import InputError, expect, nearest
 from cerflow.values.arrow_columns import plain_type
+from cerflow.values.complex_events import UNNAMED
 from cerflow.values.units import MICROSECONDS, PER_SECOND, UNIT_NAMES, TimeUnit, check_unit
 
-__all__ = ["Kind", "Schema", "kind_of"]
+__all__ = ["TYPE_TEXT", "UNTYPED", "Kind", "Schema", "kind_of"]
+
+#: Columns that no input has: the types of events, where no column of the input holds them as text; and the one of
+#: events without types.
+TYPE_TEXT, UNTYPED = "\0type", "\0no type"
+
+Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 #: Seconds since 1970, from 2001 to 2096, between which times of today lie.
 _SINCE_1970 = (10**9, 4 * 10**9)
@@ -71,6 +81,10 @@ def kind_of(data_type: pa.DataType) -> Kind:
     return Kind.OTHER
 
 
+def _names_types(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(data_type) or pa.types.is_boolean(data_type))
+
+
 def _kind_of_decimal(precision: int, scale: int) -> Kind:
     if scale <= 0 and precision - scale <= _WHOLE_DIGITS:
         return Kind.INTEGER
@@ -81,10 +95,12 @@ def _kind_of_decimal(precision: int, scale: int) -> Kind:
 class Schema:
     """The columns of an event table and the roles of some of them.
 
-    ``columns`` is the Arrow schema of the input. ``type`` names the column that holds the event type, ``time`` the
-    one that holds its time (None: time is the position), ``stream`` the one that holds the name of the input stream
-    (None: one unnamed stream). Every column is an attribute of every event (null where an event does not carry it),
-    the type column too. ``time_unit`` is what a numeric time column counts (None: not said, milliseconds).
+    ``columns`` is the Arrow schema of the input. ``type`` names the column that holds the event type (text, integers or
+    booleans), ``time`` the one that holds its time (None: time is the position), ``stream`` the one that holds the name
+    of the input stream (None: one unnamed stream). Events have no types with ``type=None``, and where no column has the
+    name ``"type"``; ``constant_type`` gives all of them one. Every column is an attribute of every event (null where an
+    event does not carry it), the type column too. ``time_unit`` is what a numeric time column counts (None: not said,
+    milliseconds).
     ``forget`` is a number of microseconds: a substream whose next event comes later than that after its last one
     begins anew (None: it never does).
     """
@@ -95,6 +111,9 @@ class Schema:
     stream: str | None = None
     time_unit: TimeUnit | None = None
     forget: int | None = None
+    constant_type: str | None = None
+    #: The column whose values the types are, as text; None if ``type`` itself holds them, or no column.
+    typed_by: str | None = None
     #: The columns in which the engine needs the values as 64 bits, with the greatest magnitude of whole numbers there:
     #: an event with another value cannot be used. Plans say which.
     held: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
@@ -102,11 +121,7 @@ class Schema:
 
     def __post_init__(self) -> None:
         expect(self.columns, pa.Schema, "the schema of events must be one of Arrow, such as table.schema")
-        if self.type is None:
-            raise InputError(
-                "type=None names no column, but every event needs a type: name the column that holds it, or give all "
-                "events one, as cerflow.Input(events, constant_type='reading') does"
-            )
+        self._settle_type()
         names = self.columns.names
         for role, name in (("type", self.type), ("time", self.time), ("stream", self.stream)):
             if name is not None and name not in names:
@@ -132,6 +147,74 @@ class Schema:
             )
         if self.time_unit is not None:
             self._check_unit(self.time_unit)
+
+    def _settle_type(self) -> None:
+        """Name the column that `with_types` adds, where none of the input holds the types as text."""
+        names, hidden = self.columns.names, None
+        if self.constant_type is not None:
+            hidden = TYPE_TEXT
+        elif self.type is None or (self.type == "type" and "type" not in names):
+            hidden = UNTYPED
+        elif self.type in names and _names_types(plain_type(self.columns.field(self.type).type)):
+            object.__setattr__(self, "typed_by", self.type)
+            hidden = TYPE_TEXT
+        if hidden is not None:
+            object.__setattr__(self, "type", hidden)
+        if self.type in (TYPE_TEXT, UNTYPED) and self.type not in names:
+            added = pa.field(self.type, pa.dictionary(pa.int32(), pa.string()))
+            object.__setattr__(self, "columns", self.columns.append(added))
+
+    @property
+    def untyped(self) -> bool:
+        """Whether events have no types."""
+        return self.type == UNTYPED
+
+    def require_types(self) -> None:
+        """Raise `InputError` if no column holds the types as text, for what reads the columns of files as they are."""
+        if self.typed_by is not None:
+            held = self.columns.field(self.typed_by).type
+            raise InputError(f"the type column '{self.typed_by}' must hold text here, not {held}")
+        if self.untyped:
+            raise InputError(
+                "the type column 'type' is not in the input: name it, or match a table that has been read, which needs "
+                "none"
+            )
+
+    def with_types(self, rows: Rows) -> Rows:
+        """Events with a column of their types as text, if the input has none."""
+        if self.type not in (TYPE_TEXT, UNTYPED) or self.type in rows.schema.names:
+            return rows
+        if self.typed_by is None:
+            codes = pa.array(np.zeros(rows.num_rows, np.int32))
+            types = pa.DictionaryArray.from_arrays(codes, pa.array([self._only_type]))
+        elif self.typed_by not in rows.schema.names:
+            return rows
+        else:
+            types = rows.column(self.typed_by)
+            if pa.types.is_run_end_encoded(types.type):
+                types = pc.run_end_decode(types)
+            types = types.cast(pa.string()).dictionary_encode()
+        return rows.append_column(self.columns.field(self.type), types)
+
+    @property
+    def _only_type(self) -> str:
+        return UNNAMED if self.constant_type is None else self.constant_type
+
+    @property
+    def type_of(self) -> Callable[[Mapping[str, Any]], dict[str, Any]] | None:
+        """What is to be added to an event given as a mapping; None for nothing."""
+        if self.type not in (TYPE_TEXT, UNTYPED):
+            return None
+        name, column = self.type, self.typed_by
+        if column is None:
+            only = {name: self._only_type}
+            return lambda _: only
+
+        def text(event: Mapping[str, Any]) -> dict[str, Any]:
+            value = event.get(column)
+            return {name: str(value).lower() if isinstance(value, bool) else None if value is None else str(value)}
+
+        return text
 
     def _check_unit(self, unit: TimeUnit) -> None:
         check_unit(unit)
@@ -184,6 +267,11 @@ class Schema:
     def attributes(self) -> tuple[str, ...]:
         """The attribute names, in the order of the columns."""
         return tuple(self.columns.names)
+
+    @property
+    def known_names(self) -> tuple[str, ...]:
+        """The names of the input's columns, for messages."""
+        return tuple(name for name in self.columns.names if name not in (TYPE_TEXT, UNTYPED))
 
     def has(self, attribute: str) -> bool:
         """Whether there is an attribute of this name."""

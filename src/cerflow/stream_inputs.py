@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from cerflow.errors import InputError, expect, nearest
 from cerflow.language.parser import duration_in_microseconds
-from cerflow.schema import Schema, kind_of
+from cerflow.schema import UNTYPED, Schema, kind_of
 from cerflow.values.event_tables import supposed, to_table, unknown_types
 from cerflow.values.units import MICROSECONDS, TimeUnit, check_unit, finest
 
@@ -39,24 +39,33 @@ T = TypeVar("T")
 class EventRoles(TypedDict, total=False):
     """The arguments that say what the columns of events mean; `Query.match` explains them."""
 
-    type: str
+    type: str | None
     time: str | None
     time_unit: TimeUnit | None
     stream: str | None
     forget: timedelta | str | None
+    constant_type: str | None
 
 
 def schema_of(
     columns: pa.Schema,
     *,
-    type: str = "type",
+    type: str | None = "type",
     time: str | None = None,
     time_unit: TimeUnit | None = None,
     stream: str | None = None,
     forget: timedelta | str | None = None,
+    constant_type: str | None = None,
 ) -> Schema:
-    """The schema of events with these columns and `EventRoles`; raises `InputError` for columns that are not there."""
-    return Schema(columns, type, time, stream, time_unit, duration_in_microseconds(forget))
+    """The schema of events with these columns and `EventRoles`; raises `InputError` for columns that are not there.
+
+    Raises `ValueError` for a type column and a constant type.
+    """
+    if constant_type is not None and type not in (None, "type"):
+        raise ValueError("events have a type column or one type for all of them, not both")
+    expect(constant_type, (str, NoneType), "constant_type must be text")
+    column = UNTYPED if type is None else type
+    return Schema(columns, column, time, stream, time_unit, duration_in_microseconds(forget), constant_type)
 
 
 class Roles(TypedDict):

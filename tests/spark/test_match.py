@@ -369,3 +369,21 @@ def test_what_spark_cannot_read_is_a_bad_record(spark, tmp_path):
         (lines[1], "it is malformed"),
         (lines[3], "it is malformed"),
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "roles"),
+    [
+        ("DEFINE failed AS result = 'failed' SELECT * WHERE failed AS f ; EVENT AS x", {}),
+        ('SELECT * WHERE "4625" ; "4624" AS x FILTER x.type = \'4624\'', {"type": "code"}),
+        ("SELECT * WHERE login : login AS x", {"constant_type": "login"}),
+    ],
+)
+def test_events_without_a_column_of_types(spark, text, roles):
+    rows = [("failed", 4625, 1), ("ok", 4624, 2), ("ok", 4624, 3)]
+    df = spark.createDataFrame(rows, "result string, code int, t int")
+    query = cerflow.parse(text)
+    expected = query.match(pa.table(dict(zip(("result", "code", "t"), zip(*rows)))), time="t", **roles).to_pylist()
+    found = cerflow.spark.match(query, df, time="t", positions=True, **roles)
+    assert expected
+    assert [row.asDict(recursive=True) for row in found.orderBy("detected_at").collect()] == expected

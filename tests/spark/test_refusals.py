@@ -36,7 +36,6 @@ def frame(spark):
         ("SELECT * WHERE A PARTITION BY kk", {}, QueryError, "kk"),
         ("SELECT * WHERE A WITHIN 3 SECONDS", {}, QueryError, "time"),
         (QUERY, {"type": "typ"}, InputError, "did you mean 'type'"),
-        (QUERY, {"type": "k"}, InputError, "must hold text"),
         (QUERY, {"time": "tt"}, InputError, "time column 'tt'"),
         (QUERY, {"time": "v"}, InputError, "must be a timestamp"),
         (QUERY, {"sequence": "vv"}, InputError, "sequence column 'vv'"),

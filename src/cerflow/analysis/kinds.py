@@ -222,13 +222,13 @@ def kind_of_attribute(name: str, place: Node, schema: Schema) -> Kind:
     if schema.has(name):
         return schema.kind(name)
     # The event type can always be read as `type`.
-    if name == "type":
+    if name == "type" and not schema.untyped:
         return schema.kind(schema.type)
     raise QueryError(
         f"unknown attribute '{name}'",
         span=place.span,
-        suggestion=nearest(name, schema.attributes),
-        hint=f"The attributes are {', '.join(schema.attributes)}.",
+        suggestion=nearest(name, schema.known_names),
+        hint=f"The attributes are {', '.join(schema.known_names)}.",
     )
 
 

@@ -35,10 +35,12 @@ from cerflow.language.condition import (
     SetTest,
     comparisons,
 )
+from cerflow.language.event_tests import TypeTest
 from cerflow.language.formula import (
     AttributeWindow,
     DurationWindow,
     EventKind,
+    EventType,
     Filter,
     NotEvent,
     NotFollowedBy,
@@ -64,6 +66,8 @@ def check_types(select: Select, schema: Schema) -> None:
     compared or computed with, and windows on what is no number or without times.
     """
     for current in walk(select.formula):
+        if schema.untyped and isinstance(current, EventType | TypeTest) and not isinstance(current, EventKind):
+            _refuse_type(current, select, schema)
         if isinstance(current, Filter | NotEvent | EventKind):
             if current.condition is not None:
                 _check_conditions(current.condition, schema)
@@ -84,6 +88,21 @@ def check_types(select: Select, schema: Schema) -> None:
         elif isinstance(item, ExpressionItem):
             sort_of(item.expression, schema)
             _check_conditions(item.expression, schema)
+
+
+def _refuse_type(named: EventType | TypeTest, select: Select, schema: Schema) -> None:
+    """Raise `QueryError` for the name of a type where events have none; those of definitions have."""
+    name = named.name if isinstance(named, EventType) else named.type
+    if name in select.streams:
+        return
+    could = [n for n in schema.known_names if n != schema.time and schema.kind(n) in (Kind.STRING, Kind.INTEGER)]
+    columns = f" (such as {', '.join(could[:5])})" if could else ""
+    raise QueryError(
+        f"'{name}' is named as the type of an event, but the events have no types",
+        span=named.span,
+        hint=f"Name the column that holds them{columns} with type=… (--type-column), give all events one type with "
+        f"constant_type='{name}' (--constant-type), or say which events are meant: DEFINE {name} AS condition.",
+    )
 
 
 def check_sremo_types(expression: Sremo, schema: Schema) -> None:
@@ -200,12 +219,12 @@ def _check_window(window: Window, schema: Schema) -> None:
 def _check_key(key: tuple[str, ...], select: Select, schema: Schema) -> None:
     kinds = []
     for name in key:
-        if not schema.has(name) and name != "type":
+        if not schema.has(name) and (name != "type" or schema.untyped):
             raise QueryError(
                 f"unknown partition key '{name}'",
                 span=select.span,
-                suggestion=nearest(name, schema.attributes),
-                hint=f"The attributes are {', '.join(schema.attributes)}.",
+                suggestion=nearest(name, schema.known_names),
+                hint=f"The attributes are {', '.join(schema.known_names)}.",
             )
         kind = kind_of_attribute(name, select, schema)
         if kind is Kind.OTHER and not pa.types.is_null(schema.columns.field(name).type):

@@ -8,6 +8,7 @@ from enum import StrEnum
 from cerflow.errors import QueryError
 from cerflow.language.condition import Condition, LabelReference
 from cerflow.language.node import Node, node
+from cerflow.values.complex_events import UNNAMED
 
 __all__ = [
     "UNNAMED",
@@ -44,10 +45,6 @@ __all__ = [
     "check_by",
     "positions_alone",
 ]
-
-
-#: A label without a name: it counts in the support of a complex event, and results do not show it.
-UNNAMED = "\0event"
 
 
 class Strategy(StrEnum):

@@ -314,7 +314,7 @@ class _CeqlBuilder(SremoBuilder):
         definitions: dict[str, Definition] = {}
         for part in above:
             if isinstance(part.value, Definition):
-                refuse_twice(part.value.name, kinds, part.value.span)
+                refuse_twice(part.value.name, kinds.keys() | definitions.keys(), part.value.span)
                 definitions[part.value.name] = replace(part.value, select=with_kinds(part.value.select, kinds))
                 continue
             kinds = self._kinds([part], kinds)

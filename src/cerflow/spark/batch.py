@@ -14,13 +14,13 @@ from cerflow.engine.results.report import CountForm
 from cerflow.errors import BadRecordError, InputError, QueryWarning, UnsupportedQueryError
 from cerflow.programs.program import Program, without_definitions
 from cerflow.query import Query
-from cerflow.schema import Schema
+from cerflow.schema import TYPE_TEXT, UNTYPED, Schema
 from cerflow.spark.explanation import explained
 from cerflow.spark.failures import own_errors_raised
 from cerflow.spark.frames.events import CORRUPT, MALFORMED, EventColumns, record_as_json
 from cerflow.spark.frames.narrowing import narrowed
 from cerflow.spark.frames.plan import JobPlan, make_plan
-from cerflow.spark.frames.schemas import arrow_schema, refuse_untransferable
+from cerflow.spark.frames.schemas import arrow_schema, refuse_untransferable, with_types
 from cerflow.spark.placing.files_by_tasks import files_by_tasks
 from cerflow.spark.placing.ordering import Selected, recognized, selected
 from cerflow.spark.placing.placement import Placement, PlacementKind, place
@@ -47,7 +47,7 @@ def match(
     query: Query | Program | str,
     df: DataFrame,
     *,
-    type: str = "type",
+    type: str | None = "type",
     time: str | None = None,
     time_unit: TimeUnit | None = None,
     sequence: str | None = None,
@@ -63,6 +63,7 @@ def match(
     buckets: int = 16,
     late: LatePolicy = "drop",
     ahead: timedelta | str | None = AHEAD,
+    constant_type: str | None = None,
 ) -> DataFrame:
     """The matches of a query in a DataFrame of events, as a DataFrame with the result schema.
 
@@ -105,6 +106,7 @@ def match(
     for columns that are not there, and `UnsupportedQueryError` for what cannot be evaluated. All of that is found
     here, before any job.
     """
+    df, type = with_types(df, type, constant_type)
     arguments: MatchArguments = {
         "type": type,
         "time": time,
@@ -154,6 +156,7 @@ def explain(
     time, with the reason; and by key, whether one key has most of the work. Takes and raises what `match` does, and
     runs the jobs by which `match` decides, and one that counts keys.
     """
+    df, arguments["type"] = with_types(df, arguments.get("type", "type"), arguments.pop("constant_type", None))
     whole, plan, rows = _prepared(query, df, on_bad_record, **arguments)
     placement = _placed(df, whole, plan, rows)
     share = None
@@ -211,7 +214,7 @@ def plan_of(
 def bad_records(
     df: DataFrame,
     *,
-    type: str = "type",
+    type: str | None = "type",
     time: str | None = None,
     stream: str | None = None,
     query: Query | Program | str | None = None,
@@ -225,6 +228,8 @@ def bad_records(
     files by itself would not be. Raises `InputError` for columns that are not there.
     """
     _check_frame(df)
+    given = [name for name in df.columns if name not in (TYPE_TEXT, UNTYPED)]
+    df, type = with_types(df, type)
     schema = Schema(arrow_schema(df), type, time, stream)
     if query is not None:
         schema = without_definitions(query).plan(schema).schema
@@ -233,7 +238,8 @@ def bad_records(
     while name.casefold() in {c.casefold() for c in df.columns}:
         name += "_"
     flagged = events.renamed(df).withColumn("why", events.reason())
-    return flagged.filter(F.col("why").isNotNull()).toDF(*df.columns, name)
+    letters = flagged.filter(F.col("why").isNotNull()).toDF(*df.columns, name)
+    return letters.drop(*set(df.columns).difference(given))
 
 
 def _check_frame(df: DataFrame) -> None:

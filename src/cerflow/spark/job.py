@@ -27,7 +27,7 @@ from cerflow.spark.frames.output import (
     observed,
     write_frame,
 )
-from cerflow.spark.frames.schemas import arrow_schema
+from cerflow.spark.frames.schemas import arrow_schema, with_types
 from cerflow.spark.frames.tasks import readable_value
 
 __all__ = ["RunResult", "run"]
@@ -102,12 +102,14 @@ def run(
     for path, how, found in ((output, mode, there), (dead_letter, letters, kept)):
         if found and how == "error":
             raise InputError(f"there is already something at '{path}'; choose another mode or remove it")
+    df, type = with_types(df, arguments.get("type", "type"), arguments.pop("constant_type", None))
+    arguments["type"] = type
     result = match(query, df, on_bad_record="fail" if on_bad_record == "fail" else "skip", **arguments)
     check_partition_columns(result, partition_by)
     if mode == "overwrite-partitions":
         check_partitions_of_table(spark, output, format, partition_by)
     compiled = without_definitions(query)
-    type, time, stream = arguments.get("type", "type"), arguments.get("time"), arguments.get("stream")
+    time, stream = arguments.get("time"), arguments.get("stream")
     schema = Schema(arrow_schema(df), type, time, stream, arguments.get("time_unit"))
     counter = _RecordCounter(compiled.plan(schema).schema)
     if dead_letter is not None and not kept:

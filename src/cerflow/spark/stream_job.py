@@ -15,7 +15,7 @@ from cerflow.language.printer import show
 from cerflow.programs.program import Program, without_definitions
 from cerflow.query import Query
 from cerflow.spark.batch import MatchArguments, plan_of
-from cerflow.spark.frames.schemas import arrow_schema, refuse_untransferable
+from cerflow.spark.frames.schemas import arrow_schema, refuse_untransferable, with_types
 from cerflow.spark.streaming.checkpoint import Checkpoint, check_unchanged
 from cerflow.spark.streaming.matching import (
     AHEAD,
@@ -51,7 +51,7 @@ def stream(
     idle_timeout: timedelta | str | None = None,
     state_limit: int | None = None,
     ahead: timedelta | str | None = AHEAD,
-    type: str = "type",
+    type: str | None = "type",
     time: str | None = None,
     time_unit: TimeUnit | None = None,
     sequence: str | None = None,
@@ -60,6 +60,7 @@ def stream(
     positions: bool = False,
     counts: CountForm = "decimal",
     flat: bool = False,
+    constant_type: str | None = None,
 ) -> RunningStream:
     """Start a query on a streaming DataFrame that writes its matches; see `match` for the other arguments.
 
@@ -86,6 +87,7 @@ def stream(
     if available_now and trigger is not None:
         raise ValueError("trigger is the time between micro-batches of a stream that goes on; available_now ends it")
     output_ = _checked_output(output, format, options, dead_letter, on_bad_record, late)
+    df, type = with_types(df, type, constant_type)
     arguments: MatchArguments = {
         "type": type,
         "time": time,

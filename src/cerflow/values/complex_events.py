@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-__all__ = ["ComplexEvent", "last_at_most", "next_at_most", "support"]
+__all__ = ["UNNAMED", "ComplexEvent", "last_at_most", "next_at_most", "support"]
+
+#: A label without a name: it counts in the support of a complex event, and results do not show it.
+UNNAMED = "\0event"
 
 #: Pairs (label, position); positions count within the stream that is evaluated.
 ComplexEvent = frozenset[tuple[str, int]]

@@ -57,7 +57,7 @@ class RecordChecker:
         # If types are not read, the facts already known about them are used instead.
         if schema.type != PRECOMPUTED and schema.kind(schema.type) is not Kind.STRING:
             found = schema.columns.field(schema.type).type
-            raise InputError(f"the type column '{schema.type}' must hold text, not {found}")
+            raise InputError(f"the type column '{schema.type}' must hold text, integers or booleans, not {found}")
         self.schema = schema
         self._limits = value_limits(schema)
         self._check = batch_check(schema, self._limits) if in_order else None
@@ -133,6 +133,7 @@ class RecordChecker:
 
     def _aligned(self, batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
         columns = self.schema.columns
+        batch = self.schema.with_types(batch)
         fits = isinstance(batch, pa.RecordBatch) and batch.schema.equals(columns)
         if fits and not any(batch.column(k).dictionary.null_count for k in self._dictionaries):
             return batch
@@ -156,7 +157,7 @@ class RecordChecker:
         types = rows.column(self.schema.type)
         found: list[tuple[Mask, str | Callable[[int], str]]] = []
         useless = truths_of(types.is_null()) if types.null_count else np.zeros(len(types), bool)
-        found.append((useless, f"no event type in '{self.schema.type}'"))
+        found.append((useless, f"no event type in '{self.schema.typed_by or self.schema.type}'"))
         for mask, told in self._unheld(rows):
             found.append((mask, told))
             useless = useless | mask

@@ -250,7 +250,11 @@ class Listing:
 
     @cached_property
     def _types(self) -> pa.Array:
-        return spelt(self._rows.column(self._report.events.type))
+        types = spelt(self._rows.column(self._report.events.type))
+        if not self._report.events.untyped:
+            return types
+        # Events of definitions have types.
+        return pc.if_else(pc.equal(types, UNNAMED), pa.scalar(None, types.type), types)
 
     def _of_label(self, label: str | None) -> tuple[Smalls, Smalls]:
         """The events with a label: where the events of each match begin, and the numbers of all."""
@@ -374,5 +378,5 @@ def _labels(
             distinct, index = np.unique(pairs, return_inverse=True)
             used = distinct.tolist()
         spelt_names = names.to_pylist()
-        texts = [sorted({*texts[p // width], *spelt_names[p % width :][:1]}) for p in used]
+        texts = [sorted({*texts[p // width], *spelt_names[p % width :][:1]} - {UNNAMED}) for p in used]
     return lists_of_texts(tuple(map(tuple, texts))), index

@@ -64,6 +64,8 @@ class Driver:
     ) -> None:
         self.checker = checker
         self._columns = columns = checker.schema.columns
+        self._typed = checker.schema.type_of
+        self._given = pa.schema([f for f in columns if f.name in checker.schema.known_names])
         if store is None:
             store = EventStore(pa.schema([columns.field(name) for name in columns_kept(plans, checker.schema)]))
         self.store = store
@@ -158,8 +160,8 @@ class Driver:
             self._hold()
         try:
             if type(events) is dict or isinstance(events, Mapping):
-                return self._push_one(events)
-            return self._push_rows(as_rows(events, self._columns))
+                return self._push_one(events if self._typed is None else {**events, **self._typed(events)})
+            return self._push_rows(as_rows(events, self._given))
         finally:
             if self._amid:
                 self._amid, self._broken = False, True

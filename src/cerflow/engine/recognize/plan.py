@@ -212,10 +212,12 @@ class Plan:
 
     def identity(self, tables: TransducerTables) -> dict[str, object]:
         """The facts that a snapshot and its machine, with ``tables`` of this plan, must have in common."""
+        t, c = self.schema.typed_by, self.schema.constant_type
         return {
             "query": show(self.select),
             "columns": self.schema.columns.serialize().to_pybytes().hex(),
             "type": self.schema.type,
+            **({"typed_by": t, "constant_type": c} if (t, c) != (None, None) else {}),
             "time": self.schema.time,
             # The default is milliseconds, so both spellings are equal.
             "time_unit": None if self.schema.time_unit == "ms" else self.schema.time_unit,

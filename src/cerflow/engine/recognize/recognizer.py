@@ -231,7 +231,12 @@ def _roles_in(header: Mapping[str, Any]) -> tuple[Schema, str | None]:
         forget = header.get("forget")
         if forget is not None and (type(forget) is not int or not 0 < forget < 2**62):
             raise TypeError(f"{forget} is no pause")
-        schema = Schema(columns, roles["type"], roles["time"], roles["stream"], roles["time_unit"], forget)
+        constant, column = header.get("constant_type"), header.get("typed_by")
+        if not all(name is None or type(name) is str for name in (constant, column)):
+            raise TypeError(f"the types {constant} and {column} are no names")
+        schema = Schema(
+            columns, roles["type"], roles["time"], roles["stream"], roles["time_unit"], forget, constant, column
+        )
         return schema, roles["position"]
     except (KeyError, TypeError, ValueError, OSError) as error:
         raise SnapshotError(f"the snapshot is damaged: its events are not described: {error}") from error

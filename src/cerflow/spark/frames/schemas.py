@@ -8,12 +8,15 @@ from inspect import signature
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 from pyspark.sql.types import DataType, StructType
 
 from cerflow.errors import InputError
+from cerflow.stream_inputs import schema_of
+from cerflow.values.complex_events import UNNAMED
 
-__all__ = ["arrow_schema", "refuse_untransferable", "spark_schema"]
+__all__ = ["arrow_schema", "refuse_untransferable", "spark_schema", "with_types"]
 
 #: Marks columns of types that Arrow does not have.
 _UNKNOWN = {b"cerflow": b"no Arrow type"}
@@ -33,6 +36,18 @@ def arrow_schema(frame: DataFrame) -> pa.Schema:
         except PySparkException:
             fields.append(pa.field(field.name, pa.null(), metadata=_UNKNOWN))
     return pa.schema(fields)
+
+
+def with_types(df: DataFrame, type: str | None, constant_type: str | None = None) -> tuple[DataFrame, str]:
+    """The DataFrame with a column of types as text, and its name; see `cerflow.Schema`."""
+    if not isinstance(df, DataFrame):
+        return df, type or "type"
+    known = schema_of(arrow_schema(df), type=type, constant_type=constant_type)
+    if known.type in df.columns:
+        return df, known.type
+    only = F.lit(UNNAMED if constant_type is None else constant_type)
+    types = only if known.typed_by is None else df[f"`{known.typed_by.replace('`', '``')}`"].cast("string")
+    return df.withColumn(known.type, types), known.type
 
 
 def _arrow_type(data_type: DataType, zone: str | None) -> pa.DataType:

@@ -95,6 +95,7 @@ def plan_files(options: Options, files: Sequence[DataFile], types: pa.Schema | N
     stored, alike = columns_of(files)
     columns = stored if types is None else types
     schema = Schema(columns, options.type, options.time, options.stream, options.time_unit)
+    schema.require_types()
     query.check(schema)
     sort_by_time(schema.columns.empty_table(), options.time, options.sequence)
     work = _work(query, options, schema, files)

@@ -1,0 +1,130 @@
+"""Events without types, types of other kinds, one type for all events (spec §11)."""
+
+import pyarrow as pa
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import cerflow
+from cerflow.errors import BadRecordError, InputError, QueryError
+from cerflow.language.event_kinds import with_kinds
+from cerflow.language.parser import parse_condition
+from support.conformance import assert_conforms, drawn
+from support.generators.queries import TYPES
+from support.runners import ENGINE_RUNNERS, bag, examples, semantics
+
+LOGINS = pa.table(
+    {
+        "result": ["failed", "ok", "ok"],
+        "code": [4625, 4624, 4624],
+        "user": ["eve", "root", "bob"],
+        "remote": [True, False, None],
+    }
+)
+
+
+def labelled(text, table=LOGINS, **roles):
+    query = cerflow.parse(text)
+    found = query.match(table, **roles).to_pylist()
+    assert bag(found) == bag(semantics(query, table, **roles))
+    return [[(e["position"], e["type"], e["labels"]) for e in row["events"]] for row in found]
+
+
+def test_kinds_need_no_types():
+    text = "DEFINE failed AS result = 'failed', ok AS result = 'ok' SELECT * WHERE failed AS f ; ok"
+    assert labelled(text) == [
+        [(0, None, ["f", "failed"]), (1, None, ["ok"])],
+        [(0, None, ["f", "failed"]), (2, None, ["ok"])],
+    ]
+    assert labelled(text, type=None) == labelled(text)
+
+
+def test_event_has_a_label_without_name():
+    assert labelled("SELECT * WHERE EVENT AS a : EVENT") == [
+        [(0, None, ["a"]), (1, None, [])],
+        [(1, None, ["a"]), (2, None, [])],
+    ]
+    assert len(labelled("SELECT a WHERE EVENT AS a ; EVENT")) == 3
+
+
+def test_a_type_is_refused_with_ways_out():
+    with pytest.raises(
+        QueryError, match="'login' is named as the type of an event, but the events have no types"
+    ) as no:
+        labelled("SELECT * WHERE login")
+    for way in ("such as result, code, user", "type=…", "constant_type='login'", "DEFINE login AS condition"):
+        assert way in str(no.value)
+    with pytest.raises(QueryError, match="unknown attribute 'type'"):
+        labelled("SELECT * WHERE EVENT AS x FILTER x.type = 'a'")
+    with pytest.raises(QueryError, match="unknown partition key 'type'"):
+        labelled("SELECT * WHERE EVENT AS x PARTITION BY type")
+    with pytest.raises(InputError, match="the type column 'Result' is not in the input; did you mean 'result'"):
+        labelled("SELECT * WHERE EVENT", type="Result")
+
+
+def test_types_are_integers_and_booleans():
+    assert labelled('SELECT * WHERE "4625" ; "4624" AS x FILTER x.code < 4625 AND x.type = \'4624\'', type="code") == [
+        [(0, "4625", ["4625"]), (1, "4624", ["4624", "x"])],
+        [(0, "4625", ["4625"]), (2, "4624", ["4624", "x"])],
+    ]
+    assert labelled('SELECT * WHERE "true" ; "false"', LOGINS.slice(0, 2), type="remote") == [
+        [(0, "true", ["true"]), (1, "false", ["false"])]
+    ]
+    with pytest.raises(BadRecordError, match="row 2: no event type in 'remote'"):
+        labelled('SELECT * WHERE "true"', type="remote")
+    with pytest.raises(InputError, match="must hold text, integers or booleans, not double"):
+        labelled("SELECT * WHERE A", pa.table({"type": [1.5]}))
+
+
+def test_a_column_called_type_keeps_its_values():
+    table = pa.table({"type": [4625, 4624]})
+    assert labelled('SELECT * WHERE "4625" AS x FILTER x.type = 4625', table) == [[(0, "4625", ["4625", "x"])]]
+
+
+def test_one_type_for_all_events():
+    assert labelled("SELECT * WHERE login : login", constant_type="login") == [
+        [(0, "login", ["login"]), (1, "login", ["login"])],
+        [(1, "login", ["login"]), (2, "login", ["login"])],
+    ]
+    with pytest.raises(ValueError, match="not both"):
+        labelled("SELECT * WHERE login", type="user", constant_type="login")
+
+
+@pytest.mark.parametrize("roles", [{}, {"type": "code"}, {"constant_type": "login"}])
+def test_events_one_by_one_and_from_snapshots(roles):
+    query = cerflow.parse("DEFINE failed AS result = 'failed' SELECT * WHERE failed ; EVENT AS x")
+    expected = query.match(LOGINS, **roles).to_pylist()
+    assert len(expected) == 2
+    recognizer = query.recognizer(LOGINS.schema, **roles)
+    found = []
+    for row in LOGINS.to_pylist():
+        found += recognizer.push(row).to_pylist()
+        recognizer = cerflow.Recognizer.restore(query, recognizer.snapshot())
+    assert found == expected
+    assert query.recognizer(LOGINS.schema, **roles).push(LOGINS.to_pylist()).to_pylist() == expected
+
+
+def test_definitions_of_untyped_events_have_types():
+    text = """
+    DEFINE failed AS result = 'failed';
+    DEFINE s AS SELECT * WHERE failed AS x;
+    SELECT * FROM s, logins WHERE s ; logins>EVENT
+    """
+    program = cerflow.parse_program(text)
+    for runner in ("engine", "semantics"):
+        found = program.match(LOGINS, runner=runner).to_pylist()
+        assert [[(e["type"], e["labels"]) for e in row["events"]] for row in found] == [[("s", ["s"]), (None, [])]] * 2
+
+
+@examples(150)
+@given(st.data())
+def test_random_queries_without_types(data):
+    typed, table = drawn(data, kinds=False)
+    kinds = {name: parse_condition(f"kind = '{name}'", bare_attributes=True) for name in TYPES}
+    untyped = cerflow.Query(with_kinds(typed.tree, kinds))
+    renamed = table.rename_columns(["kind" if name == "type" else name for name in table.column_names])
+    try:
+        untyped.result_schema(renamed.schema, time="t")
+    except QueryError:
+        assume(False)  # it reads the attribute type
+    assert_conforms(untyped, renamed, ENGINE_RUNNERS)
