@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 
-from benchmarks.cases import Case, Mode, Point, Question, Scale, Stream
+from benchmarks.cases import Case, Mode, Peer, Point, Question, Scale, Stream
 from benchmarks.patterns import Group, Pattern, Step
 from cerflow.examples.taxis import ROUTES
 
@@ -114,6 +115,7 @@ def cases_on_streams(scale: Scale) -> Iterator[Case]:
                 for window in windows[:1] if scale.quick else windows:
                     modes: tuple[Mode, ...] = ("count", *(("write",) if window == windows[0] else ()), "detect")
                     title = kind.replace("_", " ")
+                    words = {"window": window, "pattern": _in_ticks(pattern)}
                     case = Case(
                         "srt",
                         f"{title}: {name}, {window} s",
@@ -121,11 +123,18 @@ def cases_on_streams(scale: Scale) -> Iterator[Case]:
                         stream,
                         columns,
                         modes,
+                        (Peer("FlinkCEP", words, family=f"{title}: {name}"),),
                         point=Point(f"{title}, {shape}: window (s)", window, name) if len(windows) > 1 else None,
                         question=Question(f"{title}: {name}", f"{window} s"),
                     )
                     yield case
                     yield in_sremo(case, pattern.sremo(window))
+
+
+def _in_ticks(pattern: Pattern) -> list[str]:
+    """The pattern in the words of FlinkCEP, on columns of ticks as `benchmarks.streams.TickFiles` writes them."""
+    renamed = [re.sub(r"pickup_zone=(.*)&dropoff_zone=([^&]*)", r"name=\1 to \2", word) for word in pattern.flink()]
+    return [re.sub(r"\bhousehold\b", "name", re.sub(r"\b(value|total_amount)\b", "price", word)) for word in renamed]
 
 
 def in_sremo(case: Case, text: str) -> Case:

@@ -143,6 +143,14 @@ def test_flink_finds_as_many(tmp_path):
     _agree(engine, [_question(pattern, window) for pattern in patterns for window in (20_000, 120_000)])
 
 
+@pytest.mark.long
+@pytest.mark.slow
+def test_flink_finds_as_many_in_homes_and_trips(tmp_path):
+    engine = _peer(flink_engine, tmp_path)
+    asked = [case for case in SUITES["srt"](Scale(TICKS, events=30_000)) if case.stream.kind != "stocks" and case.peers]
+    _agree(engine, [case for case in asked if re.search(r"homes: seq[36], 5 s|taxis: seq[36], 100 s", case.name)])
+
+
 def _question(pattern, window: int) -> Case:
     peer = Peer("FlinkCEP", {"window": window, "pattern": pattern.flink()})
     return Case("srt", "", pattern.cel(window), TICKS, (), peers=(peer,))
