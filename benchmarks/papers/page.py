@@ -18,8 +18,9 @@ P1 is *Foundations of Complex Event Processing*, P4 *Complex Event Recognition w
 Columns "paper: …" have the numbers of the papers, from their machines; all other columns were measured in this run, on
 generated streams (or on the ticks that `--data` names). "–": not measured, over the limit, or not in the paper.
 
-Wayeb and SASE were not run, because there are no packages of them to fetch: only the papers' numbers stand here. On a
-machine with other work (see the load) times are unreliable.
+Wayeb and SASE were not run, as nothing here builds them from their sources: only the papers' numbers stand here. Memory
+remembered by cerflow is the size of a snapshot, that of the papers what their Java processes used. On a machine with
+other work (see the load) times are unreliable.
 
 """
 
