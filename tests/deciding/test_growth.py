@@ -4,6 +4,10 @@ import pyarrow as pa
 import pytest
 
 import cerflow
+from cerflow.language.formula import DurationWindow
+from cerflow.language.node import walk
+from support.generators.deadlines import DeadlineQueries
+from support.runners import EXAMPLES, engine_refuses
 
 GROWING = [
     "(A+ AS x ; B AS y) FILTER x.v <> y.v",
@@ -74,6 +78,56 @@ def test_values_that_are_kept_for_good_are_told(text, kept):
     before = recognizer.live["configurations"]
     recognizer.push(table.slice(200))
     assert (recognizer.live["configurations"] > before + 20) == (kept is not None)
+
+
+def live_by_day(query, kinds="AABC", days=8):
+    """Configurations at the end of each day, on which the events of 50 new keys come."""
+    size = 200
+    recognizer, found = None, []
+    for day in range(days):
+        columns = {"type": [kinds[k % len(kinds)] for k in range(size)], "v": [k % 3 for k in range(size)]}
+        columns |= {"k": [day * size + k // 4 for k in range(size)], "t": [day * 10**8 + k for k in range(size)]}
+        table = pa.table({**columns, "w": columns["t"]})
+        recognizer = recognizer or query.recognizer(table.schema, time="t")
+        recognizer.push(table)
+        found.append(recognizer.live["configurations"])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("formula", "kept"),
+    [
+        ("((A AS a ; A AS b) WITHIN 2 MINUTES) NOT FOLLOWED BY EVENT FOR 10 MINUTES", False),
+        ("((A ; B) WITHIN 2 MINUTES) OR ((B ; C) WITHIN 3 MINUTES)", False),
+        ("((A ; B) WITHIN 2 MINUTES) ; C", True),
+        ("(C NOT FOLLOWED BY B FOR 2 MINUTES) NOT FOLLOWED BY B FOR 2 MINUTES", False),
+        ("A ; B", True),
+        ("(A NOT FOLLOWED BY D FOR 2 MINUTES) ; B", True),
+        ("A ; ((B ; C) WITHIN 2 MINUTES)", True),
+        ("((A ; B) WITHIN 2 EVENTS)", True),
+        ("A NOT FOLLOWED BY D FOR 30 EVENTS", True),
+    ],
+)
+def test_keys_that_are_kept_for_good_are_told(formula, kept):
+    query = cerflow.parse(f"SELECT * WHERE {formula} PARTITION BY [k]")
+    assert (query.keys_kept() is not None) == kept
+    found = live_by_day(query)
+    assert (found[-1] > found[3] + 100) == kept
+
+
+@pytest.mark.parametrize("seed", range(round(80 * EXAMPLES)))
+def test_keys_are_forgotten_where_nothing_is_told(seed):
+    query = cerflow.parse(DeadlineQueries(seed).query())
+    if not query.tree.partition:
+        return
+    schema = pa.table({"type": ["A"], **{name: [1] for name in "vktw"}})
+    if engine_refuses(query, schema, time="t") or query.keys_kept() is not None:
+        return
+    # A deadline or window may be as long as all days together.
+    if any(n.microseconds > 10**9 for n in walk(query.tree) if isinstance(n, DurationWindow)):
+        return
+    found = live_by_day(query)
+    assert found[-1] <= found[3] + 100, query
 
 
 def assert_told(query, kept):

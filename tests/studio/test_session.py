@@ -109,7 +109,7 @@ def test_a_push_can_be_stopped(tmp_path, monkeypatch):
     monkeypatch.setattr(run, "_stopped", SimpleNamespace(is_set=lambda: next(looked) > 3))
     assert (run().events, run().stopped) == (0, "it was stopped")
     with pytest.raises(StoppedError):
-        session.why_not([("a", 1), ("b", 2), ("c", 3), ("d", 4)], 2000, lambda: True)
+        session.why_not([("a", 1), ("b", 2), ("c", 3), ("d", 4)], lambda: True)
 
 
 def test_a_run_has_a_limit_of_memory(tmp_path, monkeypatch):
@@ -151,11 +151,11 @@ def test_programs_are_taken_apart_statement_by_statement(session):
         (row["detected_at"], frozenset((label, e["position"]) for e in row["events"] for label in e["labels"]))
         for row in matches.rows
     }
-    assert "b.low > a.low" in str(session.why_not([0, 1], 100))
+    assert "b.low > a.low" in str(session.why_not([0, 1]))
     assert session.read_events(0, 100).column("low").to_pylist() == [3, 3, 5]
     session.statement = "p"
     assert len(session.trace(0, 100)) == 5
-    assert session.why_not([("x", 0), ("B", 1)], 100).detected_at == 1
+    assert session.why_not([("x", 0), ("B", 1)]).detected_at == 1
     # The choice does not outlive the definition.
     session.text = "DEFINE q AS SELECT * WHERE A ; B;\nSELECT * FROM q WHERE q"
     assert [step.event.type for step in session.trace(0, 100)] == ["q", "q", "q"]
@@ -192,7 +192,7 @@ def test_reading_far_is_stopped_and_goes_on(session, monkeypatch):
     assert session._studied[1] is part
     session.statement = "p"
     with pytest.raises(StoppedError):
-        session.why_not([0], 100, lambda: True)
+        session.why_not([0], lambda: True)
 
 
 def test_named_files_are_streams(session, tmp_path):
@@ -207,8 +207,8 @@ def test_named_files_are_streams(session, tmp_path):
     assert [step.detected for step in trace][-1] == 1
     session.text = "SELECT * FROM one, two WHERE one>A ; two>B"
     assert StoppableRun(session.query(), session.loaded(), most=10, seconds=60)().count == 2
-    assert session.why_not([0, 6], 100)
-    assert not session.why_not([1, 6], 100)
+    assert session.why_not([0, 6])
+    assert not session.why_not([1, 6])
     # A file without name takes the place of all.
     session.load(tmp_path / "events.csv")
     assert session.events.inputs == {}
@@ -216,8 +216,8 @@ def test_named_files_are_streams(session, tmp_path):
 
 def test_steps_and_answers_count_positions_of_the_sample(session):
     assert session.trace(2, 3)[0].event.position == 2
-    assert session.why_not([2, 4], 100).detected_at == 4
-    (way,) = session.why_not([("x", 2), ("y", 3)], 100).ways
+    assert session.why_not([2, 4]).detected_at == 4
+    (way,) = session.why_not([("x", 2), ("y", 3)]).ways
     assert {part.text for part in way} == {"B", "y.v > x.v"}
 
 
@@ -319,3 +319,13 @@ def test_exported_texts_with_quotes_are_texts():
     text = 'SELECT *\nWHERE A FILTER A.s = \'"""\''
     code = exported(text, "ceql", None)["Python"]
     assert repr(text) in code
+
+
+def test_a_match_that_the_studio_lists_is_a_match_wherever_it_ends(tmp_path):
+    rows = "".join(f"{'cart' if k % 50 == 0 else 'view'},{k},{k % 1000}\n" for k in range(9000))
+    (tmp_path / "carts.csv").write_text("type,t,user\n" + rows)
+    session = StudioSession("SELECT * WHERE (cart AS c NOT FOLLOWED BY view FOR 5 SECONDS) PARTITION BY [user]")
+    session.load(tmp_path / "carts.csv")
+    row = StoppableRun(session.query(), session.loaded(), most=100, seconds=60)().rows[30]
+    assert row["detected_at"] > row["start"] + 3000
+    assert session.why_not([("c", row["start"])]).detected_at == row["detected_at"]

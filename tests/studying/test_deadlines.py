@@ -1,19 +1,22 @@
 """Deadlines in time: steps of their own in a trace, and reasons why events are no match."""
 
 import datetime
-from itertools import combinations
+from itertools import combinations, islice
 
 import pyarrow as pa
 import pytest
 
 import cerflow
 from cerflow import limits
+from cerflow.engine.stopping import checked
 from cerflow.errors import InputError
 from cerflow.language.formula import Strategy
 from cerflow.language.select import Projection, ProjectionKind
+from cerflow.studying import samples
 from cerflow.studying.fitting import detection
 from cerflow.studying.samples import read_sample
 from cerflow.studying.steps import PassedDeadline
+from cerflow.studying.why_not import why_not
 from support.generators.deadlines import DeadlineQueries
 from support.runners import EXAMPLES, complex_events, engine_refuses, semantics
 
@@ -72,6 +75,72 @@ def test_events_are_a_match_exactly_if_the_definitions_say_so(seed):
             for places in combinations(range(len(table)), size):
                 found = detection(query.tree, sample, dict.fromkeys(places, frozenset()))
                 assert (found is not None) == (frozenset(places) in expected), places
+
+
+@pytest.mark.parametrize("seed", range(round(120 * EXAMPLES)))
+def test_what_the_engine_reports_is_a_match(seed, monkeypatch):
+    # So short stretches that most matches are detected behind the first.
+    monkeypatch.setattr(samples, "_ROWS", 2)
+    own = DeadlineQueries(seed)
+    query = cerflow.parse(own.query())
+    if not query.tree.projection.has_events or engine_refuses(query, own.events(), time="t"):
+        return
+    table = own.events(30, 60)
+    until = drawn_until(own, table)
+    known = {}
+    for row in islice(query.match(table, time="t", until=until), 500):
+        chosen = frozenset((label, event["position"]) for event in row["events"] for label in event["labels"])
+        known.setdefault(chosen, set()).add((row["detected_at"], row["detected_time"]))
+    for chosen in own.random.sample(sorted(known, key=sorted), min(4, len(known))):
+        if chosen:
+            answer = query.why_not(table, chosen, time="t", until=until)
+            assert not answer, answer
+            if answer.detected_at is not None:
+                assert answer.detected_at in {n for n, _ in known[chosen]}
+
+
+def long_stream(rows):
+    """Attempts of many users, each of which tries twice and never gets in, over many thousand seconds."""
+    users = [(k * 7) % 1000 for k in range(rows)]
+    return pa.table({"type": ["failed"] * rows, "t": [1000 * k for k in range(rows)], "user": users})
+
+
+def test_events_of_other_partitions_are_not_blamed():
+    query = cerflow.parse("SELECT * WHERE failed AS a : failed AS b PARTITION BY [user]")
+    table = long_stream(5000)
+    assert query.why_not(table, [("a", 3), ("b", 1003)], time="t").detected_at == 1003
+    ((part,),) = query.why_not(table, [3, 3003], time="t").ways
+    assert part.words == "event 1003, event 2003 lie in between"
+
+
+def test_a_deadline_may_pass_far_behind_the_events():
+    query = cerflow.parse("SELECT * WHERE (failed AS a NOT FOLLOWED BY ok FOR 1 HOURS) PARTITION BY [user]")
+    table = long_stream(8000)
+    row = query.match(table, time="t").to_pylist()[2]
+    assert row["detected_at"] == row["start"] + 3600
+    assert query.why_not(table, [("a", row["start"])], time="t").detected_at == row["detected_at"]
+    ((part,),) = query.why_not(table.slice(0, 3000), [("a", 2)], time="t").ways
+    assert "has not passed yet" in part.words
+
+
+def test_keys_and_deadlines_refuse_together():
+    query = cerflow.parse(
+        "SELECT * WHERE ((failed AS a ; failed AS b) NOT FOLLOWED BY ok FOR 5 SECONDS) PARTITION BY [user]"
+    )
+    table = pa.concat_tables([long_stream(2000), pa.table({"type": ["ok"], "t": [2_000_000], "user": [5]})])
+    (way,) = query.why_not(table, [1000, 1999], time="t").ways
+    assert "PARTITION BY user" in {part.text for part in way}
+
+
+def test_work_can_be_stopped():
+    query = cerflow.parse("SELECT * WHERE (failed AS a NOT FOLLOWED BY ok FOR 1 HOURS) PARTITION BY [user]")
+    sample = read_sample(query, long_stream(5000), time="t")
+
+    def stop():
+        raise InterruptedError
+
+    with checked(stop), pytest.raises(InterruptedError):
+        why_not(query.tree, sample, [2])
 
 
 def test_a_deadline_that_passes_is_a_step_of_its_own():

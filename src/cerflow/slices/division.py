@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cerflow.automata.model.clock import has_ticks, outlasts_ticks
-from cerflow.automata.model.run_windows import reach_of_runs, window_of_runs
+from cerflow.automata.model.clock import has_ticks, outlasting_states
+from cerflow.automata.model.run_windows import reach_of_runs, window_of_runs, windows_needed
 from cerflow.automata.model.transducer import Transducer
 from cerflow.engine.evaluate.measures import is_global
 from cerflow.engine.recognize.planning import detects_only, limit_of
@@ -87,9 +87,25 @@ def keys_kept(select: Select, transducer: Transducer, schema: Schema | None = No
     window = window_of_runs(transducer)
     if window is not None and is_global(window, partitioned=True):
         return None
+    if _time_ends_all(select, transducer):
+        return None
     why = "no window bounds its matches" if window is None else "its window passes with its own events only"
-    if has_ticks(transducer):
-        kept = f"one with a partial match is remembered for good, as {why}; WITHIN and a duration set a time"
-        alone = any(isinstance(n, NotFollowedBy) and not isinstance(n.window, DurationWindow) for n in walk(select))
-        return kept if alone or outlasts_ticks(transducer) else None
-    return f"one with a partial match is remembered for good, as {why}; forget= (--key-timeout) sets a time"
+    way = "WITHIN and a duration set a time" if has_ticks(transducer) else "forget= (--key-timeout) sets a time"
+    return f"one with a partial match is remembered for good, as {why}; {way}"
+
+
+def _time_ends_all(select: Select, transducer: Transducer) -> bool:
+    """Whether every run that has begun waits for a deadline, or for events within a time."""
+    if not transducer.initial <= transducer.skipping - transducer.final:
+        return False  # a key without a run must be told from one that has not been seen
+    # Deadlines that lie elsewhere than in time pass with the events of their own key.
+    alone = any(isinstance(n, NotFollowedBy) and not isinstance(n.window, DurationWindow) for n in walk(select))
+    waiting = set(range(transducer.states))
+    if has_ticks(transducer) and not alone:
+        waiting = outlasting_states(transducer)
+    needed = windows_needed(transducer)
+    return all(
+        any(is_global(window, partitioned=True) for r in needed[q] if (window := transducer.registers[r].window))
+        for q in waiting - transducer.initial
+        if transducer.leaving(q)
+    )

@@ -96,7 +96,7 @@ class AskingPanel:
                 work = WorkLine(self._session)
             answer = await work.run(
                 lambda: self._session.progress or "Working …",
-                lambda stopped: self._session.why_not(chosen, limits.STUDIED_EVENTS, stopped),
+                lambda stopped: self._session.why_not(chosen, stopped),
             )
         except (CerflowError, ValueError, StoppedError) as error:
             self._answer.clear()

@@ -97,7 +97,7 @@ class StudioPage:
         panels = ui.tab_panels(self._tab_row, value="matches", on_change=self._shown)
         with panels.classes("w-full flex-1 overflow-auto"):
             with ui.tab_panel("matches"):
-                self._running = RunningPanel(self._session, self._step_at, self._ask_about)
+                self._running = RunningPanel(self._session, self._step_to, self._ask_about)
             with ui.tab_panel("step"):
                 self._stepping = SteppingPanel(self._session)
             with ui.tab_panel("why"):
@@ -154,9 +154,9 @@ class StudioPage:
         self._tab_row.value = "matches"
         ui.timer(0, self._running.run, once=True)
 
-    def _step_at(self, position: int) -> None:
+    def _step_to(self, match: dict[str, Any]) -> None:
         self._tab_row.value = "step"
-        self._stepping.go(position)
+        self._stepping.go_to_match(match)
 
     def _ask_about(self, pairs: list[tuple[str, int]]) -> None:
         self._tab_row.value = "why"

@@ -78,10 +78,13 @@ class RunningPanel:
     """Runs the query on the sample, with a limit and a time, and shows its matches."""
 
     def __init__(
-        self, session: StudioSession, step_at: Callable[[int], None], ask_about: Callable[[list[tuple[str, int]]], None]
+        self,
+        session: StudioSession,
+        step_to: Callable[[dict[str, Any]], None],
+        ask_about: Callable[[list[tuple[str, int]]], None],
     ) -> None:
         self._session = session
-        self._step_at = step_at
+        self._step_to = step_to
         self._ask_about = ask_about
         self._current: StoppableRun | None = None
         self._rows: list[dict[str, Any]] = []
@@ -216,7 +219,7 @@ class RunningPanel:
                 ui.label(f"Match {e.args[1]['#']}, detected at event {row['detected_at']}").classes("font-medium")
                 ui.space()
                 if row["detected_at"] is not None:
-                    ui.button("Step to it", on_click=lambda: self._step_at(row["detected_at"])).props("flat no-caps")
+                    ui.button("Step to it", on_click=lambda: self._step_to(row)).props("flat no-caps")
                 if row.get("events"):
                     pairs = [(label, event["position"]) for event in row["events"] for label in event["labels"]]
                     ui.button("Ask about it", on_click=lambda: self._ask_about(pairs)).props("flat no-caps")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -239,31 +240,34 @@ class StudioSession:
         first = "" if is_at_hand() else " The first runs on a machine compile parts of the engine."
         return f"The definitions have read {part.reached:,} of {part.total:,} events …{first}"
 
-    def _stretch(self, first: int, size: int, stopped: Callable[[], bool]) -> tuple[Query, StudiedEvents]:
-        """The chosen query and a stretch of what it reads, to be looked at one by one.
+    def _read(self, end: int | None, stopped: Callable[[], bool]) -> tuple[Query, StudiedEvents]:
+        """The chosen query and what it reads, to be looked at one by one: the events before a position, or all (None).
 
         Definitions are recognised as far as needed; their matches are kept until the text or the sample changes.
         """
         events, query = self.loaded(), self.query()
-        if isinstance(query, Program):
-            of = self.statement if self.statement in query.definitions else None
-            known = (self.text, id(events), of)
-            if self._studied is None or self._studied[0] != known:
-                self._studied = known, StudiedPart(query.definitions, query.query, events.table, of, **events.roles)
-            part = self._studied[1]
-            query, schema, table = part.query, part.schema, part.first(first + size, stopped)
-            if len(table) < first + size and part.reached < part.total:
-                raise StoppedError(
-                    f"Stopped: the definitions have read {part.reached:,} of {part.total:,} events; "
-                    f"with theirs, that makes {len(table):,} events for the query."
-                )
-        else:
+        if not isinstance(query, Program):
             query.check(events.schema)
-            schema, table = events.schema, events.table
-        rows = table.slice(first, size)
-        if not len(rows):
-            raise UnsupportedQueryError(f"the query reads {len(table):,} events, and none there")
-        return query, StudiedEvents(rows, schema, first)
+            return query, StudiedEvents(events.table.slice(0, end), events.schema)
+        of = self.statement if self.statement in query.definitions else None
+        known = (self.text, id(events), of)
+        if self._studied is None or self._studied[0] != known:
+            self._studied = known, StudiedPart(query.definitions, query.query, events.table, of, **events.roles)
+        part = self._studied[1]
+        table = part.first(sys.maxsize if end is None else end, stopped)
+        if (end is None or len(table) < end) and part.reached < part.total:
+            raise StoppedError(
+                f"Stopped: the definitions have read {part.reached:,} of {part.total:,} events; "
+                f"with theirs, that makes {len(table):,} events for the query."
+            )
+        return part.query, StudiedEvents(table.slice(0, end), part.schema)
+
+    def _stretch(self, first: int, size: int, stopped: Callable[[], bool]) -> tuple[Query, StudiedEvents]:
+        """The chosen query and a stretch of what it reads."""
+        query, sample = self._read(first + size, stopped)
+        if first >= sample.end:
+            raise UnsupportedQueryError(f"the query reads {sample.end:,} events, and none there")
+        return query, sample.stretch(first, sample.end)
 
     def trace(self, first: int, size: int, stopped: Callable[[], bool] = never) -> Trace:
         """The steps of the chosen query over a stretch of what it reads."""
@@ -271,11 +275,9 @@ class StudioSession:
         with checked(lambda: _end_if(stopped)):
             return Trace(query.tree, sample)
 
-    def why_not(self, chosen: list[int | tuple[str, int]], around: int, stopped: Callable[[], bool] = never) -> WhyNot:
-        """Why some events are no match of the chosen query, seen in a stretch around them."""
-        positions = [one if isinstance(one, int) else one[1] for one in chosen]
-        first = max(0, min(positions, default=0) - around // 2)
-        query, sample = self._stretch(first, around, stopped)
+    def why_not(self, chosen: list[int | tuple[str, int]], stopped: Callable[[], bool] = never) -> WhyNot:
+        """Why some events are no match of the chosen query."""
+        query, sample = self._read(None, stopped)
         with checked(lambda: _end_if(stopped)):
             return why_not(query.tree, sample, chosen)
 

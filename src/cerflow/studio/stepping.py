@@ -69,14 +69,14 @@ class SteppingPanel:
             return False
         return await self._to(self._first())
 
-    async def _make(self, first: int) -> bool:
+    async def _make(self, first: int, size: int = limits.STUDIED_EVENTS) -> bool:
         """Trace another stretch. If that is stopped, the former one stays."""
         self._traced = self._session.looked_at
         session = self._session
         try:
             self._trace = await self._work.run(
                 lambda: session.progress or "Working …",
-                lambda stopped: session.trace(first, limits.STUDIED_EVENTS, stopped),
+                lambda stopped: session.trace(first, size, stopped),
             )
         except StoppedError as stop:
             self._note.text = str(stop)
@@ -91,6 +91,35 @@ class SteppingPanel:
     def go(self, position: int) -> None:
         """Show what the event at a position does."""
         ui.timer(0, lambda: self._to(position), once=True)
+
+    def go_to_match(self, match: dict[str, Any]) -> None:
+        """Show the step that detects a match, in a stretch that has all its events."""
+
+        async def reach() -> None:
+            if self._work.busy:
+                return
+            start, end = match["start"], match["detected_at"]
+            first = max(0, (end if start is None else start) - limits.STUDIED_EVENTS // 4)
+            if not await self._make(first, max(limits.STUDIED_EVENTS, end + 1 - first)):
+                return
+            trace = self._trace
+            assert trace is not None
+            # An event of another key may show that a deadline has passed.
+            shown = {position["position"] for position in match.get("events") or ()}
+
+            def detecting(k: int) -> int | None:
+                if k != end - first:
+                    return None
+                steps = (*trace[k].before, trace[k])
+                found = [n for n, step in enumerate(steps) if step.detected] or [len(steps) - 1]
+                own = (n for n in found if any(shown <= {p for _, p in pairs} for pairs in steps[n].matches))
+                return next(own, found[0])
+
+            number = await self._walked(trace, 0, detecting)
+            if number is not None:
+                await self._to(end, number)
+
+        ui.timer(0, reach, once=True)
 
     def move(self, by: Literal[1, -1]) -> None:
         """Go one step on, or back: to an event, or to a deadline that passes before it."""

@@ -16,6 +16,7 @@ from cerflow.automata.model.clock import PAUSE, TICK, deadlines_of, has_ticks, o
 from cerflow.automata.model.runs import RunReader
 from cerflow.automata.model.transducer import Transducer
 from cerflow.conditions.guards import InWindow
+from cerflow.engine.stopping import look
 from cerflow.language.formula import AttributeWindow, CountWindow, Window
 from cerflow.language.node import walk
 from cerflow.studying.samples import StudiedEvents, Substream
@@ -115,6 +116,7 @@ class _Weaving:
         opening = [(t, opened) for t in transducer.transitions if (opened := opened_by(t, windows))]
         found: dict[int, dict[Time, list[int]]] = {}
         for place, event in enumerate(part.events):
+            look()
             for k in sorted(set().union(*(opened for t, opened in opening if reader.passes(t, place)))):
                 size = self._events.ticks(windows[k].microseconds)
                 time = event.time + size
@@ -131,6 +133,7 @@ class _Weaving:
         own = {event.position: (key, event) for key, part in self._parts.items() for event in part.events}
         by_clock: dict[int, list[list[tuple[Key, int]]]] = {}
         for n, event in enumerate(self._events):
+            look()
             if n >= self._by_events:
                 by_clock[n] = self._by_clock(n)
             now: list[tuple[Key, int]] = []

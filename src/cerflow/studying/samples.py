@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Unpack
@@ -14,6 +14,7 @@ from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import RecordChecker
 from cerflow.engine.events.time_order import usable_in_order
 from cerflow.engine.recognize.columns_needed import holding
+from cerflow.engine.stopping import look
 from cerflow.language.select import Select
 from cerflow.query import Query
 from cerflow.reference import stream_of
@@ -22,7 +23,10 @@ from cerflow.stream_inputs import EventRoles, schema_of
 from cerflow.values.event_tables import to_table
 from cerflow.values.events import Event, Stream, Value, as_value, raw_time
 
-__all__ = ["StudiedEvents", "Substream", "key_of_event", "read_sample", "substreams_by_key"]
+__all__ = ["StudiedEvents", "Substream", "key_of_event", "read_sample", "substream_at", "substreams_by_key"]
+
+#: Rows that become events between two looks whether the work is to stop; rows of a first stretch.
+_ROWS = 1_000
 
 
 @dataclass(frozen=True)
@@ -42,9 +46,46 @@ class StudiedEvents:
     @cached_property
     def events(self) -> Stream:
         """The events one by one."""
-        found = stream_of(self.table, self.schema)
-        moved = (replace(event, position=event.position + self.first) for event in found) if self.first else found
-        return Stream(moved, found.microseconds_per_tick)
+        events: list[Event] = []
+        unit = None
+        for begin in range(0, len(self.table), _ROWS):
+            if begin:
+                look()
+            found = stream_of(self.table.slice(begin, _ROWS), self.schema)
+            unit = found.microseconds_per_tick
+            shift = self.first + begin
+            events += (replace(event, position=event.position + shift) for event in found) if shift else found
+        return Stream(events, unit)
+
+    @property
+    def end(self) -> int:
+        """The position behind the last event."""
+        return self.first + len(self.table)
+
+    def stretch(self, first: int, end: int) -> StudiedEvents:
+        """The events at the positions ``[first, end)``. The clock shows nothing before the last event has come."""
+        if (first, end) not in self._stretches:
+            left = self.end - end
+            self._stretches[first, end] = StudiedEvents(
+                self.table.slice(first - self.first, end - first),
+                self.schema,
+                first,
+                self.until if not left else None,
+                min(max(0, self.clocked - left), end - first),
+            )
+        return self._stretches[first, end]
+
+    def stretches(self, first: int, least: int) -> Iterator[StudiedEvents]:
+        """Ever longer stretches from a position on, with the position ``least``; the last one ends with the events."""
+        size = least + 1 - first + _ROWS
+        while first + size < self.end:
+            yield self.stretch(first, first + size)
+            size *= 4
+        yield self.stretch(first, self.end)
+
+    @cached_property
+    def _stretches(self) -> dict[tuple[int, int], StudiedEvents]:
+        return {}
 
     @cached_property
     def clock(self) -> int | float | None:
@@ -53,7 +94,7 @@ class StudiedEvents:
 
     def at(self, position: int) -> Event:
         """The event at a position."""
-        return self.events[position - self.first]
+        return self.stretch(position, position + 1).events[0]
 
     @property
     def roles(self) -> Mapping[str, Any]:
@@ -102,15 +143,28 @@ def read_sample(
 def substreams_by_key(select: Select, events: Stream) -> dict[tuple[Value, ...], Substream]:
     """The substreams that a query reads, by key; events of other inputs and events without key are in none."""
     members: dict[tuple[Value, ...], list[Event]] = {}
+    for key, event in _keyed(select, events):
+        members.setdefault(key, []).append(event)
+    unit = events.microseconds_per_tick
+    return {key: Substream(key, Stream(found, unit)) for key, found in members.items()}
+
+
+def substream_at(select: Select, sample: StudiedEvents, positions: Collection[int]) -> Substream | None:
+    """The substream that a query reads with the events at some positions; None if they are not in one together."""
+    own = key_of_event(select, sample.at(min(positions)))
+    members = Stream((e for key, e in _keyed(select, sample.events) if key == own), sample.events.microseconds_per_tick)
+    part = Substream(own, members)
+    return part if part.places.keys() >= set(positions) else None
+
+
+def _keyed(select: Select, events: Stream) -> Iterator[tuple[tuple[Value, ...], Event]]:
     several = bool(select.streams) and any(event.stream is not None for event in events)
     for event in events:
         key = key_of_event(select, event)
         if None in key or (several and event.stream not in select.streams):
             continue
         # Names of streams do not count where all events come from one.
-        members.setdefault(key, []).append(event if several else replace(event, stream=None))
-    unit = events.microseconds_per_tick
-    return {key: Substream(key, Stream(found, unit)) for key, found in members.items()}
+        yield key, (event if several or event.stream is None else replace(event, stream=None))
 
 
 def key_of_event(select: Select, event: Event) -> tuple[Value, ...]:

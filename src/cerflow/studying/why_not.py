@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -35,7 +35,7 @@ from cerflow.language.select import Select
 from cerflow.query import Query
 from cerflow.studying.fitting import Fit, Wanted, detection, fit, reported
 from cerflow.studying.relaxing import Constraint, constraints, relaxed
-from cerflow.studying.samples import StudiedEvents, Substream, key_of_event, substreams_by_key
+from cerflow.studying.samples import StudiedEvents, key_of_event, substream_at
 from cerflow.studying.wording import shown_pairs, shown_value, time_of
 from cerflow.values.events import Event, Stream, Value
 
@@ -160,12 +160,14 @@ def _pairs(found: Fit) -> str:
 def _explained(
     select: Select, way: list[Constraint], sample: StudiedEvents, wanted: Wanted
 ) -> tuple[RefusingPart, ...]:
-    found = fit(relaxed(select, way), sample, wanted)
+    without = relaxed(select, way)
+    found = fit(without, sample, wanted)
     assert found is not None
-    return tuple(RefusingPart(c.text, c.span, _words(c, select, sample, wanted, found)) for c in way)
+    return tuple(RefusingPart(c.text, c.span, _words(c, select, without, sample, wanted, found)) for c in way)
 
 
-def _words(c: Constraint, select: Select, sample: StudiedEvents, wanted: Wanted, found: Fit) -> str:
+def _words(c: Constraint, select: Select, without: Select, sample: StudiedEvents, wanted: Wanted, found: Fit) -> str:
+    """Why a part of a query refuses the events, which ``found`` is a match of the query ``without`` some parts."""
     positions = sorted(wanted)
     match c.kind:
         case "condition":
@@ -175,14 +177,17 @@ def _words(c: Constraint, select: Select, sample: StudiedEvents, wanted: Wanted,
         case "window":
             return _window(c, sample, positions)
         case "contiguity":
-            gaps = [f"event {p}" for a, b in pairwise(positions) for p in range(a + 1, b)]
-            return f"{_few(gaps)} lies in between" if gaps else "the events do not follow one another directly"
+            part = substream_at(without, sample.stretch(positions[0], positions[-1] + 1), positions)
+            assert part is not None
+            gaps = [f"event {p}" for p in part.places if p not in wanted]
+            lies = "lies" if len(gaps) == 1 else "lie"
+            return f"{_few(gaps)} {lies} in between" if gaps else "the events do not follow one another directly"
         case "repetition":
             return "the part is not repeated so often"
         case "start":
             return "the events do not begin with the first event of the stream"
         case "exclusion":
-            return _exclusion(c, select, sample, found)
+            return _exclusion(c, without, sample, found)
         case "both":
             return "this side does not match the same events"
         case "partition":
@@ -242,30 +247,38 @@ def _time(sample: StudiedEvents, event: Any) -> str:
     return shown_value(event.moment or event.time)
 
 
-def _exclusion(c: Constraint, select: Select, sample: StudiedEvents, found: Fit) -> str:
+def _exclusion(c: Constraint, without: Select, sample: StudiedEvents, found: Fit) -> str:
     assert isinstance(c.node, Exclusion)
     positions = sorted(p for _, p in found.complex_event)
-    part = substreams_by_key(select, sample.events)[key_of_event(select, sample.at(positions[0]))]
     if isinstance(c.node, NotFollowedBy):
-        return _followed(c.node, sample, part, found)
+        return _followed(c.node, without, sample, found)
     begin = sample.first if isinstance(c.node, Unless) else positions[0]
-    between = [p for p in part.places if begin <= p <= positions[-1]]
-    first = next(_matches(c.node.right, sample, between), None)
+    part = substream_at(without, sample.stretch(begin, positions[-1] + 1), positions)
+    assert part is not None
+    first = next(_matches(c.node.right, sample, [*part.places]), None)
     if first is None:
         return "what must not happen has happened"
     return f"what must not happen has happened: {_events(sample, first)}"
 
 
-def _followed(node: NotFollowedBy, sample: StudiedEvents, part: Substream, found: Fit) -> str:
+def _followed(node: NotFollowedBy, without: Select, sample: StudiedEvents, found: Fit) -> str:
     """Says which event came before a deadline, or that it has not passed yet."""
     labels = labels_of(node.left).assigned
     own = {p for a, p in found.complex_event if a in labels} or {p for _, p in found.complex_event}
     last = max(own)
-    behind = part.events[part.places[last] + 1 :]
-    deadline, before, passed = _deadline(node.window, sample, part.events[part.places[last]], behind)
-    read = [p for p in part.places if min(own) <= p <= last] + [event.position for event in behind[:before]]
-    # Conditions of the right side may read the left side.
-    for positions in _matches(Sequence(node.left, node.right), sample, read):
+    deadline = ""
+    for stretch in sample.stretches(min(own), last):
+        part = substream_at(without, stretch, own)
+        assert part is not None
+        behind = part.events[part.places[last] + 1 :]
+        deadline, before, passed = _deadline(node.window, stretch, part.events[part.places[last]], behind)
+        if passed or stretch.end == sample.end:
+            break
+    following = [event.position for event in behind[:before]]
+    for positions in _matches(node.right, sample, following):
+        return f"before the deadline ({deadline}) came {_events(sample, positions)}"
+    # Conditions of the right side may read the left side, for which the events of the match are enough.
+    for positions in _matches(Sequence(node.left, node.right), sample, [*sorted(own), *following]):
         if own <= positions and min(positions - own, default=last) > last:
             return f"before the deadline ({deadline}) came {_events(sample, positions - own)}"
     if not passed:
@@ -312,7 +325,7 @@ def _events(sample: StudiedEvents, positions: Iterable[int]) -> str:
 def _rivals(c: Constraint, select: Select, sample: StudiedEvents, found: Fit) -> str:
     if c.kind == "consumption":
         return "an earlier match has consumed what had begun"
-    others = reported(select, sample, found)
+    others = list(islice(reported(select, sample, found), limits.LISTED_RIVALS))
     if not others:
         return "another match is preferred"
     chosen = _few(list(map(shown_pairs, others)))

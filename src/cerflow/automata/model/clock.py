@@ -28,7 +28,7 @@ __all__ = [
     "never_reads_tick",
     "on_events",
     "opened_by",
-    "outlasts_ticks",
+    "outlasting_states",
     "parted",
     "reads_tick",
     "with_patience",
@@ -97,13 +97,13 @@ def has_ticks(transducer: Transducer) -> bool:
     return any(reads_tick(t) for t in transducer.transitions)
 
 
-def outlasts_ticks(transducer: Transducer) -> bool:
-    """Whether a run that has begun may stay as it is, whatever ticks and pauses come."""
+def outlasting_states(transducer: Transducer) -> set[int]:
+    """The states in which a run may stay as it is, whatever ticks and pauses come."""
     able: list[set[int]] = []
     for thing in (TICK, PAUSE):
         loops = [(t.source, conjuncts(t.test)) for t in transducer.transitions if t.stays]
         able.append({q for q, parts in loops if Not(thing) not in parts and _types(parts) <= {thing}})
-    return not able[0] & able[1] <= transducer.initial
+    return able[0] & able[1]
 
 
 def _types(parts: Iterable[Condition]) -> set[Condition]:

@@ -33,15 +33,25 @@ from cerflow.conditions.guards import (
 from cerflow.conditions.register_values import WORD, Joined, Known, SquareRoot, Word
 from cerflow.errors import QueryError
 from cerflow.language.condition import (
+    And,
+    Arithmetic,
+    Attribute,
+    Between,
+    Comparison,
     Condition,
     Constant,
     If,
+    In,
+    IsNull,
     LabelReference,
+    Like,
     Literal,
+    Not,
+    Or,
     TruthValue,
 )
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
-from cerflow.language.node import Node, transform
+from cerflow.language.node import Node, transform, walk
 from cerflow.predicates.asking import arguments_of_sets, as_argument, ask_of_set
 from cerflow.predicates.registry import registered
 from cerflow.values.complex_events import ComplexEvent, support
@@ -134,7 +144,10 @@ class RunReader:
         self.leaving: list[list[Transition]] = [[] for _ in range(transducer.states)]
         for t in transducer.transitions:
             self.leaving[t.source].append(t)
-        self._tested: dict[tuple[Condition, int], bool] = {}
+        # Most tests read the type and some attributes, so events that agree in these have one answer.
+        self._tests = {t.test: (k, _attributes_tested(t.test)) for k, t in enumerate(transducer.transitions)}
+        self._test_of = {id(t): self._tests[t.test] for t in transducer.transitions}
+        self._tested: dict[tuple[object, ...], bool] = {}
         self._asked: dict[tuple[Condition, int, tuple[Content, ...]], bool] = {}
 
     def labelled(self, t: Transition, position: int) -> ComplexEvent:
@@ -157,10 +170,16 @@ class RunReader:
 
     def passes(self, t: Transition, position: int) -> bool:
         """Whether an event passes the test of a transition, which reads no registers."""
-        key = (t.test, position)
-        if key not in self._tested:
-            self._tested[key] = self._evaluate(t.test, position, {}, self.empty) is True
-        return self._tested[key]
+        number, names = self._test_of[id(t)] if id(t) in self._test_of else self._tests[t.test]
+        key: tuple[object, ...] = (number, position)
+        if names is not None:
+            event = self.events[position]
+            values = [event.attribute(name) for name in names]
+            key = (number, event.type, event.stream, *values, *map(type, values))
+        answer = self._tested.get(key)
+        if answer is None:
+            answer = self._tested[key] = self._evaluate(t.test, position, {}, self.empty) is True
+        return answer
 
     def refusing(self, t: Transition, position: int, memory: Memory) -> list[Condition]:
         """The parts of a transition's guard that are not true."""
@@ -308,6 +327,20 @@ def choices(registers: Sequence[int], memory: Memory) -> Iterator[dict[int, tupl
     rows = [sorted(c, key=repr) if isinstance(c, frozenset) else [c] for c in contents]
     for choice in product(*rows):
         yield dict(zip(registers, choice))
+
+
+#: What reads nothing of an event but its type, stream and attributes.
+_OF_ATTRIBUTES = (
+    TypeTest, StreamTest, Constant, Literal, Attribute, Comparison, In, Between, Like, IsNull, Not, And, Or, Arithmetic,
+)  # fmt: skip
+
+
+def _attributes_tested(test: Condition) -> list[str] | None:
+    """The attributes that a test reads besides the type and stream of an event; None if it may read more."""
+    nodes = list(walk(test))
+    if not all(isinstance(node, _OF_ATTRIBUTES) for node in nodes):
+        return None
+    return sorted({node.name for node in nodes if isinstance(node, Attribute)})
 
 
 def registers_read(roots: Iterable[Node]) -> tuple[int, ...]:
