@@ -158,10 +158,9 @@ def _registers() -> Iterator[Figure]:
     )
 
 
-#: CEL took less than the 0.01 s that stand here, and Esper more than the 10 GB.
 _IMAGE = (
-    "The paper's figure is an image. Its text tells numbers of Q2 at 2,000 events alone, some of them as bounds: CEL took "
-    "less than 0.01 s, and Esper more than 10 GB."
+    "The paper's figure is an image. Its text tells numbers of Q2 at 2,000 events alone, some of them as bounds: "
+    "CEL took less than 0.01 s, and Esper more than 10 GB."
 )
 
 
