@@ -11,12 +11,11 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-_CHOICE = os.environ.get("CERFLOW_KERNELS", "")
+_MACHINE = os.environ.get("CERFLOW_KERNELS", "")
 
 
 class KernelsHook(BuildHookInterface[Any]):
@@ -24,19 +23,17 @@ class KernelsHook(BuildHookInterface[Any]):
 
     def dependencies(self) -> list[str]:
         """What importing and compiling the kernels takes, and a linker where there is none."""
-        if _CHOICE == "off":
-            return []
         needed = [*self.metadata.core.dependencies, *self.metadata.core.optional_dependencies["compile"]]
-        return needed if shutil.which("cc") and not _CHOICE else [*needed, "ziglang"]
+        linker = [] if shutil.which("cc") and not _MACHINE else ["ziglang"]
+        return [] if _MACHINE == "off" else needed + linker
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Build the kernels, and name the platform."""
-        if _CHOICE == "off" or version == "editable":
+        if _MACHINE == "off" or version == "editable":
             return
-        sources = Path(self.root, "src")
-        command = [sys.executable, "-m", "cerflow.engine.kernels.base.building", *filter(None, [_CHOICE])]
-        subprocess.run(command, env={**os.environ, "PYTHONPATH": str(sources)}, check=True)
-        platform = f"linux_{_CHOICE}" if _CHOICE else sysconfig.get_platform()
+        command = [sys.executable, "-m", "cerflow.engine.kernels.base.building", *filter(None, [_MACHINE])]
+        subprocess.run(command, env={**os.environ, "PYTHONPATH": f"{self.root}/src"}, check=True)
+        platform = f"linux_{_MACHINE}" if _MACHINE else sysconfig.get_platform()
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{platform.replace('-', '_').replace('.', '_')}"
         build_data["artifacts"].append("src/cerflow/engine/kernels/kernels.so")

@@ -27,7 +27,7 @@ def kernels() -> dict[str, Any]:
     from cerflow.engine.kernels.base.library import load_kernels
 
     begin = time.perf_counter()
-    load_kernels(told=True)
+    load_kernels()
     return {"seconds": time.perf_counter() - begin}
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import typer
 from rich.console import Console, RenderableType
 from rich.progress import (
     BarColumn,
@@ -147,17 +146,12 @@ def bytes_read(files: Sequence[Path]) -> tuple[int, Callable[[], int]]:
 
 
 def compile_kernels(watch: PhaseTimer) -> bool:
-    """Compile the kernels, with a line that says so, unless this machine has them; returns whether it compiled them."""
+    """Compile the kernels, with lines that say so, unless this machine has them; returns whether it compiled them."""
     from cerflow.engine.kernels.base import library
 
     if library.is_at_hand():
         return False
     watch.done("starting")
-    typer.echo("compiling kernels, once for this machine: ", nl=False, err=True)
-    try:
-        library.load_kernels(told=True)
-    except BaseException:
-        typer.echo("stopped", err=True)
-        raise
-    typer.echo(f"{watch.done('compiling'):.0f} s", err=True)
+    library.load_kernels()
+    watch.done("compiling")
     return True

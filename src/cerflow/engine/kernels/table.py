@@ -1,8 +1,7 @@
 """All kernels, by the units that are compiled together: nothing else of the library can be called.
 
 A kernel gets the address of a row of words. The row has a word for an integer, and for an array its address and its
-lengths; the results behind the first one follow them. What `called_by_kernels` makes is for other kernels: it gets so
-many integers instead.
+lengths; the results behind the first one follow them. Other kernels call an inner one: it gets its integers themselves.
 
 Arguments are written as the type of an integer or of the elements of an array (as NumPy writes it: ``q`` int64, ``i``
 int32, ``b`` int8, ``B`` uint8, ``Q`` uint64, ``d`` float64, ``?`` a truth value), and the number of axes.
@@ -10,25 +9,25 @@ int32, ``b`` int8, ``B`` uint8, ``Q`` uint64, ``d`` float64, ``?`` a truth value
 
 from __future__ import annotations
 
-from cerflow.engine.kernels.base.calling import Kernel, called_by_kernels
+from cerflow.engine.kernels.base.calling import Kernel
 
 # The step, and what only some queries need of it.
 advance = Kernel("step", "step.advance", "advance", "q q q", results=2)
-call_predicate = called_by_kernels("programs", "step.bytecode", "call_predicate", 6)
-compute = called_by_kernels("programs", "scan.programs", "compute", 4)
-group_by_labels = called_by_kernels("sets", "step.sets", "group_by_labels", 7)
-choose = called_by_kernels("strategies", "step.choose", "choose", 6)
-settle = called_by_kernels("strategies", "step.choose", "settle", 4)
-let_go = called_by_kernels("strategies", "step.choose", "let_go", 3)
-enter = called_by_kernels("strategies", "state.lists", "enter", 6)
+call_predicate = Kernel("programs", "step.bytecode", "call_predicate", "q q q q q q", inner=True)
+compute = Kernel("programs", "scan.programs", "compute", "q q q q", inner=True)
+group_by_labels = Kernel("sets", "step.sets", "group_by_labels", "q q q q q q q", inner=True)
+choose = Kernel("strategies", "step.choose", "choose", "q q q q q q", inner=True)
+settle = Kernel("strategies", "step.choose", "settle", "q q q q", inner=True)
+let_go = Kernel("strategies", "step.choose", "let_go", "q q q", inner=True)
+enter = Kernel("strategies", "state.lists", "enter", "q q q q q q", inner=True)
 
 # The state as a whole.
-sweep = Kernel("state", "state.upkeep", "sweep", "q q q")
-rebuild_tables = Kernel("state", "state.upkeep", "rebuild_tables", "q")
+sweep = Kernel("state", "state.upkeep", "sweep", "q q q", results=0)
+rebuild_tables = Kernel("state", "state.upkeep", "rebuild_tables", "q", results=0)
 compact_members = Kernel("state", "state.upkeep", "compact_members", "q i1 q2")
-rehash = Kernel("state", "state.upkeep", "rehash", "q")
+rehash = Kernel("state", "state.upkeep", "rehash", "q", results=0)
 list_configurations = Kernel("state", "state.upkeep", "list_configurations", "q i1")
-enter_sets = Kernel("state", "state.upkeep", "enter_sets", "q q1")
+enter_sets = Kernel("state", "state.upkeep", "enter_sets", "q q1", results=0)
 collect = Kernel("state", "state.graph", "collect", "q2 i2 q2 i2 q2 q2 q1 q1 i1 i1 i1", results=2)
 
 # Batches.
@@ -40,7 +39,7 @@ find_rows = Kernel("scan", "scan.contiguous", "find_rows", "q q q")
 write_noted = Kernel("scan", "scan.contiguous", "write_noted", "q")
 look_ahead = Kernel("scan", "scan.looking_ahead", "look_ahead", "q q q")
 encode = Kernel("scan", "base.encode", "encode", "i1 B1 B1 q2 q1 q1")
-combine = Kernel("scan", "base.encode", "combine", "q1 q1 q q1 B1")
+combine = Kernel("scan", "base.encode", "combine", "q1 q1 q q1 B1", results=0)
 choose_rows = Kernel("scan", "base.encode", "choose_rows", "q1 q1 q1")
 ask_rows = Kernel("scan", "base.calls", "ask_rows", "q q1 q i1")
 
@@ -49,12 +48,12 @@ add_counts = Kernel("matches", "matches.count", "add_counts", "q2 i2 q2 q q q1 q
 add_long_counts = Kernel("matches", "matches.count", "add_long_counts", "q2 i2 q2 q q Q2 q1 i1 Q2")
 slide = Kernel("matches", "matches.slide", "slide", "q2 i2 q2 i1 q1 q1 q2 q1 q2 i1 q1 q1")
 slide_folds = Kernel("matches", "matches.slide_folds", "slide_folds", "q2 i2 q2 q d2 d2 i1 q1 d2 d3 d2 d3 i1 q1 d2")
-total = Kernel("matches", "matches.fold", "total", "q2 i2 q2 q q d1 d2 d2 d2 d2 b1 q1 i1 i1")
-best = Kernel("matches", "matches.fold", "best", "q2 i2 q2 q q q d1 d1 b1 d1 b1 b1 q1 i1 i1")
+total = Kernel("matches", "matches.fold", "total", "q2 i2 q2 q q d1 d2 d2 d2 d2 b1 q1 i1 i1", results=0)
+best = Kernel("matches", "matches.fold", "best", "q2 i2 q2 q q q d1 d1 b1 d1 b1 b1 q1 i1 i1", results=0)
 unfold = Kernel("matches", "matches.unfold", "unfold", "q2 i2 q2 q q1 i2 i2 i1 i1 q2 i1 i1 i1 i2 i1", results=2)
-gather_columns = Kernel("matches", "matches.gather", "gather_columns", "i1 q2")
-read_texts = Kernel("matches", "matches.gather", "read_texts", "i1 q q q2")
-gather_texts = Kernel("matches", "matches.gather", "gather_texts", "i1 q2 q q q q")
+gather_columns = Kernel("matches", "matches.gather", "gather_columns", "i1 q2", results=0)
+read_texts = Kernel("matches", "matches.gather", "read_texts", "i1 q q q2", results=0)
+gather_texts = Kernel("matches", "matches.gather", "gather_texts", "i1 q2 q q q q", results=0)
 unrank = Kernel("choices", "matches.unrank", "unrank", "q2 i2 q1 q q q i1")
 search = Kernel("choices", "matches.search", "search", "q2 i2 q2 q1 q d1 d1 b1 i2 q1 d2 i2 i1 q1")
 pick = Kernel("choices", "matches.pick", "pick", "q2 i2 q2 q2 q ? i1 i1 i1 i2 i2 q2 i2 q2", results=4)

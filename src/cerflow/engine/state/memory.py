@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -62,9 +61,9 @@ class Memory:
         enter_addresses(tables)
         self._shared = SharedArrays()
         self._row = Row(advance, self._shared.address)
-        self._words, self._step = self._row.words, partial(self._row.function, self._row.address)
+        self._words, self._step = self._row.words, self._row.call
         #: The same for one event, for which letting go of Python's lock would take as long.
-        self._step_once = partial(advance.held, self._row.address)
+        self._step_once = self._row.call_held
         self._shared.allow(limits.CALL_WORK)
         #: The groups of arrays that the kernels see at present.
         self._shown: tuple[object, ...] = (None,) * 5

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import gc
 import hashlib
+import logging
 import os
 import platform
 import re
@@ -43,33 +44,31 @@ _KERNELS = "cerflow.engine.kernels"
 _LEVELS = {"x86_64": {"base": "x86-64", "v3": "x86-64-v3"}}
 #: Modules that call kernels and do not change them.
 _BESIDE = {f"{_KERNELS}.table", f"{_KERNELS}.base.calling", f"{_KERNELS}.base.library"}
-_Say = Callable[[str], object]
+_log = logging.getLogger("cerflow")
 _held: list[Any] = []
 
 
-def build(path: Path, machine: str = "", say: _Say = str) -> bool:
+def build(path: Path, machine: str = "") -> bool:
     """Build the library for a machine (empty: this one) at a path; returns whether something could link it."""
-    own = shutil.which("cc")
-    if own and not machine:
-        linker = [own]
-    elif find_spec("ziglang"):
+    linker = [shutil.which("cc") or ""]
+    if machine or not linker[0]:
+        if not find_spec("ziglang"):
+            return False
         linker = [sys.executable, "-m", "ziglang", "cc", *(["-target", f"{machine}-linux-gnu"] if machine else [])]
-    else:
-        return False
-    with TemporaryDirectory(dir=path.parent) as folder:
+    with TemporaryDirectory() as folder:
         made, objects = Path(folder, "made"), []
-        for number, content in enumerate(_objects(machine, say)):
+        for number, content in enumerate(_objects(machine)):
             objects.append(Path(folder, f"{number}.o"))
             objects[-1].write_bytes(content)
         linked = subprocess.run([*linker, "-shared", "-o", made, *objects, "-lm"]).returncode == 0
         if linked:
-            os.replace(made, path)
+            keep(made.read_bytes(), path)
     return linked
 
 
 def in_process() -> Callable[[str], int]:
     """All kernels in this process only, as a function from their symbols to addresses."""
-    contents = list(_objects("", str))
+    contents = list(_objects(""))
     machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     for content in contents:
@@ -84,10 +83,8 @@ def in_process() -> Callable[[str], int]:
 def _units() -> dict[str, list[Kernel]]:
     """The kernels that are compiled together."""
     import_module(f"{_KERNELS}.table")
-    found: dict[str, list[Kernel]] = {}
-    for kernel in KERNELS.values():
-        found.setdefault(kernel.unit, []).append(kernel)
-    return found
+    units = dict.fromkeys(kernel.unit for kernel in KERNELS.values())
+    return {unit: [kernel for kernel in KERNELS.values() if kernel.unit == unit] for unit in units}
 
 
 def _target(machine: str) -> tuple[str, dict[str, str]]:
@@ -96,34 +93,35 @@ def _target(machine: str) -> tuple[str, dict[str, str]]:
     return triple, _LEVELS.get((machine or platform.machine()).replace("AMD64", "x86_64"), {"base": "generic"})
 
 
-def _objects(machine: str, say: _Say) -> Iterator[bytes]:
+def _objects(machine: str) -> Iterator[bytes]:
     """The objects of all units, and one that has the stamp; two processes make what is not kept."""
-    folder = cache_folder()
+    began = time.perf_counter()
+    _log.warning("compiling the kernels, which may take three minutes")
     # Not in threads: Python 3.11 parses in one thread at a time only.
     versions = [_version(kernels) for kernels in _units().values()]
     with TemporaryDirectory() as other, ThreadPoolExecutor(2) as pool:
-        for contents in pool.map(partial(_of_unit, folder or Path(other), machine, say), _units(), versions):
+        of_unit = partial(_of_unit, cache_folder() or Path(other), machine)
+        for contents in pool.map(of_unit, _units(), versions):
             yield from contents
     module = llvm.parse_assembly(f"define i64 @{stamp()}() {{\n ret i64 1\n}}")
     triple, levels = _target(machine)
     yield object_of(module, triple, levels["base"])
+    _log.warning("compiled the kernels in %.0f s", time.perf_counter() - began)
 
 
-def _of_unit(folder: Path, machine: str, say: _Say, unit: str, version: str) -> list[bytes]:
+def _of_unit(folder: Path, machine: str, unit: str, version: str) -> list[bytes]:
     """The objects of a unit for each level, made if they are not kept."""
     where = f"{unit}-{version}-{machine or sysconfig.get_platform()}"
     paths = [folder / f"{where}-{level}.o" for level in _target(machine)[1]]
-    files = [open_own(path) for path in paths]
-    if None in files:
+    if None in map(open_own, paths):
         began = time.perf_counter()
         # The same modules as here: -P keeps the working directory out unless it is on the path of this process.
         path = os.pathsep.join(place or os.getcwd() for place in sys.path)
         given = {"NUMBA_OPT": "0", "NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", "PYTHONPATH": path}
         command = [sys.executable, "-P", "-c", f"from {_KERNELS}.base.building import make; make()", unit, machine]
         subprocess.run([*command, *paths], env={**os.environ, **given, BUILDING: "1"}, check=True)
-        say(f"compiled the kernels of '{unit}' in {time.perf_counter() - began:.0f} s")
-        files = [open_own(path) for path in paths]
-    return [file.read() for file in files if file is not None]
+        _log.info("compiled the kernels of '%s' in %.0f s", unit, time.perf_counter() - began)
+    return [file.read() for file in map(open_own, paths) if file is not None]
 
 
 def _version(kernels: list[Kernel]) -> str:
@@ -158,10 +156,10 @@ def make() -> None:
 
 def main(machine: str = "") -> None:
     """Build the library of the package, with progress, if it is not there."""
+    logging.basicConfig(level=logging.INFO, format="cerflow: %(message)s")
     if not machine and packaged() is not None:
         return
-    print("cerflow: compiling the kernels, for one to three minutes", flush=True)
-    if not build(Path(str(files(_KERNELS))) / LIBRARY, machine, partial(print, "cerflow:", flush=True)):
+    if not build(Path(str(files(_KERNELS))) / LIBRARY, machine):
         sys.exit("cerflow: there is no 'cc' that links the kernels: install a C compiler, or pip install ziglang")
 
 

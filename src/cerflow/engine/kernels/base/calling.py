@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ctypes
 from array import array
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from cerflow.engine.kernels.base.library import address_of_kernel
+from cerflow.engine.kernels.base.library import load_kernels, symbol
 
-__all__ = ["KERNELS", "Kernel", "Row", "called_by_kernels"]
+__all__ = ["KERNELS", "Kernel", "Row"]
 
 #: All kernels of the table, by name.
 KERNELS: dict[str, Kernel] = {}
@@ -21,36 +21,31 @@ _FREE, _HELD = ctypes.CFUNCTYPE(ctypes.c_int64), ctypes.PYFUNCTYPE(ctypes.c_int6
 
 
 class Kernel:
-    """A kernel of the table; ``where`` is its module.
+    """A kernel of the table; ``where`` is its module. Kernels call an ``inner`` one, with its arguments themselves.
 
-    A call takes numbers and arrays without gaps, and returns an integer, or a tuple of as many as there are
-    ``results``. Where calls are frequent, a `Row` is made once.
+    A call takes numbers and arrays without gaps, and returns an integer (0 without ``results``), or a tuple of several.
+    Where calls are frequent, a `Row` is made once.
     """
 
-    def __init__(self, unit: str, where: str, name: str, arguments: str, results: int = 1) -> None:
-        self.unit, self.where, self.name, self.results = unit, where, name, results
+    def __init__(
+        self, unit: str, where: str, name: str, arguments: str, results: int = 1, *, inner: bool = False
+    ) -> None:
+        self.unit, self.where, self.name, self.results, self.inner = unit, where, name, results, inner
         #: The type of each argument, and its number of axes (0: a number).
         self.arguments = [(np.dtype(kind[0]), int(kind[1:] or 0)) for kind in arguments.split()]
         #: The words of a row.
-        self.size = sum(1 + axes for _, axes in self.arguments) + results - 1
-        #: Whether kernels call it, with its arguments themselves.
-        self.inner = False
+        self.size = sum(1 + axes for _, axes in self.arguments) + max(results - 1, 0)
         KERNELS[name] = self
 
     @cached_property
     def address(self) -> int:
         """The address of its code."""
-        return address_of_kernel(self.name)
+        return load_kernels()(symbol(self.name))
 
     @cached_property
     def free(self) -> Any:
         """The function of a row, without Python's lock."""
         return _FREE(self.address)
-
-    @cached_property
-    def held(self) -> Any:
-        """The same with the lock: for what takes less than a microsecond or so."""
-        return _HELD(self.address)
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the kernel."""
@@ -68,28 +63,16 @@ class Kernel:
             words += argument.shape
         row = array("q", words + [0] * (self.results - 1))
         found = self.free(ctypes.c_void_p(row.buffer_info()[0]))
-        return found if self.results == 1 else (found, *row[1 - self.results :])
+        return found if self.results <= 1 else (found, *row[1 - self.results :])
 
 
 class Row:
-    """A row of words for many calls of a kernel, without arrays: ``words`` can be written to, and ``call()`` it.
+    """A row of words for many calls of a kernel, without arrays: ``words`` can be written to.
 
-    ``held`` keeps Python's lock during calls.
+    ``call()`` calls the kernel; ``call_held()`` keeps Python's lock meanwhile, for what takes less than a microsecond.
     """
 
-    def __init__(self, kernel: Kernel, *words: int, held: bool = False) -> None:
+    def __init__(self, kernel: Kernel, *words: int) -> None:
         row = array("q", [*words, *[0] * (kernel.size - len(words))])
-        self.words = memoryview(row)
-        self.function = kernel.held if held else kernel.free
-        self.address = ctypes.c_void_p(row.buffer_info()[0])
-
-    def call(self) -> Any:
-        """Call the kernel."""
-        return self.function(self.address)
-
-
-def called_by_kernels(unit: str, where: str, name: str, count: int) -> Kernel:
-    """A kernel that other kernels call by its address; it takes ``count`` integers."""
-    kernel = Kernel(unit, where, name, " ".join(["q"] * count))
-    kernel.inner = True
-    return kernel
+        self.words, address = memoryview(row), ctypes.c_void_p(row.buffer_info()[0])
+        self.call, self.call_held = partial(kernel.free, address), partial(_HELD(kernel.address), address)

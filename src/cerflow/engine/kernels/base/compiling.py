@@ -34,9 +34,8 @@ def module_of(kernels: Sequence[Kernel]) -> Any:
     module = llvm.parse_assembly("")
     for kernel in kernels:
         function = getattr(import_module(f"cerflow.engine.kernels.{kernel.where}"), kernel.name)
-        if kernel.inner:
-            signature = types.int64(*[types.int64] * len(kernel.arguments))
-        else:
+        signature = types.int64(*[types.int64] * len(kernel.arguments))
+        if not kernel.inner:
             function, signature = _of_row(kernel, function), types.int64(types.CPointer(types.int64))
         compiled: Any = cfunc(signature, **OPTIONS)(function)
         module.link_in(llvm.parse_assembly(trapping(compiled.inspect_llvm())))
@@ -73,45 +72,39 @@ def object_of(module: Any, triple: str, processor: str) -> bytes:
 
 def _of_row(kernel: Kernel, function: Any) -> Any:
     """A kernel as a function of a pointer to its row."""
-    word, last = ir.IntType(64), kernel.size - kernel.results + 1
     given = [types.Array(from_dtype(d), axes, "C") if axes else from_dtype(d) for d, axes in kernel.arguments]
-    result = types.BaseTuple.from_types(given)
+    first, result = kernel.size - kernel.results, types.BaseTuple.from_types(given)
 
     def unpacked(_: Any, row: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            at, values = 0, []
+            word = ir.IntType(64)
+            places = (builder.gep(arguments[0], [ir.Constant(word, k)]) for k in range(kernel.size))
+            words, values = map(builder.load, places), []
             for kind, (_, axes) in zip(given, kernel.arguments):
-                places = [builder.gep(arguments[0], [ir.Constant(word, at + k)]) for k in range(1 + axes)]
-                first, *shape = map(builder.load, places)
-                at += 1 + axes
+                value = next(words)
                 if axes:
-                    element = context.get_data_type(kind.dtype).as_pointer()
-                    first = array_value(context, builder, kind, builder.inttoptr(first, element), shape)
+                    data = builder.inttoptr(value, context.get_data_type(kind.dtype).as_pointer())
+                    value = array_value(context, builder, kind, data, [next(words) for _ in range(axes)])
                 elif kind is types.boolean:
-                    first = builder.icmp_signed("!=", first, ir.Constant(word, 0))
-                values.append(first)
+                    value = builder.icmp_signed("!=", value, ir.Constant(word, 0))
+                values.append(value)
             return context.make_tuple(builder, result, values)
 
         return result(row), generate
 
-    def kept(_: Any, row: Any, found: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            if found is types.none:
-                return ir.Constant(word, 0)
-            several = isinstance(found, types.BaseTuple)
-            kinds = list(found.types) if several else [found]
-            values = [builder.extract_value(arguments[1], k) for k in range(len(kinds))] if several else arguments[1:]
-            words = [context.cast(builder, value, kind, types.int64) for value, kind in zip(values, kinds)]
-            for k, value in enumerate(words[1:]):
-                builder.store(value, builder.gep(arguments[0], [ir.Constant(word, last + k)]))
-            return words[0]
-
-        return types.int64(row, found), generate
-
     read: Any = intrinsic(unpacked)
-    write: Any = intrinsic(kept)
 
     def called(row: Any) -> Any:
-        return write(row, function(*read(row)))
+        function(*read(row))
+        return 0
 
-    return called
+    def called_for_one(row: Any) -> Any:
+        return function(*read(row))
+
+    def called_for_several(row: Any) -> Any:
+        found = function(*read(row))
+        for k in range(1, len(found)):
+            row[first + k] = found[k]
+        return found[0]
+
+    return (called, called_for_one, called_for_several)[min(kernel.results, 2)]

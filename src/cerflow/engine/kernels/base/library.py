@@ -13,45 +13,36 @@ import os
 import platform
 import sys
 import sysconfig
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import Any
+
+import pyarrow as pa
 
 from cerflow.cache_folder import cache_folder, open_own
 from cerflow.errors import CerflowError
 
-__all__ = [
-    "LIBRARY",
-    "address_of_kernel",
-    "is_at_hand",
-    "keep",
-    "kept_path",
-    "load_kernels",
-    "packaged",
-    "sources",
-    "stamp",
-    "symbol",
-]
+__all__ = ["LIBRARY", "is_at_hand", "keep", "kept_path", "load_kernels", "packaged", "sources", "stamp", "symbol"]
 
 _PACKAGE = "cerflow.engine.kernels"
 #: Modules whose numbers are compiled into kernels.
 _CONSTANTS = (
-    ("cerflow.conditions", "register_values.py"),
-    ("cerflow.engine", "layout.py"),
-    ("cerflow.engine", "opcodes.py"),
-    ("cerflow.engine.scan", "layout.py"),
-    ("cerflow.values", "array_types.py"),
+    "conditions.register_values",
+    "engine.layout",
+    "engine.opcodes",
+    "engine.scan.layout",
+    "values.array_types",
 )
 #: Its name in the package.
 LIBRARY = "kernels.so"
-#: What a processor must have beside the first 64-bit ones of its kind to run the quicker kernels (x86-64-v3).
-_V3 = {"avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "abm"}
+_log = logging.getLogger("cerflow")
 _lock = Lock()
 #: The library, once it is needed.
 _loaded: list[Callable[[str], int]] = []
@@ -60,48 +51,37 @@ _loaded: list[Callable[[str], int]] = []
 @cache
 def sources() -> dict[str, bytes]:
     """The texts of all modules that kernels are compiled from."""
-    found = {f"{_PACKAGE}.{name}": source.read_bytes() for name, source in _modules(files(_PACKAGE), "")}
-    for package, name in _CONSTANTS:
-        found[f"{package}.{name.removesuffix('.py')}"] = (files(package) / name).read_bytes()
+    found = dict(_modules(files(_PACKAGE), _PACKAGE))
+    for name in _CONSTANTS:
+        *package, module = f"cerflow.{name}".split(".")
+        found[f"cerflow.{name}"] = (files(".".join(package)) / f"{module}.py").read_bytes()
     return found
 
 
-def _modules(folder: Traversable, name: str) -> Iterator[tuple[str, Traversable]]:
+def _modules(folder: Traversable, package: str) -> Iterator[tuple[str, bytes]]:
     for entry in folder.iterdir():
         if entry.name.endswith(".py"):
-            yield name + entry.name.removesuffix(".py"), entry
-        elif entry.is_dir() and entry.name != "__pycache__":
-            yield from _modules(entry, f"{name}{entry.name}.")
+            yield f"{package}.{entry.name.removesuffix('.py')}", entry.read_bytes()
+        elif entry.is_dir():
+            yield from _modules(entry, f"{package}.{entry.name}")
 
 
 @cache
 def stamp() -> str:
     """The name in the library that says which sources it belongs to."""
-    digest = hashlib.sha256()
-    for name, source in sorted(sources().items()):
-        digest.update(name.encode() + b"\0" + source)
-    return f"cerflow_of_{digest.hexdigest()[:16]}"
+    return f"cerflow_of_{hashlib.sha256(repr(sorted(sources().items())).encode()).hexdigest()[:16]}"
 
 
-def symbol(kernel: str, level: str) -> str:
-    """The name of a kernel in the library, for a level of processors."""
-    return f"cerflow_{kernel}_{level}"
+def symbol(kernel: str, level: str = "") -> str:
+    """The name of a kernel in the library, for a level of processors (empty: that of this one)."""
+    return f"cerflow_{kernel}_{level or _level()}"
 
 
 @cache
 def _level() -> str:
-    """``v3`` on a processor of x86-64-v3, else ``base``; only Linux is asked."""
-    if platform.machine() in ("x86_64", "AMD64"):
-        with suppress(OSError), open("/proc/cpuinfo", "rb") as file:
-            line = next((line for line in file if line.startswith(b"flags")), b"")
-            if set(line.decode().split()) >= _V3:
-                return "v3"
-    return "base"
-
-
-def address_of_kernel(name: str) -> int:
-    """The address of a kernel; the library is found, unpacked or built if it is not there."""
-    return load_kernels()(symbol(name, _level()))
+    """``v3`` on a processor of x86-64-v3: AVX2 is the last part of it that processors got."""
+    wide = pa.runtime_info().detected_simd_level in ("avx2", "avx512")
+    return "v3" if wide and platform.machine() in ("x86_64", "AMD64") else "base"
 
 
 def is_at_hand() -> bool:
@@ -109,33 +89,32 @@ def is_at_hand() -> bool:
     return (packaged() or _kept()) is not None
 
 
-def load_kernels(*, told: bool = False) -> Callable[[str], int]:
-    """The library, as a function from names to addresses; ``told`` says that the user knows that it may take long.
+def load_kernels() -> Callable[[str], int]:
+    """The library, as a function from names to addresses; it is found, unpacked or built if it is not there.
 
     Raises `CerflowError` if it has to be built, but there is no Numba.
     """
     with _lock:
         if not _loaded:
-            _loaded.append(_load(told))
+            _loaded.append(_load())
     return _loaded[0]
 
 
-def _load(told: bool) -> Callable[[str], int]:
-    path, library = kept_path(), packaged() or _kept()
+def _load() -> Callable[[str], int]:
+    began, path, library = time.perf_counter(), kept_path(), packaged() or _kept()
     if library is None and path is not None:
         with _alone(path.with_name("lock")):
             # Another process may have built it meanwhile.
-            library = _kept()
-            if library is None and _building(told).build(path):
-                library = _kept()
+            library = _kept() or (_kept() if _building().build(path) else None)
     if library is None:
-        found: Callable[[str], int] = _building(told).in_process()
+        found: Callable[[str], int] = _building().in_process()
         return found
+    _log.info("the kernels were there in %.2f s", time.perf_counter() - began)
     return lambda name: ctypes.cast(library[name], ctypes.c_void_p).value or 0
 
 
-def _building(told: bool) -> Any:
-    """What builds a library; unless the user was ``told``, a line says so."""
+def _building() -> Any:
+    """What builds a library."""
     try:
         from cerflow.engine.kernels.base import building
     except ImportError as error:
@@ -143,14 +122,12 @@ def _building(told: bool) -> Any:
             f"this installation of cerflow has no compiled kernels for {sysconfig.get_platform()}, "
             f"and cannot compile them ({error}): install the extra 'compile', as by pip install 'cerflow[compile]'"
         ) from error
-    if not told:
-        logging.getLogger("cerflow").warning("compiling the kernels, for one to three minutes; this is kept")
     return building
 
 
 def packaged() -> ctypes.CDLL | None:
     """The library of the package, if it belongs to these sources; from an archive it is unpacked."""
-    place = files(_PACKAGE) / LIBRARY
+    place, began = files(_PACKAGE) / LIBRARY, time.perf_counter()
     with suppress(OSError):
         content = place.read_bytes()
         if stamp().encode() not in content:
@@ -160,6 +137,7 @@ def packaged() -> ctypes.CDLL | None:
         path = kept_path()
         if path is not None and _kept() is None:
             keep(content, path)
+            _log.warning("unpacked the kernels to '%s' in %.2f s", path, time.perf_counter() - began)
         return _kept()
     return None
 
@@ -178,15 +156,12 @@ def _kept() -> ctypes.CDLL | None:
 
 
 def keep(content: bytes, path: Path) -> None:
-    """Write a file at once, so that nobody reads a part of it."""
-    with NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        try:
-            file.write(content)
-            file.close()
-            os.replace(file.name, path)
-        except OSError:
-            os.unlink(file.name)
-            raise
+    """Write a file at once, so that nobody reads a part of it, and only its owner can write to it."""
+    with TemporaryDirectory(dir=path.parent) as folder:
+        made = Path(folder, "made")
+        made.touch(0o644)
+        made.write_bytes(content)
+        os.replace(made, path)
 
 
 @cache
@@ -199,12 +174,10 @@ def kept_path() -> Path | None:
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
     """Hold a lock that ends with the process, whatever happens to it."""
-    try:
-        import fcntl
-    except ImportError:  # Windows, where Spark's workers are not forked either
-        yield
-        return
     with path.open("a") as file:
-        with suppress(OSError):  # a file system of a network without locks
+        # There is no fcntl on Windows, where Spark's workers are not forked either; and file systems without locks.
+        with suppress(ImportError, OSError):
+            import fcntl
+
             fcntl.flock(file, fcntl.LOCK_EX)
         yield

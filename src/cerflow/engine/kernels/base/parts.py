@@ -21,23 +21,32 @@ OPTIONS: dict[str, Any] = {"_nrt": False, "error_model": "numpy"}
 ir: Any
 types: Any
 arrayobj: Any
-part: Any
-inlined: Any
-intrinsic: Any
+numba: Any
+ir = types = arrayobj = numba = None
 if os.environ.get(BUILDING):
-    from numba import njit
-    from numba.extending import intrinsic
+    ir, types, arrayobj, numba = map(import_module, ("llvmlite.ir", "numba.types", "numba.np.arrayobj", "numba"))
 
-    ir, types, arrayobj = map(import_module, ("llvmlite.ir", "numba.types", "numba.np.arrayobj"))
-    compiled: Any = partial(njit, no_cpython_wrapper=True, no_cfunc_wrapper=True, **OPTIONS)
-    part, inlined = compiled(), compiled(forceinline=True)
-else:
-    ir = types = arrayobj = None
 
-    def part(function: Any) -> Any:
-        """Leave a function as it is."""
+def intrinsic(function: Any) -> Any:
+    """A function that writes LLVM's text."""
+    return numba.extending.intrinsic(function) if numba else function
+
+
+def part(function: Any, **options: Any) -> Any:
+    """A function that kernels call: compiled once for all widths of signed integers, constant or not."""
+    if numba is None:
         return function
+    made = numba.njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options, **OPTIONS)
+    resolve = made.get_call_template
+    made.get_call_template = lambda kinds, named: resolve([*map(_wide, kinds)], named)
+    return made
 
-    inlined = intrinsic = part
+
+def _wide(kind: Any) -> Any:
+    kind = types.unliteral(kind)
+    return types.int64 if isinstance(kind, types.Integer) and kind.signed else kind
+
+
+inlined = partial(part, forceinline=True)
 #: A part that Python may call, too: `cerflow.engine.kernels.table` lists it.
 kernel = part
