@@ -6,6 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+import cerflow
 from cerflow.analysis.scopes import labels_of
 from cerflow.automata import (
     Stream,
@@ -43,7 +44,7 @@ from cerflow.values.operators import Operator
 from support.generators.queries import stream_of, streams
 from support.golden import rows
 from support.register_automata import supports
-from support.runners import examples
+from support.runners import complex_events, examples
 
 TYPES = ("A", "B")
 
@@ -127,6 +128,38 @@ def test_the_algorithms_of_003_find_what_the_formula_denotes(case):
     assert engine_matches(compile_formula(formula), events) == expected
     free = to_single_register(eliminate_epsilon(as_transducer(automaton)))
     assert reported_matches(free, events) == expected
+
+
+@examples(100)
+@given(cases(max_size=5), st.integers(1, 4))
+def test_windowed_automata(case, window):
+    """Theorem 14: only the start state has a loop, and the matches are those within the window."""
+    formula, whole, events = case
+    try:
+        automaton = compile_cepl(f.Within(formula, f.CountWindow(window)), most=5_000)
+    except UnsupportedQueryError:
+        assume(False)
+    (start,) = automaton.starts
+    loops = [t for t in automaton.transitions if t.target == start]
+    assert [(t.source, t.output) for t in loops] == [(start, frozenset())]
+    assert len({t.target for t in automaton.transitions}) == len(automaton.transitions)
+    expected = {(n, m) for n, m in reported_matches(whole, events) if max(support(m)) - min(support(m)) < window}
+    assert reported_matches(automaton, events) == expected
+    # Runs that begin with the first event find them, too.
+    for n in range(len(events)):
+        assert matches(automaton, events[: n + 1]) == {m for k, m in expected if k == n}
+    on_engine = cerflow.Query.from_automaton(automaton).match([dict(event.attributes) for event in events])
+    assert complex_events(on_engine.to_pylist()) == expected
+
+
+def test_windows_that_do_not_fit():
+    with pytest.raises(UnsupportedQueryError, match="only windows of events"):
+        compile_cepl("(A ; B) WITHIN 3 seconds")
+    with pytest.raises(UnsupportedQueryError, match="around the whole formula"):
+        compile_cepl("((A ; B) WITHIN 3 EVENTS) ; C")
+    with pytest.raises(UnsupportedQueryError, match="too large"):
+        compile_cepl("(A+ ; B+) WITHIN 50 EVENTS", most=100)
+    assert compile_cepl("((A ; B) WITHIN 5 EVENTS) WITHIN 3 EVENTS") == compile_cepl("(A ; B) WITHIN 3 EVENTS")
 
 
 @examples(100)

@@ -28,6 +28,7 @@ from cerflow.automata import (
     overlaps,
     reported_matches,
     restrict_to_window,
+    runs,
     staggered,
     streaming,
     subset_construction,
@@ -73,6 +74,36 @@ def test_compiled_expressions_match_what_they_denote(case, several):
         assert matches(free.trimmed().renumbered(), events) == expected
         assert accepts(t, events) is bool(expected)
         assert {run.complex_event for run in accepting_runs(free, events)} == expected
+
+
+@examples(60)
+@given(compiled(2), strings(4))
+def test_all_runs(case, rows):
+    """Each transition of a run may be taken by the configurations beside it, and no run is missing."""
+    _, t = case
+    free = eliminate_epsilon(t)
+    events = stream(rows)
+    found = list(runs(free, events))
+    for run in found:
+        assert run.end == len(run.transitions) == len(run.configurations) - 1
+        held = {}
+        for position, (edge, before) in enumerate(zip(run.transitions, run.configurations)):
+            assert before.registers == held
+            assert (before.index, before.state) == (position, edge.source)
+            assert holds(edge.condition, events[position], held)
+            held = {**held, **dict.fromkeys(edge.writes, events[position])}
+        assert run.configurations[-1].registers == held
+
+    def extended(path, held):
+        yield path
+        if len(path) < len(events):
+            for edge in free.leaving(path[-1].target if path else free.start):
+                if holds(edge.condition, events[len(path)], held):
+                    yield from extended((*path, edge), {**held, **dict.fromkeys(edge.writes, events[len(path)])})
+
+    assert [run.transitions for run in found] == list(extended((), {}))
+    whole = [run for run in found if run.end == len(events) and run.configurations[-1].state in free.finals]
+    assert list(accepting_runs(free, events)) == whole
 
 
 @examples(100)

@@ -14,6 +14,13 @@ from cerflow.papers.constructions.epsilon import eliminate_epsilon
 from cerflow.papers.constructions.intersection import intersect
 from cerflow.papers.constructions.minimize import minimize
 from cerflow.papers.constructions.minterms import Minterm, construct_minterms
+from cerflow.papers.constructions.operators import (
+    add_label,
+    anchor,
+    filter_label,
+    project_labels,
+    rename_label,
+)
 from cerflow.papers.constructions.single_register import to_single_register
 from cerflow.papers.constructions.streaming import StaggeredCopies, staggered, streaming, with_start_loop
 from cerflow.papers.constructions.unroll import Unrolled, unroll
@@ -44,7 +51,7 @@ from cerflow.papers.model.faults import (
 from cerflow.papers.model.kinds import AutomatonKind, kinds
 from cerflow.papers.model.pictures import show_edge, to_dot, to_mermaid, to_svg
 from cerflow.papers.model.rma import MatchTransition, RegisterMatchAutomaton, as_register_match_automaton
-from cerflow.papers.model.runs import Configuration, Run, accepting_runs, accepts, matches, reported_matches
+from cerflow.papers.model.runs import Configuration, Run, accepting_runs, accepts, matches, reported_matches, runs
 from cerflow.papers.model.safety import is_register_safe, on_every_trail, unsafe_reads
 from cerflow.papers.model.srt import SymbolicRegisterTransducer, SymbolicTransition, as_transducer
 from cerflow.papers.translations.cea_models import as_complex_event_automaton, as_unary_automaton, with_marked_ends
@@ -91,7 +98,9 @@ __all__ = [  # noqa: RUF022  # in plain order, as the other public modules
     "Witness",
     "accepting_runs",
     "accepts",
+    "add_label",
     "all_of",
+    "anchor",
     "as_complex_event_automaton",
     "as_register_match_automaton",
     "as_transducer",
@@ -109,6 +118,7 @@ __all__ = [  # noqa: RUF022  # in plain order, as the other public modules
     "determinize_windowed",
     "difference",
     "eliminate_epsilon",
+    "filter_label",
     "from_engine",
     "from_json",
     "intersect",
@@ -125,9 +135,12 @@ __all__ = [  # noqa: RUF022  # in plain order, as the other public modules
     "of_type",
     "on_every_trail",
     "overlaps",
+    "project_labels",
     "registers_of",
+    "rename_label",
     "reported_matches",
     "restrict_to_window",
+    "runs",
     "select_last",
     "select_max",
     "select_next",

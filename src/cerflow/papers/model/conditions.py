@@ -20,19 +20,34 @@ from cerflow.language.parser import parse_condition
 from cerflow.papers.model.faults import ConditionError
 from cerflow.values.events import Event
 
-__all__ = ["HEAD", "holds", "not_satisfied", "register_selection", "rename_registers", "settle_condition"]
+__all__ = [
+    "HEAD",
+    "as_condition",
+    "holds",
+    "not_satisfied",
+    "register_selection",
+    "rename_registers",
+    "settle_condition",
+]
 
 
-def settle_condition(transition: object, name: str = "condition") -> None:
-    """Read the condition of a new transition if it is text, as in ``x[…]``; registers stand in front of a dot.
+def as_condition(given: str | Condition) -> Condition:
+    """The condition in a text, as in ``x[…]``, where registers stand in front of a dot; a tree as it is.
 
     Raises `QuerySyntaxError` for text that is no condition, and `ConditionError` for what is neither.
     """
-    given = getattr(transition, name)
     if isinstance(given, str):
-        object.__setattr__(transition, name, parse_condition(given, bare_attributes=True))
-    elif given is not None and not isinstance(given, Condition):
+        return parse_condition(given, bare_attributes=True)
+    if not isinstance(given, Condition):
         raise ConditionError(f"a condition is text or a tree, not {type(given).__name__}")
+    return given
+
+
+def settle_condition(transition: object, name: str = "condition") -> None:
+    """Read the condition of a new transition if it is text; see `as_condition`."""
+    given = getattr(transition, name)
+    if given is not None:
+        object.__setattr__(transition, name, as_condition(given))
 
 
 def register_selection(condition: Condition) -> tuple[str, ...]:

@@ -9,16 +9,16 @@ Definition 24 for streams. Complex event automata report in the same way (P1 §6
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from cerflow.language.condition import Condition
-from cerflow.papers.model.automaton import Automaton, State, TransitionLike, show_state, sorted_states
+from cerflow.papers.model.automaton import Automaton, State, TransitionLike, enclosed, show_state, sorted_states
 from cerflow.papers.model.conditions import holds, register_selection
 from cerflow.values.complex_events import ComplexEvent
-from cerflow.values.events import StreamGiven, as_stream
+from cerflow.values.events import Event, StreamGiven, as_stream
 
-__all__ = ["Configuration", "Run", "accepting_runs", "accepts", "matches", "reported_matches"]
+__all__ = ["Configuration", "Run", "accepting_runs", "accepts", "matches", "reported_matches", "runs"]
 
 #: For each register the index of its event, None while it is empty (♯).
 Contents = tuple[int | None, ...]
@@ -33,6 +33,8 @@ class Configuration:
     index: int
     state: State
     contents: Contents
+    #: The events in the registers that are not empty.
+    registers: Mapping[str, Event] = field(default_factory=dict, compare=False, repr=False)
 
     def __str__(self) -> str:
         held = ", ".join("♯" if index is None else str(index) for index in self.contents)
@@ -46,6 +48,11 @@ class Run:
     configurations: tuple[Configuration, ...]
     transitions: tuple[TransitionLike, ...]
     complex_event: ComplexEvent
+
+    @property
+    def end(self) -> int:
+        """The number of events read."""
+        return self.configurations[-1].index
 
     def __str__(self) -> str:
         """The trace as the papers write it: configurations, and on each arrow the output."""
@@ -86,33 +93,36 @@ def reported_matches(automaton: Automaton, events: StreamGiven) -> frozenset[tup
     )
 
 
-def accepting_runs(automaton: Automaton, events: StreamGiven) -> Iterator[Run]:
-    """All runs over the whole string that end in a final state; there may be exponentially many.
+def runs(automaton: Automaton, events: StreamGiven) -> Iterator[Run]:
+    """All runs over the first 0, 1, 2, … events, accepting or not; there may be exponentially many.
 
-    A run takes no ε-transition back into a state in which it has already been since it read its last event.
+    A run comes before the runs that continue it. It has read ``run.end`` events, and the last of its configurations
+    has the state and the events in the registers. It takes no ε-transition back into a state in which it has already
+    been since it read its last event.
     """
     reader = _Evaluator(automaton, events)
-    empty: Contents = (None,) * len(automaton.registers)
     stack = [
-        Run((Configuration(0, state, empty),), (), frozenset()) for state in reversed(sorted_states(automaton.starts))
+        Run((reader.configuration(0, state, reader.empty),), (), frozenset())
+        for state in reversed(sorted_states(automaton.starts))
     ]
     while stack:
         run = stack.pop()
+        yield run
         here = run.configurations[-1]
-        if here.index == len(reader.events) and here.state in automaton.finals:
+        been = {c.state for c in run.configurations if c.index == here.index}
+        for t, contents in reversed(list(reader.ways(here.state, here.contents, here.index))):
+            if t.condition is not None or t.target not in been:
+                after = reader.configuration(here.index + (t.condition is not None), t.target, contents)
+                marks = run.complex_event | {(label, here.index) for label in t.output}
+                stack.append(Run((*run.configurations, after), (*run.transitions, t), marks))
+
+
+def accepting_runs(automaton: Automaton, events: StreamGiven) -> Iterator[Run]:
+    """The `runs` over the whole string that end in a final state."""
+    whole = as_stream(events)
+    for run in runs(automaton, whole):
+        if run.end == len(whole) and run.configurations[-1].state in automaton.finals:
             yield run
-        for t in reversed(reader.leaving.get(here.state, ())):
-            if t.condition is None:
-                been = {c.state for c in run.configurations if c.index == here.index}
-                if t.target in been:
-                    continue
-                after = Configuration(here.index, t.target, here.contents)
-            elif here.index < len(reader.events) and reader.fires(t.condition, here.index, here.contents):
-                after = Configuration(here.index + 1, t.target, reader.written(t, here.index, here.contents))
-            else:
-                continue
-            marks = run.complex_event | {(label, here.index) for label in t.output}
-            stack.append(Run((*run.configurations, after), (*run.transitions, t), marks))
 
 
 def _last(reader: _Evaluator, *, marks: bool) -> set[_Partial]:
@@ -136,37 +146,37 @@ class _Evaluator:
     def __init__(self, automaton: Automaton, events: StreamGiven) -> None:
         self.automaton = automaton
         self.events = as_stream(events)
-        self.leaving: dict[State, list[TransitionLike]] = {}
-        for t in automaton.transitions:
-            self.leaving.setdefault(t.source, []).append(t)
+        self.empty: Contents = (None,) * len(automaton.registers)
         self._place = {register: k for k, register in enumerate(automaton.registers)}
         self._known: dict[tuple[Condition, int, Contents], bool] = {}
 
     def begin(self) -> set[_Partial]:
         """The runs before any event was read."""
-        empty: Contents = (None,) * len(self._place)
-        return self._closed({(state, empty, frozenset(), False) for state in self.automaton.starts})
+        return self._closed({(state, self.empty, frozenset(), False) for state in self.automaton.starts})
+
+    def ways(self, state: State, contents: Contents, position: int) -> Iterator[tuple[TransitionLike, Contents]]:
+        """The transitions that a run may take next, ε-transitions included, and the registers after each."""
+        for t in self.automaton.leaving(state):
+            if t.condition is None or (position < len(self.events) and self.fires(t.condition, position, contents)):
+                yield t, self.written(t, position, contents)
+
+    def configuration(self, index: int, state: State, contents: Contents) -> Configuration:
+        """A configuration, with the events that its registers hold."""
+        held = {r: self.events[index] for r, index in zip(self.automaton.registers, contents) if index is not None}
+        return Configuration(index, state, contents, held)
 
     def step(self, current: set[_Partial], position: int, marks: bool) -> set[_Partial]:
         """The runs after one more event."""
         following: set[_Partial] = set()
         for state, contents, marked, _ in current:
-            for t in self.leaving.get(state, ()):
-                if t.condition is not None and self.fires(t.condition, position, contents):
+            for t, after in self.ways(state, contents, position):
+                if t.condition is not None:
                     more = marked | {(label, position) for label in t.output} if marks else marked
-                    following.add((t.target, self.written(t, position, contents), more, bool(t.output)))
+                    following.add((t.target, after, more, bool(t.output)))
         return self._closed(following)
 
     def _closed(self, partials: set[_Partial]) -> set[_Partial]:
-        pending = list(partials)
-        while pending:
-            state, *rest = pending.pop()
-            for t in self.leaving.get(state, ()):
-                reached: _Partial = (t.target, *rest)  # type: ignore[assignment]
-                if t.condition is None and reached not in partials:
-                    partials.add(reached)
-                    pending.append(reached)
-        return partials
+        return {(reached, *rest) for state, *rest in partials for reached in enclosed(self.automaton, (state,))}  # type: ignore[misc]
 
     def fires(self, condition: Condition, position: int, contents: Contents) -> bool:
         """Whether a condition holds for an event and the register contents."""

@@ -22,8 +22,22 @@ from cerflow.conditions.guards import event_test, without_brackets
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.builder.given import of_formula
 from cerflow.language.condition import Condition
-from cerflow.language.formula import As, Disjunction, EventType, Filter, Formula, Iteration, Sequence
+from cerflow.language.formula import (
+    As,
+    CountWindow,
+    Disjunction,
+    EventType,
+    Filter,
+    Formula,
+    Iteration,
+    Sequence,
+    Within,
+)
 from cerflow.language.node import Node, fold, walk
+from cerflow.papers.constructions.epsilon import eliminate_epsilon
+from cerflow.papers.constructions.operators import anchor
+from cerflow.papers.constructions.streaming import with_start_loop
+from cerflow.papers.constructions.unroll import unroll
 from cerflow.papers.model.automaton import SKIPPED
 from cerflow.papers.model.conditions import HEAD, register_selection
 from cerflow.papers.model.rma import MatchTransition, RegisterMatchAutomaton
@@ -57,15 +71,35 @@ class _Draft:
 
 
 @of_formula
-def compile_cepl(formula: Formula) -> RegisterMatchAutomaton:
+def compile_cepl(formula: Formula, *, most: int | None = None) -> RegisterMatchAutomaton:
     """The automaton with ``M ∈ ⟦A⟧_n`` iff M is a match of the formula that ends at n.
 
     The operators are those of core-CEPL: an event type, AS, FILTER, OR, ``;`` and ``+``. Labels go into the output, so
     ``T AS x`` outputs T and x. Raises `QueryError` for a label that no part gives, and `UnsupportedQueryError` for
     other operators, for conditions on sets of events, and for a formula that is not bounded: a filter has a label that
     its operand does not give to exactly one event.
+
+    ``(…) WITHIN n EVENTS`` gives the windowed automaton (Theorem 14, Algorithm 5): without ε, unrolled from the first
+    event with a label to the n-th, so that only its start state has a loop. Then `UnsupportedQueryError` is also raised
+    for more than ``most`` states.
     """
-    part = _CeplCompiler(formula).run()
+    tree, sizes = formula, []
+    while isinstance(tree, Within):
+        if not isinstance(tree.window, CountWindow):
+            raise UnsupportedQueryError(
+                "these automata have only windows of events", span=tree.span, hint="Write WITHIN n EVENTS."
+            )
+        sizes.append(tree.window.events)
+        tree = tree.operand
+    whole = _compiled(tree)
+    if not sizes:
+        return whole
+    walks = unroll(anchor(eliminate_epsilon(whole)), min(sizes), most=most)
+    return with_start_loop(walks.transducer)
+
+
+def _compiled(tree: Formula) -> RegisterMatchAutomaton:
+    part = _CeplCompiler(tree).run()
     return RegisterMatchAutomaton.of(
         (
             MatchTransition(
@@ -132,6 +166,8 @@ class _CeplCompiler:
                 return body
             case Filter():
                 return self._filter(below[0], without_brackets(current.condition))
+        if isinstance(current, Within):
+            raise UnsupportedQueryError("WITHIN stands around the whole formula here", span=current.span)
         raise UnsupportedQueryError(
             f"{type(current).__name__} does not belong to core-CEPL, which has types, AS, FILTER, OR, ';' and '+'",
             span=current.span,
