@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from cerflow.drawing.svg import Theme
     from cerflow.engine.events.records import BadRecordPolicy
     from cerflow.engine.matches.matches import Matches
+    from cerflow.engine.matches.unfolding import Part
     from cerflow.engine.recognize.plan import Plan, Plans
     from cerflow.engine.recognize.recognizer import Recognizer
     from cerflow.explaining.facts import ExplainFormat
@@ -137,6 +138,8 @@ class Query:
         self.language = language
         self.written = tree
         self._refused: UnsupportedQueryError | None = None
+        #: The schemas for which it was asked why nothing matches.
+        self._explained: list[Schema] = []
         with Located(text):
             self._tree = tree if reading == "second-order" else self._from_first_order(tree)
             if self._refused is None:
@@ -282,7 +285,8 @@ class Query:
         ``memory`` bounds the bytes that recognition needs beside the events, for each thread; unless given, there is no
         bound but that of the machine. Beyond it reading the result raises `MemoryLimitError`.
 
-        Nothing is recognised before the result is read, and every reading recognises anew. Raises `QueryError` if
+        Nothing is recognised before the result is read, and every reading recognises anew. If it finds nothing, and the
+        query can certainly never match, the `warnings` are given as Python warnings. Raises `QueryError` if
         the query does not fit the columns, `UnsupportedQueryError` if the runner cannot evaluate it, `InputError` if
         the events cannot be read, `BadRecordError` for an event that cannot be used (see `Recognizer`), and
         `ValueError` for less than one thread.
@@ -292,7 +296,7 @@ class Query:
         from cerflow.engine.events.time_order import extent, usable_in_order
         from cerflow.engine.matches.matches import Matches
         from cerflow.engine.recognize.columns_needed import holding
-        from cerflow.engine.recognize.finite_stream import FiniteStream
+        from cerflow.engine.recognize.finite_stream import FiniteStream, ToldIfNone
         from cerflow.engine.recognize.planning import limit_of
         from cerflow.engine.results.report import Report
 
@@ -337,12 +341,13 @@ class Query:
             # Made here, so that what cannot be evaluated fails now and not when the matches are read.
             plan = self._plans.plan(schema, positions=positions)
         whole = FiniteStream({"query": plan}, plan.schema, table, numbers, clock, memory=memory)
-        if threads == 1:
-            return Matches(whole, plan.report, plan.limit, stream=table)
-        from cerflow.slices.threads import parts_in_slices
+        parts: Iterable[Part] = whole
+        if threads > 1:
+            from cerflow.slices.threads import parts_in_slices
 
-        parts = parts_in_slices(plan, whole, threads) or whole
-        return Matches(parts, plan.report, plan.limit, stream=table)
+            parts = parts_in_slices(plan, whole, threads) or whole
+        told = ToldIfNone(parts, lambda: self.warn_of_no_match(schema))
+        return Matches(told, plan.report, plan.limit, stream=table)
 
     def plan(self, schema: Schema, position: str | None = None, positions: bool = True) -> Plan:
         """The query made ready for events of a schema (for other parts of cerflow); raises as `recognizer` does."""
@@ -456,6 +461,18 @@ class Query:
             if self.text is not None:
                 warning.with_source(self.text)
             python_warnings.warn(warning, stacklevel=3)
+
+    def warn_of_no_match(self, schema: Schema) -> None:
+        """Give all `warnings` as Python warnings if the query can certainly never match events of a schema."""
+        from cerflow.deciding.remarks import never_matches
+
+        if schema in self._explained or sum(1 for _ in walk(self._tree)) > limits.REMARK_NODES:
+            return
+        self._explained.append(schema)
+        window = self._tree.window if isinstance(self._tree.window, CountWindow) else None
+        if never_matches(self._tree.formula, window=window, schema=schema):
+            for warning in self.warnings(schema):
+                python_warnings.warn(warning, stacklevel=2)
 
     def trace(
         self, events: Any, *, sequence: str | None = None, until: Any = None, **roles: Unpack[EventRoles]

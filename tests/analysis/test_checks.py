@@ -130,8 +130,9 @@ def test_trees_that_no_text_gives(expression, message):
 @pytest.mark.parametrize(
     ("expression", "message"),
     [
-        ("[v > r.v] MARK", "register 'r' is read but never written"),
-        ("[v > 1] MARK INTO first . [v > frist.v] MARK", "register 'frist'"),
+        ("([v > 1] MARK INTO r & [v < 2] MARK INTO r) . [TRUE]* . [v > r.v] MARK", "register 'r' is read behind '&'"),
+        ("([v > r.v] MARK INTO r & [v < 2] MARK INTO r)+", "register 'r' is read behind '&'"),
+        ("unordered([v > r.v] MARK, [v > 1] MARK INTO r & [v < 2] MARK INTO r)", "register 'r' is read behind '&'"),
         ("[v > 1]", "marks no event"),
     ],
 )

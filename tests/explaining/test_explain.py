@@ -293,10 +293,10 @@ def test_sremo():
 
 
 def test_sremo_that_cannot_be_evaluated():
-    query = cerflow.parse("[a = 1] MARK . !([b = 2] . [b = 3]) . [c = 3] MARK", language="sremo")
+    query = cerflow.parse("[a = 1] MARK . !([b = 2] INTO r . [TRUE]* . [b = r.b]) . [c = 3] MARK", language="sremo")
     found = json.loads(query.explain("json"))
     assert not found["evaluable"]
-    assert found["unsupported"]["reason"].startswith("'!' without a window cannot be evaluated")
+    assert found["unsupported"]["reason"].startswith("'!' needs a window here")
     assert "WITHIN" in found["unsupported"]["hint"]
     assert (found["unsupported"]["line"], found["unsupported"]["column"]) == (1, 16)
     assert "Not evaluable" in query.explain()

@@ -47,10 +47,17 @@ def test_every_way_of_writing_an_expression():
     ("text", "error", "reason"),
     [
         ("[sum(r.v) > 1]", QueryError, "nothing to aggregate"),
-        ("[v > 1] INTO r & [v > 2] INTO r", QueryError, "both sides of & write register 'r'"),
-        ("[v > 1] INTO r & [v > r.v]", UnsupportedQueryError, "reads register 'r', which the other one writes"),
-        ("[v > r.v] & [v > 1] INTO r", UnsupportedQueryError, "reads register 'r', which the other one writes"),
-        ("[v > 1] WITHIN 5 SECONDS", UnsupportedQueryError, "only windows of events"),
+        (
+            "([v > 1] INTO r & [v > 2] INTO r) . [v = r.v]",
+            QueryError,
+            "both sides of which write it: .v > 1. INTO r and",
+        ),
+        (
+            "([v > 1] INTO r & [v > r.v]) . [v < r.v]",
+            UnsupportedQueryError,
+            "'r' is read by one side of &, written by",
+        ),
+        ("([v > r.v] & [v > 1] INTO r)*", UnsupportedQueryError, "'r' is read by one side of &, written by"),
         ("!([TRUE] INTO r . [TRUE]* . [v = r.v])", UnsupportedQueryError, "unbounded memory"),
     ],
 )

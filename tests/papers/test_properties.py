@@ -44,6 +44,7 @@ from cerflow.semantics.sremo import sremo_match_string, sremo_matches
 from cerflow.values.complex_events import support
 from cerflow.values.events import Stream
 from support.generators.sremo import conditions, strings
+from support.generators.sremo import streams as timed_streams
 from support.register_automata import compiled, concatenated
 from support.runners import examples
 
@@ -104,6 +105,15 @@ def test_all_runs(case, rows):
     assert [run.transitions for run in found] == list(extended((), {}))
     whole = [run for run in found if run.end == len(events) and run.configurations[-1].state in free.finals]
     assert list(accepting_runs(free, events)) == whole
+
+
+@examples(150)
+@given(compiled(3, timed=True), timed_streams(5))
+def test_windows_of_time_and_of_attributes(case, rows):
+    expression, t = case
+    events = Stream.from_dicts(rows, time="t")
+    assert matches(t, events) == sremo_match_string(expression, events)
+    assert reported_matches(streaming(eliminate_epsilon(t)), events) == sremo_matches(expression, events)
 
 
 @examples(100)

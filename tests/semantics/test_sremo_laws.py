@@ -123,7 +123,7 @@ def test_next_of_terminals_skips_nothing_wanted(rows):
 @pytest.mark.parametrize(
     ("expression", "message"),
     [
-        ("[v > 1] MARK INTO r & [v < 2] MARK INTO r", "both sides of & write register 'r'"),
+        ("([v > 1] MARK INTO r & [v < 2] MARK INTO r)+ . [v = r.v] MARK", "both sides of which write it"),
         ("[sum(r.v) > 1] MARK", "nothing to aggregate"),
     ],
 )

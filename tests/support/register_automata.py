@@ -15,10 +15,10 @@ from cerflow.automata import (
     SymbolicTransition,
     compile_sremo,
 )
-from cerflow.errors import UnsupportedQueryError
+from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language.condition import Condition
 from cerflow.language.parser import parse_condition
-from cerflow.language.sremo import Sremo
+from cerflow.language.sremo import Sremo, Windowed
 from cerflow.values.complex_events import ComplexEvent, support
 from support.generators.sremo import expressions
 
@@ -88,12 +88,14 @@ E2 = (
 
 
 @st.composite
-def compiled(draw: st.DrawFn, depth: int = 2, most: int = 5_000) -> tuple[Sremo, SymbolicRegisterTransducer]:
-    """A random expression and its transducer."""
-    expression = draw(expressions(depth))
+def compiled(
+    draw: st.DrawFn, depth: int = 2, most: int = 5_000, timed: bool = False
+) -> tuple[Sremo, SymbolicRegisterTransducer]:
+    """A random expression and its transducer; ``timed`` ones have windows of time and of attribute ``n``, too."""
+    expression = draw(expressions(depth, timed=True, operator=Windowed) if timed else expressions(depth))
     try:
         transducer = compile_sremo(expression, most=most)
-    except UnsupportedQueryError as error:
+    except (QueryError, UnsupportedQueryError) as error:
         event(error.reason[:30])
         assume(False)
         raise

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
-from collections.abc import Sequence as Many
 
 from cerflow import limits
 from cerflow.analysis.condition_checks import check_expression
 from cerflow.analysis.multiplicity import multiplicity
+from cerflow.analysis.register_reads import refuse_doubtful_reads
 from cerflow.analysis.scopes import Labels, condition_labels, excluded_label, resolve
 from cerflow.errors import QueryError, UnsupportedQueryError, nearest
 from cerflow.language.automaton import AutomatonFormula
@@ -36,9 +36,9 @@ from cerflow.language.formula import (
     StrictSequence,
     can_be_absent,
 )
-from cerflow.language.node import Node, fold, walk
+from cerflow.language.node import Node, walk
 from cerflow.language.select import CountItem, ExpressionItem, LabelItem, Select
-from cerflow.language.sremo import MARK, Complement, Intersection, Regular, Sremo, Terminal
+from cerflow.language.sremo import MARK, Regular, Sremo, Terminal
 from cerflow.predicates.registry import is_about_set
 
 __all__ = ["check_query", "check_sremo", "computed_names", "refuse_aggregates"]
@@ -224,23 +224,14 @@ def refuse_aggregates(expression: Sremo | AutomatonFormula | EventKind) -> None:
 def check_sremo(expression: Sremo) -> None:
     """Check everything of a SREMO expression that needs no schema.
 
-    Raises `QueryError` as `check_query` does, for aggregates, for a register that is read but never written, and for
-    one that both sides of ``&`` write.
+    Raises `QueryError` as `check_query` does, for aggregates, and for a read behind ``&`` of a register that both sides
+    write.
     """
     terminals = [current for current in walk(expression) if isinstance(current, Terminal)]
     refuse_aggregates(expression)
-    written = {register for terminal in terminals for register in terminal.registers}
     for terminal in terminals:
         check_expression(terminal.condition, bare=True)
-        for register, place in condition_labels(terminal.condition).items():
-            if register not in written:
-                raise QueryError(
-                    f"register '{register}' is read but never written",
-                    span=place.span,
-                    suggestion=nearest(register, written),
-                    hint=f"A terminal writes it with INTO {register}.",
-                )
-    _check_writers(expression)
+    refuse_doubtful_reads(expression)
     if not any(terminal.label is not None for terminal in terminals):
         raise QueryError(
             "the expression marks no event, so it can have no match",
@@ -263,16 +254,3 @@ def _check_automaton(automaton: AutomatonFormula) -> None:
                     span=place.span or automaton.span,
                     suggestion=nearest(register, known),
                 )
-
-
-def _check_writers(expression: Sremo) -> None:
-    def written(current: Node, below: Many[frozenset[str]]) -> frozenset[str]:
-        if isinstance(current, Terminal):
-            return frozenset(current.registers)
-        if isinstance(current, Complement):
-            return frozenset()
-        if isinstance(current, Intersection) and below[0] & below[1]:
-            raise QueryError(f"both sides of & write register '{min(below[0] & below[1])}'", span=current.span)
-        return frozenset().union(*below)
-
-    fold(expression, written)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import abc
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import reduce
 
 from cerflow import limits
@@ -15,6 +13,7 @@ from cerflow.automata.optimise.growth import growing_collections, kept_values
 from cerflow.conditions.clauses import conjuncts_of
 from cerflow.deciding.budget import Budget
 from cerflow.deciding.equivalence import find_difference, shortest_match
+from cerflow.deciding.expression_remarks import Remark, registers_never_written, unmarked_ends
 from cerflow.errors import QueryError, Span, UnsupportedQueryError
 from cerflow.language.automaton import AutomatonFormula, closed
 from cerflow.language.condition import And
@@ -39,26 +38,13 @@ from cerflow.language.formula import (
     Within,
     Without,
 )
-from cerflow.language.node import Node, fold, walk
+from cerflow.language.node import Node, walk
 from cerflow.language.printer import show
-from cerflow.language.sremo import (
-    AnyMatch,
-    Complement,
-    Concatenation,
-    Empty,
-    Epsilon,
-    Intersection,
-    NextMatch,
-    Optional,
-    Regular,
-    Sremo,
-    Star,
-    Terminal,
-)
+from cerflow.language.sremo import Regular
 from cerflow.rewriting.rebuild import mentions_set, transformed
 from cerflow.schema import Schema
 
-__all__ = ["Remark", "kept_for_good", "remarks"]
+__all__ = ["Remark", "kept_for_good", "never_matches", "remarks"]
 
 
 #: Operators that can take all matches away, or that bring together what does not go together.
@@ -75,14 +61,6 @@ _RESTRICTING = (
 )
 
 
-@dataclass(frozen=True)
-class Remark:
-    """A sentence about a place in the text of a formula (None: about the whole)."""
-
-    text: str
-    span: Span | None
-
-
 def remarks(
     formula: Formula, *, window: Window | None = None, branches: bool = True, schema: Schema | None = None
 ) -> list[Remark]:
@@ -91,30 +69,31 @@ def remarks(
     Raises `QueryError` for labels out of scope.
     """
     nodes = list(walk(formula))
-    unmarked = [remark for n in nodes if isinstance(n, Regular) for remark in _unmarked_ends(n.expression)]
+    found = [remark for n in nodes if isinstance(n, Regular) for remark in registers_never_written(n.expression)]
+    unmarked = [remark for n in nodes if isinstance(n, Regular) for remark in unmarked_ends(n.expression)]
     unmarked += [
         Remark("runs that end with an event they do not mark are not reported", n.span)
         for n in nodes
         if isinstance(n, AutomatonFormula) and n.anywhere and n.ends_marked and not _marks_its_ends(n)
     ]
     if unmarked:
-        return unmarked
+        return found + unmarked
     if len(nodes) > limits.REMARK_NODES:
-        return []
+        return found
     scopes = resolve(formula)
     inquiry = _Inquiry(schema)
     try:
         transducer = compile_formula(formula)
         if len(transducer.transitions) > limits.REMARK_TRANSITIONS:
-            return []
+            return found
     except UnsupportedQueryError:
-        return []
+        return found
     whole = formula if window is None else Within(formula, window)
     dead = list(_dead_parts(nodes, scopes, inquiry))
     if inquiry.never_matches(whole):
         place = _place(nodes[dead[0]]) if dead else None
-        return [Remark("this query can never match", place or formula.span)]
-    found = [Remark("this part can never match", _place(nodes[k])) for k in dead]
+        return [*found, Remark("this query can never match", place or formula.span)]
+    found += [Remark("this part can never match", _place(nodes[k])) for k in dead]
     found += _exclusions(formula, nodes, window, inquiry)
     for number in growing_collections(transducer)[:1]:
         growing = transducer.registers[number]
@@ -132,6 +111,13 @@ def remarks(
             for branch in _redundant_branches(formula, nodes, inquiry)
         ]
     return found
+
+
+def never_matches(formula: Formula, *, window: Window | None = None, schema: Schema | None = None) -> bool:
+    """Whether it is certain, and found quickly, that a formula has no match; see `remarks`."""
+    if any(isinstance(n, Regular) and any(True for _ in unmarked_ends(n.expression)) for n in walk(formula)):
+        return True
+    return _Inquiry(schema).never_matches(formula if window is None else Within(formula, window))
 
 
 def kept_for_good(transducer: Transducer, *, detecting: bool) -> list[Remark]:
@@ -172,57 +158,6 @@ class _Inquiry:
             return ask() is False
         except (QueryError, UnsupportedQueryError):
             return False
-
-
-@dataclass(frozen=True)
-class _LastParts:
-    """How strings of an expression of SREMO may end: with a marked event, with one of some unmarked parts, or empty."""
-
-    marked: bool
-    unmarked: tuple[Sremo, ...] = ()
-    empty: bool = False
-
-
-def _unmarked_ends(expression: Sremo) -> list[Remark]:
-    """A remark on every part that may be last, if none of them marks its event."""
-    ends: _LastParts = fold(expression, _ends)
-    if ends.marked:
-        return []
-    return [
-        Remark(
-            "this query can never match: a match ends with a marked event, but this part may read its last event and "
-            "marks nothing; put MARK or AS label behind the atom that completes a match",
-            part.span,
-        )
-        for part in dict.fromkeys(ends.unmarked)
-    ]
-
-
-def _ends(current: Node, below: abc.Sequence[_LastParts]) -> _LastParts:
-    unmarked = tuple(part for one in below for part in one.unmarked)
-    match current:
-        case Epsilon():
-            return _LastParts(marked=False, empty=True)
-        case Empty():
-            # Without any string there is nothing to say about marks.
-            return _LastParts(marked=True)
-        case Terminal():
-            return _LastParts(marked=True) if current.label is not None else _LastParts(False, (current,))
-        case Complement():
-            return _LastParts(False, (current,), empty=True)
-        case Star() | Optional():
-            return _LastParts(below[0].marked, unmarked, empty=True)
-        case Concatenation() | AnyMatch() | NextMatch():
-            last = below[-1]
-            for before in reversed(below[:-1]):
-                if not last.empty:
-                    break
-                last = _LastParts(last.marked or before.marked, last.unmarked + before.unmarked, before.empty)
-            return last
-        case Intersection():
-            return _LastParts(all(b.marked for b in below), unmarked, all(b.empty for b in below))
-    # Of alternatives and of operands in any order each may be last.
-    return _LastParts(any(b.marked for b in below), unmarked, any(b.empty for b in below))
 
 
 def _dead_parts(nodes: list[Node], scopes: Scopes, inquiry: _Inquiry) -> Iterator[int]:

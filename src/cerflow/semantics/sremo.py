@@ -10,7 +10,8 @@ from collections.abc import Generator, Mapping, Sequence
 from itertools import chain
 
 from cerflow.analysis.checks import refuse_aggregates
-from cerflow.errors import ArgumentError, QueryError
+from cerflow.analysis.register_reads import refuse_doubtful_reads
+from cerflow.errors import ArgumentError
 from cerflow.language.builder.given import SremoGiven, sremo_tree
 from cerflow.language.condition import Condition
 from cerflow.language.node import walk
@@ -50,7 +51,7 @@ _Rule = Generator[_Question, _Outcomes, _Outcomes]
 def sremo_matches(expression: SremoGiven, events: StreamGiven) -> frozenset[tuple[int, ComplexEvent]]:
     """All matches (n, C) in a stream: C is a match on S[m…n] for some m ≤ n, and n its last marked event.
 
-    Raises `QueryError` for aggregates, and for a register that both sides of ``&`` write.
+    Raises `QueryError` for aggregates, and for a read behind ``&`` of a register that both sides write.
     """
     stream = as_stream(events)
     denotation = SremoDenotation(sremo_tree(expression), stream)
@@ -95,6 +96,7 @@ class SremoDenotation:
     def __init__(self, expression: Sremo, events: Sequence[Event]) -> None:
         expression = names_told_apart(expression)
         refuse_aggregates(expression)
+        refuse_doubtful_reads(expression)
         self._events = events
         self._known: dict[_Question, _Outcomes] = {}
         self._parts: list[Sremo] = []
@@ -115,13 +117,6 @@ class SremoDenotation:
             self._writes.append(frozenset(chain(own, *(self._writes[part] for part in parts))))
             self._parts.append(current)
             self._below.append(below)
-            if isinstance(current, Intersection):
-                self._check(current, *below)
-
-    def _check(self, current: Intersection, left: int, right: int) -> None:
-        both = self._writes[left] & self._writes[right]
-        if both:
-            raise QueryError(f"both sides of & write register '{min(both)}'", span=current.span)
 
     def __call__(self, m: int, n: int, registers: Registers = ()) -> _Outcomes:
         """All (M, v') with ``(e, S[m…n-1], M, registers) ⊢ v'``."""
@@ -189,6 +184,7 @@ class SremoDenotation:
             case Intersection():
                 left = yield ask(below[0], m, n, v)
                 right = yield ask(below[1], m, n, v)
+                # Of a register that both sides write nothing is read behind them.
                 wrote = self._writes[below[1]]
                 return frozenset(
                     (marks, _written(v1, {r: p for r, p in v2 if r in wrote}))

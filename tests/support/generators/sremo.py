@@ -90,8 +90,9 @@ def _expression(
 
     operator = operator or (draw(st.sampled_from(_CHOICES)) if depth else Terminal)
     if operator is Intersection:
-        # Registers that both sides write are refused.
-        return Intersection(below(registers[:1]), below(registers[1:]))
+        # What is read behind registers that both sides write is refused, so most sides write different ones.
+        apart = draw(st.integers(0, 2)) > 0
+        return Intersection(below(registers[:1] if apart else registers), below(registers[1:] if apart else registers))
     if operator is Windowed:
         return Windowed(below(), window(draw, timed))
     if operator in (AnyMatch, NextMatch) and draw(st.booleans()):

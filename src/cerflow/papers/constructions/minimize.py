@@ -20,6 +20,7 @@ from cerflow.language.automaton import Model
 from cerflow.language.condition import And, Condition, Constant, Not, Or
 from cerflow.papers.constructions.cea_closure import is_io_deterministic
 from cerflow.papers.constructions.determinism import is_deterministic
+from cerflow.papers.constructions.memory import without_idle_writes
 from cerflow.papers.constructions.minterms import construct_minterms
 from cerflow.papers.model.automaton import (
     Automaton,
@@ -33,7 +34,7 @@ from cerflow.papers.model.conditions import not_satisfied
 from cerflow.papers.model.faults import NotDeterministicError
 from cerflow.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, defined_for
 
-__all__ = ["minimize", "without_idle_writes"]
+__all__ = ["minimize"]
 
 #: Atoms, and whether they hold.
 _Case = tuple[tuple[Condition, bool], ...]
@@ -160,20 +161,6 @@ def _cases(choices: list[tuple[frozenset[Condition], bool]], atoms: list[Conditi
 
 def _condition(case: _Case) -> Condition:
     return conjunction([atom if truth else not_satisfied(atom) for atom, truth in case])
-
-
-def without_idle_writes(automaton: AnyA) -> AnyA:
-    """The same without writes that no run reads before the register is written anew."""
-    live: dict[State, frozenset[str]] = dict.fromkeys(automaton.states, frozenset())
-    changed = True
-    while changed:
-        changed = False
-        for t in automaton.transitions:
-            needed = live[t.source].union(t.reads, live[t.target] - t.writes)
-            if needed != live[t.source]:
-                live[t.source] = needed
-                changed = True
-    return automaton.rewritten(lambda t: (t.condition, t.output, t.writes & live[t.target]))
 
 
 def _ending_as_marked(automaton: AnyA) -> AnyA:

@@ -7,12 +7,27 @@ enough to count the events since the first mark.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 
+from cerflow.conditions.connectives import conjunction, conjuncts
+from cerflow.language.condition import (
+    Arithmetic,
+    Attribute,
+    Comparison,
+    Condition,
+    Expression,
+    Function,
+    LabelReference,
+    Literal,
+)
+from cerflow.language.formula import AttributeWindow, DurationWindow, Window
 from cerflow.papers.model.automaton import State, Way, sorted_states
 from cerflow.papers.model.faults import AutomatonError
 from cerflow.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, defined_for
+from cerflow.papers.model.srt import SymbolicRegisterTransducer
+from cerflow.values.operators import Operator
 
-__all__ = ["restrict_to_window"]
+__all__ = ["restrict_to_extent", "restrict_to_window"]
 
 
 @defined_for(CEA, UCEA, SRT, RMA)
@@ -34,3 +49,44 @@ def restrict_to_window(automaton: AnyA, window: int) -> AnyA:
 
     starts = [(state, 0) for state in sorted_states(automaton.starts)]
     return type(automaton).built(starts, ways, lambda place: place[0] in automaton.finals, automaton.registers)
+
+
+@defined_for(SRT)
+def restrict_to_extent(
+    transducer: SymbolicRegisterTransducer, window: Window, register: str
+) -> SymbolicRegisterTransducer:
+    """The matches M whose last event is within a window, of time or of an attribute, of the first; and the empty one.
+
+    The first marked event is kept in ``register``, which must be new. A state is a pair of a state and 0 before the
+    first mark, 1 while another one must follow, 2 behind the last one, which alone is compared with the first.
+    """
+
+    def ways(place: tuple[State, int]) -> Iterator[Way[tuple[State, int]]]:
+        state, phase = place
+        for t in transducer.leaving(state):
+            condition, output, writes = t.effect
+            if condition is None or not output:
+                yield (t.target, phase), condition, output, writes
+            elif phase < 2:
+                first = register if phase else None
+                yield (t.target, 1), condition, output, writes if phase else writes | {register}
+                test = conjunction([*conjuncts(condition), _in_window(window, first)])
+                yield (t.target, 2), test, output, writes
+
+    return transducer.built(
+        [(transducer.start, 0)], ways, lambda place: place[0] in transducer.finals and place[1] != 1
+    )
+
+
+def _in_window(window: Window, first: str | None) -> Condition:
+    """Whether the event read lies in the window that begins with the event in a register, or with itself."""
+    match window:
+        case DurationWindow(microseconds):
+            values: list[Expression] = [Function("time", (LabelReference(r),)) for r in (None, first)]
+            size = Literal(timedelta(microseconds=microseconds))
+        case AttributeWindow(bound, attribute):
+            values = [Attribute(r, attribute) for r in (None, first)]
+            size = Literal(bound)
+        case _:
+            raise TypeError(f"{type(window).__name__} measures no values")
+    return Comparison(Operator.LT, Arithmetic("-", *values), size)

@@ -7,23 +7,37 @@ does not, nulls included.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 
 from cerflow.analysis.scopes import condition_labels
 from cerflow.conditions.connectives import TRUE
 from cerflow.conditions.evaluate import value_on
 from cerflow.conditions.guards import Satisfied, StreamTest, TypeTest, without_brackets
+from cerflow.errors import QueryError
 from cerflow.language.automaton import HEAD, rename_registers
-from cerflow.language.condition import And, Bracket, Condition, Constant, Not, Or
-from cerflow.language.node import Node, transform
+from cerflow.language.condition import (
+    And,
+    Between,
+    Bracket,
+    Comparison,
+    Condition,
+    Constant,
+    Function,
+    Literal,
+    Not,
+    Or,
+)
+from cerflow.language.node import Node, transform, walk
 from cerflow.language.parser import parse_condition
 from cerflow.papers.model.faults import ConditionError
-from cerflow.values.events import Event
+from cerflow.values.events import Event, Stream
 
 __all__ = [
     "HEAD",
     "as_condition",
     "holds",
+    "in_units_of",
     "not_satisfied",
     "register_selection",
     "rename_registers",
@@ -48,6 +62,33 @@ def settle_condition(transition: object, name: str = "condition") -> None:
     given = getattr(transition, name)
     if given is not None:
         object.__setattr__(transition, name, as_condition(given))
+
+
+def in_units_of(events: Sequence[Event], condition: Condition) -> Condition:
+    """The condition with durations in the unit of the times, where these are numbers and it compares them.
+
+    Raises `QueryError` for events without times.
+    """
+
+    def in_ticks(current: Node) -> Node:
+        if not isinstance(current, Literal) or not isinstance(current.value, timedelta):
+            return current
+        if not isinstance(events, Stream) or events.microseconds_per_tick is None:
+            raise QueryError("a duration needs events with times", span=current.span, hint="Name them: time='t'.")
+        ticks = events.ticks(current.value // timedelta(microseconds=1))
+        return Literal(int(ticks) if ticks == int(ticks) else float(ticks))
+
+    def visit(current: Node) -> Node:
+        compares = isinstance(current, Comparison | Between) and any(
+            isinstance(n, Function) and n.name == "time" for n in walk(current)
+        )
+        return transform(current, in_ticks) if compares else current
+
+    if not len(events) or events[0].moment is not None:
+        return condition
+    changed = transform(condition, visit)
+    assert isinstance(changed, Condition)
+    return changed
 
 
 def register_selection(condition: Condition) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from cerflow.language.condition import Condition
 from cerflow.papers.model.automaton import Automaton, State, TransitionLike, enclosed, show_state, sorted_states
-from cerflow.papers.model.conditions import holds, register_selection
+from cerflow.papers.model.conditions import holds, in_units_of, register_selection
 from cerflow.values.complex_events import ComplexEvent
 from cerflow.values.events import Event, StreamGiven, as_stream
 
@@ -149,6 +149,8 @@ class _Evaluator:
         self.empty: Contents = (None,) * len(automaton.registers)
         self._place = {register: k for k, register in enumerate(automaton.registers)}
         self._known: dict[tuple[Condition, int, Contents], bool] = {}
+        conditions = {t.condition for t in automaton.transitions if t.condition is not None}
+        self._fitted = {condition: in_units_of(self.events, condition) for condition in conditions}
 
     def begin(self) -> set[_Partial]:
         """The runs before any event was read."""
@@ -185,7 +187,7 @@ class _Evaluator:
         key = (condition, position, read)
         if key not in self._known:
             held = {r: self.events[index] for r, index in zip(selection, read) if index is not None}
-            self._known[key] = holds(condition, self.events[position], held)
+            self._known[key] = holds(self._fitted[condition], self.events[position], held)
         return self._known[key]
 
     def written(self, t: TransitionLike, position: int, contents: Contents) -> Contents:

@@ -7,17 +7,17 @@ only (§5.1.2). All parts share the registers of the whole expression; a complem
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 
 from cerflow.analysis.checks import refuse_aggregates
+from cerflow.analysis.register_reads import doubtful_read, refuse_doubtful_reads
 from cerflow.analysis.scopes import condition_labels
-from cerflow.errors import QueryError, UnsupportedQueryError
+from cerflow.errors import UnsupportedQueryError
+from cerflow.language.automaton import rename_registers
 from cerflow.language.builder.given import SremoGiven, sremo_tree
 from cerflow.language.formula import CountWindow
 from cerflow.language.node import Node, fold, walk
 from cerflow.language.sremo import (
-    ANY_EVENT,
     Alternation,
     Complement,
     Concatenation,
@@ -30,34 +30,42 @@ from cerflow.language.sremo import (
     Windowed,
 )
 from cerflow.papers.constructions.complement import complement
-from cerflow.papers.constructions.determinize import is_determinizable, subset_construction
+from cerflow.papers.constructions.determinize import unchecked_subsets
 from cerflow.papers.constructions.epsilon import eliminate_epsilon
 from cerflow.papers.constructions.intersection import product
-from cerflow.papers.constructions.minimize import without_idle_writes
+from cerflow.papers.constructions.memory import events_remembered, in_turn, without_idle_writes
 from cerflow.papers.constructions.schemas import Schemas, SingleEnded
-from cerflow.papers.constructions.single_register import to_single_register
-from cerflow.papers.constructions.streaming import staggered
-from cerflow.papers.constructions.unroll import unroll
-from cerflow.papers.constructions.windows import restrict_to_window
-from cerflow.papers.model.automaton import SKIPPED, fresh_names
+from cerflow.papers.constructions.windows import restrict_to_extent, restrict_to_window
+from cerflow.papers.model.automaton import SKIPPED, State, Way, fresh_names
 from cerflow.papers.model.srt import SymbolicRegisterTransducer
 from cerflow.rewriting.sremo.strategies import expand
 
 __all__ = ["compile_sremo", "registers_of"]
 
+#: A state, and the registers that a side of ``&`` has written since it began.
+_Written = tuple[State, frozenset[str]]
+
 
 def compile_sremo(expression: SremoGiven, *, most: int | None = None) -> SymbolicRegisterTransducer:
     """The transducer with ``Match(T, S) = Match(e, S)`` for all S.
 
-    Raises `QueryError` for aggregates and for a register that both sides of ``&`` write. Raises `UnsupportedQueryError`
-    for windows that do not count events, for a side of ``&`` that reads a register that the other one writes, for the
-    complement of strings of unbounded length with registers in use between them, and if a construction would take more
-    than ``most`` steps.
+    Raises `QueryError` for aggregates and for a read behind ``&`` of a register that both sides write. Raises
+    `UnsupportedQueryError` for a complement in which a register may be read any number of events after it was written,
+    for a read behind ``&`` of a register that one side reads and the other one writes, and if a construction would take
+    more than ``most`` steps.
     """
     tree = sremo_tree(expression)
     refuse_aggregates(tree)
-    whole = _SremoCompiler(expand(tree), most)
-    return whole.run()
+    refuse_doubtful_reads(tree)
+    expanded = expand(tree)
+    doubtful = doubtful_read(expanded, one_sided=True)
+    if doubtful is not None:
+        raise UnsupportedQueryError(
+            f"register '{doubtful.register}' is read by one side of &, written by the other one, and read behind them",
+            span=doubtful.read.span,
+            hint="Let the event before & be stored in a second register for the side that reads it.",
+        )
+    return _SremoCompiler(expanded, most).run()
 
 
 def registers_of(expression: SremoGiven) -> tuple[str, ...]:
@@ -111,15 +119,11 @@ class _SremoCompiler:
             case Star():
                 return schemas.star(*below)
             case Intersection():
-                return schemas.embedded(self._intersection(current, *map(self._alone, below)))
+                return schemas.embedded(self._intersection(*map(self._alone, below)))
             case Windowed(window=CountWindow(events)):
                 return schemas.embedded(restrict_to_window(self._alone(below[0]), events))
             case Windowed():
-                raise UnsupportedQueryError(
-                    "these transducers have only windows of events",
-                    span=current.span,
-                    hint="Write WITHIN n EVENTS.",
-                )
+                return schemas.embedded(restrict_to_extent(self._alone(below[0]), current.window, next(self._names)))
             case Complement():
                 return schemas.embedded(self._complement(current, self._alone(below[0])))
         raise TypeError(f"{type(current).__name__} is no expression")
@@ -128,86 +132,48 @@ class _SremoCompiler:
         return eliminate_epsilon(part.transducer(self._registers)).trimmed()
 
     def _intersection(
-        self, current: Intersection, left: SymbolicRegisterTransducer, right: SymbolicRegisterTransducer
+        self, left: SymbolicRegisterTransducer, right: SymbolicRegisterTransducer
     ) -> SymbolicRegisterTransducer:
-        both = left.written & right.written
-        if both:
-            raise QueryError(f"both sides of & write register '{min(both)}'", span=current.span)
-        shared = left.written & right.read | right.written & left.read
-        if shared:
-            raise UnsupportedQueryError(
-                f"one side of & reads register '{min(shared)}', which the other one writes", span=current.span
-            )
-        return product(left, right)
+        """The product, in which no side writes what the other one uses."""
+        left = self._with_own(left, left.written & (right.written | right.read))
+        return product(left, self._with_own(right, right.written & left.read))
+
+    def _with_own(
+        self, transducer: SymbolicRegisterTransducer, registers: frozenset[str]
+    ) -> SymbolicRegisterTransducer:
+        """The same with new names for registers, once it has written them; before, it reads what was there."""
+        if not registers:
+            return transducer
+        own = {register: next(self._names) for register in sorted(registers)}
+
+        def ways(place: _Written) -> Iterator[Way[_Written]]:
+            state, written = place
+            for t in transducer.leaving(state):
+                assert t.condition is not None
+                condition = rename_registers(t.condition, {register: own[register] for register in written})
+                after = written | (t.writes & registers)
+                yield (t.target, after), condition, t.output, frozenset(own.get(r, r) for r in t.writes)
+
+        starts: list[_Written] = [(transducer.start, frozenset())]
+        return transducer.built(starts, ways, lambda place: place[0] in transducer.finals)
 
     def _complement(self, current: Complement, operand: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
-        """The complement; its writes go to registers of its own, which are read nowhere else."""
-        needed = _essential(operand)
-        if is_determinizable(needed):
-            return complement(subset_construction(self._renamed(needed), most=self._most))
-        tree = self._tree(needed)
-        if tree is not None:
-            return complement(subset_construction(tree[0], most=self._most))
-        contained = _contained(current.operand)
-        tree = None if contained is None else self._tree(_essential(self._alone(self._part(contained))))
-        if tree is not None:
-            return _avoiding(staggered(*tree, most=self._most))
-        raise UnsupportedQueryError(
-            "the complement of strings of any length needs unbounded memory, as registers relate their events",
-            span=current.span,
-            # The expansion of next(…) by `expand` has no place in the text.
-            hint="Bound them: !(… WITHIN n EVENTS)."
-            if current.span is not None
-            else "Bound the operands of next(…): e WITHIN n EVENTS.",
-        )
+        """The complement; its writes go to registers of its own, which are read nowhere else.
 
-    def _tree(self, transducer: SymbolicRegisterTransducer) -> tuple[SymbolicRegisterTransducer, int] | None:
-        """The walks of a transducer, and the length of the longest; None if the length is unbounded."""
-        length = _longest(transducer)
-        if length is None:
-            return None
-        tree = unroll(to_single_register(transducer), length, most=self._most).transducer
-        return self._renamed(tree), length
-
-    def _renamed(self, transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
-        """With new names for the registers that are written."""
-        return transducer.renamed({register: next(self._names) for register in sorted(transducer.written)})
-
-
-def _essential(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
-    """The part of a transducer that matters for its language."""
-    return without_idle_writes(transducer.renumbered().without_output()).trimmed()
-
-
-def _contained(operand: Sremo) -> Sremo | None:
-    """The e of ``⊤* · e · ⊤*``, which next(…) must not skip."""
-    match operand:
-        case Concatenation(Concatenation(Star(before), contained), Star(after)) if before == after == ANY_EVENT:
-            return contained
-    return None
-
-
-def _avoiding(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
-    """The strings without a prefix that a deterministic automaton accepts."""
-    states = transducer.states - transducer.finals
-    return replace(
-        transducer,
-        states=states,
-        finals=states,
-        transitions=tuple(t for t in transducer.transitions if t.source in states and t.target in states),
-    )
-
-
-def _longest(transducer: SymbolicRegisterTransducer) -> int | None:
-    """The number of events on the longest walk of an automaton without useless states; None if unbounded."""
-    waiting = dict.fromkeys(transducer.states, 0)
-    for t in transducer.transitions:
-        waiting[t.target] += 1
-    depth = {state: 0 for state, count in waiting.items() if not count}
-    for state in (ready := list(depth)):
-        for t in transducer.leaving(state):
-            depth[t.target] = max(depth.get(t.target, 0), depth[state] + 1)
-            waiting[t.target] -= 1
-            if not waiting[t.target]:
-                ready.append(t.target)
-    return max(depth.values()) if len(ready) == len(waiting) else None
+        All runs of the operand have read the same events. So those that remember an event keep it in one register,
+        which is chosen by the event's number modulo the number of events over which one is remembered.
+        """
+        needed = without_idle_writes(operand.renumbered().without_output()).trimmed()
+        kept = events_remembered(needed)
+        if kept is None:
+            raise UnsupportedQueryError(
+                "this complement needs unbounded memory: a register may be read any number of events after it was "
+                "written",
+                span=current.span,
+                # The expansion of next(…) by `expand` has no place in the text.
+                hint="Bound what is read in between by e{…}: [TRUE]? . [TRUE]? instead of [TRUE]*."
+                if current.span is not None
+                else "Bound what the operands of next(…) read: [TRUE]? . [TRUE]? instead of [TRUE]*.",
+            )
+        slots = [next(self._names) for _ in range(kept)]
+        return complement(unchecked_subsets(in_turn(needed, slots), most=self._most))

@@ -7,19 +7,20 @@ expressions are the following run's own registers, so conditions on them are ato
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
 
 from cerflow.automata.compile.conditions import reguarded
 from cerflow.automata.compile.run_sets import FollowedRuns, RunSet
 from cerflow.automata.model.fragment import Fragment, track, without_dead_states
 from cerflow.automata.model.registers import RegisterFile
-from cerflow.automata.model.transducer import Transition
+from cerflow.automata.model.transducer import Register, Transducer, Transition
 from cerflow.conditions.connectives import TRUE, conjunction
 from cerflow.conditions.guards import Satisfied
 from cerflow.language.condition import Condition, Not
 
-__all__ = ["complement_of"]
+__all__ = ["complement_of", "remembers_without_end"]
 
 #: The name of the runs that must not end.
 _DENIED = "denied"
@@ -61,6 +62,31 @@ def complement_of(operand: Fragment, registers: RegisterFile) -> Fragment:
 
     follower = Fragment(1, {0}, {0}, [Transition(0, 0)])
     return without_dead_states(track(follower, _Place(followed.beginning()), step, lambda place: place.free))
+
+
+def remembers_without_end(operand: Fragment, registers: Sequence[Register]) -> bool:
+    """Whether some run can go on over any number of events before it reads a register that it wrote.
+
+    Then the set of all runs may hold any number of values. Starts of windows do not count: the latest one suffices.
+    """
+    whole = Transducer(
+        operand.states,
+        frozenset(operand.initial),
+        frozenset(operand.final),
+        tuple(operand.transitions),
+        tuple(registers),
+    )
+    live = whole.live()
+    order: TopologicalSorter[tuple[int, int]] = TopologicalSorter()
+    for t in operand.transitions:
+        for r in live[t.source] & live[t.target] - {write.register for write in t.writes}:
+            if registers[r].window is None:
+                order.add((t.source, r), (t.target, r))
+    try:
+        order.prepare()
+    except CycleError:
+        return True
+    return False
 
 
 def _both_ways(guards: list[Condition] | None) -> list[tuple[bool, list[Condition]]]:

@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from cerflow.automata.compile.products import both
-from cerflow.automata.compile.sremo.complement import complement_of
+from cerflow.automata.compile.sremo.complement import complement_of, remembers_without_end
 from cerflow.automata.compile.sremo.positions import START, Held, Positions, restricted, waiting_anywhere
 from cerflow.automata.compile.sremo.terminals import Place, Places, guards_of, names_read, refused
 from cerflow.automata.compile.windows import restrict
@@ -67,7 +67,7 @@ def compile_sremo(expression: Sremo, registers: RegisterFile, *, windowed: bool 
     """The fragment that reads any events and then a match of the expression, which ends with an event that it marks.
 
     ``windowed`` says that a window around the whole is applied elsewhere. Raises `UnsupportedQueryError` for ``!e``
-    without a window, and for a too large automaton.
+    that would remember any number of events, having no window, and for a too large automaton.
     """
     return _Builder(without_strategies(expression), registers).whole(windowed)
 
@@ -288,11 +288,13 @@ class _Builder:
     def _intersection(self, expression: Intersection, question: _Question) -> _Rule:
         sides = (expression.left, expression.right)
         parts: list[Positions] = []
+        reserved = question.reserved
         for side, other in (sides, sides[::-1]):
             read = frozenset(place for place in question.held if place[0] in self._reads[other])
-            asked = self._ask(question, side, reserved=question.reserved | read)
             # This side need not keep what the other writes; both keep what neither writes.
-            parts.append((yield asked))
+            parts.append((yield self._ask(question, side, reserved=reserved | read)))
+            # What both write are two registers.
+            reserved |= self.places.written([*parts[-1].beginnings, *parts[-1].transitions])
         left, right = parts
         whole = Positions(left.empty and right.empty)
         written = self._writes[expression.left]
@@ -314,13 +316,6 @@ class _Builder:
         return Positions(beginnings=[t], ends={restricted(question.held, question.live): [t.target]})
 
     def _complement(self, expression: Complement, question: _Question) -> _Rule:
-        if not question.windowed and not _window_inside(expression.operand):
-            raise UnsupportedQueryError(
-                "'!' without a window cannot be evaluated: the excluded part could take any number of events",
-                span=expression.span,
-                hint="Put a window around the whole, (… . !e . …) WITHIN 10 EVENTS, or on the excluded part, "
-                "!(e WITHIN 10 EVENTS).",
-            )
         held = restricted(question.held, question.live)
         reserved = question.reserved | frozenset(question.held)
         whole = Positions()
@@ -337,7 +332,17 @@ class _Builder:
         whole.empty = not operand.empty
         fragment = self._alone(operand, (q for ends in operand.ends.values() for q in ends))
         own = self.places.settled(fragment.transitions, self.registers, lambda place: place not in reserved)
-        self._add(whole, complement_of(merge_transitions(fragment.with_transitions(own)), self.registers), held)
+        fragment = merge_transitions(fragment.with_transitions(own))
+        bounded = question.windowed or _window_inside(expression.operand)
+        if not bounded and remembers_without_end(fragment, self.registers.registers):
+            raise UnsupportedQueryError(
+                "'!' needs a window here: the excluded part relates its own events by registers, and could take any "
+                "number of them",
+                span=expression.span,
+                hint="Put a window around the whole, (… . !e . …) WITHIN 10 EVENTS, or on the excluded part, "
+                "!(e WITHIN 10 EVENTS).",
+            )
+        self._add(whole, complement_of(fragment, self.registers), held)
         return whole
 
     def _windowed(self, expression: Windowed, question: _Question) -> _Rule:

@@ -8,7 +8,7 @@ for each expression that they read: `settled`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -89,6 +89,11 @@ class Places:
         """Store the current event at a place, as far as it will be read."""
         number = self._numbers.setdefault(place, len(self._numbers))
         return Write(-1 - number, (), fresh=True)
+
+    def written(self, transitions: Iterable[Transition]) -> frozenset[Place]:
+        """The places that transitions which are not settled write."""
+        places = {number: place for place, number in self._numbers.items()}
+        return frozenset(places[-1 - w.register] for t in transitions for w in t.writes if w.register < 0)
 
     def settled(
         self, transitions: Sequence[Transition], registers: RegisterFile, own: Callable[[Place], bool]

@@ -1,0 +1,89 @@
+"""How long automata with registers remember an event: idle writes, and registers that the runs of a set can share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+
+from cerflow.language.automaton import rename_registers
+from cerflow.papers.model.automaton import State, Way
+from cerflow.papers.model.models import AnyA
+from cerflow.papers.model.srt import SymbolicRegisterTransducer
+
+__all__ = ["events_remembered", "in_turn", "without_idle_writes"]
+
+#: A state, the number of the next register, and that of the register with the event of each own register.
+_Place = tuple[State, int, tuple[tuple[str, int], ...]]
+
+
+def without_idle_writes(automaton: AnyA) -> AnyA:
+    """The same without writes that no run reads before the register is written anew."""
+    live = _live(automaton)
+    return automaton.rewritten(lambda t: (t.condition, t.output, t.writes & live[t.target]))
+
+
+def _live(automaton: AnyA) -> Mapping[State, frozenset[str]]:
+    """The registers that are read behind each state before they are written anew."""
+    live: dict[State, frozenset[str]] = dict.fromkeys(automaton.states, frozenset())
+    changed = True
+    while changed:
+        changed = False
+        for t in automaton.transitions:
+            needed = live[t.source].union(t.reads, live[t.target] - t.writes)
+            if needed != live[t.source]:
+                live[t.source] = needed
+                changed = True
+    return live
+
+
+def events_remembered(transducer: SymbolicRegisterTransducer) -> int | None:
+    """The most events from a write (exclusive) to a read of what it wrote (inclusive), and at least 1.
+
+    None if there may be any number.
+    """
+    live = _live(transducer)
+    held = {(t.target, r): 1 for t in transducer.transitions for r in t.writes & live[t.target]}
+    order: TopologicalSorter[tuple[State, str]] = TopologicalSorter()
+    for state, register in (frontier := list(held)):
+        for t in transducer.leaving(state):
+            after = (t.target, register)
+            if register in live[t.target] - t.writes:
+                order.add(after, (state, register))
+                if after not in held:
+                    held[after] = 1
+                    frontier.append(after)
+    try:
+        for state, register in order.static_order():
+            for t in transducer.leaving(state):
+                if register in live[t.target] - t.writes:
+                    held[t.target, register] = max(held[t.target, register], held[state, register] + 1)
+    except CycleError:
+        return None
+    return max(held.values(), default=1)
+
+
+def in_turn(transducer: SymbolicRegisterTransducer, registers: Sequence[str]) -> SymbolicRegisterTransducer:
+    """The same runs, with the n-th event kept in the n-th of these registers, counted round and round.
+
+    Each of them holds the same event in all runs over a string, so a subset construction may share them. There must be
+    as many as `events_remembered` says. A register that a run has not written keeps its name.
+    """
+    live = _live(transducer)
+
+    def ways(place: _Place) -> Iterator[Way[_Place]]:
+        state, turn, held = place
+        names = {own: registers[k] for own, k in held}
+        for t in transducer.leaving(state):
+            assert t.condition is not None
+            now = {**dict(held), **dict.fromkeys(t.writes, turn)}
+            after = tuple(sorted((own, k) for own, k in now.items() if own in live[t.target]))
+            writes = frozenset(registers[turn : turn + 1]) if t.writes & live[t.target] else frozenset[str]()
+            yield (
+                (t.target, (turn + 1) % len(registers), after),
+                rename_registers(t.condition, names),
+                t.output,
+                writes,
+            )
+
+    starts: list[_Place] = [(transducer.start, 0, ())]
+    return transducer.built(starts, ways, lambda place: place[0] in transducer.finals)
