@@ -274,10 +274,10 @@ def test_sremo(farm, tmp_path):
 
 
 def test_sremo_that_cannot_be_evaluated(farm):
-    text = "[type = 'T'] MARK . !([id = 1] . [id = 2]) . [type = 'H'] MARK"
+    text = "[type = 'T'] MARK . !([TRUE]* . [TRUE] INTO r . [TRUE]* . [id = r.id]) . [type = 'H'] MARK"
     result = cerflow("run", "-e", text, "--language", "sremo", "--runner", "local", "--input", farm)
     assert result.exit_code == 1
-    assert "'!' without a window cannot be evaluated" in result.stderr
+    assert "'!' needs a window here" in result.stderr
     assert "WITHIN" in result.stderr
 
 
