@@ -81,10 +81,6 @@ def kind_of(data_type: pa.DataType) -> Kind:
     return Kind.OTHER
 
 
-def _names_types(data_type: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(data_type) or pa.types.is_boolean(data_type))
-
-
 def _kind_of_decimal(precision: int, scale: int) -> Kind:
     if scale <= 0 and precision - scale <= _WHOLE_DIGITS:
         return Kind.INTEGER
@@ -155,7 +151,7 @@ class Schema:
             hidden = TYPE_TEXT
         elif self.type is None or (self.type == "type" and "type" not in names):
             hidden = UNTYPED
-        elif self.type in names and _names_types(plain_type(self.columns.field(self.type).type)):
+        elif self.type in names and self._names_types():
             object.__setattr__(self, "typed_by", self.type)
             hidden = TYPE_TEXT
         if hidden is not None:
@@ -163,6 +159,11 @@ class Schema:
         if self.type in (TYPE_TEXT, UNTYPED) and self.type not in names:
             added = pa.field(self.type, pa.dictionary(pa.int32(), pa.string()))
             object.__setattr__(self, "columns", self.columns.append(added))
+
+    def _names_types(self) -> bool:
+        """Whether the text of the type column's values are the types; internal columns are not those of the input."""
+        found = plain_type(self.columns.field(self.type).type)
+        return not self.type.startswith("\0") and bool(pa.types.is_integer(found) or pa.types.is_boolean(found))
 
     @property
     def untyped(self) -> bool:
