@@ -110,7 +110,7 @@ def test_slow_ones_are_warned_of(files):
         (
             "bad.py",
             "import cerflow\ncerflow.predicate('count')(lambda x: x)",
-            "line 2: ValueError: 'count' cannot be the name of a predicate",
+            "line 2: cerflow.errors.ArgumentError: 'count' cannot be the name of a predicate",
         ),
     ],
 )
