@@ -36,7 +36,7 @@ N = TypeVar("N", bound=Node)
 def refuse_twice(name: str, known: Container[str], span: Span | None) -> None:
     """Raise `QueryError` if a name is defined already."""
     if name in known:
-        raise QueryError(f"'{name}' is defined twice", span=span, hint="Give one of the two another name.")
+        raise QueryError(f"'{name}' is defined twice", span=span, hint="Give one of them another name.")
 
 
 def check_kind(condition: Condition) -> None:
@@ -75,7 +75,7 @@ def written_out(condition: Condition, above: Mapping[str, Condition]) -> Conditi
         )
 
     # Where only its truth counts, unknown is as good as false.
-    plain = {id(condition)}
+    plain: set[int] = set()
     stack: list[Node] = [condition]
     while stack:
         current = stack.pop()

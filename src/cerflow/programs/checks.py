@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from cerflow.errors import QueryError, UnsupportedQueryError, nearest
 from cerflow.language.condition import Attribute
+from cerflow.language.event_kinds import refuse_twice
 from cerflow.language.formula import AnyEvent, As, EventType
 from cerflow.language.node import Node, transform, walk
 from cerflow.language.select import CountItem, ExpressionItem, Select, Statements
@@ -20,8 +21,7 @@ def check_statements(tree: Statements) -> None:
     everything = [definition.name for definition in tree.definitions]
     for definition in tree.definitions:
         name, select = definition.name, definition.select
-        if name in defined:
-            raise QueryError(f"'{name}' is defined twice", span=definition.span, hint="Give one of them another name.")
+        refuse_twice(name, defined, definition.span)
         for stream in select.streams:
             if stream == name:
                 raise QueryError(
