@@ -239,3 +239,9 @@ def test_warnings_show_the_place():
 def test_large_queries_are_not_looked_into():
     choice = " OR ".join(f"(A FILTER A.v > {k})" for k in range(400))
     assert warned(f"SELECT * WHERE {choice}") == []
+
+
+def test_a_stored_truth_value_may_hold_a_choice():
+    found = cerflow.satisfiable("(B AS x FILTER x.s IS NULL) ; (A AS y FILTER CASE WHEN x.s IS NULL THEN x.v END < 2)")
+    assert found.verdict is None
+    assert "CASE WHEN" in found.reason

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any, Literal, Unpack
@@ -296,7 +296,7 @@ class Query:
         from cerflow.engine.events.time_order import extent, usable_in_order
         from cerflow.engine.matches.matches import Matches
         from cerflow.engine.recognize.columns_needed import holding
-        from cerflow.engine.recognize.finite_stream import FiniteStream, ToldIfNone
+        from cerflow.engine.recognize.finite_stream import FiniteStream
         from cerflow.engine.recognize.planning import limit_of
         from cerflow.engine.results.report import Report
 
@@ -346,8 +346,8 @@ class Query:
             from cerflow.slices.threads import parts_in_slices
 
             parts = parts_in_slices(plan, whole, threads) or whole
-        told = ToldIfNone(parts, lambda: self.warn_of_no_match(schema))
-        return Matches(told, plan.report, plan.limit, stream=table)
+        none = partial(self.warn_of_no_match, schema)
+        return Matches(parts, plan.report, plan.limit, stream=table, tell_none=none)
 
     def plan(self, schema: Schema, position: str | None = None, positions: bool = True) -> Plan:
         """The query made ready for events of a schema (for other parts of cerflow); raises as `recognizer` does."""

@@ -30,7 +30,7 @@ from cerflow.language.condition import (
     TruthValue,
 )
 from cerflow.language.formula import CountWindow, Window
-from cerflow.language.node import Node, transform, walk
+from cerflow.language.node import Node, fold, transform, walk, with_children
 from cerflow.language.printer import show
 from cerflow.values.events import Value
 
@@ -207,14 +207,16 @@ def _decided(condition: Condition, truths: dict[Condition, bool | None]) -> Cond
 
 
 def _value(expression: Expression, truths: dict[Condition, bool | None]) -> Value:
-    def visit(current: Node) -> Node:
-        if isinstance(current, TruthValue):
+    def visit(current: Node, children: Sequence[Node]) -> Node:
+        # A condition may hold truth values itself: the whole is looked up, as it was found.
+        if isinstance(current, TruthValue) and current.condition in truths:
             return Literal(truths[current.condition])
+        current = with_children(current, children)
         if isinstance(current, If):
             return current.then if normal(current.condition) == TRUE else current.otherwise
         return current
 
-    found = transform(expression, visit)
+    found = fold(expression, visit)
     assert isinstance(found, Literal)
     return found.value
 

@@ -63,13 +63,16 @@ class Matches:
         *,
         before: int = 0,
         stream: pa.Table | None = None,
+        tell_none: Callable[[], None] | None = None,
     ) -> None:
         #: The number of matches of the query that were reported before.
         self._before = before
         #: The events in their order, if the stream is finite.
         self._stream = stream
         self._found = parts
-        self._parts = ChosenParts(parts)
+        #: The parts as they are read: ``tell_none`` is called when all were read and there was none.
+        self._told = parts if tell_none is None else ToldIfNone(parts, tell_none)
+        self._parts = ChosenParts(self._told)
         self._report = report
         self._limit = limit
         self._picker = picker
@@ -121,14 +124,14 @@ class Matches:
         """The number of rows: one per match, or one per detecting event if matches are only counted."""
         if not self._report.counts:
             return self.count()
-        total = sum(len(detecting(part.detections)[0]) for part in self._found)
+        total = sum(len(detecting(part.detections)[0]) for part in self._told)
         return self._picker.size(total) if isinstance(self._picker, NumberRange) else total
 
     def __bool__(self) -> bool:
         if isinstance(self._picker, NumberRange):
             return next(iter(self.to_batches(1, columns=["detected_at"])), None) is not None
         # Every detection has a match.
-        return any(len(part.detections) for part in self._found)
+        return any(len(part.detections) for part in self._told)
 
     def __len__(self) -> int:
         rows = self.rows()
@@ -211,7 +214,7 @@ class Matches:
 
     def _to_count(self) -> Iterator[Part]:
         """The parts, with the strategy applied if the number of matches depends on it."""
-        for part in self._found:
+        for part in self._told:
             yield from [part] if part.alone else ChosenParts([part])
 
     def _listings(self, max_rows: int) -> Iterator[Listing]:
@@ -406,3 +409,19 @@ def _number(given: object) -> int:
         return operator.index(given)  # type: ignore[arg-type]
     except TypeError:
         raise TypeError(f"the index of a match must be an integer or a slice, not {given!r}") from None
+
+
+class ToldIfNone:
+    """The same parts; ``tell`` is called when all have been read and there was none."""
+
+    def __init__(self, parts: Iterable[Part], tell: Callable[[], None]) -> None:
+        self._parts = parts
+        self._tell = tell
+
+    def __iter__(self) -> Iterator[Part]:
+        none = True
+        for part in self._parts:
+            none = False
+            yield part
+        if none:
+            self._tell()

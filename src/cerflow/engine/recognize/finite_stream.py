@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
@@ -15,7 +15,7 @@ from cerflow.engine.recognize.plan import Plan
 from cerflow.schema import Schema
 from cerflow.values.array_types import Ints
 
-__all__ = ["FiniteStream", "ToldIfNone"]
+__all__ = ["FiniteStream"]
 
 
 class FiniteStream:
@@ -91,22 +91,6 @@ class FiniteStream:
     def detected_at_end(self, driver: Driver) -> Iterator[tuple[str, list[Part]]]:
         """The detections of each query of a driver behind all events, as time passes."""
         return iter(()) if self._until is None else driver.until(self._until)
-
-
-class ToldIfNone:
-    """The same parts; ``tell`` is called when all have been read and there was none."""
-
-    def __init__(self, parts: Iterable[Part], tell: Callable[[], None]) -> None:
-        self._parts = parts
-        self._tell = tell
-
-    def __iter__(self) -> Iterator[Part]:
-        none = True
-        for part in self._parts:
-            none = False
-            yield part
-        if none:
-            self._tell()
 
 
 def _batches(table: pa.Table) -> list[pa.RecordBatch]:
