@@ -19,7 +19,7 @@ from cerflow.language.formula import UNNAMED, Formula
 from cerflow.language.select import Select
 from cerflow.rewriting.numbers import with_floats
 from cerflow.rewriting.times import with_zones
-from cerflow.schema import Kind, Schema, kind_of
+from cerflow.schema import Schema, ValueKind, kind_of
 from cerflow.semantics.deadlines import Time
 from cerflow.semantics.first_order import first_order_matches
 from cerflow.semantics.formulas import Denotation, formula_matches
@@ -258,14 +258,14 @@ def _decimal(value: Any, data_type: pa.DataType) -> Any:
 
 def _values(table: pa.Table, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows with decimals that are integers or floats to conditions as these, and TRUE for what none can read."""
-    forms = {Kind.INTEGER: pa.int64(), Kind.FLOAT: pa.float64()}
+    forms = {ValueKind.INTEGER: pa.int64(), ValueKind.FLOAT: pa.float64()}
     changed = {
         f.name: table.column(f.name).cast(forms[kind_of(f.type)]).to_pylist()
         for f in table.schema
         if pa.types.is_decimal(f.type) and kind_of(f.type) in forms
     }
     for field in table.schema:
-        if kind_of(field.type) is Kind.OTHER:
+        if kind_of(field.type) is ValueKind.OTHER:
             known = table.column(field.name).is_valid().to_pylist()
             changed[field.name] = [True if value else None for value in known]
     return [{**row, **{name: values[k] for name, values in changed.items()}} for k, row in enumerate(rows)]

@@ -17,7 +17,7 @@ from cerflow.values.arrow_columns import plain_type
 from cerflow.values.complex_events import UNNAMED
 from cerflow.values.units import MICROSECONDS, PER_SECOND, UNIT_NAMES, TimeUnit, check_unit
 
-__all__ = ["TYPE_TEXT", "UNTYPED", "Kind", "Schema", "kind_of"]
+__all__ = ["TYPE_TEXT", "UNTYPED", "Schema", "ValueKind", "kind_of"]
 
 #: Columns that no input has: the types of events, where no column of the input holds them as text; and the one of
 #: events without types.
@@ -29,7 +29,7 @@ Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 _SINCE_1970 = (10**9, 4 * 10**9)
 
 
-class Kind(StrEnum):
+class ValueKind(StrEnum):
     """The kinds of value that conditions tell apart."""
 
     INTEGER = "integer"
@@ -45,12 +45,12 @@ class Kind(StrEnum):
     @property
     def numeric(self) -> bool:
         """Whether arithmetic and comparison with numbers make sense."""
-        return self in (Kind.INTEGER, Kind.FLOAT)
+        return self in (ValueKind.INTEGER, ValueKind.FLOAT)
 
     @property
     def coded(self) -> bool:
         """Whether the engine has values of the kind as codes into a table of texts."""
-        return self in (Kind.STRING, Kind.DECIMAL)
+        return self in (ValueKind.STRING, ValueKind.DECIMAL)
 
 
 #: The greatest precision and scale of decimals that stay distinct and ordered as 64-bit floats, in every system that
@@ -60,31 +60,31 @@ _FLOAT_DIGITS, _FLOAT_SCALE = 15, 22
 _WHOLE_DIGITS = 18
 
 
-def kind_of(data_type: pa.DataType) -> Kind:
+def kind_of(data_type: pa.DataType) -> ValueKind:
     """The kind of an Arrow type; types no condition can read (lists, structs, …) are ``OTHER``."""
     if pa.types.is_dictionary(data_type) or pa.types.is_run_end_encoded(data_type):
         return kind_of(data_type.value_type)
     if pa.types.is_boolean(data_type):
-        return Kind.BOOLEAN
+        return ValueKind.BOOLEAN
     if pa.types.is_integer(data_type):
-        return Kind.INTEGER
+        return ValueKind.INTEGER
     if pa.types.is_floating(data_type):
-        return Kind.FLOAT
+        return ValueKind.FLOAT
     if pa.types.is_decimal(data_type):
         return _kind_of_decimal(data_type.precision, data_type.scale)
     if pa.types.is_string(data_type) or pa.types.is_large_string(data_type) or pa.types.is_string_view(data_type):
-        return Kind.STRING
+        return ValueKind.STRING
     if pa.types.is_timestamp(data_type) or pa.types.is_date(data_type):
-        return Kind.TIMESTAMP
+        return ValueKind.TIMESTAMP
     if pa.types.is_duration(data_type):
-        return Kind.DURATION
-    return Kind.OTHER
+        return ValueKind.DURATION
+    return ValueKind.OTHER
 
 
-def _kind_of_decimal(precision: int, scale: int) -> Kind:
+def _kind_of_decimal(precision: int, scale: int) -> ValueKind:
     if scale <= 0 and precision - scale <= _WHOLE_DIGITS:
-        return Kind.INTEGER
-    return Kind.FLOAT if precision <= _FLOAT_DIGITS and 0 < scale <= _FLOAT_SCALE else Kind.DECIMAL
+        return ValueKind.INTEGER
+    return ValueKind.FLOAT if precision <= _FLOAT_DIGITS and 0 < scale <= _FLOAT_SCALE else ValueKind.DECIMAL
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Schema:
     #: The columns in which the engine needs the values as 64 bits, with the greatest magnitude of whole numbers there:
     #: an event with another value cannot be used. Plans say which.
     held: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
-    _kinds: Mapping[str, Kind] = field(init=False, repr=False, compare=False)
+    _kinds: Mapping[str, ValueKind] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         expect(self.columns, pa.Schema, "the schema of events must be one of Arrow, such as table.schema")
@@ -131,11 +131,15 @@ class Schema:
         plain = [f.with_type(self._plain(f)) for f in self.columns]
         object.__setattr__(self, "columns", pa.schema(plain, self.columns.metadata))
         object.__setattr__(self, "_kinds", {f.name: kind_of(f.type) for f in self.columns})
-        if self.time is not None and self.kind(self.time) not in (Kind.INTEGER, Kind.FLOAT, Kind.TIMESTAMP):
+        if self.time is not None and self.kind(self.time) not in (
+            ValueKind.INTEGER,
+            ValueKind.FLOAT,
+            ValueKind.TIMESTAMP,
+        ):
             raise InputError(
                 f"the time column '{self.time}' has type {self.columns.field(self.time).type}; "
                 "it must be a timestamp, a date, or a number"
-                + (" that fits 64 bits: cast it to int64" if self.kind(self.time) is Kind.DECIMAL else "")
+                + (" that fits 64 bits: cast it to int64" if self.kind(self.time) is ValueKind.DECIMAL else "")
             )
         if self.forget is not None and self.time is None:
             raise InputError(
@@ -221,7 +225,7 @@ class Schema:
         check_unit(unit)
         if self.time is None:
             raise InputError(f"the time unit '{unit}' is given, but no time column is named")
-        if self.kind(self.time) is Kind.TIMESTAMP:
+        if self.kind(self.time) is ValueKind.TIMESTAMP:
             raise InputError(
                 f"the time unit '{unit}' is given, but the time column '{self.time}' holds times of type "
                 f"{self.columns.field(self.time).type}, not numbers; leave the unit out"
@@ -282,13 +286,13 @@ class Schema:
         """The column of an attribute: ``type`` is the type of the event if no attribute is called so."""
         return self.type if attribute == "type" and "type" not in self._kinds else attribute
 
-    def key_kind(self, key: Sequence[str]) -> Kind:
+    def key_kind(self, key: Sequence[str]) -> ValueKind:
         """The kind of a partition key that attributes are: floats where integers meet floats; nulls go with all."""
-        kinds = {self._kinds[self.column(name)] for name in key} - {Kind.OTHER}
-        if Kind.FLOAT in kinds:
-            return Kind.FLOAT
-        return kinds.pop() if kinds else Kind.OTHER
+        kinds = {self._kinds[self.column(name)] for name in key} - {ValueKind.OTHER}
+        if ValueKind.FLOAT in kinds:
+            return ValueKind.FLOAT
+        return kinds.pop() if kinds else ValueKind.OTHER
 
-    def kind(self, attribute: str) -> Kind:
+    def kind(self, attribute: str) -> ValueKind:
         """The kind of an attribute; raises KeyError if there is none of that name."""
         return self._kinds[attribute]

@@ -14,7 +14,7 @@ from cerflow.deciding.minterms import EventMinterms
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language.condition import Not
 from cerflow.language.parser import parse_condition
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema, ValueKind
 from cerflow.semantics.values import value_of
 from cerflow.values.events import Event
 from support.generators.conditions import STRINGS, TYPES, conditions
@@ -189,8 +189,8 @@ def test_kinds_are_read_off_the_conditions():
     (event_space,) = event_spaces_of(
         map(bare_condition, ("v > 1", "s LIKE 'a'", "b = TRUE", "w > v", "lower(r) = s", "o IS NULL"))
     )
-    kinds = dict.fromkeys(("v", "w", "o"), Kind.FLOAT) | dict.fromkeys(("s", "r"), Kind.STRING)
-    assert event_space.kinds == {**kinds, "b": Kind.BOOLEAN}
+    kinds = dict.fromkeys(("v", "w", "o"), ValueKind.FLOAT) | dict.fromkeys(("s", "r"), ValueKind.STRING)
+    assert event_space.kinds == {**kinds, "b": ValueKind.BOOLEAN}
     assert event_space.computed == {"r"}
 
 

@@ -5,31 +5,31 @@ from __future__ import annotations
 from cerflow.errors import QueryError
 from cerflow.language.condition import Expression, Literal
 from cerflow.language.node import Node
-from cerflow.schema import Kind
+from cerflow.schema import ValueKind
 from cerflow.values.events import parsed_moment
 
 __all__ = ["a_kind", "check_moment", "check_ordered", "check_string", "kind_name"]
 
 
-def a_kind(kind: Kind | None) -> str:
+def a_kind(kind: ValueKind | None) -> str:
     """The name of a kind with its article."""
-    return f"{'an' if kind is Kind.INTEGER else 'a'} {kind_name(kind)}"
+    return f"{'an' if kind is ValueKind.INTEGER else 'a'} {kind_name(kind)}"
 
 
-def kind_name(kind: Kind | None) -> str:
+def kind_name(kind: ValueKind | None) -> str:
     """The name of a kind."""
     return "NULL" if kind is None else str(kind)
 
 
-def check_string(kind: Kind | None, operand: Node, what: str) -> None:
+def check_string(kind: ValueKind | None, operand: Node, what: str) -> None:
     """Raise `QueryError` for an operand of another kind than a string."""
-    if kind not in (None, Kind.STRING):
+    if kind not in (None, ValueKind.STRING):
         raise QueryError(f"{what} needs a string, but this is {a_kind(kind)}", span=operand.span)
 
 
-def check_ordered(kind: Kind | None, operand: Node, what: str) -> None:
+def check_ordered(kind: ValueKind | None, operand: Node, what: str) -> None:
     """Raise `QueryError` for values that have no order."""
-    if kind is Kind.BOOLEAN:
+    if kind is ValueKind.BOOLEAN:
         raise QueryError(f"{what} needs values that have an order, but this is a boolean", span=operand.span)
 
 

@@ -24,7 +24,7 @@ from cerflow.language.condition import (
     TruthValue,
 )
 from cerflow.language.node import Node, fold, walk
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema, ValueKind
 
 __all__ = [
     "ADDITIVE",
@@ -40,9 +40,9 @@ __all__ = [
     "sort_of_node",
 ]
 
-_NUMBER, _TIME, _SPAN = Kind.FLOAT, Kind.TIMESTAMP, Kind.DURATION
+_NUMBER, _TIME, _SPAN = ValueKind.FLOAT, ValueKind.TIMESTAMP, ValueKind.DURATION
 #: The kind of a result where a timestamp or a duration is an operand; a number of either kind counts as a float.
-TIME_ARITHMETIC: Mapping[tuple[str, Kind, Kind], Kind] = {
+TIME_ARITHMETIC: Mapping[tuple[str, ValueKind, ValueKind], ValueKind] = {
     ("-", _TIME, _TIME): _SPAN,
     ("-", _TIME, _SPAN): _TIME,
     ("+", _TIME, _SPAN): _TIME,
@@ -67,14 +67,14 @@ class Sort(NamedTuple):
     and what is added to them. ``zoned`` says of timestamps whether their columns have a time zone.
     """
 
-    kind: Kind | None
+    kind: ValueKind | None
     counts_time: bool = False
     zoned: bool | None = None
 
     @property
     def of_time(self) -> bool:
         """Whether it is a timestamp or a duration."""
-        return self.kind in (Kind.TIMESTAMP, Kind.DURATION)
+        return self.kind in (ValueKind.TIMESTAMP, ValueKind.DURATION)
 
     @property
     def numeric(self) -> bool:
@@ -84,15 +84,15 @@ class Sort(NamedTuple):
     def counts_with(self, other: Sort) -> bool:
         """Whether one of both is a duration and the other a number that counts time."""
         pair = (self, other) if self.counts_time else (other, self)
-        return pair[0].counts_time and pair[1].kind is Kind.DURATION
+        return pair[0].counts_time and pair[1].kind is ValueKind.DURATION
 
 
-def kind_of_expression(expression: Expression, schema: Schema) -> Kind:
+def kind_of_expression(expression: Expression, schema: Schema) -> ValueKind:
     """The kind of an expression's values; that of a bare NULL is ``OTHER``.
 
     Raises `QueryError` for unknown attributes and operands of the wrong kind.
     """
-    return sort_of(expression, schema).kind or Kind.OTHER
+    return sort_of(expression, schema).kind or ValueKind.OTHER
 
 
 def sort_of(expression: Expression, schema: Schema) -> Sort:
@@ -100,7 +100,7 @@ def sort_of(expression: Expression, schema: Schema) -> Sort:
 
     def visit(current: Node, below: Sequence[Sort]) -> Sort:
         if isinstance(current, Attribute) and _is_opaque(current, schema):
-            return Sort(Kind.OTHER)
+            return Sort(ValueKind.OTHER)
         if not isinstance(current, IsNull):
             refuse(zip(current.children, below))
         return sort_of_node(current, below, schema)
@@ -108,7 +108,7 @@ def sort_of(expression: Expression, schema: Schema) -> Sort:
     def refuse(parts: Iterable[tuple[Node, Sort]]) -> None:
         # Values of other types can only be tested for null.
         for part, sort in parts:
-            if sort.kind is Kind.OTHER:
+            if sort.kind is ValueKind.OTHER:
                 sort_of_node(part, (), schema)
 
     found = fold(expression, visit)
@@ -118,7 +118,7 @@ def sort_of(expression: Expression, schema: Schema) -> Sort:
 
 def _is_opaque(attribute: Attribute, schema: Schema) -> bool:
     """Whether the values of an attribute are of a type that nothing computes with."""
-    known = schema.has(attribute.name) and schema.kind(attribute.name) is Kind.OTHER
+    known = schema.has(attribute.name) and schema.kind(attribute.name) is ValueKind.OTHER
     return known and not pa.types.is_null(schema.columns.field(attribute.name).type)
 
 
@@ -132,7 +132,7 @@ def sort_of_node(current: Node, below: Sequence[Sort], schema: Schema) -> Sort:
         case Arithmetic():
             return _sort_of_arithmetic(current, below[0], below[1], schema)
         case Negative():
-            if below[0].kind is Kind.DURATION:
+            if below[0].kind is ValueKind.DURATION:
                 return below[0]
             return Sort(_numeric(below[0].kind, current.operand, "'-'", schema), below[0].counts_time)
         case Function("coalesce"):
@@ -140,9 +140,9 @@ def sort_of_node(current: Node, below: Sequence[Sort], schema: Schema) -> Sort:
         case If(_, then, otherwise):
             return common_sort("CASE", (then, otherwise), below[1:], schema)
         case TruthValue():
-            return Sort(Kind.BOOLEAN)
+            return Sort(ValueKind.BOOLEAN)
         case Function("match_number"):
-            return Sort(Kind.INTEGER)
+            return Sort(ValueKind.INTEGER)
         case Function("substr" | "||"):
             return Sort(_kind_of_text(current, below))
         case Function() | Aggregate():
@@ -152,7 +152,7 @@ def sort_of_node(current: Node, below: Sequence[Sort], schema: Schema) -> Sort:
                 else _kind_of_aggregate(current, below[0].kind, schema)
             )
             of_time = current.name == "time" and schema.counts_time
-            zoned = below[0].zoned if kind is Kind.TIMESTAMP else None
+            zoned = below[0].zoned if kind is ValueKind.TIMESTAMP else None
             if current.name == "time" and schema.time is not None:
                 zoned = _zoned(schema.time, schema)
             return Sort(kind, of_time or (below[0].counts_time and current.name in _KEEPING), zoned)
@@ -160,25 +160,25 @@ def sort_of_node(current: Node, below: Sequence[Sort], schema: Schema) -> Sort:
     return Sort(getattr(current, "gives", None))
 
 
-def _kind_of_literal(literal: Literal) -> Kind | None:
+def _kind_of_literal(literal: Literal) -> ValueKind | None:
     match literal.value:
         case None:
             return None
         case bool():
-            return Kind.BOOLEAN
+            return ValueKind.BOOLEAN
         case int():
-            return Kind.INTEGER
+            return ValueKind.INTEGER
         case float():
-            return Kind.FLOAT
+            return ValueKind.FLOAT
         case str():
-            return Kind.STRING
+            return ValueKind.STRING
         case datetime.timedelta():
-            return Kind.DURATION
+            return ValueKind.DURATION
 
 
 def _sort_of_attribute(attribute: Attribute, schema: Schema) -> Sort:
     kind = kind_of_attribute(attribute.name, attribute, schema)
-    if kind is not Kind.OTHER:
+    if kind is not ValueKind.OTHER:
         return Sort(kind, attribute.name == schema.time and kind.numeric, _zoned(attribute.name, schema))
     data_type = schema.columns.field(attribute.name).type
     if pa.types.is_null(data_type):
@@ -190,7 +190,7 @@ def _sort_of_attribute(attribute: Attribute, schema: Schema) -> Sort:
 
 def _zoned(name: str, schema: Schema) -> bool | None:
     """Whether a column of timestamps has a time zone; None for other columns."""
-    if not schema.has(name) or schema.kind(name) is not Kind.TIMESTAMP:
+    if not schema.has(name) or schema.kind(name) is not ValueKind.TIMESTAMP:
         return None
     data_type = schema.columns.field(schema.column(name)).type
     return pa.types.is_timestamp(data_type) and data_type.tz is not None
@@ -217,7 +217,7 @@ def _mixed(sorts: Iterable[Sort]) -> bool:
     return {True, False} <= {sort.zoned for sort in sorts}
 
 
-def kind_of_attribute(name: str, place: Node, schema: Schema) -> Kind:
+def kind_of_attribute(name: str, place: Node, schema: Schema) -> ValueKind:
     """The kind of an attribute; raises `QueryError` at a place if there is none of that name."""
     if schema.has(name):
         return schema.kind(name)
@@ -243,20 +243,20 @@ def _sort_of_arithmetic(current: Arithmetic, left: Sort, right: Sort, schema: Sc
     # A time divided by a time counts nothing, and a remainder is no time.
     both = left.counts_time and right.counts_time
     counts_time = (left.counts_time or right.counts_time) and sign != "%" and not (both and sign in "*/")
-    return Sort(Kind.FLOAT if sign == "/" or Kind.FLOAT in kinds else Kind.INTEGER, counts_time)
+    return Sort(ValueKind.FLOAT if sign == "/" or ValueKind.FLOAT in kinds else ValueKind.INTEGER, counts_time)
 
 
 def _sort_of_time_arithmetic(current: Arithmetic, left: Sort, right: Sort, schema: Schema) -> Sort:
     sign = current.operator
     sides = [(current.left, left), (current.right, right)]
     if left.counts_with(right) and sign in ADDITIVE:
-        (duration,) = (side for side, sort in sides if sort.kind is Kind.DURATION)
+        (duration,) = (side for side, sort in sides if sort.kind is ValueKind.DURATION)
         (number,) = (sort for _, sort in sides if sort.counts_time)
         whole = isinstance(duration, Literal) and isinstance(in_ticks(duration, schema), int)
-        return Sort(number.kind if whole else Kind.FLOAT, True)
-    if sign == "-" and {left.kind, right.kind} == {Kind.TIMESTAMP, Kind.STRING}:
-        check_moment(current.left if left.kind is Kind.STRING else current.right, current, "-")
-        return Sort(Kind.DURATION)
+        return Sort(number.kind if whole else ValueKind.FLOAT, True)
+    if sign == "-" and {left.kind, right.kind} == {ValueKind.TIMESTAMP, ValueKind.STRING}:
+        check_moment(current.left if left.kind is ValueKind.STRING else current.right, current, "-")
+        return Sort(ValueKind.DURATION)
     if _mixed((left, right)):
         refuse_zones(current, (current.left, current.right), schema)
     kinds = [_NUMBER if sort.numeric else sort.kind for sort in (left, right)]
@@ -273,7 +273,7 @@ def _sort_of_time_arithmetic(current: Arithmetic, left: Sort, right: Sort, schem
         refuse_mixture(
             f"'{sign}' combines no {kind_name(left.kind)} with {a_kind(right.kind)}", current, left, right, schema
         )
-    return Sort(found, zoned=(left.zoned or right.zoned or False) if found is Kind.TIMESTAMP else None)
+    return Sort(found, zoned=(left.zoned or right.zoned or False) if found is ValueKind.TIMESTAMP else None)
 
 
 def in_ticks(duration: Literal, schema: Schema) -> int | float:
@@ -285,15 +285,15 @@ def in_ticks(duration: Literal, schema: Schema) -> int | float:
 def refuse_mixture(reason: str, place: Node, left: Sort, right: Sort, schema: Schema) -> NoReturn:
     """Raise `QueryError` for a timestamp or duration beside something that it does not go with, with the way out."""
     kinds = {left.kind, right.kind}
-    if kinds == {Kind.TIMESTAMP}:
+    if kinds == {ValueKind.TIMESTAMP}:
         hint = "The difference of two timestamps is a duration, and a timestamp and a duration can be added."
-    elif Kind.STRING in kinds and Kind.DURATION in kinds:
+    elif ValueKind.STRING in kinds and ValueKind.DURATION in kinds:
         hint = "A duration is written 5 MINUTES, or INTERVAL '5' MINUTE."
-    elif Kind.STRING in kinds:
+    elif ValueKind.STRING in kinds:
         hint = "A string is a timestamp where it is compared with one or subtracted from one."
-    elif kinds == {Kind.TIMESTAMP, Kind.DURATION}:
+    elif kinds == {ValueKind.TIMESTAMP, ValueKind.DURATION}:
         hint = "Subtract a timestamp first: y.t - x.t is a duration."
-    elif kinds == {Kind.DURATION}:
+    elif kinds == {ValueKind.DURATION}:
         hint = "The quotient of two durations is a number, as in d / 1 SECOND."
     elif any(sort.numeric for sort in (left, right)):
         hint = "A number becomes a duration with its unit, as in 5 MINUTES or x.n * 1 SECOND; d / 1 SECOND is a number."
@@ -304,13 +304,13 @@ def refuse_mixture(reason: str, place: Node, left: Sort, right: Sort, schema: Sc
     raise QueryError(reason, span=place.span, hint=hint)
 
 
-def _numeric(kind: Kind | None, operand: Node, what: str, schema: Schema) -> Kind | None:
-    if kind is Kind.DECIMAL:
+def _numeric(kind: ValueKind | None, operand: Node, what: str, schema: Schema) -> ValueKind | None:
+    if kind is ValueKind.DECIMAL:
         raise inexact(operand, f"cannot be computed with by {what}", schema)
     if kind is not None and not kind.numeric:
         hint = {
-            Kind.DURATION: "Divide the duration by a unit first, as in d / 1 SECOND.",
-            Kind.TIMESTAMP: "Take the time since another one, as in x.t - '2024-01-01', and divide by a unit.",
+            ValueKind.DURATION: "Divide the duration by a unit first, as in d / 1 SECOND.",
+            ValueKind.TIMESTAMP: "Take the time since another one, as in x.t - '2024-01-01', and divide by a unit.",
         }.get(kind)
         raise QueryError(f"{what} needs numbers, but this is {a_kind(kind)}", span=operand.span, hint=hint)
     return kind
@@ -318,7 +318,7 @@ def _numeric(kind: Kind | None, operand: Node, what: str, schema: Schema) -> Kin
 
 def inexact(operand: Node, why: str, schema: Schema) -> QueryError:
     """The error for what would not be exact with a decimal."""
-    name = next(a.name for a in walk(operand) if isinstance(a, Attribute) and schema.kind(a.name) is Kind.DECIMAL)
+    name = next(a.name for a in walk(operand) if isinstance(a, Attribute) and schema.kind(a.name) is ValueKind.DECIMAL)
     data_type = schema.columns.field(name).type
     return QueryError(
         f"attribute '{name}' has type {data_type}, whose values are compared exactly, with decimals and literals; "
@@ -328,27 +328,27 @@ def inexact(operand: Node, why: str, schema: Schema) -> QueryError:
     )
 
 
-def _kind_of_function(function: Function, argument: Kind | None, schema: Schema) -> Kind | None:
+def _kind_of_function(function: Function, argument: ValueKind | None, schema: Schema) -> ValueKind | None:
     operand = function.arguments[0]
     match function.name:
         case "position":
-            return Kind.INTEGER
+            return ValueKind.INTEGER
         case "prev":
             return argument
         case "time":
-            return Kind.INTEGER if schema.time is None else schema.kind(schema.time)
+            return ValueKind.INTEGER if schema.time is None else schema.kind(schema.time)
         case "lower" | "upper":
             check_string(argument, operand, function.name)
-            return Kind.STRING
+            return ValueKind.STRING
         case "length":
             check_string(argument, operand, function.name)
-            return Kind.INTEGER
-        case "abs" if argument is Kind.DURATION:
+            return ValueKind.INTEGER
+        case "abs" if argument is ValueKind.DURATION:
             return argument
         case name if name in DATE_PARTS:
-            if argument not in (None, Kind.TIMESTAMP):
+            if argument not in (None, ValueKind.TIMESTAMP):
                 raise QueryError(f"{name} needs a timestamp, but this is {a_kind(argument)}", span=operand.span)
-            return Kind.INTEGER
+            return ValueKind.INTEGER
     return _numeric(argument, operand, function.name, schema)
 
 
@@ -356,12 +356,12 @@ def common_sort(what: str, parts: Sequence[Expression], below: Sequence[Sort], s
     """The sort of a value that is one of several; raises `QueryError` if they are not of one kind."""
     found: Sort = Sort(None)
     for part, sort in zip(parts, below):
-        if sort.kind is Kind.DECIMAL:
+        if sort.kind is ValueKind.DECIMAL:
             raise inexact(part, f"cannot be a value of {what}", schema)
         if found.kind is None or sort.kind is None:
             kind = found.kind or sort.kind
         elif found.numeric and sort.numeric:
-            kind = Kind.FLOAT if Kind.FLOAT in (found.kind, sort.kind) else Kind.INTEGER
+            kind = ValueKind.FLOAT if ValueKind.FLOAT in (found.kind, sort.kind) else ValueKind.INTEGER
         elif found.kind is sort.kind:
             kind = sort.kind
         else:
@@ -376,31 +376,31 @@ def common_sort(what: str, parts: Sequence[Expression], below: Sequence[Sort], s
     return found
 
 
-def _kind_of_text(function: Function, below: Sequence[Sort]) -> Kind:
+def _kind_of_text(function: Function, below: Sequence[Sort]) -> ValueKind:
     texts = 2 if function.name == "||" else 1
     for operand, sort in zip(function.arguments[:texts], below):
-        if sort.kind not in (None, Kind.STRING):
+        if sort.kind not in (None, ValueKind.STRING):
             hint = "Conditions are joined by OR." if function.name == "||" else None
             raise QueryError(
                 f"{function.name} needs a string, but this is {a_kind(sort.kind)}", span=operand.span, hint=hint
             )
     for operand, sort in zip(function.arguments[texts:], below[texts:]):
-        if sort.kind not in (None, Kind.INTEGER):
+        if sort.kind not in (None, ValueKind.INTEGER):
             raise QueryError(
                 f"{function.name} counts characters by integers, but this is {a_kind(sort.kind)}", span=operand.span
             )
-    return Kind.STRING
+    return ValueKind.STRING
 
 
-def _kind_of_aggregate(aggregate: Aggregate, argument: Kind | None, schema: Schema) -> Kind | None:
+def _kind_of_aggregate(aggregate: Aggregate, argument: ValueKind | None, schema: Schema) -> ValueKind | None:
     match aggregate.name:
         case "count" | "count distinct":
-            return Kind.INTEGER
-        case "sum" | "avg" if argument is Kind.DURATION:
+            return ValueKind.INTEGER
+        case "sum" | "avg" if argument is ValueKind.DURATION:
             return argument
         case "avg" | "stddev":
             _numeric(argument, aggregate.argument, aggregate.name, schema)
-            return Kind.FLOAT
+            return ValueKind.FLOAT
         case "sum":
             return _numeric(argument, aggregate.argument, aggregate.name, schema)
         case "min" | "max":

@@ -50,7 +50,7 @@ from cerflow.language.formula import (
 from cerflow.language.node import Node, walk
 from cerflow.language.select import ExpressionItem, LabelItem, Select
 from cerflow.language.sremo import Regular, Sremo, Terminal, Windowed
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema, ValueKind
 from cerflow.values.operators import Operator
 
 __all__ = ["check_sremo_types", "check_types"]
@@ -95,7 +95,9 @@ def _refuse_type(named: EventType | TypeTest, select: Select, schema: Schema) ->
     name = named.name if isinstance(named, EventType) else named.type
     if name in select.streams:
         return
-    could = [n for n in schema.known_names if n != schema.time and schema.kind(n) in (Kind.STRING, Kind.INTEGER)]
+    could = [
+        n for n in schema.known_names if n != schema.time and schema.kind(n) in (ValueKind.STRING, ValueKind.INTEGER)
+    ]
     columns = f" (such as {', '.join(could[:5])})" if could else ""
     raise QueryError(
         f"'{name}' is named as the type of an event, but the events have no types",
@@ -166,26 +168,26 @@ def _check_comparison(comparison: Comparison, schema: Schema) -> None:
         refuse_zones(comparison, (left, right), schema)
     if None in kinds or all(sort.numeric for sort in sorts) or sorts[0].counts_with(sorts[1]):
         return
-    if Kind.DECIMAL in kinds:
+    if ValueKind.DECIMAL in kinds:
         _check_decimals((left, right), kinds, schema)
         return
-    if set(kinds) == {Kind.TIMESTAMP, Kind.STRING}:
-        check_moment(left if kinds[0] is Kind.STRING else right, comparison)
+    if set(kinds) == {ValueKind.TIMESTAMP, ValueKind.STRING}:
+        check_moment(left if kinds[0] is ValueKind.STRING else right, comparison)
         return
     if kinds[0] is not kinds[1]:
         reason = f"{a_kind(kinds[0])} cannot be compared with {a_kind(kinds[1])}"
         if any(sort.of_time for sort in sorts):
             refuse_mixture(reason, comparison, *sorts, schema)
         raise QueryError(reason, span=comparison.span)
-    if kinds[0] is Kind.BOOLEAN and operator not in (Operator.EQ, Operator.NE):
+    if kinds[0] is ValueKind.BOOLEAN and operator not in (Operator.EQ, Operator.NE):
         raise QueryError(f"booleans have no order, so '{operator}' cannot compare them", span=comparison.span)
 
 
-def _check_decimals(sides: Sequence[Expression], kinds: Sequence[Kind | None], schema: Schema) -> None:
+def _check_decimals(sides: Sequence[Expression], kinds: Sequence[ValueKind | None], schema: Schema) -> None:
     """Whether a decimal is compared with another one, or with a literal that says exactly which."""
-    decimal, *_ = (side for side, kind in zip(sides, kinds) if kind is Kind.DECIMAL)
+    decimal, *_ = (side for side, kind in zip(sides, kinds) if kind is ValueKind.DECIMAL)
     for side, kind in zip(sides, kinds):
-        if kind is Kind.DECIMAL:
+        if kind is ValueKind.DECIMAL:
             continue
         if not isinstance(side, Literal) or isinstance(side.value, bool):
             raise inexact(decimal, f"cannot be compared with {a_kind(kind)}", schema)
@@ -209,7 +211,7 @@ def _check_window(window: Window, schema: Schema) -> None:
     if isinstance(window, AttributeWindow):
         kind = kind_of_attribute(window.attribute, window, schema)
         if not kind.numeric:
-            if kind is Kind.DECIMAL:
+            if kind is ValueKind.DECIMAL:
                 raise inexact(Attribute(None, window.attribute, span=window.span), "cannot measure a window", schema)
             raise QueryError(
                 f"a window needs a numeric attribute, but '{window.attribute}' is {a_kind(kind)}", span=window.span
@@ -227,12 +229,12 @@ def _check_key(key: tuple[str, ...], select: Select, schema: Schema) -> None:
                 hint=f"The attributes are {', '.join(schema.known_names)}.",
             )
         kind = kind_of_attribute(name, select, schema)
-        if kind is Kind.OTHER and not pa.types.is_null(schema.columns.field(name).type):
+        if kind is ValueKind.OTHER and not pa.types.is_null(schema.columns.field(name).type):
             column = schema.columns.field(name).type
             raise QueryError(f"partition key '{name}' has type {column}, which has no equality", span=select.span)
         kinds.append(kind)
     refuse_zones(select, [Attribute(None, name) for name in key], schema)
-    known = [(name, kind) for name, kind in zip(key, kinds) if kind is not Kind.OTHER]
+    known = [(name, kind) for name, kind in zip(key, kinds) if kind is not ValueKind.OTHER]
     if len({kind for _, kind in known}) > 1 and not all(kind.numeric for _, kind in known):
         first, kind = known[0]
         second, other = next(found for found in known if found[1] is not kind)

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from cerflow.language.condition import Expression
 from cerflow.language.node import Node, node
-from cerflow.schema import Kind
+from cerflow.schema import ValueKind
 
 __all__ = [
     "FIRST_MOMENT",
@@ -86,7 +86,7 @@ class Microseconds(Expression):
     """The microseconds of a duration, or of a timestamp since 1970 (rounded down)."""
 
     expression: Expression
-    gives: ClassVar[Kind] = Kind.INTEGER
+    gives: ClassVar[ValueKind] = ValueKind.INTEGER
 
     def notation(self) -> tuple[str | Node, ...]:
         """See `Node.notation`."""
@@ -98,7 +98,7 @@ class Dated(Expression):
     """Microseconds since 1970 if they lie in the years 1 to 9999, else null."""
 
     expression: Expression
-    gives: ClassVar[Kind] = Kind.INTEGER
+    gives: ClassVar[ValueKind] = ValueKind.INTEGER
 
     def notation(self) -> tuple[str | Node, ...]:
         """See `Node.notation`."""
@@ -112,7 +112,7 @@ class DatePart(Expression):
     expression: Expression
     part: str
     zone: str | None
-    gives: ClassVar[Kind] = Kind.INTEGER
+    gives: ClassVar[ValueKind] = ValueKind.INTEGER
 
     def notation(self) -> tuple[str | Node, ...]:
         """See `Node.notation`."""
@@ -124,7 +124,7 @@ class Whole(Expression):
     """A float rounded to an integer, halves away from zero; null beyond 64 bits."""
 
     expression: Expression
-    gives: ClassVar[Kind] = Kind.INTEGER
+    gives: ClassVar[ValueKind] = ValueKind.INTEGER
 
     def notation(self) -> tuple[str | Node, ...]:
         """See `Node.notation`."""

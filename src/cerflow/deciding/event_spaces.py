@@ -38,7 +38,7 @@ from cerflow.language.condition import (
 )
 from cerflow.language.formula import AnyEvent, AttributeWindow, EventType
 from cerflow.language.node import Node, fold, walk
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema, ValueKind
 
 __all__ = ["EventSpace", "event_spaces_of"]
 
@@ -56,7 +56,7 @@ class EventSpace:
     are never null.
     """
 
-    kinds: Mapping[str, Kind]
+    kinds: Mapping[str, ValueKind]
     type: str = "type"
     stream: str | None = None
     time: str | None = None
@@ -85,7 +85,7 @@ def event_spaces_of(roots: Iterable[Node], schema: Schema | None = None) -> list
             elif isinstance(current, Attribute):
                 reading.find(current.name)
             elif isinstance(current, AttributeWindow):
-                reading.demand(current.attribute, Kind.FLOAT, current)
+                reading.demand(current.attribute, ValueKind.FLOAT, current)
     computed = frozenset(reading.computed)
     if schema is not None:
         kinds = {name: schema.kind(name if schema.has(name) else schema.type) for name in reading.above}
@@ -94,7 +94,7 @@ def event_spaces_of(roots: Iterable[Node], schema: Schema | None = None) -> list
         return [EventSpace(kinds, schema.type, schema.stream, schema.time, columns, computed, required)]
     for name, is_string in (("type", True), ("stream", named)):
         if is_string and name in reading.above:
-            reading.demand(name, Kind.STRING, Attribute(None, name))
+            reading.demand(name, ValueKind.STRING, Attribute(None, name))
     names = sorted(reading.above)
     choices = [reading.kinds(name) for name in names]
     groups = [reading.find(name) for name in names]
@@ -112,12 +112,12 @@ def event_spaces_of(roots: Iterable[Node], schema: Schema | None = None) -> list
     return event_spaces
 
 
-def _choices(groups: Sequence[str], choices: Sequence[Sequence[Kind]]) -> Iterable[tuple[Kind, ...]]:
+def _choices(groups: Sequence[str], choices: Sequence[Sequence[ValueKind]]) -> Iterable[tuple[ValueKind, ...]]:
     """One kind for each attribute; those that are compared with one another are moments or strings together."""
     for chosen in product(*choices):
-        textual: dict[str, Kind] = {}
+        textual: dict[str, ValueKind] = {}
         if all(
-            kind not in (Kind.STRING, Kind.TIMESTAMP) or textual.setdefault(group, kind) is kind
+            kind not in (ValueKind.STRING, ValueKind.TIMESTAMP) or textual.setdefault(group, kind) is kind
             for group, kind in zip(groups, chosen)
         ):
             yield chosen
@@ -133,7 +133,7 @@ class _KindDemands:
     def __init__(self) -> None:
         self.above: dict[str, str] = {}
         self.computed: set[str] = set()
-        self._demands: dict[str, dict[Kind, Node]] = {}
+        self._demands: dict[str, dict[ValueKind, Node]] = {}
         self._large: set[str] = set()
         self._known: set[Condition] = set()
 
@@ -144,10 +144,10 @@ class _KindDemands:
             name = self.above[name]
         return name
 
-    def kinds(self, name: str) -> list[Kind]:
+    def kinds(self, name: str) -> list[ValueKind]:
         """The kinds that an attribute may have, as far as that makes a difference."""
         group = [other for other in self.above if self.find(other) == self.find(name)]
-        demanded: dict[Kind, Node] = {}
+        demanded: dict[ValueKind, Node] = {}
         for other in group:
             for kind, place in self._demands.get(other, {}).items():
                 demanded.setdefault(kind, place)
@@ -158,19 +158,19 @@ class _KindDemands:
                 f"attribute '{name}' is a {second} here and a {first} elsewhere, so no events fit",
                 span=place.span,
             )
-        if Kind.STRING in demanded:
-            return [Kind.STRING]
-        if Kind.TIMESTAMP in demanded:
-            return [Kind.STRING, Kind.TIMESTAMP]
-        for kind in (Kind.BOOLEAN, Kind.DURATION):
+        if ValueKind.STRING in demanded:
+            return [ValueKind.STRING]
+        if ValueKind.TIMESTAMP in demanded:
+            return [ValueKind.STRING, ValueKind.TIMESTAMP]
+        for kind in (ValueKind.BOOLEAN, ValueKind.DURATION):
             if kind in demanded:
                 return [kind]
         # An attribute that is never compared with a literal can be of any kind; numbers do for all.
-        return [Kind.FLOAT, Kind.INTEGER] if self._large.intersection(group) else [Kind.FLOAT]
+        return [ValueKind.FLOAT, ValueKind.INTEGER] if self._large.intersection(group) else [ValueKind.FLOAT]
 
-    def demand(self, what: str | Kind | None, kind: Kind, place: Node) -> None:
+    def demand(self, what: str | ValueKind | None, kind: ValueKind, place: Node) -> None:
         """Demand a kind of an attribute (None: of nothing); raises `QueryError` for an expression of another kind."""
-        if isinstance(what, Kind):
+        if isinstance(what, ValueKind):
             if _NAMES[what] != _NAMES[kind]:
                 raise QueryError(f"this is a {_NAMES[what]}, but a {_NAMES[kind]} is needed", span=place.span)
         elif what is not None:
@@ -186,13 +186,13 @@ class _KindDemands:
                 for comparison in comparisons(condition):
                     self._compared(comparison.left, comparison.right)
             case Like() | Regexp():
-                self.demand(self._meaning(condition.operand), Kind.STRING, condition.operand)
+                self.demand(self._meaning(condition.operand), ValueKind.STRING, condition.operand)
 
     def _compared(self, left: Expression, right: Expression) -> None:
         first, second = self._meaning(left), self._meaning(right)
-        if isinstance(first, Kind):
+        if isinstance(first, ValueKind):
             self.demand(second, first, right)
-        elif isinstance(second, Kind):
+        elif isinstance(second, ValueKind):
             self.demand(first, second, left)
         elif first is not None and second is not None:
             one, other = self.find(first), self.find(second)
@@ -202,10 +202,10 @@ class _KindDemands:
         if any(isinstance(n, Literal) and _is_large(n.value) for n in nodes):
             self._large.update(n.name for n in nodes if isinstance(n, Attribute))
 
-    def _meaning(self, expression: Expression) -> str | Kind | None:
+    def _meaning(self, expression: Expression) -> str | ValueKind | None:
         """The name of the attribute that an expression is, else its kind, or None if it goes with everything."""
 
-        def visit(current: Node, below: Sequence[str | Kind | None]) -> str | Kind | None:
+        def visit(current: Node, below: Sequence[str | ValueKind | None]) -> str | ValueKind | None:
             match current:
                 case Attribute():
                     self.find(current.name)
@@ -213,72 +213,78 @@ class _KindDemands:
                 case Literal():
                     return _kind_of_literal(current.value)
                 case Arithmetic(sign) if _may_be_time(sign, below):
-                    self.computed.update(name for name in below if isinstance(name, str) and not isinstance(name, Kind))
+                    self.computed.update(
+                        name for name in below if isinstance(name, str) and not isinstance(name, ValueKind)
+                    )
                     return None
                 case Negative() | Function(name="abs") | Aggregate(name="sum" | "avg") if (
-                    not isinstance(below[0], Kind) or below[0] is Kind.DURATION
+                    not isinstance(below[0], ValueKind) or below[0] is ValueKind.DURATION
                 ):
-                    if below[0] is not None and not isinstance(below[0], Kind):
+                    if below[0] is not None and not isinstance(below[0], ValueKind):
                         self.computed.add(below[0])
                     return below[0]
                 case Arithmetic() | Negative():
-                    return self._computed(current, below, Kind.FLOAT, Kind.FLOAT)
+                    return self._computed(current, below, ValueKind.FLOAT, ValueKind.FLOAT)
                 case Function(name="lower" | "upper"):
-                    return self._computed(current, below, Kind.STRING, Kind.STRING)
+                    return self._computed(current, below, ValueKind.STRING, ValueKind.STRING)
                 case Function(name="length"):
-                    return self._computed(current, below, Kind.STRING, Kind.FLOAT)
+                    return self._computed(current, below, ValueKind.STRING, ValueKind.FLOAT)
                 case Function(name="position"):
-                    return Kind.FLOAT
+                    return ValueKind.FLOAT
                 case Function(name="time"):
                     return None
                 case Function("substr" | "||"):
                     # The numbers of substr are integers, which hardly ever are attributes.
-                    return self._computed(current, below[: 2 if current.name == "||" else 1], Kind.STRING, Kind.STRING)
+                    return self._computed(
+                        current, below[: 2 if current.name == "||" else 1], ValueKind.STRING, ValueKind.STRING
+                    )
                 case Function(name) if name == "coalesce" or name in DATE_PARTS:
-                    self.computed.update(n for n in below if isinstance(n, str) and not isinstance(n, Kind))
-                    return None if name == "coalesce" else Kind.FLOAT
+                    self.computed.update(n for n in below if isinstance(n, str) and not isinstance(n, ValueKind))
+                    return None if name == "coalesce" else ValueKind.FLOAT
                 case Function():
-                    return self._computed(current, below, Kind.FLOAT, Kind.FLOAT)
+                    return self._computed(current, below, ValueKind.FLOAT, ValueKind.FLOAT)
                 case Aggregate(name="count" | "count distinct"):
-                    return Kind.FLOAT
+                    return ValueKind.FLOAT
                 case Aggregate(name="sum" | "avg" | "stddev"):
-                    return self._computed(current, below, Kind.FLOAT, Kind.FLOAT)
+                    return self._computed(current, below, ValueKind.FLOAT, ValueKind.FLOAT)
                 case Aggregate():
                     return below[0]
                 case If():
-                    self.computed.update(n for n in below if isinstance(n, str) and not isinstance(n, Kind))
+                    self.computed.update(n for n in below if isinstance(n, str) and not isinstance(n, ValueKind))
                 case TruthValue():
-                    return Kind.BOOLEAN
+                    return ValueKind.BOOLEAN
             return None
 
         return fold(expression, visit)
 
-    def _computed(self, current: Node, below: Sequence[str | Kind | None], needed: Kind, gives: Kind) -> Kind:
+    def _computed(
+        self, current: Node, below: Sequence[str | ValueKind | None], needed: ValueKind, gives: ValueKind
+    ) -> ValueKind:
         for child, what in zip(current.children, below):
             self.demand(what, needed, child)
-            if isinstance(what, str) and not isinstance(what, Kind):
+            if isinstance(what, str) and not isinstance(what, ValueKind):
                 self.computed.add(what)
         return gives
 
 
-def _may_be_time(sign: str, below: Sequence[str | Kind | None]) -> bool:
+def _may_be_time(sign: str, below: Sequence[str | ValueKind | None]) -> bool:
     """Whether operands may be timestamps or durations."""
-    if any(kind in (Kind.DURATION, Kind.TIMESTAMP) for kind in below):
+    if any(kind in (ValueKind.DURATION, ValueKind.TIMESTAMP) for kind in below):
         return True
-    known = sum(isinstance(kind, Kind) for kind in below)
+    known = sum(isinstance(kind, ValueKind) for kind in below)
     return (sign in ("+", "-") and known == 0) or (sign in ("*", "/") and known < len(below))
 
 
-def _kind_of_literal(value: object) -> Kind | None:
+def _kind_of_literal(value: object) -> ValueKind | None:
     match value:
         case timedelta():
-            return Kind.DURATION
+            return ValueKind.DURATION
         case bool():
-            return Kind.BOOLEAN
+            return ValueKind.BOOLEAN
         case int() | float():
-            return Kind.FLOAT
+            return ValueKind.FLOAT
         case str():
-            return Kind.TIMESTAMP if is_moment(value) else Kind.STRING
+            return ValueKind.TIMESTAMP if is_moment(value) else ValueKind.STRING
     return None
 
 
@@ -287,9 +293,9 @@ def _is_large(value: object) -> bool:
 
 
 _NAMES = {
-    Kind.FLOAT: "number",
-    Kind.STRING: "string",
-    Kind.TIMESTAMP: "string",
-    Kind.BOOLEAN: "boolean",
-    Kind.DURATION: "duration",
+    ValueKind.FLOAT: "number",
+    ValueKind.STRING: "string",
+    ValueKind.TIMESTAMP: "string",
+    ValueKind.BOOLEAN: "boolean",
+    ValueKind.DURATION: "duration",
 }

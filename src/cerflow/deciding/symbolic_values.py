@@ -27,7 +27,7 @@ from cerflow.deciding.truth_assignments import moment_unit, whole_limits
 from cerflow.language.condition import Arithmetic, Attribute, Literal, Negative
 from cerflow.language.lexicon import LARGEST_INTEGER
 from cerflow.language.node import Node, walk
-from cerflow.schema import Kind
+from cerflow.schema import ValueKind
 from cerflow.values.events import Value, microseconds_since_epoch, parsed_moment
 from cerflow.values.operators import MIRRORED, RELATIONS, Operator
 
@@ -130,9 +130,11 @@ class SymbolicValues:
         computing = (Arithmetic, Negative, Joined, Word)
         read = {a.name for n in nodes if isinstance(n, computing) for a in walk(n) if isinstance(a, Attribute)}
         kinds = event_space.kinds
-        self.computing = any(kinds.get(name) in (Kind.FLOAT, Kind.INTEGER) for name in read | event_space.computed)
+        self.computing = any(
+            kinds.get(name) in (ValueKind.FLOAT, ValueKind.INTEGER) for name in read | event_space.computed
+        )
         #: Whether some floats are computed with.
-        self.floating = any(kinds.get(name) is Kind.FLOAT for name in read | event_space.computed)
+        self.floating = any(kinds.get(name) is ValueKind.FLOAT for name in read | event_space.computed)
 
     # -- events --------------------------------------------------------------------------------------------------
 
@@ -143,7 +145,7 @@ class SymbolicValues:
         domain = []
         for column, kind in self.columns().items():
             arrow = space.columns.get(column)
-            if kind in (Kind.DECIMAL, Kind.OTHER) or (kind is Kind.FLOAT and not _is_double(arrow)):
+            if kind in (ValueKind.DECIMAL, ValueKind.OTHER) or (kind is ValueKind.FLOAT and not _is_double(arrow)):
                 continue
             role = column in (space.type, space.stream)
             required = role or column in space.required
@@ -160,43 +162,43 @@ class SymbolicValues:
                 domain.append(number >= low)
                 if high is not None:
                     domain.append(number <= high)
-                if kind is Kind.TIMESTAMP and (unit := moment_unit(arrow)) > 1:
+                if kind is ValueKind.TIMESTAMP and (unit := moment_unit(arrow)) > 1:
                     number *= unit
             values[column] = Term(null, number, sort)
         return SymbolicEvent(position, values, z3.And(*domain) if domain else YES)
 
-    def columns(self) -> dict[str, Kind]:
+    def columns(self) -> dict[str, ValueKind]:
         """The kinds of all columns that conditions read, and of those with types and streams."""
         space = self.event_space
         columns = {space.column(name): kind for name, kind in space.kinds.items()}
-        return {**columns, **{c: Kind.STRING for c in (space.type, space.stream) if c is not None}}
+        return {**columns, **{c: ValueKind.STRING for c in (space.type, space.stream) if c is not None}}
 
-    def _sort(self, kind: Kind) -> ValueSort:
+    def _sort(self, kind: ValueKind) -> ValueSort:
         match kind:
-            case Kind.FLOAT:
+            case ValueKind.FLOAT:
                 return ValueSort.FLOAT if self.floating else ValueSort.PLACE
-            case Kind.BOOLEAN:
+            case ValueKind.BOOLEAN:
                 return ValueSort.TRUTH
-            case Kind.STRING:
+            case ValueKind.STRING:
                 return ValueSort.TEXT
-            case Kind.TIMESTAMP:
+            case ValueKind.TIMESTAMP:
                 return ValueSort.MOMENT
-            case Kind.DURATION:
+            case ValueKind.DURATION:
                 return ValueSort.DURATION
         return ValueSort.INTEGER
 
-    def _limits(self, kind: Kind, arrow: pa.DataType | None) -> tuple[int, int | None]:
+    def _limits(self, kind: ValueKind, arrow: pa.DataType | None) -> tuple[int, int | None]:
         match kind:
-            case Kind.FLOAT:
+            case ValueKind.FLOAT:
                 return place_of(-math.inf), place_of(math.inf)
-            case Kind.BOOLEAN:
+            case ValueKind.BOOLEAN:
                 return 0, 1
-            case Kind.STRING:
+            case ValueKind.STRING:
                 return 0, None
-            case Kind.TIMESTAMP:
+            case ValueKind.TIMESTAMP:
                 unit = moment_unit(arrow)
                 return -(-MOMENT_LIMITS[0] // unit), MOMENT_LIMITS[1] // unit
-            case Kind.DURATION:
+            case ValueKind.DURATION:
                 return -LARGEST_INTEGER, LARGEST_INTEGER
         return whole_limits(arrow)
 
@@ -211,7 +213,7 @@ class SymbolicValues:
                 return Term(NO, z3.IntVal(value), ValueSort.INTEGER, value)
             case float():
                 number = z3.FPVal(value, _FLOAT) if self.floating else z3.IntVal(place_of(value))
-                return Term(NO, number, self._sort(Kind.FLOAT), float(value))
+                return Term(NO, number, self._sort(ValueKind.FLOAT), float(value))
             case str():
                 return Term(NO, z3.IntVal(self.text_places[value]), ValueSort.TEXT, value)
             case datetime.timedelta():

@@ -42,7 +42,7 @@ from cerflow.language.condition import (
     Regexp,
 )
 from cerflow.language.node import Node, walk
-from cerflow.schema import Kind
+from cerflow.schema import ValueKind
 from cerflow.values.events import Event, Value
 from cerflow.values.operators import Operator
 from cerflow.values.units import DAY, MICROSECONDS
@@ -58,7 +58,7 @@ _EVALUATED = (Attribute, Literal, Arithmetic, Negative, Function)
 _NOT_TRIED = ("||", *LONGER_FUNCTIONS)
 _LOWEST, _HIGHEST = -(2**63) + 1, 2**63 - 1
 #: Conditions on attributes of these kinds are not evaluated on sample events.
-_NEVER_TRIED = (Kind.DECIMAL, Kind.OTHER)
+_NEVER_TRIED = (ValueKind.DECIMAL, ValueKind.OTHER)
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class TruthAssignments:
         if isinstance(current, Literal):
             return isinstance(current.value, timedelta | str)
         kind = self.event_space.kinds.get(current.name) if isinstance(current, Attribute) else None
-        return kind in (Kind.TIMESTAMP, Kind.DURATION)
+        return kind in (ValueKind.TIMESTAMP, ValueKind.DURATION)
 
     # -- assignments ---------------------------------------------------------------------------------------------
 
@@ -232,23 +232,23 @@ class TruthAssignments:
         complete = True
         values: list[Value]
         match kind:
-            case Kind.BOOLEAN:
+            case ValueKind.BOOLEAN:
                 values = [True, False]
-            case Kind.STRING:
+            case ValueKind.STRING:
                 words, complete = self._words(column, conditions, many)
                 values = list(words)
-            case Kind.TIMESTAMP:
+            case ValueKind.TIMESTAMP:
                 texts = [c for c in constants if isinstance(c, str) and is_moment(c)]
                 values = list(candidate_moments(texts, many, moment_unit(arrow)))
-            case Kind.DURATION:
+            case ValueKind.DURATION:
                 unit = moment_unit(arrow)
                 sizes = [c // timedelta(microseconds=unit) for c in constants if isinstance(c, timedelta)]
                 most = _HIGHEST // unit
                 values = [timedelta(microseconds=n * unit) for n in integers(sizes, many + 1, -most, most)]
-            case Kind.INTEGER:
+            case ValueKind.INTEGER:
                 numbers = [*_numbers(constants), *_combined(conditions)]
                 values = list(integers(numbers, many, *whole_limits(arrow)))
-            case Kind.FLOAT:
+            case ValueKind.FLOAT:
                 values = list(floats([*_numbers(constants), *_combined(conditions)], many))
                 if arrow is not None and not pa.types.is_float64(arrow):
                     values = [v for v in values if _fits(v, arrow)]

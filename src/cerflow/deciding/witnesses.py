@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from cerflow.deciding.event_spaces import EventSpace
-from cerflow.schema import Kind
+from cerflow.schema import ValueKind
 from cerflow.values.complex_events import ComplexEvent
 
 __all__ = ["Answer", "Replay", "Witness", "witness_of"]
@@ -84,20 +84,20 @@ def _column(name: str, values: Sequence[Any], event_space: EventSpace) -> tuple[
     if name in (event_space.type, event_space.stream):
         return pa.string(), values
     match event_space.kinds[name]:
-        case Kind.FLOAT:
+        case ValueKind.FLOAT:
             # Whole numbers read better as such, and where they are only compared they are the same.
             if name not in event_space.computed and all(
                 v is None or (v.is_integer() and abs(v) < 2**53) for v in values
             ):
                 return pa.int64(), [None if v is None else int(v) for v in values]
             return pa.float64(), values
-        case Kind.INTEGER:
+        case ValueKind.INTEGER:
             return pa.int64(), values
-        case Kind.BOOLEAN:
+        case ValueKind.BOOLEAN:
             return pa.bool_(), values
-        case Kind.TIMESTAMP:
+        case ValueKind.TIMESTAMP:
             return pa.timestamp("us", "UTC"), values
-        case Kind.DURATION:
+        case ValueKind.DURATION:
             return pa.duration("us"), values
     return pa.string(), values
 

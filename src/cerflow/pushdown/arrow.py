@@ -29,7 +29,7 @@ from cerflow.language.condition import (
 )
 from cerflow.pushdown.relevance import by_types
 from cerflow.pushdown.translation import Translation, UndecidedError, encodable
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema, ValueKind
 from cerflow.values.operators import RELATIONS, Operator
 from cerflow.values.units import MICROSECONDS
 
@@ -183,17 +183,17 @@ class ArrowTranslation(Translation[pc.Expression]):
         """A literal as a value that a column is compared with."""
         own = self._type(name)
         match self.schema.kind(name), value:
-            case Kind.BOOLEAN, bool() if operator in (Operator.EQ, Operator.NE):
+            case ValueKind.BOOLEAN, bool() if operator in (Operator.EQ, Operator.NE):
                 return pa.scalar(value)
-            case Kind.INTEGER, int() if _is_signed(own) and not isinstance(value, bool):
+            case ValueKind.INTEGER, int() if _is_signed(own) and not isinstance(value, bool):
                 return pa.scalar(value, pa.int64())
-            case Kind.FLOAT, int() | float() if _is_float(own) and not isinstance(value, bool):
+            case ValueKind.FLOAT, int() | float() if _is_float(own) and not isinstance(value, bool):
                 return pa.scalar(float(value))
-            case Kind.STRING, str():
+            case ValueKind.STRING, str():
                 if pa.types.is_dictionary(own) and operator not in (Operator.EQ, Operator.NE):
                     raise UndecidedError
                 return pa.scalar(encodable(value))
-            case Kind.TIMESTAMP, str() if pa.types.is_timestamp(own):
+            case ValueKind.TIMESTAMP, str() if pa.types.is_timestamp(own):
                 moment = instant(value, "us") / MICROSECONDS[own.unit]
                 if moment.denominator > 1 or abs(moment) >= 2**62:
                     raise UndecidedError
@@ -209,7 +209,7 @@ class ArrowTranslation(Translation[pc.Expression]):
             self._scalar(name, Operator.EQ, item.value)
         if pa.types.is_dictionary(own):
             return self._any_of(name, items, negated)
-        if not (pa.types.is_integer(own) or self.schema.kind(name) is Kind.STRING):
+        if not (pa.types.is_integer(own) or self.schema.kind(name) is ValueKind.STRING):
             raise UndecidedError
         values = [item.value for item in items if not isinstance(item.value, int) or _fits(item.value, own)]
         found = pc.field(name).isin(pa.array(values, own))

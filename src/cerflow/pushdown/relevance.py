@@ -47,7 +47,7 @@ from cerflow.language.condition import (
     operands,
 )
 from cerflow.language.select import Select
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema, ValueKind
 from cerflow.values.operators import MIRRORED, Operator
 
 __all__ = ["Relevance", "by_types", "or_unusable", "plainly", "relevant_events", "types_named"]
@@ -86,7 +86,7 @@ def or_unusable(condition: Condition, schema: Schema) -> Condition:
     roles = [name for name in (schema.type, schema.time) if name is not None]
     bad: list[Condition] = [IsNull(Attribute(None, name)) for name in roles]
     for name, most in limits(schema).items():
-        if schema.kind(name) is Kind.INTEGER:
+        if schema.kind(name) is ValueKind.INTEGER:
             column = Attribute(None, name)
             bad.append(Comparison(Operator.LT, column, Literal(-most)))
             if most < MOST or pa.types.is_unsigned_integer(schema.columns.field(name).type):
@@ -162,7 +162,7 @@ def _plain_leaf(leaf: Condition, schema: Schema, stream: str | None) -> Conditio
 def _are_plain(condition: In, schema: Schema) -> bool:
     """Whether the items of IN are all text or all integers, and so is the value."""
     kind = _kind(condition.operand, schema)
-    of_kind = str if kind is Kind.STRING else int if kind is Kind.INTEGER else None
+    of_kind = str if kind is ValueKind.STRING else int if kind is ValueKind.INTEGER else None
     return of_kind is not None and all(type(item.value) is of_kind for item in condition.items)
 
 
@@ -187,7 +187,7 @@ def _comparison(operator: Operator, left: Expression, right: Expression, schema:
         operator, left, right = MIRRORED[operator], right, left
     if right == Literal(None):
         return Constant(False)
-    if not isinstance(right, Literal) or _kind(left, schema) is not Kind.INTEGER:
+    if not isinstance(right, Literal) or _kind(left, schema) is not ValueKind.INTEGER:
         return Comparison(operator, left, right)
     value = right.value
     # Integers beyond this are rounded when they are compared with floats.
@@ -205,10 +205,10 @@ def _comparison(operator: Operator, left: Expression, right: Expression, schema:
     return Constant(False)
 
 
-def _kind(expression: Expression, schema: Schema) -> Kind:
+def _kind(expression: Expression, schema: Schema) -> ValueKind:
     if isinstance(expression, Attribute):
         return schema.kind(schema.column(expression.name))
     try:
         return kind_of_expression(expression, schema)
     except QueryError:
-        return Kind.OTHER  # what occurs in automata only
+        return ValueKind.OTHER  # what occurs in automata only

@@ -45,7 +45,7 @@ from cerflow.language.condition import (
     Negative,
 )
 from cerflow.pushdown.translation import Translation, UndecidedError, encodable
-from cerflow.schema import Kind, kind_of
+from cerflow.schema import ValueKind, kind_of
 from cerflow.values.operators import RELATIONS, Operator
 from cerflow.values.text_patterns import MANY, ONE, tokens
 from cerflow.values.units import DAY
@@ -136,9 +136,9 @@ class SparkConditions(Translation[Column]):
                 return column, _MOMENT
             case DecimalType():
                 kind = kind_of(pa.decimal128(data_type.precision, data_type.scale))
-                if kind is Kind.INTEGER:
+                if kind is ValueKind.INTEGER:
                     return column.cast(LongType()), _NUMBER
-                if kind is Kind.FLOAT:
+                if kind is ValueKind.FLOAT:
                     return column.cast(DoubleType()), _REAL
         if isinstance(data_type, _INTEGERS):
             return column, _NUMBER

@@ -33,7 +33,7 @@ from cerflow.language.condition import (
 from cerflow.language.node import Node, fold, walk
 from cerflow.language.select import Select
 from cerflow.rewriting.rebuild import transformed
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema, ValueKind
 from cerflow.values.operators import MIRRORED, Operator
 
 __all__ = ["without_implied_times"]
@@ -66,7 +66,7 @@ def without_implied_times(select: Select, schema: Schema) -> Select:
     Windows are windows of time already where they can be. Float times are left alone, since their differences are
     rounded.
     """
-    if schema.time is None or schema.kind(schema.time) not in (Kind.INTEGER, Kind.TIMESTAMP):
+    if schema.time is None or schema.kind(schema.time) not in (ValueKind.INTEGER, ValueKind.TIMESTAMP):
         return select
     known: dict[Condition, _Difference] = {}
     for filtered in walk(select.formula):

@@ -11,7 +11,7 @@ from typing import TypeVar, cast
 from cerflow.analysis.kinds import Sort, sort_of_node
 from cerflow.language.condition import Arithmetic, Attribute, Expression, Function, If, Literal
 from cerflow.language.node import Node, fold, walk, with_children
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema, ValueKind
 
 __all__ = ["with_floats"]
 
@@ -31,12 +31,14 @@ def _is_choice(current: Node) -> bool:
 
 def _visit(current: Node, below: Sequence[tuple[Node, Sort]], schema: Schema) -> tuple[Node, Sort]:
     trees = [tree for tree, _ in below]
-    unread = isinstance(current, Attribute) and schema.has(current.name) and schema.kind(current.name) is Kind.OTHER
+    unread = (
+        isinstance(current, Attribute) and schema.has(current.name) and schema.kind(current.name) is ValueKind.OTHER
+    )
     if unread or not isinstance(current, Expression):
         return with_children(current, trees), Sort(None)
     sort = sort_of_node(current, [known for _, known in below], schema)
-    if sort.kind is Kind.FLOAT and _is_choice(current):
-        trees = [_as_float(tree) if known.kind is Kind.INTEGER else tree for tree, known in below]
+    if sort.kind is ValueKind.FLOAT and _is_choice(current):
+        trees = [_as_float(tree) if known.kind is ValueKind.INTEGER else tree for tree, known in below]
     return with_children(current, trees), sort
 
 

@@ -32,7 +32,7 @@ from cerflow.language.condition import (
 )
 from cerflow.language.node import Node, fold, transform, walk, with_children
 from cerflow.rewriting.numbers import with_floats
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema, ValueKind
 from cerflow.values.events import microseconds_since_epoch, parsed_moment
 
 __all__ = ["as_microseconds", "with_times_as_numbers", "with_zones", "zone_of"]
@@ -93,7 +93,7 @@ def _visit(current: Node, below: Sequence[_Rewritten], schema: Schema) -> _Rewri
     if isinstance(current, Comparison | Between | In):
         return _Rewritten(with_children(current, _alike(below, schema)), Sort(None))
     trees = [form.tree for form in below]
-    if isinstance(current, Attribute) and schema.has(current.name) and schema.kind(current.name) is Kind.OTHER:
+    if isinstance(current, Attribute) and schema.has(current.name) and schema.kind(current.name) is ValueKind.OTHER:
         # IS NULL may ask for values of any type; what else does has been refused.
         return _Rewritten(current, Sort(None))
     if not isinstance(current, Expression):
@@ -142,30 +142,30 @@ def _arithmetic(current: Arithmetic, below: Sequence[_Rewritten], sort: Sort, sc
     if sort.counts_time and current.operator in ADDITIVE:
         return _Rewritten(with_children(current, _alike(below, schema)), sort)
     # A string beside a timestamp says one.
-    sides = [f.number if f.sort.of_time or f.sort.kind is Kind.STRING else f.tree for f in below]
+    sides = [f.number if f.sort.of_time or f.sort.kind is ValueKind.STRING else f.tree for f in below]
     found = cast(Expression, with_children(current, sides))
-    if sort.kind is Kind.TIMESTAMP:
+    if sort.kind is ValueKind.TIMESTAMP:
         return _Rewritten(Dated(found), sort, computed=True)
-    if sort.kind is Kind.DURATION:
-        whole = current.operator != "/" and all(form.sort.kind is not Kind.FLOAT for form in below)
+    if sort.kind is ValueKind.DURATION:
+        whole = current.operator != "/" and all(form.sort.kind is not ValueKind.FLOAT for form in below)
         return _Rewritten(found if whole else Whole(found), sort, computed=True)
     return _Rewritten(found, sort)
 
 
 def _alike(sides: Sequence[_Rewritten], schema: Schema) -> list[Node]:
     """Values that are compared or added, in a form in which they can be."""
-    durations = any(side.sort.kind is Kind.DURATION for side in sides)
+    durations = any(side.sort.kind is ValueKind.DURATION for side in sides)
     if durations and any(side.sort.counts_time for side in sides):
-        return [_ticks(side, schema) if side.sort.kind is Kind.DURATION else side.tree for side in sides]
+        return [_ticks(side, schema) if side.sort.kind is ValueKind.DURATION else side.tree for side in sides]
     if durations or any(side.computed for side in sides) or _beyond(sides, schema):
-        return [side.number if side.sort.of_time or side.sort.kind is Kind.STRING else side.tree for side in sides]
+        return [side.number if side.sort.of_time or side.sort.kind is ValueKind.STRING else side.tree for side in sides]
     return [side.tree for side in sides]
 
 
 def _beyond(sides: Sequence[_Rewritten], schema: Schema) -> bool:
     """Whether strings beside timestamps say some that 64 bits of nanoseconds do not hold."""
     fine = any(pa.types.is_timestamp(f.type) and f.type.unit == "ns" for f in schema.columns)
-    if not fine or all(side.sort.kind is not Kind.TIMESTAMP for side in sides):
+    if not fine or all(side.sort.kind is not ValueKind.TIMESTAMP for side in sides):
         return False
     texts = [side.tree.value for side in sides if isinstance(side.tree, Literal) and isinstance(side.tree.value, str)]
     return any(abs(microseconds_since_epoch(parsed_moment(text))) * 1000 >= 2**63 for text in texts)

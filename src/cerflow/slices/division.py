@@ -19,7 +19,7 @@ from cerflow.language.formula import CountWindow, DurationWindow, NotFollowedBy,
 from cerflow.language.node import walk
 from cerflow.language.printer import show
 from cerflow.language.select import Consumption, Select
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema, ValueKind
 
 __all__ = ["Division", "divided", "keys_kept"]
 
@@ -75,7 +75,7 @@ def divided(select: Select, transducer: Transducer, schema: Schema | None = None
 
 def _rounded(select: Select, schema: Schema | None) -> bool:
     """Whether sums of the durations of a query may be rounded."""
-    if schema is None or schema.time is None or schema.kind(schema.time) is not Kind.FLOAT:
+    if schema is None or schema.time is None or schema.kind(schema.time) is not ValueKind.FLOAT:
         return False
     return sum(isinstance(node, DurationWindow) for node in walk(select)) > 1
 

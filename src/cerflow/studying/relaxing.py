@@ -35,7 +35,7 @@ from cerflow.rewriting.rebuild import transformed
 
 __all__ = ["Constraint", "constraints", "relaxed"]
 
-Kind = Literal[
+RelaxedKind = Literal[
     "condition", "type", "window", "contiguity", "repetition", "start", "exclusion", "both", "preference",
     "partition", "consumption", "limit",
 ]  # fmt: skip
@@ -49,7 +49,7 @@ class Constraint:
     conditions of one filter and the sides of AND. ``node`` is what refuses, ``text`` how it is written.
     """
 
-    kind: Kind
+    kind: RelaxedKind
     occurrence: int | None
     part: int
     node: Node
@@ -117,7 +117,7 @@ def _of_node(k: int, current: Node) -> Iterator[Constraint]:
         case Start():
             yield Constraint("start", k, 0, current, "START")
         case Selection():
-            kind: Kind = "contiguity" if current.strategy is Strategy.STRICT else "preference"
+            kind: RelaxedKind = "contiguity" if current.strategy is Strategy.STRICT else "preference"
             yield Constraint(kind, k, 0, current, str(current.strategy))
         case Within() | Windowed():
             yield Constraint("window", k, 0, current.window, f"WITHIN {show(current.window)}")
@@ -191,7 +191,7 @@ def _relaxed(current: Node, gone: set[int]) -> Node:
     raise TypeError(f"{type(current).__name__} refuses nothing")
 
 
-def _without_clause(select: Select, kind: Kind) -> Select:
+def _without_clause(select: Select, kind: RelaxedKind) -> Select:
     match kind:
         case "partition":
             return replace(select, partition=())

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cerflow.schema import Kind, kind_of
+from cerflow.schema import ValueKind, kind_of
 from cerflow.values.arrow_columns import one_array, python_values
 from cerflow.values.units import PER_SECOND, TimeUnit
 
@@ -96,14 +96,14 @@ def packed_column(name: str, column: pa.Array | pa.ChunkedArray, arrays: PackedA
     kind = kind_of(array.type)
     if pa.types.is_timestamp(array.type) or pa.types.is_date(array.type):
         return {"name": name} | packed_times(array, None, arrays)
-    if kind is Kind.DURATION:
+    if kind is ValueKind.DURATION:
         seconds = pa.array([_seconds(v) for v in python_values(array)], pa.float64())
         return {"name": name, "kind": "duration", "values": arrays.add(_floats(seconds))}
     if kind.numeric and not pa.types.is_decimal(array.type):
-        bounds = pc.min_max(array).as_py() if kind is Kind.INTEGER else {}
+        bounds = pc.min_max(array).as_py() if kind is ValueKind.INTEGER else {}
         if all(value is None or abs(value) < _EXACT for value in bounds.values()):
             floats = _floats(array)
-            whole = kind is Kind.INTEGER and not array.null_count
+            whole = kind is ValueKind.INTEGER and not array.null_count
             return {
                 "name": name,
                 "kind": "number",

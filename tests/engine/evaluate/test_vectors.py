@@ -31,7 +31,7 @@ from cerflow.language.condition import (
     Or,
     Regexp,
 )
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema, ValueKind
 from cerflow.semantics.operators import like
 from cerflow.semantics.values import value_of
 from cerflow.values.decimals import decimal_text, text_decimal
@@ -150,7 +150,7 @@ def by_definition(tree, batch, **roles):
 def values(vector, count):
     data = np.broadcast_to(vector.data, (count,)).tolist()
     missing = np.broadcast_to(vector.missing(), (count,))
-    if vector.kind is Kind.STRING:
+    if vector.kind is ValueKind.STRING:
         data = [None if gone else vector.dictionary[k] for k, gone in zip(data, missing)]
     return [None if gone else v for v, gone in zip(data, missing)]
 
@@ -311,7 +311,7 @@ SAME = {
 @pytest.mark.parametrize("offset", [0, 1])
 def test_strings_of_every_type(column, offset):
     vector = column_vector(column.slice(offset), "us")
-    assert vector.kind is Kind.STRING
+    assert vector.kind is ValueKind.STRING
     assert values(vector, 4 - offset) == ["a", None, "b", "a"][offset:]
 
 
@@ -333,7 +333,7 @@ def test_wide_decimals_are_texts_in_their_order():
     numbers = ["1.25", "-3", "0.00", "1.2500000000000000000000001", "-3.0000000000000000001", "1000", "999.99", "-0.5"]
     column = pa.array([*map(Decimal, numbers), None], pa.decimal256(60, 25))
     vector = column_vector(column, "us")
-    assert vector.kind is Kind.DECIMAL
+    assert vector.kind is ValueKind.DECIMAL
     assert vector.missing().tolist() == [False] * len(numbers) + [True]
     texts = [vector.dictionary[k] for k in vector.data[: len(numbers)]]
     assert [text_decimal(text) for text in texts] == [Decimal(n) for n in numbers]

@@ -10,7 +10,7 @@ import pytest
 
 import cerflow
 from cerflow.errors import InputError, QueryError
-from cerflow.schema import Kind, kind_of
+from cerflow.schema import ValueKind, kind_of
 from support.runners import bag
 
 #: Pairs of values that differ in the last digit, and are the same float.
@@ -86,7 +86,7 @@ def test_values_that_differ_in_the_last_digit_are_two(runner, name):
     ]
     # A literal with more digits than integers and floats hold stands in quotes.
     wide = f"SELECT * WHERE EVENT AS a FILTER a.d = '{Decimal(TYPES[name][1]):f}'"
-    if kind_of(events.schema.field("d").type) is Kind.DECIMAL:
+    if kind_of(events.schema.field("d").type) is ValueKind.DECIMAL:
         assert [row["start"] for row in runner(cerflow.parse(wide), events)] == [0, 2, 4]
 
 

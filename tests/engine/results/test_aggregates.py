@@ -13,7 +13,7 @@ from cerflow.engine.evaluate.vectors import Vector
 from cerflow.engine.layout import NULL
 from cerflow.engine.results.column_aggregates import Grouping, aggregated, chosen
 from cerflow.errors import BadRecordError, QueryError
-from cerflow.schema import Kind
+from cerflow.schema import ValueKind
 from cerflow.semantics.operators import aggregate
 from support.runners import bag, examples, one_batch, semantics
 
@@ -333,13 +333,13 @@ def test_groups_are_aggregated_by_the_definition(data, name, kind):
     flat = [None if v != v else v for group in groups for v in group]
     missing = np.array([v is None for v in flat], bool)
     if kind == "floats":
-        vector = Vector(Kind.FLOAT, np.array([math.nan if v is None else v for v in flat], np.float64))
+        vector = Vector(ValueKind.FLOAT, np.array([math.nan if v is None else v for v in flat], np.float64))
     elif kind == "strings":
         texts = sorted({v for v in flat if v is not None}, reverse=True)
         codes = np.array([0 if v is None else texts.index(v) for v in flat], np.int64)
-        vector = Vector(Kind.STRING, codes, missing, texts)
+        vector = Vector(ValueKind.STRING, codes, missing, texts)
     else:
-        vector = Vector(Kind.INTEGER, np.array([v or 0 for v in flat], np.int64), missing)
+        vector = Vector(ValueKind.INTEGER, np.array([v or 0 for v in flat], np.int64), missing)
     sizes = Grouping(np.array([len(group) for group in groups], np.int64))
     if name in ("min", "max", "first", "last"):
         result = vector.taken(chosen(name, sizes, vector))
@@ -352,4 +352,4 @@ def test_groups_are_aggregated_by_the_definition(data, name, kind):
 
 def _plain(vector, at):
     value = vector.data[at].item()
-    return vector.dictionary[value] if vector.kind is Kind.STRING else value
+    return vector.dictionary[value] if vector.kind is ValueKind.STRING else value

@@ -41,7 +41,7 @@ from cerflow.language.printer import show
 from cerflow.language.sremo import Terminal, Windowed
 from cerflow.programs.program import Program
 from cerflow.query import Language, Query, Reading
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema, ValueKind
 from cerflow.values.operators import Operator
 
 __all__ = ["event_types", "explanation_of", "summarise_query", "types_in", "warn_of_types"]
@@ -187,7 +187,7 @@ def _texts(expressions: Iterable[Expression]) -> Iterator[str]:
 
 def _columns(schema: Schema) -> str:
     """The columns of the input and their types, one per line."""
-    words = {Kind.STRING: "text", Kind.OTHER: ""}
+    words = {ValueKind.STRING: "text", ValueKind.OTHER: ""}
     width = max((len(field.name) for field in schema.columns), default=0)
     lines = ["columns:"]
     for field in schema.columns:

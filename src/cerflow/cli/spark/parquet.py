@@ -15,7 +15,7 @@ from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.files.sources import InputFormat, Source, partition_values
 from cerflow.programs.program import Program
 from cerflow.query import Query, as_query_text
-from cerflow.schema import Kind
+from cerflow.schema import ValueKind
 from cerflow.stream_inputs import Input
 
 if TYPE_CHECKING:
@@ -96,4 +96,4 @@ def _plain(one: Input[Source]) -> bool:
 def _typed(planned: Planned, inputs: Inputs) -> bool:
     """Whether the query takes no column of text for numbers."""
     numbers = inputs.columns.usage.numbers | inputs.columns.usage.ordered
-    return not any(planned.events.kind(n) is Kind.STRING for n in numbers if planned.events.has(n))
+    return not any(planned.events.kind(n) is ValueKind.STRING for n in numbers if planned.events.has(n))

@@ -16,7 +16,7 @@ from cerflow.language.condition import Attribute, Condition, Expression, LabelRe
 from cerflow.language.node import Node, node, transform, walk
 from cerflow.predicates.predicate import Predicate, PredicateKind
 from cerflow.predicates.registry import registered
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema, ValueKind
 
 __all__ = ["Call", "CallOfSet", "WholeEvent", "bind", "calls_in", "readable", "shows_events"]
 
@@ -75,7 +75,7 @@ def readable(schema: Schema, without: str | None = None) -> tuple[str, ...]:
     """The attributes of a whole event: all whose types conditions can read, except the one called ``without``."""
     # The engine's own columns have names that no input can have.
     names = (n for n in schema.attributes if n != without and not n.startswith("\0"))
-    return tuple(n for n in names if schema.kind(n) is not Kind.OTHER)
+    return tuple(n for n in names if schema.kind(n) is not ValueKind.OTHER)
 
 
 def shows_events(tree: Node) -> bool:

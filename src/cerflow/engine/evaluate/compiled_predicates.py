@@ -9,17 +9,17 @@ from weakref import WeakKeyDictionary
 
 from cerflow.errors import PerformanceWarning
 from cerflow.predicates.predicate import Predicate
-from cerflow.schema import Kind
+from cerflow.schema import ValueKind
 
 __all__ = ["compile_predicate"]
 
 #: Numba's names of the types of arguments.
-_TYPES = {Kind.INTEGER: "int64", Kind.FLOAT: "float64", Kind.BOOLEAN: "boolean"}
+_TYPES = {ValueKind.INTEGER: "int64", ValueKind.FLOAT: "float64", ValueKind.BOOLEAN: "boolean"}
 #: The compiled function, or the reason why there is none, for each combination of kinds of arguments.
-_known: WeakKeyDictionary[Predicate, dict[tuple[Kind, ...], Any]] = WeakKeyDictionary()
+_known: WeakKeyDictionary[Predicate, dict[tuple[ValueKind, ...], Any]] = WeakKeyDictionary()
 
 
-def compile_predicate(predicate: Predicate, kinds: Sequence[Kind | None]) -> Any:
+def compile_predicate(predicate: Predicate, kinds: Sequence[ValueKind | None]) -> Any:
     """The C function (with an ``address``) of a predicate for arguments of these kinds (None: a whole event).
 
     None if it has to run as plain Python; this gives one `PerformanceWarning`, unless it was requested.
@@ -27,7 +27,7 @@ def compile_predicate(predicate: Predicate, kinds: Sequence[Kind | None]) -> Any
     if not predicate.compile:
         return None
     known = _known.setdefault(predicate, {})
-    key = tuple(Kind.OTHER if kind is None else kind for kind in kinds)
+    key = tuple(ValueKind.OTHER if kind is None else kind for kind in kinds)
     if key not in known:
         known[key] = _compile(predicate, kinds)
         if isinstance(known[key], str):
@@ -40,7 +40,7 @@ def compile_predicate(predicate: Predicate, kinds: Sequence[Kind | None]) -> Any
     return None if isinstance(known[key], str) else known[key]
 
 
-def _compile(predicate: Predicate, kinds: Sequence[Kind | None]) -> Any:
+def _compile(predicate: Predicate, kinds: Sequence[ValueKind | None]) -> Any:
     """The compiled function, or the reason why there is none."""
     for kind in kinds:
         if kind not in _TYPES:

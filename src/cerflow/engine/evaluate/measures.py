@@ -14,7 +14,7 @@ from cerflow.engine.evaluate.vectors import Vector
 from cerflow.engine.layout import NO_BOUND, NULL
 from cerflow.errors import InputError
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
-from cerflow.schema import Kind, Schema, kind_of
+from cerflow.schema import Schema, ValueKind, kind_of
 from cerflow.values.array_types import Floats, Ints
 from cerflow.values.units import MICROSECONDS, PER_SECOND
 
@@ -47,7 +47,7 @@ def is_global(window: Window, partitioned: bool) -> bool:
 def duration_in_units(window: DurationWindow, schema: Schema, unit: str) -> Fraction:
     """The size of a window in units of the time column: its own unit for timestamps, the schema's for numbers."""
     assert schema.time is not None
-    of = MICROSECONDS[unit] if schema.kind(schema.time) is Kind.TIMESTAMP else schema.microseconds
+    of = MICROSECONDS[unit] if schema.kind(schema.time) is ValueKind.TIMESTAMP else schema.microseconds
     return window.microseconds / of
 
 
@@ -74,13 +74,13 @@ def _vector(window: Window, rows: BatchRows, schema: Schema) -> Vector:
     if isinstance(window, DurationWindow):
         assert schema.time is not None
         return rows.attribute(schema.time)
-    return Vector(Kind.INTEGER, rows.positions)
+    return Vector(ValueKind.INTEGER, rows.positions)
 
 
 def measures(window: Window, rows: BatchRows, schema: Schema) -> Ints:
     """The measure of each event, null where an attribute is null."""
     vector = _vector(window, rows, schema)
-    if vector.kind is Kind.FLOAT:
+    if vector.kind is ValueKind.FLOAT:
         return np.where(vector.missing(), NULL, _ordered(vector.floats()))
     return vector.integers()
 
@@ -89,7 +89,7 @@ def bounds(window: Window, rows: BatchRows, schema: Schema) -> Ints:
     """For each event the greatest measure of a start outside its window; null if it has no measure."""
     vector = _vector(window, rows, schema)
     size = window_size(window, schema, rows.unit)
-    if vector.kind is not Kind.FLOAT:
+    if vector.kind is not ValueKind.FLOAT:
         below = _below(vector.integers(), size)
         return below if vector.nulls is None else np.where(vector.nulls, NULL, below)
     now = vector.floats()
@@ -118,14 +118,16 @@ def clock_time(time: object, schema: Schema) -> pa.Array:
         raise InputError("events without a time column do not know what a clock shows; name the column by time=")
     target = schema.columns.field(schema.time).type
     try:
-        if schema.kind(schema.time) is Kind.TIMESTAMP and isinstance(time, str):
+        if schema.kind(schema.time) is ValueKind.TIMESTAMP and isinstance(time, str):
             unit = finest_unit(schema)
             found = pa.array([instant(time, unit)], pa.timestamp(unit, getattr(target, "tz", None))).cast(target)
-        elif isinstance(time, bool) or (schema.kind(schema.time) is Kind.TIMESTAMP and isinstance(time, int | float)):
+        elif isinstance(time, bool) or (
+            schema.kind(schema.time) is ValueKind.TIMESTAMP and isinstance(time, int | float)
+        ):
             raise TypeError(f"it is of type {type(time).__name__}")
         else:
             found = pa.array([time], target)
-        if found.null_count or (schema.kind(schema.time) is Kind.FLOAT and np.isnan(found[0].as_py())):
+        if found.null_count or (schema.kind(schema.time) is ValueKind.FLOAT and np.isnan(found[0].as_py())):
             raise ValueError("it is unknown")
     except (TypeError, ValueError, OverflowError, pa.ArrowException) as error:
         raise InputError(
@@ -149,14 +151,14 @@ def deadlines(window: DurationWindow, begins: Ints, schema: Schema, unit: str) -
     assert schema.time is not None
     target = schema.columns.field(schema.time).type
     size = duration_in_units(window, schema, unit)
-    if schema.kind(schema.time) is Kind.FLOAT:
+    if schema.kind(schema.time) is ValueKind.FLOAT:
         now = floats_of(begins)
         after = now + float(size)
         while (early := after - now < float(size)).any():
             after = np.where(early, np.nextafter(after, np.inf), after)
         return pa.array(after).cast(target)
     step = 1
-    if schema.kind(schema.time) is Kind.TIMESTAMP:
+    if schema.kind(schema.time) is ValueKind.TIMESTAMP:
         step = int(MICROSECONDS[target.unit] / MICROSECONDS[unit]) if pa.types.is_timestamp(target) else _DAY[unit]
     # A deadline beyond the range of the column is at its end.
     end = np.iinfo(target.to_pandas_dtype()).max if pa.types.is_integer(target) else MOST // step * step
@@ -174,7 +176,7 @@ def idle_bounds(rows: BatchRows, schema: Schema) -> Ints:
     assert schema.forget is not None
     size = duration_in_units(DurationWindow(schema.forget), schema, rows.unit)
     vector = rows.attribute(schema.time)
-    if vector.kind is Kind.FLOAT:
+    if vector.kind is ValueKind.FLOAT:
         return _edges(vector.floats(), float(np.nextafter(float(size), np.inf)))
     whole = size.numerator // size.denominator + 1
     return _below(vector.integers(), Fraction(whole))

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema, ValueKind
 from cerflow.values.units import MICROSECONDS, PER_SECOND
 
 __all__ = ["PlainType", "in_units", "plain_type_of"]
@@ -61,10 +61,10 @@ def plain_type_of(data_type: pa.DataType, unit: str) -> PlainType:
 def in_units(name: str, schema: Schema, unit: str) -> Callable[[int], int] | None:
     """The function from times in a column to integers as `column_vector` has them; None if both are equal."""
     data_type = schema.columns.field(name).type
-    if schema.kind(name) is Kind.TIMESTAMP and pa.types.is_timestamp(data_type):
+    if schema.kind(name) is ValueKind.TIMESTAMP and pa.types.is_timestamp(data_type):
         factor = PER_SECOND[unit] // PER_SECOND[data_type.unit]
         return None if factor == 1 else lambda value: value * factor
-    if schema.kind(name) is Kind.DURATION and data_type.unit != "us":
+    if schema.kind(name) is ValueKind.DURATION and data_type.unit != "us":
         size = MICROSECONDS[data_type.unit]
         return lambda value: value * size.numerator // size.denominator
     return None

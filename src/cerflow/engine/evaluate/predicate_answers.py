@@ -20,7 +20,7 @@ from cerflow.engine.kernels.table import ask_rows
 from cerflow.errors import PredicateError
 from cerflow.predicates.asking import arguments_of_sets, array_of, ask, ask_of_each, ask_of_set
 from cerflow.predicates.predicate import Predicate, PredicateKind
-from cerflow.schema import Kind
+from cerflow.schema import ValueKind
 from cerflow.values.array_types import Mask
 from cerflow.values.decimals import text_decimal
 
@@ -96,17 +96,17 @@ def _arrow(argument: Vector | EventArgument, index: NDArray[np.intp], unit: str)
         return python_arguments(argument, np.zeros(1, np.intp), unit)[0]
     data = argument.data[index]
     mask = argument.missing()[index]
-    if argument.kind is Kind.STRING:
+    if argument.kind is ValueKind.STRING:
         return pa.array(list(argument.dictionary), pa.string()).take(pa.array(data, mask=mask))
-    if argument.kind is Kind.DECIMAL:
+    if argument.kind is ValueKind.DECIMAL:
         return array_of([text_decimal(argument.dictionary[k]) for k in data.tolist()])
-    if argument.kind is Kind.BOOLEAN:
+    if argument.kind is ValueKind.BOOLEAN:
         return pa.array(data != 0, mask=mask)
-    if argument.kind is Kind.TIMESTAMP:
+    if argument.kind is ValueKind.TIMESTAMP:
         return pa.array(data, pa.timestamp(unit, "UTC"), mask=mask)
-    if argument.kind is Kind.DURATION:
+    if argument.kind is ValueKind.DURATION:
         return pa.array(data, pa.duration("us"), mask=mask)
-    return pa.array(data + 0.0 if argument.kind is Kind.FLOAT else data, mask=mask)
+    return pa.array(data + 0.0 if argument.kind is ValueKind.FLOAT else data, mask=mask)
 
 
 def _ask_scalar(
@@ -120,7 +120,7 @@ def _ask_scalar(
     for k, vector in enumerate(arguments):
         assert isinstance(vector, Vector)
         data = _at(vector.data, index)
-        words[:, k] = data.astype(np.float64).view(np.int64) if vector.kind is Kind.FLOAT else data
+        words[:, k] = data.astype(np.float64).view(np.int64) if vector.kind is ValueKind.FLOAT else data
     outcome = np.empty(len(index), np.int32)
     failed = ask_rows(function.address, words.ravel(), np.int64(len(arguments)), outcome)
     if failed >= 0:

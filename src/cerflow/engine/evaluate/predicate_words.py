@@ -12,7 +12,7 @@ from typing import Any
 
 from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.layout import NULL
-from cerflow.schema import Kind
+from cerflow.schema import ValueKind
 from cerflow.values.decimals import text_decimal
 from cerflow.values.units import PER_SECOND
 
@@ -25,11 +25,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class Argument:
     """The kinds of the words of an argument: one, or those of the attributes ``names`` of a whole event."""
 
-    kinds: tuple[Kind, ...]
+    kinds: tuple[ValueKind, ...]
     names: tuple[str, ...] | None = None
 
     @property
-    def kind(self) -> Kind | None:
+    def kind(self) -> ValueKind | None:
         """The kind of a value, None for a whole event."""
         return self.kinds[0] if self.names is None else None
 
@@ -43,7 +43,7 @@ class Words:
         self._arguments = arguments
         # The table of strings may be replaced by another.
         self._readers = [reader(kind, lambda code: strings.texts[code], unit) for kind in kinds]
-        self._format = struct.Struct("".join("d" if kind is Kind.FLOAT else "q" for kind in kinds))
+        self._format = struct.Struct("".join("d" if kind is ValueKind.FLOAT else "q" for kind in kinds))
 
     def read(self, words: bytes) -> list[Any]:
         """The arguments, None for null."""
@@ -56,7 +56,7 @@ class Words:
         return given
 
 
-def reader(kind: Kind, text: Callable[[int], str], unit: str) -> Callable[[Any], Any]:
+def reader(kind: ValueKind, text: Callable[[int], str], unit: str) -> Callable[[Any], Any]:
     """A function from a word of a kind (floats as such) to the value for users."""
 
     def number(word: int) -> int | None:
@@ -81,13 +81,13 @@ def reader(kind: Kind, text: Callable[[int], str], unit: str) -> Callable[[Any],
     def duration(word: int) -> timedelta | None:
         return None if word == NULL else timedelta(microseconds=word)
 
-    readers: dict[Kind, Callable[[Any], Any]] = {
-        Kind.FLOAT: fraction,
-        Kind.BOOLEAN: boolean,
-        Kind.STRING: string,
-        Kind.DECIMAL: decimal,
-        Kind.TIMESTAMP: timestamp,
-        Kind.DURATION: duration,
+    readers: dict[ValueKind, Callable[[Any], Any]] = {
+        ValueKind.FLOAT: fraction,
+        ValueKind.BOOLEAN: boolean,
+        ValueKind.STRING: string,
+        ValueKind.DECIMAL: decimal,
+        ValueKind.TIMESTAMP: timestamp,
+        ValueKind.DURATION: duration,
     }
     return readers.get(kind, number)
 

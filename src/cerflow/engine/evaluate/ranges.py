@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cerflow.engine.evaluate.rows import finest_unit
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema, ValueKind
 from cerflow.values.array_types import Mask
 from cerflow.values.units import DAY, MICROSECONDS, PER_SECOND
 
@@ -28,12 +28,12 @@ def limits(schema: Schema) -> dict[str, int]:
     unit = finest_unit(schema)
     found: dict[str, int] = {}
     for name, most in schema.held.items():
-        kind = schema.kind(name) if schema.has(name) else Kind.OTHER
-        if kind in (Kind.INTEGER, Kind.TIMESTAMP, Kind.DURATION):
+        kind = schema.kind(name) if schema.has(name) else ValueKind.OTHER
+        if kind in (ValueKind.INTEGER, ValueKind.TIMESTAMP, ValueKind.DURATION):
             data_type = schema.columns.field(name).type
-            if kind is Kind.TIMESTAMP:
+            if kind is ValueKind.TIMESTAMP:
                 most //= _ticks(data_type, unit)
-            elif kind is Kind.DURATION:
+            elif kind is ValueKind.DURATION:
                 most = MOST // max(1, int(MICROSECONDS[data_type.unit]))
             if _most(data_type) > most:
                 found[name] = most
@@ -83,9 +83,9 @@ def written(value: pa.Scalar) -> str:
 
 def why(name: str, schema: Schema, most: int) -> str:
     """The reason why such a value of a column cannot be used; to be preceded by the value."""
-    if schema.kind(name) is Kind.TIMESTAMP:
+    if schema.kind(name) is ValueKind.TIMESTAMP:
         return f"is beyond what 64 bits count in {finest_unit(schema)}, the finest unit of the times of the input"
-    if schema.kind(name) is Kind.DURATION:
+    if schema.kind(name) is ValueKind.DURATION:
         return "is beyond 64 bits of microseconds"
     if most == EXACT_FLOATS:
         return "is beyond 2^53, where a partition key that is a float elsewhere does not tell integers apart"

@@ -52,7 +52,7 @@ from cerflow.language.condition import (
     TruthValue,
 )
 from cerflow.language.node import Node, fold
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema, ValueKind
 from cerflow.values.array_types import Ints, Mask
 from cerflow.values.arrow_columns import array_of_numbers
 from cerflow.values.decimals import written_text
@@ -144,7 +144,7 @@ class BatchRows:
 
     def time(self) -> Vector:
         """The time of each event: its position if there is no time column."""
-        return Vector(Kind.INTEGER, self.numbers) if self.schema.time is None else self.attribute(self.schema.time)
+        return Vector(ValueKind.INTEGER, self.numbers) if self.schema.time is None else self.attribute(self.schema.time)
 
     def value(self, expression: Expression, asked: Mask | None = None) -> Vector:
         """An expression on each row; predicates are called only on the rows ``asked`` for."""
@@ -189,7 +189,7 @@ class BatchRows:
             case Negative():
                 return unary_function("-", operands[0])
             case Function(name="position"):
-                return Vector(Kind.INTEGER, self.numbers)
+                return Vector(ValueKind.INTEGER, self.numbers)
             case Function(name="time"):
                 return self.time()
             case Function("coalesce"):
@@ -201,7 +201,7 @@ class BatchRows:
             case Function():
                 return unary_function(current.name, operands[0])
             case Known():
-                return Vector(Kind.INTEGER, (~operands[0].missing()).astype(np.int64))
+                return Vector(ValueKind.INTEGER, (~operands[0].missing()).astype(np.int64))
             case Word():
                 return word(operands[0], current.high)
             case Microseconds():
@@ -218,7 +218,7 @@ class BatchRows:
                 return either(truth.true, *operands) if operands else truth.vector()
             case _:
                 # A label as the argument of position or time: the current event.
-                return Vector(Kind.INTEGER, self.positions)
+                return Vector(ValueKind.INTEGER, self.positions)
 
     def _condition(self, current: Condition, below: Sequence[Vector | TruthVector | EventArgument]) -> TruthVector:
         truths = [b for b in below if isinstance(b, TruthVector)]
@@ -271,12 +271,12 @@ class BatchRows:
 
     def _aligned(self, left: Vector, right: Vector) -> tuple[Vector, Vector]:
         """A text beside a timestamp as a timestamp, and a literal beside an exact decimal as a decimal."""
-        if Kind.DECIMAL in (left.kind, right.kind):
+        if ValueKind.DECIMAL in (left.kind, right.kind):
             return _as_decimal(left), _as_decimal(right)
-        if left.kind is Kind.TIMESTAMP and right.kind is Kind.STRING:
-            return left, Vector(Kind.TIMESTAMP, np.array(instant(right.dictionary[0], self.unit)))
-        if right.kind is Kind.TIMESTAMP and left.kind is Kind.STRING:
-            return Vector(Kind.TIMESTAMP, np.array(instant(left.dictionary[0], self.unit))), right
+        if left.kind is ValueKind.TIMESTAMP and right.kind is ValueKind.STRING:
+            return left, Vector(ValueKind.TIMESTAMP, np.array(instant(right.dictionary[0], self.unit)))
+        if right.kind is ValueKind.TIMESTAMP and left.kind is ValueKind.STRING:
+            return Vector(ValueKind.TIMESTAMP, np.array(instant(left.dictionary[0], self.unit))), right
         return left, right
 
     def _between(self, current: Between, operands: list[Vector]) -> TruthVector:
@@ -291,10 +291,10 @@ class BatchRows:
     def _among(self, operands: list[Vector]) -> TruthVector:
         value, *items = operands
         outcome = TruthVector(np.array(False))
-        alike: dict[Kind, list[Vector]] = {}
+        alike: dict[ValueKind, list[Vector]] = {}
         for item in items:
             _, aligned = self._aligned(value, item)
-            if value.kind is Kind.DECIMAL or item.missing():
+            if value.kind is ValueKind.DECIMAL or item.missing():
                 outcome = outcome | self._compare(Operator.EQ, value, item)
             else:
                 alike.setdefault(aligned.kind, []).append(aligned)
@@ -321,10 +321,10 @@ class _SomeRows(BatchRows):
 
 def _as_decimal(vector: Vector) -> Vector:
     """A literal as an exact decimal; NULL, and exact decimals, stay as they are."""
-    if vector.kind is Kind.DECIMAL or vector.data.ndim or vector.missing().any():
+    if vector.kind is ValueKind.DECIMAL or vector.data.ndim or vector.missing().any():
         return vector
-    value = vector.dictionary[0] if vector.kind is Kind.STRING else vector.data.item()
-    return Vector(Kind.DECIMAL, np.array(0), None, (written_text(value),))
+    value = vector.dictionary[0] if vector.kind is ValueKind.STRING else vector.data.item()
+    return Vector(ValueKind.DECIMAL, np.array(0), None, (written_text(value),))
 
 
 def _negated(outcome: TruthVector, negated: bool) -> TruthVector:

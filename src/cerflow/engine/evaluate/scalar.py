@@ -37,7 +37,7 @@ from cerflow.language.condition import (
     TruthValue,
 )
 from cerflow.language.node import Node, fold, transform, with_children
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema, ValueKind
 from cerflow.values.operators import RELATIONS
 from cerflow.values.units import MICROSECONDS
 
@@ -47,8 +47,8 @@ __all__ = ["Read", "scalar"]
 Read = Callable[[Mapping[str, Any]], Any]
 
 _PLAIN = (And, Arithmetic, Between, Comparison, Dated, DatePart, If, In, IsNull, Negative, Not, Or, TruthValue, Whole)
-_KINDS = (Kind.INTEGER, Kind.FLOAT, Kind.STRING, Kind.BOOLEAN)
-_TIMES = (Kind.TIMESTAMP, Kind.DURATION)
+_KINDS = (ValueKind.INTEGER, ValueKind.FLOAT, ValueKind.STRING, ValueKind.BOOLEAN)
+_TIMES = (ValueKind.TIMESTAMP, ValueKind.DURATION)
 
 
 def scalar(root: Expression | Any, schema: Schema) -> Read | None:
@@ -128,7 +128,7 @@ def _attribute(name: str, schema: Schema, unit: str) -> Read | None:
 
 
 def _microseconds(expression: Expression, operand: Read, schema: Schema, unit: str) -> Read:
-    of_moment = kind_of_expression(expression, schema) is Kind.TIMESTAMP
+    of_moment = kind_of_expression(expression, schema) is ValueKind.TIMESTAMP
     size = MICROSECONDS[unit].denominator
     if not of_moment or size == 1:
         return operand
@@ -150,7 +150,9 @@ def _is_looked_up(current: In, schema: Schema) -> bool:
     if not isinstance(current.operand, Attribute) or not schema.has(current.operand.name):
         return False
     kind = schema.kind(current.operand.name)
-    of_kind = {Kind.INTEGER: int, Kind.STRING: str, Kind.TIMESTAMP: int, Kind.DURATION: int}.get(kind)
+    of_kind = {ValueKind.INTEGER: int, ValueKind.STRING: str, ValueKind.TIMESTAMP: int, ValueKind.DURATION: int}.get(
+        kind
+    )
     return all(type(item.value) is of_kind for item in current.items)
 
 
@@ -167,9 +169,9 @@ def _among(current: In, operand: Read) -> Read:
 def _comparison(current: Comparison, operands: Sequence[Read], schema: Schema) -> Read:
     left, right = current.left, current.right
     if isinstance(left, Attribute) and isinstance(right, Literal) and isinstance(right.value, int | float):
-        kind = schema.kind(left.name) if schema.has(left.name) else Kind.OTHER
-        value = float(right.value) if kind is Kind.FLOAT else right.value
-        if kind is Kind.FLOAT or (kind is Kind.INTEGER and type(value) is int):
+        kind = schema.kind(left.name) if schema.has(left.name) else ValueKind.OTHER
+        value = float(right.value) if kind is ValueKind.FLOAT else right.value
+        if kind is ValueKind.FLOAT or (kind is ValueKind.INTEGER and type(value) is int):
             name, test = left.name, RELATIONS[current.operator]
 
             def quick(event: Mapping[str, Any]) -> bool | None:

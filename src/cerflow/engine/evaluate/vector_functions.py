@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from cerflow.conditions.time_values import zone_called
 from cerflow.engine.evaluate.vectors import Vector
-from cerflow.schema import Kind
+from cerflow.schema import ValueKind
 from cerflow.values.array_types import Mask
 from cerflow.values.arrow_columns import array_of_numbers, numbers_of
 
@@ -20,15 +20,15 @@ __all__ = ["coalesced", "date_parts", "either", "on_texts"]
 def either(first: Mask, then: Vector, otherwise: Vector) -> Vector:
     """One value where ``first`` is true, the other elsewhere; NULL takes the kind of the other."""
     then, otherwise = _beside(then, otherwise), _beside(otherwise, then)
-    if Kind.FLOAT in (then.kind, otherwise.kind):
-        return Vector(Kind.FLOAT, np.where(first, then.floats(), otherwise.floats()))
+    if ValueKind.FLOAT in (then.kind, otherwise.kind):
+        return Vector(ValueKind.FLOAT, np.where(first, then.floats(), otherwise.floats()))
     dictionary = [*then.dictionary, *otherwise.dictionary]
     data = np.where(first, then.data, otherwise.data + len(then.dictionary))
     return Vector(then.kind, data, np.where(first, then.missing(), otherwise.missing()), dictionary)
 
 
 def _beside(value: Vector, other: Vector) -> Vector:
-    if value.kind is not Kind.FLOAT or other.kind is Kind.FLOAT or not value.missing().all():
+    if value.kind is not ValueKind.FLOAT or other.kind is ValueKind.FLOAT or not value.missing().all():
         return value
     return Vector(
         other.kind, np.zeros(value.data.shape, np.int64), np.ones(value.data.shape, bool), ("",) * other.kind.coded
@@ -55,13 +55,13 @@ def on_texts(function: Callable[..., str | None], operands: Sequence[Vector]) ->
     texts: list[str | None] = []
     for row, is_known in zip(distinct.tolist(), known.tolist()):
         if is_known:
-            given = (o.dictionary[value] if o.kind is Kind.STRING else value for o, value in zip(operands, row))
+            given = (o.dictionary[value] if o.kind is ValueKind.STRING else value for o, value in zip(operands, row))
             texts.append(function(*given))
         else:
             texts.append(None)
     data = codes.reshape(unknown.shape)
     unknown = unknown | np.array([text is None for text in texts] or [True])[data]
-    return Vector(Kind.STRING, data, unknown, [text or "" for text in texts])
+    return Vector(ValueKind.STRING, data, unknown, [text or "" for text in texts])
 
 
 def date_parts(operand: Vector, part: str, zone: str | None) -> Vector:
@@ -76,4 +76,4 @@ def date_parts(operand: Vector, part: str, zone: str | None) -> Vector:
             moments = pc.add(moments, pa.scalar(offset, pa.duration("us")))
     found = pc.day_of_week(moments, count_from_zero=False) if part == "weekday" else getattr(pc, part)(moments)
     values = numbers_of(found.cast(pa.int64()))
-    return Vector(Kind.INTEGER, values[codes.reshape(operand.data.shape)], operand.missing())
+    return Vector(ValueKind.INTEGER, values[codes.reshape(operand.data.shape)], operand.missing())

@@ -19,7 +19,7 @@ from cerflow.conditions.register_values import FIRST_MOMENT, LAST_MOMENT, WORD
 from cerflow.engine.evaluate.encoding import encoded
 from cerflow.engine.layout import NULL
 from cerflow.errors import InputError
-from cerflow.schema import Kind, kind_of
+from cerflow.schema import ValueKind, kind_of
 from cerflow.values.array_types import Floats, Ints, Mask
 from cerflow.values.arrow_columns import numbers_of, plain_array, plain_type, truths_of
 from cerflow.values.decimals import decimal_text
@@ -52,21 +52,21 @@ class Vector:
     Strings and exact decimals (see `decimals`) are codes into a ``dictionary``, which only these have.
     """
 
-    kind: Kind
+    kind: ValueKind
     data: Ints | Floats
     nulls: Mask | None = None
     dictionary: Sequence[str] = ()
 
     def missing(self) -> Mask:
         """Where the value is null."""
-        if self.kind is Kind.FLOAT:
+        if self.kind is ValueKind.FLOAT:
             return np.isnan(self.data)
         return np.zeros(self.data.shape, bool) if self.nulls is None else self.nulls
 
     def floats(self) -> Floats:
         """The numbers as floats, NaN for null."""
         values = self.data.astype(np.float64)
-        if self.kind is not Kind.FLOAT and self.nulls is not None:
+        if self.kind is not ValueKind.FLOAT and self.nulls is not None:
             values = np.where(self.nulls, np.nan, values)
         return values
 
@@ -96,7 +96,7 @@ class Vector:
     def taken(self, rows: Ints) -> Vector:
         """The values of some rows; a negative row number gives null."""
         missing = np.append(self.missing(), True)[rows] | (rows < 0)
-        if self.kind is Kind.FLOAT:
+        if self.kind is ValueKind.FLOAT:
             return Vector(self.kind, np.where(missing, np.nan, np.append(self.floats(), np.nan)[rows]))
         return Vector(self.kind, np.append(self.data, 0)[rows].astype(np.int64), missing, self.dictionary)
 
@@ -130,7 +130,7 @@ class TruthVector:
 
     def vector(self) -> Vector:
         """As a boolean value, null where unknown."""
-        return Vector(Kind.BOOLEAN, self.true.astype(np.int64), self.unknown)
+        return Vector(ValueKind.BOOLEAN, self.true.astype(np.int64), self.unknown)
 
 
 def column_vector(column: pa.Array, unit: str) -> Vector:
@@ -140,26 +140,26 @@ def column_vector(column: pa.Array, unit: str) -> Vector:
     """
     kind = kind_of(column.type)
     nulls = None if column.null_count == 0 else truths_of(column.is_null())
-    if kind is Kind.STRING:
+    if kind is ValueKind.STRING:
         codes, texts = encoded(column)
         return Vector(kind, codes, nulls, texts.to_pylist())
     column = plain_array(column, plain_type(column.type))
-    if kind is Kind.DECIMAL:
+    if kind is ValueKind.DECIMAL:
         codes, values = encoded(column)
         return Vector(kind, codes, nulls, [decimal_text(value) for value in values.to_pylist()])
     if pa.types.is_null(column.type):
-        return Vector(Kind.FLOAT, np.full(len(column), np.nan))
-    if kind is Kind.FLOAT:
+        return Vector(ValueKind.FLOAT, np.full(len(column), np.nan))
+    if kind is ValueKind.FLOAT:
         return Vector(kind, numbers_of(column.cast(pa.float64()), np.nan))
     try:
-        if kind is Kind.TIMESTAMP:
+        if kind is ValueKind.TIMESTAMP:
             zone = getattr(column.type, "tz", None)
             column = column.cast(pa.timestamp(unit, tz=zone)).cast(pa.int64())
-        elif kind is Kind.DURATION:
+        elif kind is ValueKind.DURATION:
             return _durations(column, nulls)
-        elif kind is Kind.OTHER:
+        elif kind is ValueKind.OTHER:
             # Conditions can only test whether it is null.
-            return Vector(Kind.INTEGER, np.zeros(len(column), np.int64), nulls)
+            return Vector(ValueKind.INTEGER, np.zeros(len(column), np.int64), nulls)
         else:
             column = column.cast(pa.int64())
     except pa.ArrowInvalid as error:
@@ -170,22 +170,22 @@ def column_vector(column: pa.Array, unit: str) -> Vector:
 def _durations(column: pa.Array, nulls: Mask | None) -> Vector:
     ticks = numbers_of(column.cast(pa.int64()))
     size = MICROSECONDS[column.type.unit]
-    return Vector(Kind.DURATION, ticks * size.numerator // size.denominator, nulls)
+    return Vector(ValueKind.DURATION, ticks * size.numerator // size.denominator, nulls)
 
 
 def literal_vector(value: int | float | str | bool | timedelta | None) -> Vector:
     """A literal as a zero-dimensional vector."""
     if isinstance(value, timedelta):
-        return Vector(Kind.DURATION, np.array(value // timedelta(microseconds=1), np.int64))
+        return Vector(ValueKind.DURATION, np.array(value // timedelta(microseconds=1), np.int64))
     if value is None:
-        return Vector(Kind.FLOAT, np.array(np.nan))
+        return Vector(ValueKind.FLOAT, np.array(np.nan))
     if isinstance(value, str):
-        return Vector(Kind.STRING, np.array(0), None, (value,))
+        return Vector(ValueKind.STRING, np.array(0), None, (value,))
     if isinstance(value, bool):
-        return Vector(Kind.BOOLEAN, np.array(int(value)))
+        return Vector(ValueKind.BOOLEAN, np.array(int(value)))
     if isinstance(value, int):
-        return Vector(Kind.INTEGER, np.array(value, np.int64))
-    return Vector(Kind.FLOAT, np.array(value, np.float64))
+        return Vector(ValueKind.INTEGER, np.array(value, np.int64))
+    return Vector(ValueKind.FLOAT, np.array(value, np.float64))
 
 
 _UFUNCS: dict[Operator, Callable[..., Mask]] = {
@@ -199,7 +199,12 @@ _UFUNCS: dict[Operator, Callable[..., Mask]] = {
 
 
 def _either_missing(left: Vector, right: Vector) -> Mask | None:
-    if left.kind is not Kind.FLOAT and right.kind is not Kind.FLOAT and left.nulls is None and right.nulls is None:
+    if (
+        left.kind is not ValueKind.FLOAT
+        and right.kind is not ValueKind.FLOAT
+        and left.nulls is None
+        and right.nulls is None
+    ):
         return None
     missing: Mask = left.missing() | right.missing()
     return missing
@@ -225,7 +230,7 @@ def compare_vectors(operator: Operator, left: Vector, right: Vector) -> TruthVec
             order = {s: k for k, s in enumerate(sorted({*left.dictionary, *right.dictionary}))}
             ranks = [np.array([order[s] for s in v.dictionary] or [0], np.int64)[v.data] for v in (left, right)]
             outcome = ufunc(*ranks)
-    elif left.kind is Kind.FLOAT or right.kind is Kind.FLOAT:
+    elif left.kind is ValueKind.FLOAT or right.kind is ValueKind.FLOAT:
         outcome = ufunc(left.floats(), right.floats())
     else:
         outcome = ufunc(left.data, right.data)
@@ -238,11 +243,11 @@ def equals_any(value: Vector, items: Sequence[Vector]) -> TruthVector:
     The values are looked up, so many literals cost little more than a few.
     """
     missing = value.missing()
-    if value.kind is Kind.STRING:
+    if value.kind is ValueKind.STRING:
         texts = {item.dictionary[0] for item in items}
         allowed = np.array([text in texts for text in value.dictionary] or [False], bool)
         outcome = allowed[value.data]
-    elif Kind.FLOAT in (value.kind, items[0].kind):
+    elif ValueKind.FLOAT in (value.kind, items[0].kind):
         outcome = np.isin(value.floats(), np.array([item.floats() for item in items]))
     else:
         outcome = np.isin(value.data, np.array([item.data for item in items]))
@@ -252,12 +257,12 @@ def equals_any(value: Vector, items: Sequence[Vector]) -> TruthVector:
 def vector_arithmetic(operator: str, left: Vector, right: Vector) -> Vector:
     """``left operator right`` on numbers: integers stay integers except under ``/``; null without a result."""
     with np.errstate(all="ignore"):
-        if operator == "/" or Kind.FLOAT in (left.kind, right.kind):
+        if operator == "/" or ValueKind.FLOAT in (left.kind, right.kind):
             a, b = left.floats(), right.floats()
             if operator in "/%":
                 b = np.where(b == 0.0, np.nan, b)
             results = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "%": np.fmod}
-            return Vector(Kind.FLOAT, results[operator](a, b))
+            return Vector(ValueKind.FLOAT, results[operator](a, b))
         i, j = left.data.astype(np.int64), right.data.astype(np.int64)
         unknown = left.missing() | right.missing()
         if operator == "+":
@@ -275,7 +280,7 @@ def vector_arithmetic(operator: str, left: Vector, right: Vector) -> Vector:
             unknown = unknown | (j == 0)
         # The smallest integer represents null.
         unknown = unknown | (c == NULL)
-        return Vector(Kind.INTEGER, c, unknown)
+        return Vector(ValueKind.INTEGER, c, unknown)
 
 
 def _rounded(values: Floats) -> Floats:
@@ -299,40 +304,40 @@ def unary_function(name: str, operand: Vector) -> Vector:
         return Vector(operand.kind, operand.data, operand.nulls, [change(s) for s in operand.dictionary])
     if name == "length":
         lengths = np.array([len(s) for s in operand.dictionary] or [0], np.int64)
-        return Vector(Kind.INTEGER, lengths[operand.data], operand.nulls)
-    if operand.kind is Kind.FLOAT:
+        return Vector(ValueKind.INTEGER, lengths[operand.data], operand.nulls)
+    if operand.kind is ValueKind.FLOAT:
         with np.errstate(invalid="ignore"):
-            return Vector(Kind.FLOAT, _FLOAT_FUNCTIONS[name](operand.data.astype(np.float64)))
+            return Vector(ValueKind.FLOAT, _FLOAT_FUNCTIONS[name](operand.data.astype(np.float64)))
     if name in ("abs", "-"):
         with np.errstate(over="ignore"):
             changed = np.abs(operand.data) if name == "abs" else -operand.data
         # The smallest integer has no negative.
-        return Vector(Kind.INTEGER, changed, operand.missing() | (operand.data == NULL))
+        return Vector(ValueKind.INTEGER, changed, operand.missing() | (operand.data == NULL))
     return operand
 
 
 def word(operand: Vector, high: bool) -> Vector:
     """The high or low word of numbers, see `cerflow.conditions.register_values.Word`; 0 for null."""
-    if operand.kind is Kind.FLOAT:
+    if operand.kind is ValueKind.FLOAT:
         if high:
-            return Vector(Kind.INTEGER, np.zeros(operand.data.shape, np.int64))
-        return Vector(Kind.FLOAT, np.where(operand.missing(), 0.0, operand.data))
+            return Vector(ValueKind.INTEGER, np.zeros(operand.data.shape, np.int64))
+        return Vector(ValueKind.FLOAT, np.where(operand.missing(), 0.0, operand.data))
     values = np.where(operand.missing(), 0, operand.data)
     low = np.fmod(values, WORD)
-    return Vector(Kind.INTEGER, (values - low) // WORD if high else low)
+    return Vector(ValueKind.INTEGER, (values - low) // WORD if high else low)
 
 
 def microseconds(operand: Vector, unit: str) -> Vector:
     """The microseconds of durations, or of timestamps in ``unit``, rounded down."""
-    if operand.kind is Kind.DURATION:
-        return Vector(Kind.INTEGER, operand.data, operand.nulls)
-    return Vector(Kind.INTEGER, operand.data // MICROSECONDS[unit].denominator, operand.nulls)
+    if operand.kind is ValueKind.DURATION:
+        return Vector(ValueKind.INTEGER, operand.data, operand.nulls)
+    return Vector(ValueKind.INTEGER, operand.data // MICROSECONDS[unit].denominator, operand.nulls)
 
 
 def dated(operand: Vector) -> Vector:
     """Null beyond the years 1 to 9999, see `cerflow.conditions.register_values.Dated`."""
     beyond = (operand.data < FIRST_MOMENT) | (operand.data > LAST_MOMENT)
-    return Vector(Kind.INTEGER, operand.data, operand.missing() | beyond)
+    return Vector(ValueKind.INTEGER, operand.data, operand.missing() | beyond)
 
 
 def whole(operand: Vector) -> Vector:
@@ -340,7 +345,7 @@ def whole(operand: Vector) -> Vector:
     values = operand.floats()
     with np.errstate(invalid="ignore"):
         beyond = ~(np.abs(values) < 2.0**63)
-    return Vector(Kind.INTEGER, _rounded(np.where(beyond, 0.0, values)).astype(np.int64), beyond)
+    return Vector(ValueKind.INTEGER, _rounded(np.where(beyond, 0.0, values)).astype(np.int64), beyond)
 
 
 def matches_text(operand: Vector, expression: str) -> TruthVector:

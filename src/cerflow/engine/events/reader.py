@@ -19,7 +19,7 @@ from cerflow.engine.scan.effects import CountedEvents
 from cerflow.engine.scan.scan import BatchScan
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.formula import CountWindow
-from cerflow.schema import Kind
+from cerflow.schema import ValueKind
 from cerflow.values.array_types import IntRows, Ints, Mask, Smalls
 from cerflow.values.arrow_columns import numbers_of
 
@@ -155,7 +155,7 @@ class EventReader:
             value = np.zeros(n, np.int64)
             missing = np.ones(n, bool)
             vectors = [rows.attribute(name) for name in names]
-            as_float = self.tables.schema.key_kind(names) is Kind.FLOAT
+            as_float = self.tables.schema.key_kind(names) is ValueKind.FLOAT
             for vector in vectors:
                 bits = self._bits(vector, as_float)
                 value = np.where(missing, bits, value)
@@ -168,12 +168,12 @@ class EventReader:
         if vector.kind.coded:
             codes = self.tables.strings.codes(vector.dictionary)
             data = codes[vector.data] if len(codes) else np.zeros(vector.data.shape, np.int64)
-            return Vector(Kind.INTEGER, data, vector.nulls).integers()
+            return Vector(ValueKind.INTEGER, data, vector.nulls).integers()
         if as_float:
             # Zero has one bit pattern, and so has null.
             floats = vector.floats() + 0.0
             return np.where(np.isnan(floats), np.nan, floats).view(np.int64)
-        if vector.kind is Kind.FLOAT:
+        if vector.kind is ValueKind.FLOAT:
             # An expression without a kind, such as NULL / 2, is null everywhere.
             return np.full(vector.data.shape, NULL)
         return vector.integers()

@@ -15,7 +15,7 @@ from cerflow.engine.evaluate.ranges import out_of_range, why, written
 from cerflow.engine.events.store import one_batch
 from cerflow.engine.scan.checks import batch_check
 from cerflow.errors import BadRecordError, InputError
-from cerflow.schema import Kind, Schema, kind_of
+from cerflow.schema import Schema, ValueKind, kind_of
 from cerflow.values.array_types import Floats, Ints, Mask
 from cerflow.values.arrow_columns import (
     array_of_numbers,
@@ -55,7 +55,7 @@ class RecordChecker:
         if not callable(policy) and policy not in ("fail", "skip"):
             raise ValueError(f"on_bad_record must be 'fail', 'skip' or a callable, not {policy!r}")
         # If types are not read, the facts already known about them are used instead.
-        if schema.type != PRECOMPUTED and schema.kind(schema.type) is not Kind.STRING:
+        if schema.type != PRECOMPUTED and schema.kind(schema.type) is not ValueKind.STRING:
             found = schema.columns.field(schema.type).type
             raise InputError(f"the type column '{schema.type}' must hold text, integers or booleans, not {found}")
         self.schema = schema
@@ -113,7 +113,7 @@ class RecordChecker:
         for name, most in self._limits.items():
             if any(out_of_range(chunk, most) is not None for chunk in table.column(name).chunks):
                 return False
-        if time is None or self.schema.kind(time) is not Kind.FLOAT:
+        if time is None or self.schema.kind(time) is not ValueKind.FLOAT:
             return True
         return not any(np.isnan(_numbers(chunk)).any() for chunk in table.column(time).chunks)
 
@@ -303,7 +303,7 @@ def _last(column: pa.Array) -> int | float:
 
 def _numbers(column: pa.Array) -> Ints | Floats:
     """Times as numbers, with any number for null."""
-    if kind_of(column.type) is Kind.FLOAT:
+    if kind_of(column.type) is ValueKind.FLOAT:
         return numbers_of(column.cast(pa.float64()), np.nan)
     if pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("ms"))

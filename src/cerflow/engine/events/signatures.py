@@ -19,7 +19,7 @@ from cerflow.language.condition import Attribute, Function
 from cerflow.language.formula import AttributeWindow
 from cerflow.language.node import Node, walk
 from cerflow.language.select import Select
-from cerflow.schema import Kind
+from cerflow.schema import ValueKind
 from cerflow.values.array_types import Ints, Mask, Smalls
 
 __all__ = ["Evaluation", "SignatureReader", "columns_of_test", "columns_read"]
@@ -93,7 +93,12 @@ class Evaluation:
             read = columns_of_test(test, tables)
             name = next(iter(read)) if len(read) == 1 else None
             positional = any(isinstance(n, Function) and n.name in places for n in walk(test))
-            if name is not None and not positional and number not in asking and tables.schema.kind(name) is Kind.STRING:
+            if (
+                name is not None
+                and not positional
+                and number not in asking
+                and tables.schema.kind(name) is ValueKind.STRING
+            ):
                 by_string.setdefault(name, []).append(number)
             else:
                 others.append(number)

@@ -26,7 +26,7 @@ from cerflow.engine.matches.row_limit import readable_number
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.results.report import COUNT_TYPE, Report
 from cerflow.errors import QueryError, TooManyMatchesError, UnsupportedQueryError, expect
-from cerflow.schema import Kind
+from cerflow.schema import ValueKind
 from cerflow.values.array_types import Ints
 
 __all__ = ["AggregateOf", "Aggregation"]
@@ -47,7 +47,7 @@ class _Wanted:
     attribute: str | None
     function: str
     over: str
-    kind: Kind
+    kind: ValueKind
 
     @property
     def pools(self) -> bool:
@@ -57,7 +57,7 @@ class _Wanted:
     @property
     def adds_durations(self) -> bool:
         """Whether durations are added, as whole microseconds."""
-        return self.kind is Kind.DURATION and self.function in ("sum", "avg")
+        return self.kind is ValueKind.DURATION and self.function in ("sum", "avg")
 
 
 class Aggregation:
@@ -88,7 +88,7 @@ class Aggregation:
         if wanted.function == "count":
             return COUNT_TYPE if wanted.pools else pa.int64()
         if wanted.function == "sum":
-            return COUNT_TYPE if wanted.kind is Kind.INTEGER else pa.float64()
+            return COUNT_TYPE if wanted.kind is ValueKind.INTEGER else pa.float64()
         assert wanted.attribute is not None
         of = self._report.events.columns.field(self._report.events.column(wanted.attribute)).type
         return of.value_type if pa.types.is_dictionary(of) else of
@@ -119,8 +119,8 @@ def _resolved(report: Report, name: str, of: Any) -> _Wanted:
     check_label(report, label)
     if attribute is None and function != "count":
         raise ValueError(f"'{name}': {function} needs an attribute")
-    kind = Kind.INTEGER if attribute is None else check_attribute(report, attribute)
-    if kind is Kind.OTHER or (function in ("sum", "avg") and not (kind.numeric or kind is Kind.DURATION)):
+    kind = ValueKind.INTEGER if attribute is None else check_attribute(report, attribute)
+    if kind is ValueKind.OTHER or (function in ("sum", "avg") and not (kind.numeric or kind is ValueKind.DURATION)):
         raise QueryError(f"{function} of '{attribute}': its values are of kind {kind}")
     if len(of) == 3:
         # All events of all matches at once: least of the least, sum of sums.
@@ -195,7 +195,7 @@ class _Pooled:
         if wanted.function != "count":
             given = pc.fill_null(values, pa.scalar(0, values.type))
             self._sum = sums.add(Values.of(given))
-            if wanted.kind in (Kind.INTEGER, Kind.DURATION):
+            if wanted.kind in (ValueKind.INTEGER, ValueKind.DURATION):
                 sums.add(Values.of(given, sizes=True))
         self._without = sums.add(Values.without(pc.is_valid(values).to_numpy(zero_copy_only=False)))
 

@@ -20,7 +20,7 @@ from cerflow.engine.kernels.table import best, total
 from cerflow.engine.matches.sliding import fold_sliding
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.stopping import portions
-from cerflow.schema import Kind, kind_of
+from cerflow.schema import ValueKind, kind_of
 from cerflow.values.array_types import Floats, Ints, Mask
 
 __all__ = ["EXACT", "Folding", "Values", "ranked"]
@@ -47,7 +47,7 @@ class Values:
     def of(cls, values: pa.Array, *, sizes: bool = False) -> Values:
         """Weights from a column, NaN where it is null."""
         if not pa.types.is_integer(values.type):
-            values = values.cast(pa.int64() if kind_of(values.type) is Kind.INTEGER else pa.float64())
+            values = values.cast(pa.int64() if kind_of(values.type) is ValueKind.INTEGER else pa.float64())
         weight = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         return cls(np.abs(weight) if sizes else weight, np.ones(len(values)), values, sizes=sizes)
 
@@ -72,7 +72,7 @@ class Values:
     @property
     def whole(self) -> bool:
         """Whether the weights are integers."""
-        return self.given is None or kind_of(self.given.type) is Kind.INTEGER
+        return self.given is None or kind_of(self.given.type) is ValueKind.INTEGER
 
     @property
     def bounds(self) -> bool:

@@ -15,7 +15,7 @@ from cerflow.engine.evaluate.ranges import MOST
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.results.report import Report
 from cerflow.errors import QueryError, nearest
-from cerflow.schema import Kind
+from cerflow.schema import ValueKind
 from cerflow.values.array_types import Floats, Mask
 from cerflow.values.arrow_columns import truths_of
 from cerflow.values.units import MICROSECONDS
@@ -34,7 +34,7 @@ def check_label(report: Report, label: str) -> None:
     raise _unknown("label", label, known)
 
 
-def check_attribute(report: Report, attribute: str) -> Kind:
+def check_attribute(report: Report, attribute: str) -> ValueKind:
     """The kind of an attribute; raises `QueryError` if events lack it, or if the query does not keep it."""
     column = report.events.column(attribute)
     if column not in report.events.attributes:

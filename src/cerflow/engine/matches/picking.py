@@ -25,7 +25,7 @@ from cerflow.engine.matches.unfolding import Part, Unfolded
 from cerflow.engine.results.report import Report
 from cerflow.errors import QueryError
 from cerflow.language.select import ProjectionKind
-from cerflow.schema import Kind
+from cerflow.schema import ValueKind
 from cerflow.values.arrow_columns import truths_of
 
 __all__ = ["First", "NumberRange", "Order", "PartPicker", "Pick", "Picker", "match_by_number", "picked"]
@@ -207,7 +207,7 @@ class First:
                 raise ValueError(f"{function} needs an attribute")
             return
         kind = check_attribute(report, attribute)
-        if kind is Kind.OTHER or (function == "sum" and not (kind.numeric or kind is Kind.DURATION)):
+        if kind is ValueKind.OTHER or (function == "sum" and not (kind.numeric or kind is ValueKind.DURATION)):
             raise QueryError(f"{function} of '{attribute}': its values are of kind {kind}")
 
     def start(self, report: Report, limit: int | None) -> PartPicker:

@@ -14,7 +14,7 @@ from cerflow.language.condition import Function, numbers_matches
 from cerflow.language.formula import AttributeWindow, DurationWindow
 from cerflow.language.node import walk
 from cerflow.language.select import Consumption, Select
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema, ValueKind
 
 __all__ = ["columns_needed", "holding", "needs_positions", "separable_by_key"]
 
@@ -39,7 +39,7 @@ def holding(schema: Schema, selects: Iterable[Select]) -> Schema:
         found = attributes_in(select) | (set(readable(schema)) if shows_events(select) else set())
         held.update(dict.fromkeys(found - held.keys(), MOST))
         for key in select.partition:
-            if schema.key_kind(key) is Kind.FLOAT:
+            if schema.key_kind(key) is ValueKind.FLOAT:
                 held.update(dict.fromkeys(key, EXACT_FLOATS))
         measured = [] if schema.forget is None else [schema.time]
         for node in walk(select):
@@ -79,4 +79,4 @@ def separable_by_key(select: Select, schema: Schema | None = None, *, clocked: b
 def _surely_equal(key: tuple[str, ...], schema: Schema) -> bool:
     types = {schema.columns.field(schema.column(name)).type for name in key}
     # Other systems may compare times of different types in the time zone of a session, and may round decimals.
-    return len(types) == 1 or schema.key_kind(key) not in (Kind.TIMESTAMP, Kind.DURATION, Kind.DECIMAL)
+    return len(types) == 1 or schema.key_kind(key) not in (ValueKind.TIMESTAMP, ValueKind.DURATION, ValueKind.DECIMAL)

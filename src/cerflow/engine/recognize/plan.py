@@ -36,7 +36,7 @@ from cerflow.language.formula import DurationWindow
 from cerflow.language.node import walk
 from cerflow.language.printer import show
 from cerflow.language.select import Consumption, Select
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema, ValueKind
 
 __all__ = ["Plan", "Plans"]
 
@@ -76,7 +76,7 @@ class Plan:
             check_types(select, schema)
         if position is not None:
             expect(position, str, "the name of the column of positions must be a string")
-        if position is not None and (not schema.has(position) or schema.kind(position) is not Kind.INTEGER):
+        if position is not None and (not schema.has(position) or schema.kind(position) is not ValueKind.INTEGER):
             raise InputError(f"the position column '{position}' is no column of integers of the input")
         self.select = select
         self.schema = schema = holding(schema, [select])

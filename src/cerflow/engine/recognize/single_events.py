@@ -28,7 +28,7 @@ from cerflow.engine.matches.moments import Moments
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
-from cerflow.schema import Kind
+from cerflow.schema import ValueKind
 from cerflow.values.event_tables import from_rows
 
 __all__ = ["SingleEvents", "as_batch"]
@@ -81,7 +81,7 @@ class SingleEvents:
             or any(word is None for key in words for _, word in key)
             # Where a key has integers and floats, integers that are no float exactly are refused.
             or any(
-                self._kinds[name] is int and schema.key_kind(key) is Kind.FLOAT
+                self._kinds[name] is int and schema.key_kind(key) is ValueKind.FLOAT
                 for key in keys
                 for name in map(schema.column, key)
             )
@@ -136,11 +136,11 @@ class SingleEvents:
         if read is None:
             return None
         counts = isinstance(column.expression, Known | Word)
-        kind = Kind.INTEGER if counts else kind_of_expression(column.expression, self._schema)
-        if kind is Kind.OTHER or (kind is Kind.FLOAT and not column.as_float):
+        kind = ValueKind.INTEGER if counts else kind_of_expression(column.expression, self._schema)
+        if kind is ValueKind.OTHER or (kind is ValueKind.FLOAT and not column.as_float):
             return None
-        word = self._word_of(str if kind is Kind.STRING else float if column.as_float else int)
-        null = _NAN if column.as_float and kind is not Kind.STRING else NULL
+        word = self._word_of(str if kind is ValueKind.STRING else float if column.as_float else int)
+        null = _NAN if column.as_float and kind is not ValueKind.STRING else NULL
 
         def value_of(event: Mapping[str, Any], position: int) -> int:
             value = read(event)

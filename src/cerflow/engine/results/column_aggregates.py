@@ -14,7 +14,7 @@ from cerflow.conditions.register_values import WORD
 from cerflow.engine.evaluate.vectors import TruthVector, Vector, compare_vectors, word
 from cerflow.engine.layout import NULL
 from cerflow.language.condition import COUNT_DISTINCT
-from cerflow.schema import Kind
+from cerflow.schema import ValueKind
 from cerflow.values.array_types import Floats, Ints, Mask
 from cerflow.values.operators import ORDERS
 
@@ -68,7 +68,7 @@ def chosen(name: str, groups: Grouping, values: Vector | None) -> Ints:
 
 def _order(values: Vector, *, reverse: bool) -> Ints | Floats:
     """Numbers in the order of the values, or in the reverse order."""
-    if values.kind is Kind.FLOAT:
+    if values.kind is ValueKind.FLOAT:
         return -values.floats() if reverse else values.floats()
     places = _places(values)
     return np.invert(places) if reverse else places
@@ -88,28 +88,28 @@ def aggregated(name: str, groups: Grouping, values: Vector | None) -> Vector:
     Counting events needs no values.
     """
     if values is None:
-        return Vector(Kind.INTEGER, groups.sizes)
+        return Vector(ValueKind.INTEGER, groups.sizes)
     known = ~values.missing()
     count = groups.sums(known.astype(np.int64))
     if name == "count":
-        return Vector(Kind.INTEGER, count)
+        return Vector(ValueKind.INTEGER, count)
     if name == COUNT_DISTINCT:
-        return Vector(Kind.INTEGER, _distinct(groups, values, known))
-    if values.kind is not Kind.FLOAT and name == "sum":
+        return Vector(ValueKind.INTEGER, _distinct(groups, values, known))
+    if values.kind is not ValueKind.FLOAT and name == "sum":
         high, low = _words(groups, values)
         total = high * WORD + low
         beyond = (high < -(WORD // 2)) | (high >= WORD // 2) | (total == NULL)
-        return Vector(Kind.INTEGER, total, (count == 0) | beyond)
+        return Vector(ValueKind.INTEGER, total, (count == 0) | beyond)
     sums = _float_sums(groups, values)
     with np.errstate(all="ignore"):
         if name == "sum":
-            return Vector(Kind.FLOAT, np.where(count == 0, np.nan, sums))
+            return Vector(ValueKind.FLOAT, np.where(count == 0, np.nan, sums))
         mean = sums / count
         if name == "avg":
-            return Vector(Kind.FLOAT, mean)
+            return Vector(ValueKind.FLOAT, mean)
         away = np.where(known, values.floats() - mean[groups.of], 0.0)
         variance = groups.sums_in_order(away * away) / (count - 1)
-        return Vector(Kind.FLOAT, np.where(count < 2, np.nan, np.sqrt(variance)))
+        return Vector(ValueKind.FLOAT, np.where(count < 2, np.nan, np.sqrt(variance)))
 
 
 def _distinct(groups: Grouping, values: Vector, known: Mask) -> Ints:
@@ -136,7 +136,7 @@ def in_order(name: str, groups: Grouping, values: Vector) -> TruthVector:
 
 def _float_sums(groups: Grouping, values: Vector) -> Floats:
     """The sum of each group as a float; for whole numbers the float nearest to the exact sum."""
-    if values.kind is Kind.FLOAT:
+    if values.kind is ValueKind.FLOAT:
         return groups.sums_in_order(np.asarray(word(values, high=False).data, np.float64))
     high, low = _words(groups, values)
     return high.astype(np.float64) * WORD + low.astype(np.float64)

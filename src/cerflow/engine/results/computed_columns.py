@@ -36,7 +36,7 @@ from cerflow.language.printer import show
 from cerflow.predicates.asking import Each, ask_of_set
 from cerflow.predicates.predicate import Predicate, PredicateKind
 from cerflow.rewriting.times import as_microseconds, zone_of
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema, ValueKind
 from cerflow.values.array_types import Ints
 from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, nan_as_null, numbers_of
 from cerflow.values.operators import Operator
@@ -49,15 +49,15 @@ __all__ = ["LabelAttributes", "computed_type", "selected_attribute"]
 
 #: The types of computed columns.
 ARROW_TYPES = {
-    Kind.INTEGER: pa.int64(),
-    Kind.FLOAT: pa.float64(),
-    Kind.STRING: pa.string(),
-    Kind.BOOLEAN: pa.bool_(),
-    Kind.TIMESTAMP: pa.timestamp("us"),
-    Kind.DURATION: pa.duration("us"),
+    ValueKind.INTEGER: pa.int64(),
+    ValueKind.FLOAT: pa.float64(),
+    ValueKind.STRING: pa.string(),
+    ValueKind.BOOLEAN: pa.bool_(),
+    ValueKind.TIMESTAMP: pa.timestamp("us"),
+    ValueKind.DURATION: pa.duration("us"),
     # Decimals are only handed on, in their own type; no operation computes them.
-    Kind.DECIMAL: pa.null(),
-    Kind.OTHER: pa.null(),
+    ValueKind.DECIMAL: pa.null(),
+    ValueKind.OTHER: pa.null(),
 }
 
 #: The flat name of the number of the match.
@@ -69,7 +69,7 @@ _SELECTING = ("min", "max", "first", "last")
 def computed_type(expression: Expression, schema: Schema) -> pa.DataType:
     """The type of an expression that is more than an attribute; timestamps keep the time zone of their attributes."""
     kind = kind_of_expression(expression, schema)
-    if kind is not Kind.TIMESTAMP:
+    if kind is not ValueKind.TIMESTAMP:
         return ARROW_TYPES[kind]
     return pa.timestamp("us", zone_of(expression, schema))
 
@@ -315,7 +315,7 @@ def _array(vector: Vector, target: pa.DataType, count: int) -> pa.Array:
         return pa.nulls(count)
     data = np.broadcast_to(vector.data, (count,))
     mask = np.broadcast_to(vector.missing(), (count,))
-    if vector.kind is Kind.STRING:
+    if vector.kind is ValueKind.STRING:
         texts = array_of_texts(vector.dictionary)
         return texts.take(array_of_numbers(data, mask)) if len(texts) else pa.nulls(count, pa.string())
     return array_of_numbers(data, mask).cast(target)

@@ -19,7 +19,7 @@ from cerflow.errors import expect, nearest
 from cerflow.language.condition import Expression, numbers_matches
 from cerflow.language.select import CountItem, ExpressionItem, LabelItem, Select
 from cerflow.predicates.registry import predicates_in
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema, ValueKind
 
 __all__ = ["COUNT_TYPE", "POSITION", "CountForm", "EventForm", "Report", "kept_labels"]
 
@@ -200,20 +200,20 @@ class Report:
         return pa.schema([field for field in fields if columns is None or field.name in columns])
 
 
-def _common(kind: Kind, types: Sequence[pa.DataType], unit: str) -> pa.DataType:
+def _common(kind: ValueKind, types: Sequence[pa.DataType], unit: str) -> pa.DataType:
     """A type for the values of several types of a kind; int64 holds all integers that can be used."""
     match kind:
-        case Kind.INTEGER:
+        case ValueKind.INTEGER:
             return pa.int64()
-        case Kind.FLOAT:
+        case ValueKind.FLOAT:
             return pa.float64()
-        case Kind.DECIMAL:
+        case ValueKind.DECIMAL:
             scale = max(t.scale for t in types)
             digits = scale + max(t.precision - t.scale for t in types)
             return pa.decimal128(digits, scale) if digits <= 38 else pa.decimal256(min(76, digits), scale)
-        case Kind.DURATION:
+        case ValueKind.DURATION:
             return pa.duration("us")
-        case Kind.TIMESTAMP:
+        case ValueKind.TIMESTAMP:
             zones = {t.tz for t in types if pa.types.is_timestamp(t)}
             return pa.timestamp(unit, zones.pop() if len(zones) == 1 else "UTC")
     return pa.string()

@@ -14,7 +14,7 @@ from cerflow.engine.layout import NULL
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.columns import ExportedBatch, layout_of, layout_of_text
 from cerflow.engine.scan.layout import ScanArrays
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema, ValueKind
 
 __all__ = ["BatchCheck", "batch_check"]
 
@@ -97,7 +97,7 @@ def batch_check(schema: Schema, limits: Mapping[str, int]) -> BatchCheck | None:
     None if some column cannot be read.
     """
     rows = [_row(schema, schema.type, layout.IS_KNOWN)]
-    floating = schema.time is not None and schema.kind(schema.time) is Kind.FLOAT
+    floating = schema.time is not None and schema.kind(schema.time) is ValueKind.FLOAT
     # The order shows that 64-bit integers are within range.
     plain = schema.time is not None and schema.columns.field(schema.time).type == pa.int64()
     apart = [name for name in limits if not plain or name != schema.time]
@@ -127,5 +127,5 @@ def _row(schema: Schema, name: str, kind: int, most: int = 0) -> tuple[list[int]
     column[layout.C_LAYOUT], column[layout.C_FACTOR] = found
     if pa.types.is_duration(data_type):
         column[layout.C_FACTOR] = 1
-    column[layout.C_FLOAT] = schema.kind(name) is Kind.FLOAT
+    column[layout.C_FLOAT] = schema.kind(name) is ValueKind.FLOAT
     return [kind, 0, 0, most], column

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from cerflow.engine.scan import layout
-from cerflow.schema import Kind, kind_of
+from cerflow.schema import ValueKind, kind_of
 from cerflow.values.units import DAY, MICROSECONDS, PER_SECOND
 
 __all__ = ["ExportedBatch", "layout_of", "layout_of_text"]
@@ -57,7 +57,7 @@ def layout_of(data_type: pa.DataType, unit: str) -> tuple[int, int] | None:
 def layout_of_text(data_type: pa.DataType) -> int | None:
     """How texts lie, or the indices of a dictionary of texts; None if the scan cannot read them."""
     if pa.types.is_dictionary(data_type):
-        is_text = kind_of(data_type.value_type) is Kind.STRING
+        is_text = kind_of(data_type.value_type) is ValueKind.STRING
         return _LAYOUTS.get(data_type.index_type) if is_text else None
     found = _LAYOUTS.get(data_type)
     return found if found in (layout.TEXT32, layout.TEXT64) else None

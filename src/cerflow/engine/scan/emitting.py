@@ -24,7 +24,7 @@ from cerflow.language.condition import (
     TruthValue,
 )
 from cerflow.language.node import Node, fold
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema, ValueKind
 
 __all__ = ["InexpressibleError", "ScanEmitter", "ScannedColumns"]
 
@@ -88,7 +88,7 @@ class ScannedColumns(Instructions):
         return found
 
     def _if_text(self, name: str | None) -> str:
-        return name if name is not None and self.schema.kind(name) is Kind.STRING else ""
+        return name if name is not None and self.schema.kind(name) is ValueKind.STRING else ""
 
     def column(self, expression: Expression, *, as_float: bool) -> int:
         """The number of the column that holds an attribute, a position, a time, or precomputed conditions."""
@@ -131,7 +131,7 @@ class ScannedColumns(Instructions):
             case Function():
                 name = self.position
         row = [0] * layout.COLUMN_WORDS
-        row[layout.C_FLOAT] = as_float or (name is not None and self.schema.kind(name) is Kind.FLOAT)
+        row[layout.C_FLOAT] = as_float or (name is not None and self.schema.kind(name) is ValueKind.FLOAT)
         row[layout.C_CONDITION] = condition
         if name is None:
             row[layout.C_LAYOUT] = layout.POSITION
@@ -164,7 +164,7 @@ class ScanEmitter(Emitter):
             case Microseconds(operand):
                 size = {"us": 1, "ns": 1000}[self.to.unit]
                 divided = [lambda: self.to.constant(size), self._then(opcodes.QUOTIENT_I)]
-                coarser = size > 1 and self.to.kind(operand) is not Kind.DURATION
+                coarser = size > 1 and self.to.kind(operand) is not ValueKind.DURATION
                 self._later(self._value(operand), *divided if coarser else ())
             case _:
                 super()._expression(current)
@@ -178,7 +178,7 @@ class ScanEmitter(Emitter):
         known = self._of(IsNull(operand, negated=True))
         known_or_zero = [known, self._value(operand), lambda: self.to.constant(0), self._then(opcodes.SELECT)]
         low = [*known_or_zero, lambda: self.to.constant(WORD), self._then(opcodes.REMAINDER_I)]
-        if self.to.kind(operand) is Kind.FLOAT:
+        if self.to.kind(operand) is ValueKind.FLOAT:
             self._later(*([lambda: self.to.constant(0)] if high else known_or_zero))
         elif high:
             divided = [lambda: self.to.constant(WORD), self._then(opcodes.QUOTIENT_I)]

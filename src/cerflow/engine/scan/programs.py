@@ -50,7 +50,7 @@ from cerflow.language.condition import (
 from cerflow.language.formula import AttributeWindow, CountWindow, Window
 from cerflow.language.node import Node, transform
 from cerflow.language.printer import show
-from cerflow.schema import Kind
+from cerflow.schema import ValueKind
 from cerflow.values.operators import MIRRORED
 
 __all__ = ["Foresight", "ScanProgram", "scan_program"]
@@ -233,7 +233,7 @@ class _ProgramCompiler:
         """A row of `ScanArrays.tests`."""
         self._check(test)
         if isinstance(test, IsNull) and isinstance(test.operand, Attribute):
-            is_float = self.to.kind(test.operand) is Kind.FLOAT
+            is_float = self.to.kind(test.operand) is ValueKind.FLOAT
             kind = layout.NULL_FLOAT if is_float else layout.NULL_INT
             return [kind, int(not test.negated), self.to.column(test.operand, as_float=is_float), 0]
         if isinstance(test, Comparison):
@@ -253,7 +253,7 @@ class _ProgramCompiler:
             or not isinstance(right.value, int | float)
         ):
             return None
-        is_float = self.to.kind(left) is Kind.FLOAT or isinstance(right.value, float)
+        is_float = self.to.kind(left) is ValueKind.FLOAT or isinstance(right.value, float)
         column = self.to.column(left, as_float=is_float)
         bits = int(np.float64(right.value).view(np.int64)) if is_float else int(right.value)
         kind = layout.COMPARE_FLOAT if is_float else layout.COMPARE_INT
@@ -282,7 +282,7 @@ class _ProgramCompiler:
                 raise InexpressibleError(show(current))
             if isinstance(current, Attribute):
                 kind = self.schema.kind(self.schema.column(current.name))
-                if kind.coded or kind is Kind.OTHER:
+                if kind.coded or kind is ValueKind.OTHER:
                     raise InexpressibleError(f"the {kind} '{current.name}' beside other values")
 
     def _texts_in(self, test: Condition) -> set[str]:
@@ -301,7 +301,7 @@ class _ProgramCompiler:
     # -- what is written -----------------------------------------------------------------------------------------
 
     def _key(self, k: int, names: Sequence[str]) -> list[list[int]]:
-        as_float = self.schema.key_kind(names) is Kind.FLOAT
+        as_float = self.schema.key_kind(names) is ValueKind.FLOAT
         return [self._value(layout.TO_KEYS, k, Attribute(None, name), as_float) for name in names]
 
     def _column(self, k: int, column: EventColumn) -> list[list[int]]:
@@ -334,11 +334,11 @@ class _ProgramCompiler:
     def _value(self, to: int, place: int, expression: Expression, as_float: bool) -> list[int]:
         if isinstance(expression, Attribute):
             name = self.schema.column(expression.name)
-            if self.schema.kind(name) is Kind.STRING:
+            if self.schema.kind(name) is ValueKind.STRING:
                 return _output(to, place, layout.AS_TEXT, self.to.text(name))
         self._check(expression)
         kind = self.to.kind(expression)
-        if kind in (Kind.FLOAT, Kind.OTHER) and not as_float:
+        if kind in (ValueKind.FLOAT, ValueKind.OTHER) and not as_float:
             # An expression without a kind, such as NULL / 2, is null everywhere.
             return _output(to, place, layout.AS_NULL)
         form = layout.AS_FLOAT if as_float else layout.AS_INT
@@ -354,7 +354,7 @@ class _ProgramCompiler:
         else:
             name = window.attribute if isinstance(window, AttributeWindow) else self.schema.time
             assert name is not None
-            is_float = self.schema.kind(name) is Kind.FLOAT
+            is_float = self.schema.kind(name) is ValueKind.FLOAT
             column = self.to.column(Attribute(None, name), as_float=is_float)
         size = window_size(window, self.schema, self.to.unit)
         if is_float:

@@ -19,7 +19,7 @@ from cerflow.language.condition import (
     Not,
 )
 from cerflow.language.node import Node
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema, ValueKind
 from cerflow.values.operators import MIRRORED, Operator
 
 __all__ = ["AtomCompiler"]
@@ -28,7 +28,7 @@ __all__ = ["AtomCompiler"]
 class AtomCompiler(Instructions):
     """Collects the rows of all atoms, and the columns that atoms and registers read."""
 
-    def __init__(self, transducer: Transducer, schema: Schema, kinds: Sequence[Sequence[Kind]], strings: Strings):
+    def __init__(self, transducer: Transducer, schema: Schema, kinds: Sequence[Sequence[ValueKind]], strings: Strings):
         super().__init__(schema, kinds, strings)
         self.transducer = transducer
         self.rows: list[list[int]] = []
@@ -71,10 +71,10 @@ class AtomCompiler(Instructions):
             return None
         assert isinstance(right, Stored)
         a, b = self.kind(left), self.kind(right)
-        if a != b or a is Kind.OTHER:
+        if a != b or a is ValueKind.OTHER:
             return None
-        column = self.column(left, as_float=a is Kind.FLOAT)
-        order = layout.FLOAT if a is Kind.FLOAT else layout.INT
+        column = self.column(left, as_float=a is ValueKind.FLOAT)
+        order = layout.FLOAT if a is ValueKind.FLOAT else layout.INT
         if a.coded and operator not in (Operator.EQ, Operator.NE):
             order = layout.RANK
             self.ordered = True
@@ -99,7 +99,7 @@ class AtomCompiler(Instructions):
         return first, sets
 
     def _computed_once(
-        self, expression: Expression, places: Places, sets: Mapping[int, int], kind: Kind
+        self, expression: Expression, places: Places, sets: Mapping[int, int], kind: ValueKind
     ) -> tuple[int, int]:
         """The program of an expression that reads registers: its first and last instruction.
 
@@ -111,7 +111,7 @@ class AtomCompiler(Instructions):
         known = self._computed.get(key)
         if known is None:
             start = len(self.code)
-            Emitter(self, places, sets).expression(expression, as_float=kind is Kind.FLOAT)
+            Emitter(self, places, sets).expression(expression, as_float=kind is ValueKind.FLOAT)
             known = self._computed[key] = start, len(self.code)
             return known
         for opcode, argument in self.code[slice(*known)]:
@@ -120,7 +120,7 @@ class AtomCompiler(Instructions):
         return known
 
     def product(
-        self, row: Sequence[Expression], where: Sequence[Condition], places: Places, kinds: Sequence[Kind]
+        self, row: Sequence[Expression], where: Sequence[Condition], places: Places, kinds: Sequence[ValueKind]
     ) -> tuple[list[int], list[list[int]]]:
         """A row to add to a collection for every choice of rows that it reads: the product, and its fields."""
         first, sets = self._ranges([*row, *where], places)
@@ -132,14 +132,14 @@ class AtomCompiler(Instructions):
         return [first, len(self.ranges), start, end], fields
 
     def field(
-        self, expression: Expression, places: Places, kind: Kind, sets: Mapping[int, int] = MappingProxyType({})
+        self, expression: Expression, places: Places, kind: ValueKind, sets: Mapping[int, int] = MappingProxyType({})
     ) -> list[int]:
         """The source of a value to be stored: source, index or first instruction, last instruction.
 
         ``sets`` numbers the collections from which one row is chosen.
         """
         if not leaves(expression):
-            return [layout.FROM_COLUMN, self.column(expression, as_float=kind is Kind.FLOAT), 0]
+            return [layout.FROM_COLUMN, self.column(expression, as_float=kind is ValueKind.FLOAT), 0]
         if isinstance(expression, Stored) and expression.register not in sets:
             return [layout.FROM_SLOT, places[expression.register] + expression.field, 0]
         return [layout.FROM_PROGRAM, *self._computed_once(expression, places, sets, kind)]

@@ -36,7 +36,7 @@ from cerflow.language.condition import (
     comparisons,
 )
 from cerflow.language.node import Node
-from cerflow.schema import Kind
+from cerflow.schema import ValueKind
 from cerflow.values.decimals import written_text
 from cerflow.values.operators import Operator
 
@@ -122,7 +122,7 @@ class Emitter:
                 work = [first, *(step for part in others for step in (part, self._then(join)))]
                 self._later(*work, *([self._then(opcodes.NOT)] if current.negated else []))
             case IsNull(operand, negated):
-                is_float = self.to.kind(operand) is Kind.FLOAT
+                is_float = self.to.kind(operand) is ValueKind.FLOAT
                 work = [self._value(operand), self._then(opcodes.IS_NULL_F if is_float else opcodes.IS_NULL_I)]
                 self._later(*work, *([self._then(opcodes.NOT)] if negated else []))
             case Call(_, arguments):
@@ -160,15 +160,15 @@ class Emitter:
 
     def _compare(self, operator: Operator, left: Expression, right: Expression) -> None:
         a, b = self.to.kind(left), self.to.kind(right)
-        if Kind.TIMESTAMP in (a, b) and Kind.STRING in (a, b):
+        if ValueKind.TIMESTAMP in (a, b) and ValueKind.STRING in (a, b):
             left, right = self._moment(left), self._moment(right)
-            a = b = Kind.TIMESTAMP
-        if Kind.DECIMAL in (a, b):
+            a = b = ValueKind.TIMESTAMP
+        if ValueKind.DECIMAL in (a, b):
             left, right = _decimal(left), _decimal(right)
-            a = b = Kind.DECIMAL
+            a = b = ValueKind.DECIMAL
         # NULL alone fits every kind.
-        a, b = (b if a is Kind.OTHER else a), (a if b is Kind.OTHER else b)
-        if Kind.FLOAT in (a, b):
+        a, b = (b if a is ValueKind.OTHER else a), (a if b is ValueKind.OTHER else b)
+        if ValueKind.FLOAT in (a, b):
             self._later(
                 *self._as_float(left), *self._as_float(right), self._then(opcodes.COMPARE_F, OPERATORS[operator])
             )
@@ -195,13 +195,13 @@ class Emitter:
             bits = int(np.float64(np.nan if value is None else value).view(np.int64))
             return [lambda: self.to.constant(bits)]
         work = [self._value(expression)]
-        if self.to.kind(expression) is not Kind.FLOAT:
+        if self.to.kind(expression) is not ValueKind.FLOAT:
             work.append(self._then(opcodes.TO_FLOAT))
         return work
 
     def _alike(self, whole: Expression, *parts: Expression) -> list[Callable[[], None]]:
         """The parts in the form of the whole: floats or 64-bit integers."""
-        if self.to.kind(whole) is Kind.FLOAT:
+        if self.to.kind(whole) is ValueKind.FLOAT:
             return [work for part in parts for work in self._as_float(part)]
         return [self._value(part) for part in parts]
 
@@ -217,14 +217,14 @@ class Emitter:
             case Literal(value):
                 self._literal(value)
             case _ if self._is_read(current):
-                is_float = self.to.kind(current) is Kind.FLOAT
+                is_float = self.to.kind(current) is ValueKind.FLOAT
                 self.to.emit(opcodes.COLUMN, self.to.column(current, as_float=is_float))
             case TruthValue(condition):
                 self._condition(condition)
             case If(condition, then, otherwise):
                 self._later(self._of(condition), *self._alike(current, then, otherwise), self._then(opcodes.SELECT))
             case Joined(high, low, floating):
-                if self.to.kind(low) is Kind.FLOAT:
+                if self.to.kind(low) is ValueKind.FLOAT:
                     self._later(*self._as_float(low))
                 else:
                     join = opcodes.JOIN_F if floating else opcodes.JOIN_I
@@ -235,25 +235,25 @@ class Emitter:
                 self._later(self._value(operand), self._then(opcodes.DATED))
             case Whole(operand):
                 self._later(*self._as_float(operand), self._then(opcodes.WHOLE))
-            case Arithmetic() if self.to.kind(current) is Kind.OTHER:
+            case Arithmetic() if self.to.kind(current) is ValueKind.OTHER:
                 self.to.constant(layout.NULL)
             case Arithmetic(operator, left, right):
-                if self.to.kind(current) is Kind.FLOAT:
+                if self.to.kind(current) is ValueKind.FLOAT:
                     self._later(*self._as_float(left), *self._as_float(right), self._then(_FLOAT_CODE[operator]))
                 else:
                     self._later(self._value(left), self._value(right), self._then(_INTEGER_CODE[operator]))
             case Negative(operand):
-                is_float = self.to.kind(operand) is Kind.FLOAT
+                is_float = self.to.kind(operand) is ValueKind.FLOAT
                 self._later(self._value(operand), self._then(opcodes.NEGATE_F if is_float else opcodes.NEGATE_I))
             case Function("coalesce", (first, *others)):
-                is_float = self.to.kind(current) is Kind.FLOAT
+                is_float = self.to.kind(current) is ValueKind.FLOAT
                 joined = self._then(opcodes.COALESCE_F if is_float else opcodes.COALESCE_I)
                 work = self._alike(current, first)
                 for other in others:
                     work += [*self._alike(current, other), joined]
                 self._later(*work)
             case Function(name, (argument,)) if name == "abs" or name in _ROUNDING:
-                is_float = self.to.kind(argument) is Kind.FLOAT
+                is_float = self.to.kind(argument) is ValueKind.FLOAT
                 work = [self._value(argument)]
                 if name == "abs":
                     work.append(self._then(opcodes.ABS_F if is_float else opcodes.ABS_I))

@@ -17,7 +17,7 @@ from cerflow.language.condition import (
     Expression,
 )
 from cerflow.language.formula import Window
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema, ValueKind
 from cerflow.values.operators import Operator
 
 __all__ = ["OPERATORS", "EventColumn", "Instructions"]
@@ -49,7 +49,7 @@ class Instructions:
     ``readers`` the moves that read each column. ``ordered`` says whether the order of strings is needed.
     """
 
-    def __init__(self, schema: Schema, kinds: Sequence[Sequence[Kind]], strings: Strings) -> None:
+    def __init__(self, schema: Schema, kinds: Sequence[Sequence[ValueKind]], strings: Strings) -> None:
         self.schema = schema
         self.kinds = kinds
         self.strings = strings
@@ -58,7 +58,7 @@ class Instructions:
         self.constants: list[int] = []
         self.columns: list[EventColumn] = []
         self._numbers: dict[EventColumn, int] = {}
-        self._kinds: dict[Expression, Kind | None] = {}
+        self._kinds: dict[Expression, ValueKind | None] = {}
         #: The calls of predicates in programs.
         self.calls = Calls(strings, self.unit)
         self.move = -1
@@ -83,11 +83,11 @@ class Instructions:
         self.readers.setdefault(number, set()).add(self.move)
         return number
 
-    def kind(self, expression: Expression) -> Kind:
+    def kind(self, expression: Expression) -> ValueKind:
         """The kind of an expression that may read registers."""
         if expression not in self._kinds:
             register_expression_kind(expression, self.schema, self.kinds, self._kinds)
-        return self._kinds[expression] or Kind.OTHER
+        return self._kinds[expression] or ValueKind.OTHER
 
     def emit(self, opcode: int, argument: int = 0) -> None:
         """Append an instruction."""
@@ -115,4 +115,4 @@ class Instructions:
             return Argument(tuple(map(self.kind, expression.values)), expression.names)
         kind = self.kind(expression)
         # NULL has no kind; the predicate will not be called.
-        return Argument((Kind.INTEGER if kind is Kind.OTHER else kind,))
+        return Argument((ValueKind.INTEGER if kind is ValueKind.OTHER else kind,))

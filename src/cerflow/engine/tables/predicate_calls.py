@@ -17,7 +17,7 @@ from cerflow.engine.kernels.base.calls import FAILED, UNKNOWN
 from cerflow.errors import PredicateError
 from cerflow.predicates.asking import arguments_of_sets, ask, ask_of_set
 from cerflow.predicates.predicate import Predicate
-from cerflow.schema import Kind
+from cerflow.schema import ValueKind
 from cerflow.values.array_types import Ints
 
 __all__ = ["Calls"]
@@ -151,7 +151,7 @@ class _SetTarget(_Target):
         of_event = [argument for argument, is_kept in zip(arguments, kept) if is_kept]
         own = [argument for argument, is_kept in zip(arguments, kept) if here or not is_kept]
         # The position at the beginning of a row is not an argument.
-        self._row = Words([Argument((Kind.INTEGER,))] * (1 + (gathered > 1)) + of_event, strings, unit)
+        self._row = Words([Argument((ValueKind.INTEGER,))] * (1 + (gathered > 1)) + of_event, strings, unit)
         self._own = Words(own, strings, unit)
         self.words = 2 + self._own.count
         self._called()

@@ -20,17 +20,17 @@ from cerflow.language.condition import (
     TruthValue,
 )
 from cerflow.language.node import Node, fold
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema, ValueKind
 
 __all__ = ["RegisterKinds", "register_expression_kind", "register_kinds"]
 
 #: The kind of each field of each register; None while it is unknown.
-RegisterKinds = Sequence[Sequence[Kind | None]]
+RegisterKinds = Sequence[Sequence[ValueKind | None]]
 
 
-def register_kinds(transducer: Transducer, schema: Schema) -> list[list[Kind]]:
+def register_kinds(transducer: Transducer, schema: Schema) -> list[list[ValueKind]]:
     """The kind of each field of each register; integers that meet floats become floats."""
-    kinds: list[list[Kind | None]] = [[None] * r.fields for r in transducer.registers]
+    kinds: list[list[ValueKind | None]] = [[None] * r.fields for r in transducer.registers]
     # Many transitions have the same writes.
     rows = dict.fromkeys((write.register, write.row) for t in transducer.transitions for write in t.writes)
     changed = True
@@ -43,28 +43,31 @@ def register_kinds(transducer: Transducer, schema: Schema) -> list[list[Kind]]:
                 if joined != kinds[register][k]:
                     kinds[register][k] = joined
                     changed = True
-                if isinstance(expression, Stored) and joined is Kind.FLOAT and found is Kind.INTEGER:
+                if isinstance(expression, Stored) and joined is ValueKind.FLOAT and found is ValueKind.INTEGER:
                     # Values copied from register to register must have one form.
                     kinds[expression.register][expression.field] = joined
                     changed = True
-    return [[kind or Kind.INTEGER for kind in row] for row in kinds]
+    return [[kind or ValueKind.INTEGER for kind in row] for row in kinds]
 
 
 def register_expression_kind(
-    expression: Expression, schema: Schema, kinds: RegisterKinds, known: dict[Expression, Kind | None] | None = None
-) -> Kind | None:
+    expression: Expression,
+    schema: Schema,
+    kinds: RegisterKinds,
+    known: dict[Expression, ValueKind | None] | None = None,
+) -> ValueKind | None:
     """The kind of an expression on the current event and registers; None if it is not known yet.
 
     ``known`` remembers the kinds of its parts as well.
     """
 
-    def visit(current: Node, below: Sequence[Kind | None]) -> Kind | None:
+    def visit(current: Node, below: Sequence[ValueKind | None]) -> ValueKind | None:
         found = kind(current, below)
         if known is not None and isinstance(current, Expression):
             known[current] = found
         return found
 
-    def kind(current: Node, below: Sequence[Kind | None]) -> Kind | None:
+    def kind(current: Node, below: Sequence[ValueKind | None]) -> ValueKind | None:
         if not isinstance(current, Expression) or isinstance(current, LabelReference):
             return None  # conditions below `If`, windows below `Measure`
         match current:
@@ -73,19 +76,19 @@ def register_expression_kind(
             case Stored():
                 return kinds[current.register][current.field]
             case TruthValue():
-                return Kind.BOOLEAN
+                return ValueKind.BOOLEAN
             case Measure() | Known() | Word(_, True) | Microseconds() | Dated() | Whole() | DatePart():
-                return Kind.INTEGER
+                return ValueKind.INTEGER
             case SquareRoot():
-                return Kind.FLOAT
+                return ValueKind.FLOAT
             case Joined():
-                return Kind.FLOAT if current.floating else below[1]
+                return ValueKind.FLOAT if current.floating else below[1]
             case If():
                 return _join(below[1], below[2])
             case Arithmetic():
-                if Kind.OTHER in below:
-                    return Kind.OTHER
-                return Kind.FLOAT if current.operator == "/" else _join(*below)
+                if ValueKind.OTHER in below:
+                    return ValueKind.OTHER
+                return ValueKind.FLOAT if current.operator == "/" else _join(*below)
             case Word() | Negative():
                 return below[0]
             case Function("coalesce"):
@@ -97,8 +100,8 @@ def register_expression_kind(
     return fold(expression, visit)
 
 
-def _join(a: Kind | None, b: Kind | None) -> Kind | None:
+def _join(a: ValueKind | None, b: ValueKind | None) -> ValueKind | None:
     """The common kind of values of two kinds; NULL fits every kind."""
-    if a is None or a is Kind.OTHER:
+    if a is None or a is ValueKind.OTHER:
         return a if b is None else b
-    return Kind.FLOAT if b is Kind.FLOAT else a
+    return ValueKind.FLOAT if b is ValueKind.FLOAT else a

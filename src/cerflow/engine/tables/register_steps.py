@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cerflow.automata.model.transducer import Accumulation, Register, Transition
 from cerflow.engine import layout
 from cerflow.engine.tables.atoms import AtomCompiler
-from cerflow.schema import Kind
+from cerflow.schema import ValueKind
 from cerflow.values.operators import Operator
 
 __all__ = ["Slots", "StepCompiler", "comparison"]
@@ -36,7 +36,7 @@ class StepCompiler:
     """Collects the rows of `TableArrays` for ``copies``, ``steps``, ``fields`` and ``products``."""
 
     def __init__(
-        self, registers: Sequence[Register], slots: Slots, kinds: Sequence[Sequence[Kind]], atoms: AtomCompiler
+        self, registers: Sequence[Register], slots: Slots, kinds: Sequence[Sequence[ValueKind]], atoms: AtomCompiler
     ) -> None:
         self._registers = registers
         self._slots = slots
@@ -93,18 +93,18 @@ class StepCompiler:
                 self.steps.append([operation, slot + k, source, index, _order(kind), end])
 
 
-def comparison(relation: Operator | None, kind: Kind) -> int:
+def comparison(relation: Operator | None, kind: ValueKind) -> int:
     """How a value compares with another that it makes unnecessary; for strings, only by equality."""
     if relation is None:
         return layout.ANYTHING
     if relation is Operator.EQ or kind.coded:
         return layout.SAME_BITS
-    if kind is Kind.FLOAT:
+    if kind is ValueKind.FLOAT:
         return layout.LEAST_FLOAT if relation is Operator.LE else layout.GREATEST_FLOAT
     return layout.LEAST_INT if relation is Operator.LE else layout.GREATEST_INT
 
 
-def _order(kind: Kind) -> int:
-    if kind is Kind.FLOAT:
+def _order(kind: ValueKind) -> int:
+    if kind is ValueKind.FLOAT:
         return layout.FLOAT
     return layout.RANK if kind.coded else layout.INT

@@ -17,7 +17,7 @@ from cerflow.engine.evaluate.measures import bounds, floats_of, measures
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.layout import NULL
 from cerflow.language.formula import DurationWindow, Window
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema, ValueKind
 from cerflow.slices.slice import GREATEST, LEAST
 from cerflow.values.array_types import Ints
 from cerflow.values.arrow_columns import array_of_numbers, numbers_of, one_array
@@ -48,15 +48,15 @@ class Axis:
             return
         found = schema.columns.field(schema.time).type
         kind = schema.kind(schema.time)
-        if kind is Kind.FLOAT:
+        if kind is ValueKind.FLOAT:
             self.data_type = DoubleType()
         elif pa.types.is_date(found):
             self.data_type = DateType()
-        elif kind is Kind.TIMESTAMP:
+        elif kind is ValueKind.TIMESTAMP:
             self.data_type = TimestampNTZType() if found.tz is None else TimestampType()
         self._given = _timed(found, schema.time_unit)
         self._unit = finest_unit(self._given)
-        plain = {Kind.INTEGER: pa.int64(), Kind.FLOAT: pa.float64()}.get(kind, pa.timestamp(self._unit))
+        plain = {ValueKind.INTEGER: pa.int64(), ValueKind.FLOAT: pa.float64()}.get(kind, pa.timestamp(self._unit))
         self._plain = _timed(plain, schema.time_unit)
 
     def _rows(self, column: pa.Array, schema: Schema) -> BatchRows:

@@ -14,7 +14,7 @@ from cerflow.language.formula import DurationWindow
 from cerflow.programs.merged_streams import ProgramPlan, Statement
 from cerflow.pushdown.relevance import Relevance, relevant_events
 from cerflow.query import Query
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema, ValueKind
 from cerflow.slices.division import Division, divided
 from cerflow.values.operators import Operator
 
@@ -92,7 +92,7 @@ def _common_keys(statements: Sequence[Statement], schema: Schema) -> list[tuple[
 def _division(statements: Sequence[Statement], schema: Schema) -> Division:
     """A window of time that contains a match of the last statement and all input events that it depends on."""
     assert schema.time is not None
-    if schema.kind(schema.time) is Kind.FLOAT:
+    if schema.kind(schema.time) is ValueKind.FLOAT:
         return Division(None, "windows of definitions are not added up where times are floats")
     reach: dict[str | None, int] = {}
     for statement in statements:

@@ -15,7 +15,7 @@ from pyspark.sql.types import DataType, DoubleType, LongType, StructType
 
 from cerflow.engine.evaluate.ranges import limits, why
 from cerflow.pushdown.spark import SparkConditions
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema, ValueKind
 from cerflow.spark.frames.axis import Axis
 from cerflow.spark.frames.plan import JobPlan
 
@@ -92,7 +92,7 @@ class EventColumns:
         found = {}
         for name, most in limits(self.schema).items():
             # All of Spark's times fit 64 bits.
-            if name in names and self.schema.kind(name) is Kind.INTEGER:
+            if name in names and self.schema.kind(name) is ValueKind.INTEGER:
                 value = F.col(self.plain(name)).cast(LongType())
                 found[f"a value of '{name}' {why(name, self.schema, most)}"] = (value < -most) | (value > most)
         return found
@@ -104,7 +104,7 @@ class EventColumns:
     def _missing(self, name: str) -> Column:
         column = F.col(self.plain(name))
         missing = column.isNull()
-        return missing | F.isnan(column) if self.schema.kind(name) is Kind.FLOAT else missing
+        return missing | F.isnan(column) if self.schema.kind(name) is ValueKind.FLOAT else missing
 
     def keys(self, plan: JobPlan) -> list[Column]:
         """The partition keys: null where an event has none, and equal wherever they are to the engine."""
@@ -113,11 +113,11 @@ class EventColumns:
     def _key(self, name: str, key: Sequence[str]) -> Column:
         column = F.col(self.plain(name))
         kinds = {self.schema.kind(n) for n in key}
-        if Kind.FLOAT in kinds:
+        if ValueKind.FLOAT in kinds:
             # Zero has two bit patterns, and NaN is null.
             number = column.cast(DoubleType()) + F.lit(0.0)
             return F.when(~F.isnan(number), number)
-        return column.cast(LongType()) if Kind.INTEGER in kinds else column
+        return column.cast(LongType()) if ValueKind.INTEGER in kinds else column
 
     def has_keys(self, plan: JobPlan) -> Column:
         """Whether an event belongs to a substream; true of events that cannot be used, which are not lost so."""

@@ -31,7 +31,7 @@ from cerflow.pushdown.relevance import Relevance, plainly
 from cerflow.pushdown.spark import SparkConditions
 from cerflow.query import Query
 from cerflow.rewriting.times import with_times_as_numbers
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema, ValueKind
 from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.pushdown import relevant
@@ -94,7 +94,7 @@ def conditions_to_precompute(
     saved = (
         engine.needs - EnginePlan(query.tree, with_bits(schema), transducer=engine.transducer, precomputed=sure).needs
     )
-    if len(saved) < 2 and not any(schema.kind(name) is Kind.STRING for name in saved):
+    if len(saved) < 2 and not any(schema.kind(name) is ValueKind.STRING for name in saved):
         return ()
     chosen = tuple(part for part in sure if engine.reading(part) & saved)
     return chosen if len(chosen) <= PRECOMPUTED_BITS else ()

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import DataType, DoubleType, LongType
 
-from cerflow.schema import Kind, kind_of
+from cerflow.schema import ValueKind, kind_of
 from cerflow.spark.frames.schemas import arrow_schema, refuse_untransferable
 from cerflow.stream_inputs import (
     Input,
@@ -75,7 +75,7 @@ def frame_in_common_unit(frame: DataFrame, unit: TimeUnit | None, common: Roles)
     # Inside, columns are told apart by plain names: those that differ in case only are different here.
     plain = frame.toDF(*[f"c{k}" for k in range(len(frame.columns))])
     time = f"c{frame.columns.index(common['time'])}"
-    value = F.col(time).cast(LongType() if kind is Kind.INTEGER else DoubleType()) * F.lit(ratio)
+    value = F.col(time).cast(LongType() if kind is ValueKind.INTEGER else DoubleType()) * F.lit(ratio)
     return plain.withColumn(time, value).toDF(*frame.columns)
 
 

@@ -20,7 +20,7 @@ from cerflow.engine.evaluate.measures import bounds, floats_of, measures
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.layout import NULL
 from cerflow.language.formula import AttributeWindow
-from cerflow.schema import Kind
+from cerflow.schema import ValueKind
 from cerflow.slices.pieces import Pieces
 from cerflow.slices.reach import Bounds
 from cerflow.spark.frames.axis import ROW_BITS, Axis
@@ -177,7 +177,7 @@ def _aggregated(
     ]
     if isinstance(window, AttributeWindow):
         measure = F.col(events.plain(window.attribute))
-        if events.schema.kind(window.attribute) is Kind.FLOAT:
+        if events.schema.kind(window.attribute) is ValueKind.FLOAT:
             measure = F.when(~F.isnan(measure), measure)
         aggregates.append(F.max(measure).alias("measure"))
     named = [key.alias(f"key{number}") for number, key in enumerate(keys)]
@@ -208,7 +208,7 @@ def bounds_of(window: AttributeWindow, events: EventColumns) -> Bounds:
     kind = schema.kind(window.attribute)
 
     def bound(found: Ints) -> Ints:
-        array = pa.array(floats_of(found) if kind is Kind.FLOAT else found)
+        array = pa.array(floats_of(found) if kind is ValueKind.FLOAT else found)
         return bounds(window, _rows(array, window, events), schema)
 
     return bound

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.evaluate.vectors import Vector
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema, ValueKind
 from cerflow.values.array_types import Ints, Mask
 
 __all__ = ["KeyShare"]
@@ -46,7 +46,7 @@ class KeyShare:
         for names in self.keys:
             words, missing = np.zeros(batch.num_rows, np.int64), np.ones(batch.num_rows, bool)
             for vector in map(rows.attribute, names):
-                words = np.where(missing, _words(vector, schema.key_kind(names) is Kind.FLOAT), words)
+                words = np.where(missing, _words(vector, schema.key_kind(names) is ValueKind.FLOAT), words)
                 missing = missing & vector.missing()
             found = np.bitwise_xor(_mixed(found), words.view(np.uint64))
         return self._among(found)

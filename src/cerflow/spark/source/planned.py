@@ -22,7 +22,7 @@ from cerflow.predicates.registry import predicates_in
 from cerflow.programs.program import Program, read_query
 from cerflow.pushdown.relevance import types_named
 from cerflow.query import Query
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema, ValueKind
 from cerflow.slices.by_row_groups import GroupReach, GroupSlice, RowGroup, Slices, slices_of_row_groups
 from cerflow.slices.division import divided
 from cerflow.spark.source.files import DataFile, find_files
@@ -164,7 +164,7 @@ def _work(query: Query, options: Options, schema: Schema, files: Sequence[DataFi
         )
     sequence = options.sequence if options.time is not None else None
     read = [*needed, *(name for name in {leading, sequence} - {None, *needed} if name is not None)]
-    texts = [name for name in read if schema.kind(name) is Kind.STRING and name != sequence]
+    texts = [name for name in read if schema.kind(name) is ValueKind.STRING and name != sequence]
     short = short_texts(files, texts) | {schema.type}
     encoded = pa.dictionary(pa.int32(), pa.string())
     columns = pa.schema([(f.name, encoded if f.name in short else f.type) for f in schema.columns if f.name in read])

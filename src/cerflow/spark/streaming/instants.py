@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema, ValueKind
 from cerflow.values.units import DAY, MICROSECONDS
 
 __all__ = ["BEGINNING", "clock_value", "instant_of", "shown_instant", "spark_timer", "watermark_at"]
@@ -42,11 +42,11 @@ def clock_value(schema: Schema, watermark: int) -> int | float | pa.Scalar:
     """The least value of the time column that an event at the watermark (microseconds) or behind it may have."""
     assert schema.time is not None
     data_type = schema.columns.field(schema.time).type
-    if schema.kind(schema.time) is Kind.FLOAT:
+    if schema.kind(schema.time) is ValueKind.FLOAT:
         return math.nextafter(float(watermark / schema.microseconds), -math.inf)
     if pa.types.is_date(data_type):
         return pa.scalar(-(-watermark // DAY), pa.date32()).cast(data_type)
-    unit = schema.microseconds if schema.kind(schema.time) is Kind.INTEGER else MICROSECONDS[data_type.unit]
+    unit = schema.microseconds if schema.kind(schema.time) is ValueKind.INTEGER else MICROSECONDS[data_type.unit]
     least, greatest = _INTEGERS
     if pa.types.is_integer(data_type):
         information = np.iinfo(data_type.to_pandas_dtype())
@@ -57,7 +57,7 @@ def clock_value(schema: Schema, watermark: int) -> int | float | pa.Scalar:
 def instant_of(schema: Schema, time: pa.Scalar) -> int:
     """A value of the time column in whole microseconds, rounded down."""
     assert schema.time is not None
-    if schema.kind(schema.time) in (Kind.INTEGER, Kind.FLOAT):
+    if schema.kind(schema.time) in (ValueKind.INTEGER, ValueKind.FLOAT):
         return math.floor(Fraction(time.as_py()) * schema.microseconds)
     microseconds: int = time.cast(pa.timestamp("us"), safe=False).value
     return microseconds

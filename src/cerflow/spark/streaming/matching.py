@@ -28,7 +28,7 @@ from cerflow.language.parser import duration_in_microseconds
 from cerflow.language.printer import show
 from cerflow.programs.program import read_query
 from cerflow.query import Query
-from cerflow.schema import Kind
+from cerflow.schema import ValueKind
 from cerflow.spark.frames.events import CORRUPT, EventColumns
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.pushdown import pushdown
@@ -285,11 +285,11 @@ def _instant(events: EventColumns) -> Column:
     data_type = schema.columns.field(schema.time).type
     ratio = schema.microseconds
     match schema.kind(schema.time):
-        case Kind.INTEGER:
+        case ValueKind.INTEGER:
             count, unit = column.cast(LongType()), F.lit(ratio.denominator)
             down = F.when(count % unit < 0, 1).otherwise(0)
             return _product(F.call_function("div", count, unit) - down, ratio.numerator)
-        case Kind.FLOAT:
+        case ValueKind.FLOAT:
             number = column.cast(DoubleType()) * F.lit(float(ratio))
             return F.when(number.between(BEGINNING, -BEGINNING), F.floor(number))
     if pa.types.is_date(data_type):
