@@ -65,7 +65,9 @@ def assert_counted(part):
     numbers = MatchCounter(part).numbers()
     assert (by_position(part, numbers) == expected).all()
     found = np.zeros(len(part.detections), np.int64)
-    counted = count_sliding(part, found)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cerflow.engine.stopping._PORTION", 7)
+        counted = count_sliding(part, found)
     assert (found[:counted] == np.array(numbers)[:counted]).all()
     return counted
 
@@ -102,6 +104,8 @@ def folds(part, pairs):
     ones = Values.one(len(positions))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(limits, "FOLDED_PAIRS", pairs)
+        # Windows go on from one portion to the next.
+        patch.setattr("cerflow.engine.stopping._PORTION", 7)
         folding = Folding(part)
         yield folding.sums([ones, pooled, Values.without(~np.isnan(own.weight))]).tolist()
         for operation in (PLUS, LEAST, GREATEST):

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from cerflow import limits
 from cerflow.engine import layout
+from cerflow.engine.kernels.base.calling import Kernel
 from cerflow.engine.kernels.matches.slide import FRONTIER, PROGRESS_WORDS
 from cerflow.engine.kernels.matches.slide_folds import FACTORS, SUMS
 from cerflow.engine.kernels.table import slide, slide_folds
 from cerflow.engine.matches.unfolding import Part
+from cerflow.engine.stopping import portions
 from cerflow.values.array_types import Floats, Ints
 
 __all__ = ["count_sliding", "fold_sliding"]
@@ -23,16 +28,14 @@ def count_sliding(part: Part, found: Ints) -> int:
 
     If window and query allow it, all are counted; see `cerflow.engine.kernels.matches.slide`.
     """
-    nodes, detections = part.nodes, part.detections
     if not _slides(part):
         return 0
-    top, marks = len(nodes), len(part.marks)
+    top, marks = len(part.nodes), len(part.marks)
     starts = (np.zeros(marks, np.int32), np.empty(marks, np.int64))
     old = (np.empty(top, np.int64), np.empty((FRONTIER, marks + 1), np.int64))
     new = (np.empty(top, np.int64), np.empty((top, FRONTIER), np.int64))
     shared = (np.empty(FRONTIER, np.int32), np.zeros(PROGRESS_WORDS, np.int64))
-    counted: int = slide(nodes, nodes.view(np.int32), detections, *starts, *old, *new, *shared, found)
-    return counted
+    return _in_portions(slide, part, (), (*starts, *old, *new, *shared), found)
 
 
 def fold_sliding(part: Part, operation: int, weights: Floats, found: Floats) -> int:
@@ -50,9 +53,18 @@ def fold_sliding(part: Part, operation: int, weights: Floats, found: Floats) -> 
     old = (np.empty((top, 2)), np.empty((_SETS, marks + 1, 2)))
     new = (np.empty((top, 2)), np.empty((top, _SETS, 2)))
     shared = (np.empty(_SETS, np.int32), np.zeros(PROGRESS_WORDS, np.int64))
-    graph = (part.nodes, part.nodes.view(np.int32), part.detections)
-    folded: int = slide_folds(*graph, operation, np.array(none), weights, *starts, *old, *new, *shared, found)
-    return folded
+    fold = (operation, np.array(none), weights)
+    return _in_portions(slide_folds, part, fold, (*starts, *old, *new, *shared), found)
+
+
+def _in_portions(kernel: Kernel, part: Part, fold: tuple[Any, ...], state: tuple[Any, ...], found: NDArray[Any]) -> int:
+    """Run a kernel over some detections at a time, which go on from the same state; returns the first one left out."""
+    for begin, end in portions(0, len(part.detections)):
+        graph = (part.nodes, part.nodes.view(np.int32), part.detections[begin:end])
+        done: int = begin + kernel(*graph, *fold, *state, found[begin:end])
+        if done < end:
+            return done
+    return len(part.detections)
 
 
 def _slides(part: Part) -> bool:
