@@ -51,6 +51,7 @@ __all__ = [
     "TooManyMatchesError",
     "UnsupportedQueryError",
     "at_least_one",
+    "counted",
     "expect",
     "nearest",
     "visible",
@@ -244,6 +245,11 @@ def at_least_one(given: object, what: str) -> int:
     if number < 1:
         raise ArgumentError(f"{what} must be at least 1, not {number}")
     return number
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """A number with its noun in the right form; the plural is regular unless given."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def nearest(name: object, known: Iterable[str]) -> str | None:

@@ -1,8 +1,10 @@
+from math import inf
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from cerflow.analysis.multiplicity import multiplicity
+from cerflow.analysis.multiplicity import label_counts, multiplicity
 from cerflow.analysis.scopes import labels_of, resolve
 from cerflow.analysis.types import check_types
 from cerflow.language.parser import parse_formula
@@ -48,14 +50,35 @@ def test_labels_with_several_events(text, several):
     assert multiplicity(formula, resolve(formula)).several == several
 
 
+@pytest.mark.parametrize(
+    ("text", "counts"),
+    [
+        ("A{5} AS f ; B AS s", {"A": (5, 5), "f": (5, 5), "B": (1, 1), "s": (1, 1)}),
+        ("A{2,5} AS f", {"A": (2, 5), "f": (2, 5)}),
+        ("A+ AS f", {"A": (1, inf), "f": (1, inf)}),
+        ("A ; B{0,} ; C?", {"A": (1, 1), "B": (0, inf), "C": (0, 1)}),
+        ("(A AS f) OR (B AS s)", {"A": (0, 1), "f": (0, 1), "B": (0, 1), "s": (0, 1)}),
+        ("A{2} ALL A{3}", {"A": (3, 5)}),
+        ("A ; EVENT AS e", {"A": (1, 2), "e": (1, 1)}),
+        ("(A{2} AS f ; B AS g) [f -> g]", {"A": (2, 2), "B": (1, 1), "g": (2, 3)}),
+    ],
+)
+def test_counts_of_labels(text, counts):
+    assert label_counts(parse_formula(text)) == counts
+
+
 @given(formulas(EVERYTHING), streams())
 def test_number_of_events_of_a_label(formula, rows):
     stream = stream_of(rows)
     found = multiplicity(formula, resolve(formula))
     labels = labels_of(formula)
+    bounds = label_counts(formula)
+    assert bounds.keys() == labels.assigned
     denotation = Denotation(formula, stream)
     for n in range(len(stream)):
         for c in denotation(0, n):
+            for label, (least, most) in bounds.items():
+                assert least <= sum(a == label for a, _ in c) <= most
             for label in {label for label, _ in c} | labels.bound:
                 count = sum(a == label for a, _ in c)
                 if label in labels.bound:

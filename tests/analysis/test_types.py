@@ -259,6 +259,14 @@ def test_queries_that_do_not_fit(query, message):
     assert caught.value.span is not None
 
 
+def test_the_partition_key_itself_is_underlined():
+    text = "SELECT * WHERE A PARTITION BY id, [name, nam]"
+    with pytest.raises(QueryError, match="Did you mean 'name'") as caught:
+        check_types(parse_query(text), SCHEMA)
+    caught.value.with_source(text)
+    assert str(caught.value).splitlines()[2] == " " * text.index("nam]") + "^^^"
+
+
 @pytest.mark.parametrize("formula", ["A ; (B ; C) WITHIN 5 MINUTES", "A ; (B NOT FOLLOWED BY C FOR 5 MINUTES)"])
 def test_windows_of_time_need_a_time_column(formula):
     query = parse_query(f"SELECT * WHERE {formula}")

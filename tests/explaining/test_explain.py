@@ -65,12 +65,12 @@ def test_what_the_query_says():
     assert found["unsupported"] is None
     assert found["event_types"] == ["BUY", "SELL"]
     assert found["attributes"] == ["name", "price", "volume"]
-    assert {e["label"]: e["events"] for e in found["labels"]} == {
-        "BUY": "any number",
-        "SELL": "any number",
-        "high": "one",
-        "low": "any number",
-        "z": "one",
+    assert {e["label"]: (e["least"], e["most"]) for e in found["labels"]} == {
+        "BUY": (1, None),
+        "SELL": (2, 2),
+        "high": (1, 1),
+        "low": (1, None),
+        "z": (1, 1),
     }
     inner, outer = found["filters"]
     assert inner["clauses"] == [["low.price < high.price"], ["low.volume > 10", "low.name = 'A'"]]

@@ -271,6 +271,29 @@ def test_words_and_signs_of_other_languages(formula: str) -> None:
         ("SELECT x.v WHERE A AS x", "a computed column needs a name: x.v AS v"),
         ("SELECT * FROM s MATCH_RECOGNIZE (PATTERN (A B+))", "SELECT * WHERE (A ; B+ ; C) FILTER"),
         ("PATTERN SEQ(A a)", "MATCH_RECOGNIZE"),
+        ("SELECT f.*, g.v WHERE A AS f ; B AS g", "SELECT f[a, b]"),
+        ("SELECT g.v AS v,f.* WHERE A AS f ; B AS g", "by the label alone, SELECT f, and"),
+        *(
+            (f"SELECT * {clause}", hint)
+            for clause in (
+                "WHERE A ; B {}",
+                "WHERE (A ; B) FILTER A.v > 1 {}",
+                "WHERE A ; B WITHIN 5 MINUTES {}",
+                "WHERE A ; B PARTITION BY k {}",
+                "WHERE A ; B LIMIT 5 {}",
+                "{} WHERE A ; B",
+                "FROM s {} WHERE A ; B",
+            )
+            for clause, hint in (
+                (clause.format("GROUP BY k"), "divided by PARTITION BY"),
+                (clause.format("ORDER BY k"), "order of their detection"),
+            )
+        ),
+        ("SELECT * LIMIT 5 WHERE A ; B", "the order of clauses is SELECT … FROM … WHERE"),
+        ("SELECT * FROM s LIMIT 5 WHERE A ; B", "the order of clauses is"),
+        ("SELECT * FROM s PARTITION BY k WHERE A ; B", "the order of clauses is"),
+        ("SELECT * WHERE A ; B LIMIT 5 PARTITION BY k", "the order of clauses is"),
+        ("SELECT * WHERE A ; B LIMIT 5 WITHIN 5 MINUTES", "the order of clauses is"),
     ],
 )
 def test_beginnings_of_other_languages(text: str, hint: str) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from collections.abc import Sequence as Many
 from dataclasses import dataclass
+from math import inf
+from operator import add
 
-from cerflow.analysis.scopes import Labels, Scopes
+from cerflow.analysis.scopes import Labels, Scopes, labels_of
 from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.formula import (
     All,
@@ -26,7 +29,7 @@ from cerflow.language.formula import (
     StrictIteration,
     StrictSequence,
 )
-from cerflow.language.node import Node, fold
+from cerflow.language.node import Node, fold, walk
 from cerflow.language.sremo import (
     Alternation,
     Complement,
@@ -38,7 +41,7 @@ from cerflow.language.sremo import (
     Terminal,
 )
 
-__all__ = ["Multiplicity", "Unaccompanied", "multiplicity", "unaccompanied"]
+__all__ = ["Multiplicity", "Unaccompanied", "label_counts", "multiplicity", "unaccompanied"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,83 @@ def _given_again(automaton: AutomatonFormula) -> frozenset[str]:
                     reached.add(step.target)
                     pending.append(step.target)
     return frozenset(found)
+
+
+#: For each label the least and the greatest number of its events in a match; None stands for all events of the match.
+_Counts = dict[str | None, tuple[int, float]]
+
+
+def label_counts(formula: Formula) -> dict[str, tuple[int, float]]:
+    """Bounds on the number of events that each label may have in a match of a formula, infinity for no upper bound."""
+
+    def visit(current: Node, below: Many[_Counts | None]) -> _Counts | None:
+        parts = [part for part in below if part is not None]
+        return _counted(current, parts) if isinstance(current, Formula) else None
+
+    counts = fold(formula, visit)
+    assert counts is not None
+    labels = labels_of(formula)
+    # EVENT and NOT give their event the name of its type, which may be renamed.
+    renamed = {current.new for current in walk(formula) if isinstance(current, Rename)}
+    by_type = labels.relations | renamed if labels.wildcard else frozenset[str]()
+    most = counts[None][1]
+    found = {}
+    for label in labels.assigned:
+        least, greatest = counts.get(label, (0, inf))
+        found[label] = (least, min(inf if label in by_type else greatest, most))
+    return found
+
+
+def _counted(current: Formula, parts: list[_Counts]) -> _Counts:
+    match current:
+        case EventType():
+            return {None: (1, 1), current.name: (1, 1)}
+        case AnyEvent() | NotEvent():
+            return {None: (1, 1)}
+        case Regular():
+            several = _repeated(current.expression)
+            given = (n.label for n in walk(current.expression) if isinstance(n, Terminal) and n.label is not None)
+            return {None: (0, inf), **{label: (0, inf if label in several else 1) for label in given}}
+        case AutomatonFormula():
+            several = _given_again(current)
+            return {None: (0, inf), **{label: (0, inf if label in several else 1) for label in current.labels}}
+        case As():
+            return {**parts[0], current.label: parts[0][None]}
+        case Rename() if current.old in parts[0] and current.old != current.new:
+            inner = dict(parts[0])
+            least, most = inner.pop(current.old)
+            other = inner.get(current.new, (0, 0))
+            return {**inner, current.new: (max(least, other[0]), most + other[1])}
+        case Project():
+            kept: _Counts = {label: parts[0].get(label, (0, inf)) for label in current.labels}
+            least = max((least for least, _ in kept.values()), default=0)
+            return {**kept, None: (least, min(parts[0][None][1], sum(most for _, most in kept.values())))}
+        case Iteration() | StrictIteration():
+            return {label: (least, inf) for label, (least, _) in parts[0].items()}
+        case Repetition():
+            often = inf if current.most is None else current.most
+            return {label: (least * current.least, most * often) for label, (least, most) in parts[0].items()}
+        case Disjunction():
+            return _merged(parts, (0, 0), min, max)
+        case Conjunction():
+            return _merged(parts, (0, inf), max, min)
+        case Sequence() | StrictSequence():
+            return _merged(parts, (0, 0), add, add)
+        case All():
+            return _merged(parts, (0, 0), max, add)
+    return parts[0]
+
+
+def _merged(
+    parts: list[_Counts],
+    absent: tuple[int, float],
+    least: Callable[[int, int], int],
+    most: Callable[[float, float], float],
+) -> _Counts:
+    """The counts of two formulas as one, where ``absent`` are those of a label that one of them does not give."""
+    first, second = parts
+    pairs = ((label, first.get(label, absent), second.get(label, absent)) for label in {**first, **second})
+    return {label: (least(a[0], b[0]), most(a[1], b[1])) for label, a, b in pairs}
 
 
 @dataclass(frozen=True, slots=True)

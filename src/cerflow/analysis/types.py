@@ -79,8 +79,8 @@ def check_types(select: Select, schema: Schema) -> None:
             _check_conditions(current.condition, schema)
     if select.window is not None:
         _check_window(select.window, schema)
-    for key in select.partition:
-        _check_key(key, select, schema)
+    for number in range(len(select.partition)):
+        _check_key(number, select, schema)
     for item in select.projection.items:
         if isinstance(item, LabelItem):
             for name in item.attributes or ():
@@ -218,20 +218,22 @@ def _check_window(window: Window, schema: Schema) -> None:
             )
 
 
-def _check_key(key: tuple[str, ...], select: Select, schema: Schema) -> None:
+def _check_key(number: int, select: Select, schema: Schema) -> None:
+    key = select.partition[number]
+    spans = select.key_spans[number] if select.key_spans else (select.span,) * len(key)
     kinds = []
-    for name in key:
+    for name, span in zip(key, spans):
         if not schema.has(name) and (name != "type" or schema.untyped):
             raise QueryError(
                 f"unknown partition key '{name}'",
-                span=select.span,
+                span=span,
                 suggestion=nearest(name, schema.known_names),
                 hint=f"The attributes are {', '.join(schema.known_names)}.",
             )
         kind = kind_of_attribute(name, select, schema)
         if kind is ValueKind.OTHER and not pa.types.is_null(schema.columns.field(name).type):
             column = schema.columns.field(name).type
-            raise QueryError(f"partition key '{name}' has type {column}, which has no equality", span=select.span)
+            raise QueryError(f"partition key '{name}' has type {column}, which has no equality", span=span)
         kinds.append(kind)
     refuse_zones(select, [Attribute(None, name) for name in key], schema)
     known = [(name, kind) for name, kind in zip(key, kinds) if kind is not ValueKind.OTHER]
@@ -241,5 +243,5 @@ def _check_key(key: tuple[str, ...], select: Select, schema: Schema) -> None:
         raise QueryError(
             f"the attributes of one partition key must be of one kind, but '{first}' is {a_kind(kind)} "
             f"and '{second}' {a_kind(other)}",
-            span=select.span,
+            span=spans[key.index(second)],
         )

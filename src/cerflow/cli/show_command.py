@@ -22,7 +22,8 @@ from cerflow.cli.options import (
     TimeUnitOption,
     TypeColumn,
 )
-from cerflow.cli.output.reporting import counted, errors_reported, note, warn
+from cerflow.cli.output.reporting import errors_reported, note, warn
+from cerflow.errors import counted
 from cerflow.files.sources import InputFormat
 
 __all__ = ["show"]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from math import inf
 from typing import Any, Literal, cast, get_args
 
 from cerflow.analysis.columns import attributes_in
+from cerflow.analysis.multiplicity import label_counts
 from cerflow.analysis.scopes import Labels, labels_of, relation_names, resolve
 from cerflow.analysis.types import check_types
 from cerflow.automata.compile.deadlines import waits_for_time
@@ -168,10 +170,12 @@ def _labels(formula: Formula) -> list[_Facts]:
     return [
         {
             "label": label,
-            "events": "one" if label in labels.bound else "any number",
+            "least": least,
+            "most": None if most == inf else most,
             "event_type": label in labels.relations,
         }
-        for label in sorted(labels.assigned - {UNNAMED})
+        for label, (least, most) in sorted(label_counts(formula).items())
+        if label != UNNAMED
     ]
 
 

@@ -106,12 +106,24 @@ def _formula(facts: _Facts) -> list[str]:
 def _labels(facts: _Facts) -> list[tuple[str, str]]:
     rows = []
     for entry in facts["labels"]:
-        meaning = "exactly one event" if entry["events"] == "one" else "any number of events"
+        meaning = _number_of_events(entry["least"], entry["most"])
         rows.append((entry["label"], meaning + (", an event type" if entry["event_type"] else "")))
     rows = _cut(rows, "labels")
     if facts["other_events"]:
         rows.append(("(type of the event)", "events of any type, by EVENT or NOT"))
     return rows
+
+
+def _number_of_events(least: int, most: int | None) -> str:
+    if most is None:
+        return "any number of events" if not least else f"{_events(least)} or more"
+    if least == most:
+        return f"exactly {_events(most)}"
+    return f"{least:,} to {_events(most)}" if least else f"at most {_events(most)}"
+
+
+def _events(number: int) -> str:
+    return "one event" if number == 1 else f"{number:,} events"
 
 
 def _filters(filters: Sequence[_Facts]) -> list[str]:

@@ -375,10 +375,13 @@ class _CeqlBuilder(SremoBuilder):
         return self.part(children, {"streams": tuple(part.value for part in self.parts(children))})
 
     def partition(self, children: Several[Piece]) -> Parsed:
-        return self.part(children, {"partition": tuple(part.value for part in self.parts(children))})
+        keys = [part.value for part in self.parts(children)]
+        names = tuple(tuple(name for name, _ in key) for key in keys)
+        spans = tuple(tuple(span for _, span in key) for key in keys)
+        return self.part(children, {"partition": names, "key_spans": spans})
 
     def key(self, children: Several[Piece]) -> Parsed:
-        return self.part(children, tuple(part.value for part in self.parts(children)))
+        return self.part(children, [(part.value, span_of(part)) for part in self.parts(children)])
 
     def query_window(self, children: Several[Piece]) -> Parsed:
         return self.part(children, {"window": self.parts(children)[0].value})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from enum import StrEnum
 
+from cerflow.errors import Span
 from cerflow.language.condition import Expression, LabelReference
 from cerflow.language.formula import Formula, Strategy, Window, check_by
 from cerflow.language.node import Node, node
@@ -78,7 +80,8 @@ class Select(Node):
     """``SELECT … FROM … WHERE … PARTITION BY … WITHIN … CONSUME BY … LIMIT …``.
 
     ``by`` are the labels of ``SELECT NEXT BY x, y …``, as in `Selection`, with the same error. ``partition`` is a tuple
-    of keys, each a tuple of alternative attributes (the first that an event has counts).
+    of keys, each a tuple of alternative attributes (the first that an event has counts), and ``key_spans`` says where
+    each of these stood in the text, if there is one.
     """
 
     formula: Formula
@@ -90,6 +93,7 @@ class Select(Node):
     consume: Consumption = Consumption.NONE
     limit: int | None = None
     by: tuple[LabelReference, ...] = ()
+    key_spans: tuple[tuple[Span, ...], ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         check_by(self.strategy, self.by)

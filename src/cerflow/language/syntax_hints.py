@@ -21,6 +21,10 @@ _BOTH = "A ALL B has both, in any order; A AND B is for events that both formula
 _EXCLUDED = "what must not happen in between is written A ; C WITHOUT B, or UNLESS B"
 _DEADLINE = "how long nothing may follow stands behind FOR: A NOT FOLLOWED BY B FOR 5 MINUTES"
 _ORDER = "matches come in the order of their detection; sort the result"
+_GROUP = "the stream is divided by PARTITION BY; matches are aggregated by Matches.aggregate"
+_CLAUSE_ORDER = (
+    "the order of clauses is SELECT … FROM … WHERE … FILTER … PARTITION BY … WITHIN … CONSUME BY … LIMIT …, each once"
+)
 _QUOTES = "strings stand in straight single quotes: 'abc'"
 _COMMENTS = "comments are -- to the end of the line, or /* … */"
 _DEFINITION = "a definition is written DEFINE name AS SELECT … ;"
@@ -51,8 +55,6 @@ _BEHIND_FORMULA = {
     "|": _EITHER,
     **dict.fromkeys(("WHERE", "HAVING", "IF", "WHEN", "ON", "."), _CONDITIONS),
     **dict.fromkeys(("UNTIL", "EXCEPT", "BUT"), _EXCLUDED),
-    "ORDER": _ORDER,
-    "GROUP": "the stream is divided by PARTITION BY; matches are aggregated by Matches.aggregate",
 }
 #: Behind a complete condition.
 _BEHIND_CONDITION = {
@@ -60,8 +62,9 @@ _BEHIND_CONDITION = {
     "&": "write AND",
     "|": "write OR",
     "XOR": "write (P AND NOT Q) OR (NOT P AND Q)",
-    "ORDER": _ORDER,
 }
+#: Clauses of SQL, where another clause could stand.
+_FOREIGN_CLAUSES = {"ORDER": _ORDER, "GROUP": _GROUP, "HAVING": _CONDITIONS}
 _SHORT_UNITS = {
     "MS": "MILLISECONDS",
     **dict.fromkeys(("S", "SEC", "SECS"), "SECONDS"),
@@ -120,9 +123,14 @@ def hint_for(found: str, before: str, accepted: Collection[str], names: Collecti
         return _BEHIND_FORMULA.get(word, "there is no ( that this one closes")
     if "a comparison" in names and word in _BEHIND_CONDITION:
         return _BEHIND_CONDITION[word]
+    before_clause = "$END" in accepted or "WHERE" in accepted
+    if before_clause and word in _FOREIGN_CLAUSES:
+        return _FOREIGN_CLAUSES[word]
     special = _at_its_place(word, before, accepted, names)
     if special is not None:
         return special
+    if before_clause and word in _CLAUSES:
+        return _CLAUSE_ORDER
     if word in RESERVED and "NAME" in accepted and word != "WHERE":
         return f'{word} is a reserved word; in double quotes it is a name: "{found}"'
     inside = {"FILTER", "COMPARE"} & set(accepted) and {"AND", "RPAR", "FILTER"} & set(accepted)
@@ -143,6 +151,9 @@ def hint_for(found: str, before: str, accepted: Collection[str], names: Collecti
 
 def _at_its_place(word: str, before: str, accepted: Collection[str], names: Collection[str]) -> str | None:
     last = before.rstrip()[-1:]
+    if word == "*" and last == ".":
+        label = before.rstrip(" .\n")[-40:].split()[-1].rpartition(",")[2]
+        return f"all attributes are reported by the label alone, SELECT {label}, and some by SELECT {label}[a, b]"
     if word == "!":
         return "write NOT" if "a comparison" not in names else "write != for not equal, or NOT in front of a condition"
     if last == "=" and word in ("<", ">"):

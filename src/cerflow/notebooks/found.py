@@ -5,7 +5,7 @@ from __future__ import annotations
 from cerflow import limits
 from cerflow.drawing.targets import shown_or_told
 from cerflow.engine.matches.matches import Matches
-from cerflow.errors import CerflowError
+from cerflow.errors import CerflowError, counted
 from cerflow.programs.program import Program
 from cerflow.query import Query
 from cerflow.viewing.opening import frame_of
@@ -34,7 +34,7 @@ class Found:
             return None
 
     def __repr__(self) -> str:
-        return f"<{self._rows:,} matches of {self.query!r}>"
+        return f"<{counted(self._rows, 'match', 'matches')} of {self.query!r}>"
 
     def _repr_html_(self) -> str:
         if self._page is None:

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from cerflow.analysis.scopes import relation_names
 from cerflow.cli.commands.mappings import ColumnOptions
 from cerflow.cli.commands.request import Inputs, load_query
-from cerflow.cli.output.reporting import counted, located, warn
+from cerflow.cli.output.reporting import located, warn
 from cerflow.engine.events.time_order import extent
-from cerflow.errors import QueryWarning, nearest
+from cerflow.errors import QueryWarning, counted, nearest
 from cerflow.files.reading import ReadEvents, read_inputs
 from cerflow.files.sources import InputFormat
 from cerflow.language.automaton import AutomatonFormula

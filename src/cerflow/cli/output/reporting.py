@@ -17,9 +17,9 @@ from typing import TextIO
 import typer
 
 from cerflow.cli.signals import Interrupted
-from cerflow.errors import CerflowError, OutputError, PerformanceWarning, QueryWarning, visible
+from cerflow.errors import CerflowError, OutputError, PerformanceWarning, QueryWarning, counted, visible
 
-__all__ = ["RunSummary", "counted", "errors_reported", "located", "note", "reopen_closed_streams", "warn"]
+__all__ = ["RunSummary", "errors_reported", "located", "note", "reopen_closed_streams", "warn"]
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,6 @@ class RunSummary:
         phases = phases.replace("recognising", f"recognising{rate}", 1)
         said = [counts, f"{sum(self.phases.values()):.2f} s: {phases}", *([self.where] if self.where else [])]
         return "; ".join(said)
-
-
-def counted(number: int, one: str, many: str | None = None) -> str:
-    """A number with its noun in the right form; the plural is regular unless given."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def note(message: str) -> None:

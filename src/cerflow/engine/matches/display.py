@@ -15,7 +15,7 @@ from cerflow.engine.events.time_order import sort_by_time
 from cerflow.engine.matches.row_limit import readable_number
 from cerflow.engine.results.flat import OTHERS, FlatColumn
 from cerflow.engine.results.report import Report
-from cerflow.errors import InputError, UnsupportedQueryError, at_least_one
+from cerflow.errors import InputError, UnsupportedQueryError, at_least_one, counted
 from cerflow.language.printer import show
 from cerflow.values.arrow_columns import one_array
 from cerflow.values.event_tables import to_table
@@ -48,7 +48,7 @@ def as_html(report: Report, rows: Sequence[Mapping[str, Any]], number: int) -> s
                 events = [e for e in row["events"] if label in e["labels"]]
             cells.append(_events(events, columns))
         lines.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-    said = f"{number:,} {'match' if number == 1 else 'matches'}" if not report.counts else f"{number:,} rows"
+    said = counted(number, "row") if report.counts else counted(number, "match", "matches")
     if number > len(rows):
         said += f", the first {len(rows)} shown"
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table><p>{said}</p>"

@@ -12,6 +12,7 @@ import numpy as np
 from pyspark.sql import DataFrame
 
 from cerflow import limits
+from cerflow.errors import counted
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
 from cerflow.slices.by_keys import boundaries, slices_by_key
 from cerflow.slices.pieces import Pieces, follow_each_other, held, load, stretches
@@ -229,7 +230,7 @@ class _Placing:
         what = "partitions of the input" if len(lying) == partitions else "stretches of the input, cut between files,"
         reason = (
             f"the {len(lying)} {what} lie one after the other in time, and "
-            f"{self._plan.division.reason}; {len(between)} slices between them are recognised apart, with about "
+            f"{self._plan.division.reason}; {counted(len(between), 'slice')} between them recognised apart, with about "
             f"{share:.0%} of the events"
         )
         how = Clustered(tuple(lying), tuple(between), in_order, files, found.by_file, found.counted)
