@@ -10,7 +10,11 @@ from benchmarks.papers.__main__ import paper_cases
 from benchmarks.papers.figures import FIGURES
 from benchmarks.papers.page import write_page
 from benchmarks.papers.queries import FOLDER, query_files
+from benchmarks.streams import load
 from benchmarks.worker import answer
+
+import cerflow
+from support.runners import bag, semantics
 
 CASES = {case.name: case for case in paper_cases(Stream("stocks", {}))}
 STREAM = Stream("synthetic", {"events": 200, "types": "A,B"})
@@ -51,6 +55,24 @@ def test_homes_and_trips_match_every_pattern_and_none_twice(kind):
     assert len(counts) == 12
     assert "0" not in counts.values()
     assert len(set(counts.values())) == 12
+
+
+STRATEGIES = [name for figure in FIGURES if figure.key.startswith("p1-5") for name in figure.places.values()]
+SMALL = [CASES[name] for name in STRATEGIES if name.endswith("window of 20")]
+
+
+@pytest.mark.parametrize("case", SMALL, ids=lambda case: case.name)
+def test_strategies_find_what_the_semantics_finds(case):
+    """All matches of a short stream, and one of those of each detecting event, as the case asks."""
+    table = next(load({**case.stream.description, "events": 30, "seed": 6}).chunks())
+    query = cerflow.parse(case.query)
+    whole = cerflow.Query(replace(query.tree, limit=None))
+    expected = semantics(whole, table)
+    found = query.match(table)
+    assert expected
+    assert bag(whole.match(table).to_pylist()) == bag(expected)
+    assert bag(found.to_pylist()) <= bag(expected)
+    assert found.count() == len({match["detected_at"] for match in expected})
 
 
 def _case(name: str, text: str, *question: str, empty: str | None = None) -> Case:
