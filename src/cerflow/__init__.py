@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from cerflow.engine.matches.matches import Matches
     from cerflow.engine.recognize.recognizer import Recognizer
     from cerflow.engine.recognize.set_recognizer import SetRecognizer
-    from cerflow.equivalence import Verdict, contained, equivalent, satisfiable
+    from cerflow.equivalence import Verdict, contained, difference, equivalent, satisfiable
     from cerflow.files.events import read_events
     from cerflow.programs.program import Program, parse_program
     from cerflow.programs.recognizer import ProgramRecognizer
@@ -88,6 +88,7 @@ __all__ = [
     "builder",
     "contained",
     "definitions",
+    "difference",
     "equivalent",
     "parse",
     "parse_formula",
@@ -114,6 +115,7 @@ _imported = imported_later(
         "SetRecognizer": "cerflow.engine.recognize.set_recognizer",
         "Verdict": "cerflow.equivalence",
         "contained": "cerflow.equivalence",
+        "difference": "cerflow.equivalence",
         "equivalent": "cerflow.equivalence",
         "parse_program": "cerflow.programs.program",
         "read_events": "cerflow.files.events",

@@ -1,4 +1,8 @@
-"""Questions about formulas whatever the stream: are two the same, does one contain the other, can one match at all."""
+"""Questions about formulas whatever the stream: are two the same, does one contain the other, can one match at all.
+
+Formulas are read in the second-order reading, or with ``reading="first-order"`` as those of first-order CEL; a `Query`
+has a reading of its own.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,6 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from cerflow.analysis.checks import check_query
 from cerflow.analysis.types import check_types
 from cerflow.deciding.budget import Budget
 from cerflow.deciding.equivalence import find_difference, shortest_match
@@ -18,11 +21,11 @@ from cerflow.language.builder.formulas import FormulaExpr
 from cerflow.language.builder.given import formula_tree
 from cerflow.language.formula import UNNAMED, Formula, positions_alone
 from cerflow.language.select import Select
-from cerflow.query import Query
+from cerflow.query import Query, Reading
 from cerflow.reference import is_detected
 from cerflow.schema import Schema
 
-__all__ = ["FormulaLike", "Verdict", "contained", "equivalent", "satisfiable"]
+__all__ = ["FormulaLike", "Verdict", "contained", "difference", "equivalent", "satisfiable"]
 
 #: A formula as a tree, in the notation of the builder, as text, or a query, of which only its formula counts.
 FormulaLike = Formula | FormulaExpr | str | Query
@@ -38,7 +41,8 @@ class Verdict:
     verdict is True or False; one that is not known raises ValueError then. ``stream`` is a list of events for
     `Query.match` (and ``table`` the same as an Arrow table of the given ``schema``, which has types also where all
     values are null), in which ``complex_event``, pairs of label and position, is detected at position ``detected_at``
-    by the formula that ``detected_by`` names, and not by the other one.
+    by the formula that ``detected_by`` names, and not by the other one. Positions have the label ``•`` where labels do
+    not count.
     """
 
     verdict: bool | None
@@ -64,11 +68,8 @@ class Verdict:
             return f"<Verdict unknown: {self.reason}>"
         if self.stream is None or self.complex_event is None:
             return f"<Verdict {self.verdict}>"
-        pairs = ", ".join(
-            f"{'•' if label == UNNAMED else label}@{place}"
-            for label, place in sorted(self.complex_event, key=lambda p: (p[1], p[0]))
-        )
-        by = "" if self.verdict else f" only by the {self.detected_by}"
+        pairs = ", ".join(f"{label}@{place}" for label, place in sorted(self.complex_event, key=lambda p: (p[1], p[0])))
+        by = "" if self.detected_by is None else f" only by the {self.detected_by}"
         return f"<Verdict {self.verdict}: {{{pairs}}} detected at {self.detected_at}{by} in {self.stream}>"
 
 
@@ -79,14 +80,15 @@ def equivalent(
     schema: Schema | None = None,
     steps: int | None = None,
     output: Output = "labels",
+    reading: Reading = "second-order",
 ) -> Verdict:
     """Whether two formulas have the same matches, labels included, in every stream (P1 Proposition 1).
 
     If not, the verdict has a shortest stream in which they differ. All streams count: attributes may be of any kind
     that fits both formulas and may be null; a `Schema` fixes their kinds. Of a query only the formula counts, not its
-    window, keys or strategy. With ``output="positions"`` labels do not count (P2 §4), as in queries of the first-order
-    reading. Where a condition cannot be looked through (arithmetic, functions, REGEXP, times), the
-    verdict may be unknown, and a stream found need not be a shortest one.
+    window, keys or strategy. With ``output="positions"`` labels do not count (P2 §4), and neither do they where one of
+    the two is read as first-order: its matches are sets of positions. Where a condition cannot be looked through
+    (arithmetic, functions, REGEXP, times), the verdict may be unknown, and a stream found need not be a shortest one.
 
     Conditions that relate events are decided with the extra ``cerflow[decide]``: below a window of events, and where
     the labels of the events determine the run; elsewhere the verdict may be unknown. Every stream is replayed by the
@@ -103,7 +105,31 @@ def equivalent(
     >>> cerflow.equivalent("A ; B", "A : B")
     <Verdict False: {A@0, B@2} detected at 2 only by the first in [{'type': 'A'}, {'type': 'other'}, {'type': 'B'}]>
     """
-    return _compared(f, g, schema, steps, output, one_sided=False)
+    answer = _compared(f, g, schema, steps, output, reading, one_sided=False)
+    return _verdict(answer, None if answer.exists is None else not answer.exists)
+
+
+def difference(
+    f: FormulaLike,
+    g: FormulaLike,
+    *,
+    schema: Schema | None = None,
+    steps: int | None = None,
+    output: Output = "labels",
+    reading: Reading = "second-order",
+) -> Verdict:
+    """Whether some match is one of ``f`` or ``g`` alone, with a shortest stream; the opposite of `equivalent`.
+
+    `cerflow.automata.difference` asks this of automata.
+
+    >>> import cerflow
+    >>> cerflow.difference("A AS x", "A AS y", reading="first-order")
+    <Verdict False>
+    >>> cerflow.difference("A ; B", "A : B", output="positions")
+    <Verdict True: {•@0, •@2} detected at 2 only by the first in [{'type': 'A'}, {'type': 'other'}, {'type': 'B'}]>
+    """
+    answer = _compared(f, g, schema, steps, output, reading, one_sided=False)
+    return _verdict(answer, answer.exists)
 
 
 def contained(
@@ -113,6 +139,7 @@ def contained(
     schema: Schema | None = None,
     steps: int | None = None,
     output: Output = "labels",
+    reading: Reading = "second-order",
 ) -> Verdict:
     """Whether every match of ``f`` is one of ``g`` in every stream; otherwise as `equivalent`.
 
@@ -120,10 +147,13 @@ def contained(
     >>> bool(cerflow.contained("A FILTER A.v > 2", "A FILTER A.v > 1"))
     True
     """
-    return _compared(f, g, schema, steps, output, one_sided=True)
+    answer = _compared(f, g, schema, steps, output, reading, one_sided=True)
+    return _verdict(answer, None if answer.exists is None else not answer.exists)
 
 
-def satisfiable(f: FormulaLike, *, schema: Schema | None = None, steps: int | None = None) -> Verdict:
+def satisfiable(
+    f: FormulaLike, *, schema: Schema | None = None, steps: int | None = None, reading: Reading = "second-order"
+) -> Verdict:
     """Whether a formula has a match in any stream, with a shortest such stream; otherwise as `equivalent`.
 
     With the extra ``cerflow[decide]`` comparisons with constants and between events are decided, whatever is repeated.
@@ -134,31 +164,31 @@ def satisfiable(f: FormulaLike, *, schema: Schema | None = None, steps: int | No
     >>> cerflow.satisfiable("A ; B FILTER B.v > 3")
     <Verdict True: {A@0, B@1} detected at 1 in [{'type': 'A', 'v': None}, {'type': 'B', 'v': 4}]>
     """
-    formula, text = _formula(f)
+    formula, text, _ = _formula(f, reading, schema)
     try:
-        _check(formula, schema)
         answer = shortest_match(formula, schema=schema, budget=Budget(steps), replay=_replay([formula], schema))
     except (QueryError, UnsupportedQueryError) as error:
         raise _located(error, text) from None
-    return _verdict(answer, answer.exists)
+    return replace(_verdict(answer, answer.exists), detected_by=None)
 
 
 def _compared(
-    f: FormulaLike, g: FormulaLike, schema: Schema | None, steps: int | None, output: Output, *, one_sided: bool
-) -> Verdict:
+    f: FormulaLike,
+    g: FormulaLike,
+    schema: Schema | None,
+    steps: int | None,
+    output: Output,
+    reading: Reading,
+    *,
+    one_sided: bool,
+) -> Answer:
     if output not in ("labels", "positions"):
         raise ArgumentError(f"output must be 'labels' or 'positions', not {output!r}")
-    (first, text), (second, other) = _formula(f), _formula(g)
-    for formula, source in ((first, text), (second, other)):
-        try:
-            _check(formula, schema)
-        except (QueryError, UnsupportedQueryError) as error:
-            raise _located(error, source) from None
-    if output == "positions":
+    (first, _, one), (second, _, other) = (_formula(given, reading, schema) for given in (f, g))
+    if output == "positions" or "first-order" in (one, other):
         first, second = positions_alone(first), positions_alone(second)
     replay = _replay([first, second], schema)
-    answer = find_difference(first, second, one_sided=one_sided, schema=schema, budget=Budget(steps), replay=replay)
-    return _verdict(answer, None if answer.exists is None else not answer.exists)
+    return find_difference(first, second, one_sided=one_sided, schema=schema, budget=Budget(steps), replay=replay)
 
 
 def _replay(formulas: Sequence[Formula], schema: Schema | None) -> Replay:
@@ -188,24 +218,23 @@ def _verdict(answer: Answer, verdict: bool | None) -> Verdict:
         verdict,
         [dict(event) for event in witness.events],
         witness.detected_at,
-        witness.complex_event,
+        frozenset(("•" if label == UNNAMED else label, place) for label, place in witness.complex_event),
         "second" if witness.side else "first",
         schema=witness.columns,
     )
 
 
-def _formula(given: FormulaLike) -> tuple[Formula, str | None]:
-    """The tree, and the text that its places are in."""
-    if isinstance(given, Query):
-        return given.tree.formula, given.text
-    return formula_tree(given), given if isinstance(given, str) else None
-
-
-def _check(formula: Formula, schema: Schema | None) -> None:
-    select = Select(formula)
-    check_query(select)
+def _formula(given: FormulaLike, reading: Reading, schema: Schema | None) -> tuple[Formula, str | None, Reading]:
+    """The tree of what is evaluated, checked; the text that its places are in; and how it is read."""
+    if not isinstance(given, Query):
+        given = Query(formula_tree(given), text=given if isinstance(given, str) else None, reading=reading)
+    formula = given.tree.formula
     if schema is not None:
-        check_types(select, schema)
+        try:
+            check_types(Select(formula), schema)
+        except (QueryError, UnsupportedQueryError) as error:
+            raise _located(error, given.text) from None
+    return formula, given.text, given.reading
 
 
 def _located(error: QueryError | UnsupportedQueryError, text: str | None) -> Exception:

@@ -4,6 +4,7 @@ from itertools import combinations
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from cerflow.automata import (
     Stream,
@@ -23,7 +24,7 @@ from cerflow.automata import (
     unless_found,
     with_star_runs,
 )
-from cerflow.errors import UnsupportedQueryError
+from cerflow.errors import ArgumentError, UnsupportedQueryError
 from cerflow.from_automata.star_semantics import matches_of_star_runs as engine_star_matches
 from cerflow.papers.model.conditions import holds
 from cerflow.semantics.formulas import Denotation
@@ -93,15 +94,29 @@ def test_figure_2_of_p2_is_no_formula_without_projection():
 
 
 @examples(40)
-@given(uceas(), uceas(), strings(4))
-def test_difference(first, second, rows):
-    events = Stream.from_dicts(rows)
-    answer = difference(first, second)
+@given(uceas(), uceas(), st.sampled_from(("labels", "positions")), strings(4))
+def test_difference(first, second, output, rows):
+    def found(automaton, events):
+        reported = reported_matches(automaton, Stream.from_dicts(events))
+        if output == "labels":
+            return reported
+        return {(n, frozenset(p for _, p in complex_event)) for n, complex_event in reported}
+
+    answer = difference(first, second, output=output)
     if answer.exists is False:
-        assert reported_matches(first, events) == reported_matches(second, events)
+        assert found(first, rows) == found(second, rows)
     elif answer.exists:
-        found = [reported_matches(a, Stream.from_dicts(answer.witness.events)) for a in (first, second)]
-        assert found[0] != found[1]
+        assert found(first, answer.witness.events) != found(second, answer.witness.events)
+
+
+def test_difference_of_positions():
+    x, y = compile_cel("A AS x"), compile_cel("A AS y")
+    assert difference(x, y).exists
+    assert not difference(x, y, output="positions").exists
+    with pytest.raises(ArgumentError, match="output must be 'labels' or 'positions', not 'supports'"):
+        difference(x, y, output="supports")
+    with pytest.raises(ArgumentError, match="difference compares automata, not str"):
+        difference("A AS x", y)
 
 
 def between(automaton, events, i, j):

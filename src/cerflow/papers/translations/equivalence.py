@@ -6,13 +6,19 @@ many values, for strings of bounded length, and where the outputs of a string de
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Literal
+
 import pyarrow as pa
 
+from cerflow.automata.model.transducer import Transducer
 from cerflow.deciding.budget import Budget
 from cerflow.deciding.equivalence import compare_transducers
 from cerflow.deciding.witnesses import Answer, Witness
+from cerflow.errors import ArgumentError
 from cerflow.language.automaton import Model
-from cerflow.papers.model.automaton import Automaton
+from cerflow.language.sremo import MARK
+from cerflow.papers.model.automaton import MARKED, SKIPPED, Automaton
 from cerflow.papers.model.runs import accepts, matches, reported_matches
 from cerflow.papers.translations.engine_model import to_engine
 from cerflow.schema import Schema
@@ -27,10 +33,12 @@ def difference(
     *,
     schema: Schema | None = None,
     steps: int | None = None,
+    output: Literal["labels", "positions"] = "labels",
 ) -> Answer:
     """Whether some string has a match in only one of the automata, with a shortest such string.
 
-    Automata without memory are compared by their complex events, UCEA including the labels.
+    Automata without memory are compared by their complex events, UCEA including the labels; with
+    ``output="positions"`` by the marked positions alone (P2 §4). `cerflow.difference` compares formulas and queries.
 
     All strings count: attributes may be of any kind that fits the conditions and may be null; a `Schema` fixes their
     kinds.
@@ -39,6 +47,13 @@ def difference(
     Raises `UnsupportedQueryError` for automata whose registers matter if the extra is not installed, and if more than
     ``steps`` steps would be needed for automata without memory.
     """
+    if output not in ("labels", "positions"):
+        raise ArgumentError(f"output must be 'labels' or 'positions', not {output!r}")
+    for given in (first, second):
+        if not isinstance(given, Automaton):
+            raise ArgumentError(
+                f"difference compares automata, not {type(given).__name__}; cerflow.difference compares formulas"
+            )
     empty = [a.model.anywhere and accepts(a, ()) for a in (first, second)]
     if empty[0] != empty[1]:
         return Answer(True, Witness((), pa.schema([]), frozenset(), int(empty[1])))
@@ -48,15 +63,26 @@ def difference(
         if schema is not None:
             stream = schema.stream
         events = Stream.from_dicts(witness.events, type="type" if schema is None else schema.type, stream=stream)
-        has = [_has(automaton, events, witness) for automaton in (first, second)]
+        has = [_has(automaton, events, witness, positions=output == "positions") for automaton in (first, second)]
         return has == [witness.side == 0, witness.side == 1]
 
     one, other = to_engine(first), to_engine(second)
+    if output == "positions":
+        one, other = _of_positions(one), _of_positions(other)
     roots = [t.condition for automaton in (first, second) for t in automaton.transitions if t.condition is not None]
     return compare_transducers(one, other, roots, schema=schema, budget=Budget(steps), replay=replay)
 
 
-def _has(automaton: Automaton, events: Stream, witness: Witness) -> bool:
+def _of_positions(transducer: Transducer) -> Transducer:
+    transitions = (replace(t, labels=MARKED if t.labels else SKIPPED) for t in transducer.transitions)
+    return replace(transducer, transitions=tuple(transitions))
+
+
+def _has(automaton: Automaton, events: Stream, witness: Witness, *, positions: bool) -> bool:
     if automaton.model is Model.CEA:
-        return (witness.detected_at, witness.complex_event) in reported_matches(automaton, events)
-    return witness.complex_event in matches(automaton, events)
+        found = [c for n, c in reported_matches(automaton, events) if n == witness.detected_at]
+    else:
+        found = list(matches(automaton, events))
+    if positions:
+        found = [frozenset((MARK, position) for _, position in complex_event) for complex_event in found]
+    return witness.complex_event in found
