@@ -29,7 +29,7 @@ _OF_EVENTS = ("detect", "aggregate", "first", "sample")
 #: What else of an answer is kept.
 _DETAILS = ("compile", "course", "live", "bytes", "gather", "enumeration", "remembered")
 
-#: Seconds beyond the limit in which an engine may say so itself, which spares starting it anew.
+#: Seconds beyond the limit in which an engine may say so itself, which spares starting it again.
 _GRACE = 1.0
 
 
@@ -86,7 +86,7 @@ class Row:
         return failed or self.note.startswith((DIFFER, IDLE))
 
     def rate(self, seconds: float | None) -> float | None:
-        """Events per second, if it took so many seconds."""
+        """Events per second, if it took this many seconds."""
         return self.events / seconds if self.events and seconds else None
 
     def as_dict(self) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def answer_lines(answer: Callable[[Any], Mapping[str, Any]]) -> None:
 
 
 def forget_peak(process: int | str = "self") -> None:
-    """Begin anew to note the most memory a process has (Linux; elsewhere the peak is that of its whole life)."""
+    """Begin again to note the most memory a process has (Linux; elsewhere the peak is that of its whole life)."""
     with suppress(OSError):
         Path(f"/proc/{process}/clear_refs").write_text("5")
 
@@ -85,7 +85,7 @@ class Worker:
     def ask(self, line: str, limit: float) -> dict[str, Any]:
         """The answer to a line.
 
-        Raises `OverLimitError` after so many seconds, `ProcessDiedError` if there is nobody to answer.
+        Raises `OverLimitError` after this many seconds, `ProcessDiedError` if there is nobody to answer.
         """
         assert self._process.stdin is not None
         try:
@@ -97,7 +97,7 @@ class Worker:
         return self._read(limit)
 
     def forget_peak(self) -> None:
-        """Begin anew to note the most memory the process has."""
+        """Begin again to note the most memory the process has."""
         forget_peak(self._process.pid)
 
     def peak(self) -> float | None:

@@ -226,8 +226,8 @@ def main(
     batches: Annotated[int, typer.Option(min=3, help="Micro-batches of a run.")] = 12,
     rows: Annotated[int, typer.Option(min=1, help="Events of a micro-batch.")] = 100_000,
     runs: Annotated[int, typer.Option(min=1, help="Runs of each way, in turns.")] = 2,
-    live: Annotated[int, typer.Option(min=0, help="Measure latency for so many seconds; rows are those of one.")] = 0,
-    hours: Annotated[int, typer.Option(min=0, help="Simulate so many hours; keys are those of half of one.")] = 0,
+    live: Annotated[int, typer.Option(min=0, help="Measure latency for this many seconds; rows are those of one.")] = 0,
+    hours: Annotated[int, typer.Option(min=0, help="Simulate this many hours; keys are those of half of one.")] = 0,
     master: Annotated[str, typer.Option(help="Master of Spark.")] = "local[2]",
 ) -> None:
     """Measure micro-batches of a stream, or how late its matches are, or what is kept, and print a table."""

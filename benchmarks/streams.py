@@ -169,7 +169,7 @@ def _synthetic(
     """Events of random types, and if asked for a ``key`` and a value ``v``, all independent of each other.
 
     ``types`` and ``weights`` are separated by commas; ``last`` forces the type of the last event. With ``every`` there
-    is an event every so many microseconds, at time ``t``.
+    is an event every this many microseconds, at time ``t``.
     """
     names = types.split(",")
     shares = np.array([float(w) for w in weights.split(",")] if weights else [1.0] * len(names))

@@ -263,10 +263,10 @@ EXAMPLES = {
             "A ; B PARTITION BY [v, w]",
             "A1 A2 B(w=1) B(w=2)",
         ),
-        ("CONSUME BY ANY", "After a match everything begins anew.", "A ; B CONSUME BY ANY", "A B B A B"),
+        ("CONSUME BY ANY", "After a match everything begins again.", "A ; B CONSUME BY ANY", "A B B A B"),
         (
             "CONSUME BY PARTITION",
-            "After a match everything of the same key begins anew.",
+            "After a match everything of the same key begins again.",
             "A ; B PARTITION BY v CONSUME BY PARTITION",
             "A1 A2 B1 B1 B2",
         ),

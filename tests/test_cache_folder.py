@@ -103,8 +103,8 @@ def change(path, how):
 REASONS = {
     "link": "is a link",
     "second name": "has another name elsewhere",
-    "pipe": "is no regular file",
-    "folder": "is no regular file",
+    "pipe": "is not a regular file",
+    "folder": "is not a regular file",
     "mode": "can be written by others (mode 666)",
     "owner": "belongs to the user with number 12345",
 }

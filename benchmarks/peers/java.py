@@ -15,7 +15,7 @@ _MEMORY = "-Xmx4g"
 
 
 def started(sources: Path, jars: Sequence[Path], classes: Path) -> list[str]:
-    """The command that starts the class Harness of a folder with sources, compiled anew if a source has changed.
+    """The command that starts the class Harness of a folder with sources, compiled again if a source has changed.
 
     Raises `UnavailableError` without Java, or if the program does not compile.
     """

@@ -72,7 +72,7 @@ def _row(question: Question, way: str, cores: int, events: int) -> Row:
 
 
 class _Session:
-    """A session in a process of its own, started when it is needed, and anew after a job over the limit."""
+    """A session in a process of its own, started when it is needed, and again after a job over the limit."""
 
     def __init__(self, cores: int, path: str, limit: float) -> None:
         self._cores, self._path, self._limit = cores, path, limit

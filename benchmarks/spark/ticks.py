@@ -30,7 +30,7 @@ WIDE = (*NARROW, "id", "bid", "ask", "exchange", "account", "order", "flags")
 
 
 def written_ticks(events: int, cache: Path) -> Path:
-    """The folder with so many ticks in the order of time; files of the same number are taken from the cache.
+    """The folder with this many ticks in the order of time; files of the same number are taken from the cache.
 
     Names of files sort like their days. Types and names are dictionaries in Parquet, times are in UTC.
     """

@@ -29,7 +29,7 @@ _SETTINGS = {
 
 
 def main(cores: int) -> None:
-    """Answer the requests on standard input until it ends; everything runs on so many cores."""
+    """Answer the requests on standard input until it ends; everything runs on this many cores."""
     if hasattr(os, "sched_setaffinity"):
         # Spark's tasks alone would share one "core" between the JVM and the Python process that it feeds.
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-cores:])

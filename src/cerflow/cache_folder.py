@@ -74,7 +74,7 @@ def open_own(path: Path) -> BinaryIO | None:
     status = os.fstat(descriptor)
     reason = _others(status)
     if not stat.S_ISREG(status.st_mode):
-        reason = "is no regular file"
+        reason = "is not a regular file"
     elif status.st_nlink > 1:
         reason = "has another name elsewhere"
     if reason is None:

@@ -181,7 +181,7 @@ BATCH_ROWS = 1 << 17
 COLUMN_ROWS = 1 << 22
 #: Rows of the batches of a table, on average, that are processed where they are; smaller ones are joined first.
 BATCH_LEAST = 1 << 14
-#: Ways in which an event may be no event that ends some waiting; conditions with more are tested as a whole.
+#: Ways in which an event may not be an event that ends some waiting; conditions with more are tested as a whole.
 LOOP_ALTERNATIVES = 16
 #: Members of sets of runs that there is room for once there are more than a few.
 MEMBERS = 1 << 12
@@ -189,7 +189,7 @@ MEMBERS = 1 << 12
 COLLECTIONS = 1 << 12
 #: Signatures that a recogniser remembers from batch to batch.
 SIGNATURES = 100_000
-#: Beyond so many configurations a state has an index, if it can have one.
+#: Beyond this many configurations a state has an index, if it can have one.
 INDEXED_CONFIGURATIONS = 256
 #: Plans that a query remembers, of the last schemas it was asked for.
 PLANS = 4
@@ -206,7 +206,7 @@ JOINED_BYTES = 1 << 30
 #: Configurations that a call of the engine's step looks at, about, before the caller may stop it or wait for it.
 CALL_WORK = 1 << 18
 #: Bytes of a state that is copied before a push, so that an interruption can be undone; larger ones are copied where
-#: the push has so many rows, or the last one took so long, that it costs little.
+#: the push has this many rows, or the last one took so long, that it costs little.
 COPIED_BYTES = 1 << 15
 COPIED_BYTES_EACH = 64
 COPIED_BYTES_A_SECOND = 500_000_000
@@ -216,7 +216,7 @@ SINGLE_EVENTS = 1024
 CHUNK_ROWS = 4096
 #: Strings beyond those of the query that a recogniser keeps before it looks for those that can go.
 STRING_SLACK = 100_000
-#: Tests of which a scan asks one at a time, as long as so many are left to ask.
+#: Tests of which a scan asks one at a time, as long as this many are left to ask.
 SCAN_ASKED_ALONE = 6
 #: Texts of a column that a scan has room for at a time.
 SCAN_TEXTS = 1 << 17
@@ -244,17 +244,17 @@ GATHERED_ROWS = 1 << 13
 REPEATED_BYTES = 1 << 23
 #: Bytes of the longest text, or of the longest list of texts and the texts in it; beyond, Arrow takes them.
 GATHERED_SIZE = 64
-#: A set of queries finds the rows of a query by sorting them once if these are less than one of so many.
+#: A set of queries finds the rows of a query by sorting them once if they are less than one in this many.
 SORTED_SHARE = 32
-#: Events of a thread's slice, at least: so many that preparing them pays.
+#: The least number of events in a thread's slice: with fewer, preparing a slice does not pay.
 THREAD_SLICE_LEAST = 1 << 14
 #: Events of a thread's slice, at most: so few that there is work for all threads.
 THREAD_SLICE_MOST = 1 << 19
-#: Events that one thread recognises before others begin, and they do if more than one of so many needs the automaton.
+#: Events that one thread recognises first; the others start if more than one event in this many needs the automaton.
 THREAD_TRIAL, THREAD_TAKEN = 1 << 15, 64
 #: Slices for each thread, so that none has to wait long for another one at the end.
 THREAD_SLICES = 4
-#: A slice is so many times as long as the events before it that are recognised once more.
+#: A slice is this many times as long as the overlap with the slice before, which is recognised twice.
 THREAD_OVERLAP = 4
 #: The same if need be; below, one thread recognises the whole table.
 THREAD_OVERLAP_LEAST = 2
@@ -304,7 +304,7 @@ SAMPLED_VALUES = 100
 OUTPUT_ROW_GROUP = 65_536
 #: Bytes that are written between two looks at the free space.
 DISK_LOOK_BYTES = 1 << 24
-#: An input may need one of so many parts of the free memory; the rest is for matches and for others.
+#: An input may take the free memory divided by this; the rest is for matches and for other programs.
 MEMORY_SHARE = 2
 #: Matches from which on all of them are counted before the next is written.
 MATCHES_COUNTED = 1_000_000
@@ -340,7 +340,7 @@ SOURCE_CUT_PLACES = 16
 SOURCE_CUT_ROUNDS = 8
 #: Bytes of a value in the state store of a streaming query; snapshots are cut into such chunks.
 STREAM_CHUNK_BYTES = 1 << 20
-#: The log of a bucket may be so many times as long as its snapshot; beyond, a new snapshot replaces both.
+#: The log of a bucket may be this many times as long as its snapshot; then a new snapshot replaces both.
 STREAM_LOG_RATIO = 4
 #: The bytes that it may have in any case.
 STREAM_LOG_BYTES = 1 << 16

@@ -271,7 +271,7 @@ class Query:
         giving one is an error. ``runner="semantics"`` evaluates by definition (for short streams and every construct).
 
         ``forget`` (a duration, or text such as ``"30 minutes"``) cuts the substream of each key into sessions: a key
-        whose next event comes later than that after its last one begins anew. So keys that had their time need not be
+        whose next event comes later than that after its last one begins again. So keys that had their time need not be
         remembered; without PARTITION BY there is one substream, the whole stream.
 
         With ``threads`` the engine recognises slices of the stream side by side, each with the events of one window
@@ -285,7 +285,7 @@ class Query:
         ``memory`` bounds the bytes that recognition needs beside the events, for each thread; unless given, there is no
         bound but that of the machine. Beyond it reading the result raises `MemoryLimitError`.
 
-        Nothing is recognised before the result is read, and every reading recognises anew. If it finds nothing, and the
+        Nothing is recognised before the result is read, and each reading recognises again. If it finds nothing, and the
         query can certainly never match, the `warnings` are given as Python warnings. Raises `QueryError` if
         the query does not fit the columns, `UnsupportedQueryError` if the runner cannot evaluate it, `InputError` if
         the events cannot be read, `BadRecordError` for an event that cannot be used (see `Recognizer`), and
@@ -502,7 +502,7 @@ class Query:
         until: Any = None,
         **roles: Unpack[EventRoles],
     ) -> WhyNot:
-        """Why some events of a short stream are no match: the parts of the query without which they would be one.
+        """Why some events of a short stream are not a match: the parts of the query without which they would be one.
 
         ``chosen`` are the positions of all events of the match that is missed, or pairs of label and position.
 

@@ -38,7 +38,7 @@ class QuerySet(Mapping[str, Query]):
     They share what they have in common: checking and reading the events, what their conditions say of each distinct
     text (types above all), and the events that matches refer to. A query costs in proportion to the events that may be
     relevant to it by their texts. Results are those of the single queries. Takes queries or their texts; raises
-    ValueError if there are none and `QuerySyntaxError` or `QueryError` for a text that is no query.
+    ValueError if there are none and `QuerySyntaxError` or `QueryError` for a text that is not a query.
 
     >>> alarms = QuerySet({"hot": "SELECT * WHERE T AS x FILTER x.v > 40", "dry": "SELECT * WHERE H AS x"})
     >>> found = alarms.match([{"type": "T", "v": 45}, {"type": "H", "v": 20}])
@@ -134,7 +134,7 @@ class QuerySet(Mapping[str, Query]):
     def restore(self, data: bytes, schema: pa.Schema, **arguments: Any) -> SetRecognizer:
         """The recogniser that a snapshot was taken of, made with the same arguments as by `recognizer`.
 
-        Raises `SnapshotError` if the bytes are no snapshot, or one of other queries, columns or another version.
+        Raises `SnapshotError` if the bytes are not a snapshot, or one of other queries, columns or another version.
         """
         recognizer = self.recognizer(schema, **arguments)
         recognizer.take_over(data)

@@ -98,7 +98,7 @@ class Schema:
     event does not carry it), the type column too. ``time_unit`` is what a numeric time column counts (None: not said,
     milliseconds).
     ``forget`` is a number of microseconds: a substream whose next event comes later than that after its last one
-    begins anew (None: it never does).
+    begins again (None: it never does).
     """
 
     columns: pa.Schema
@@ -143,7 +143,7 @@ class Schema:
             )
         if self.forget is not None and self.time is None:
             raise InputError(
-                "forget= (--key-timeout) lets a key begin anew after a time without events, but no time column is named"
+                "forget= (--key-timeout) needs a time column, to know how long a key had no events, but no time column is named"
             )
         if self.time_unit is not None:
             self._check_unit(self.time_unit)

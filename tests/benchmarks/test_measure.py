@@ -19,7 +19,7 @@ from benchmarks.report import Report
 STREAM = Stream("synthetic", {"events": 200, "types": "A,B"})
 QUERY = "SELECT * WHERE A AS a ; B AS b WITHIN 2 EVENTS"
 
-#: Answers every line after so many seconds with so many matches; "die" ends it.
+#: Answers every line after this many seconds with this many matches; "die" ends it.
 ECHO = """
 import json, sys, time
 print(json.dumps({"events": 200}), flush=True)

@@ -66,7 +66,7 @@ def test_until_as_a_number(numbers, until):
 def test_times_that_cannot_be_used(times):
     result = run(times, "--until", "soon")
     assert result.exit_code != 0
-    assert "'soon' is no time of the column 't'" in " ".join(result.output.replace("│", " ").split())
+    assert "'soon' is not a time of the column 't'" in " ".join(result.output.replace("│", " ").split())
 
 
 def test_until_needs_a_time_column(times):

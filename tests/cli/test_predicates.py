@@ -102,7 +102,7 @@ def test_slow_ones_are_warned_of(files):
             "there is no module 'missing' with predicates; a file is given by its path, such as ./missing.py",
         ),
         ("mine.txt", None, "there is no module 'mine.txt' with predicates"),
-        ("./mine.txt", "x = 1", "'mine.txt' is no file of Python"),
+        ("./mine.txt", "x = 1", "'mine.txt' is not a file of Python"),
         ("bad.py", "x =", "the predicates in 'bad.py' cannot be loaded, line 1: SyntaxError: invalid syntax"),
         ("bad.py", "\nimport nothing_like_it", "'bad.py' cannot be loaded, line 2: ModuleNotFoundError: No module"),
         ("bad.py", "\n\n1 / 0", "'bad.py' cannot be loaded, line 3: ZeroDivisionError: division by zero"),

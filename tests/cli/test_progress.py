@@ -120,7 +120,7 @@ def test_sizes_of_memory(size, expected):
 
 @pytest.mark.parametrize("size", ["", "0", "nix", "-1", "2 parsecs", "1e9"])
 def test_what_is_no_size(size):
-    with pytest.raises(typer.BadParameter, match="is no size of memory"):
+    with pytest.raises(typer.BadParameter, match="is not a size of memory"):
         bytes_of(size, "--memory")
 
 

@@ -117,7 +117,7 @@ def test_what_cannot_be_written_to(tmp_path):
         with pytest.raises(OutputError, match="it is a socket"):
             check_writable(str(tmp_path / "s"))
     (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError, match="a part of its path is no directory"):
+    with pytest.raises(OutputError, match="a part of its path is not a directory"):
         check_writable(str(tmp_path / "file" / "o.csv"))
     with pytest.raises(OutputError, match="'/dev/fd/99'"), open_target("/dev/fd/99"):
         pass

@@ -37,7 +37,7 @@ def drawn(data, **options):
     select, rows = data.draw(cases(**options))
     select = replace(select, projection=NONE)
     if select.window is not None and data.draw(st.integers(0, 2)) == 0:
-        # A window that is no window of the whole query, as something may come before.
+        # A window that is not a window of the whole query, as something may come before.
         select = replace(select, formula=Within(select.formula, select.window), window=None)
     try:
         query = cerflow.Query(select)

@@ -166,7 +166,7 @@ def test_texts_that_no_timestamp_holds_are_refused(condition, text, reason):
     table = pa.table({"type": ["A", "A"], "u": LATEST, "d": pa.array([1, 2], pa.duration("us"))})
     query = cerflow.parse(f"SELECT * WHERE (A AS x) FILTER {condition.format(text)}")
     for runner in ("engine", "semantics"):
-        with pytest.raises(cerflow.QueryError, match=f"'{re.escape(text)}' is no timestamp: {reason}") as raised:
+        with pytest.raises(cerflow.QueryError, match=f"'{re.escape(text)}' is not a timestamp: {reason}") as raised:
             query.match(table, **({"runner": runner} if runner == "semantics" else {}))
         assert raised.value.span is not None
     assert len(cerflow.parse("SELECT * WHERE (A AS x) FILTER x.u < '1970-01-01T00:00:00.123456000'").match(table)) == 1

@@ -97,7 +97,7 @@ def test_counts_beyond_38_digits_are_an_error():
 
 @pytest.mark.slow
 def test_counts_as_text_have_all_digits():
-    # Python itself shows no number of so many digits.
+    # Python itself shows no number of this many digits.
     matches = cerflow.parse("SELECT COUNT(*) AS n WHERE A+ ; B").match(letters("A" * 20_000 + "BAB"))
     table = matches.to_arrow(counts="text")
     assert table.schema.field("n").type == pa.string()

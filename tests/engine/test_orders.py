@@ -54,7 +54,7 @@ TABLE = pa.table({"type": list("ABABC"), "v": [3, 1, 2, 2, 0]})
         # EVENT gives its event the name of its type.
         ("* WHERE LAST BY B (EVENT ; C)", "34"),
         ("* WHERE NEXT BY A (EVENT ; C)", "04"),
-        # Chosen anew for every A.
+        # Chosen again for every A.
         ("* WHERE A ; LAST BY x (B AS x ; C)", "034 234"),
         ("* WHERE LAST BY x (A ; B AS x) ; C", "014 034 234"),
         ("* WHERE LAST BY x ((A AS x ; B) WITHIN 2 EVENTS) ; C", "014 234"),
@@ -241,9 +241,9 @@ def test_detection_needs_no_order():
     [
         ("NEXT BY xx * WHERE A AS x", "xx", "unknown label 'xx'"),
         ("* WHERE NEXT BY xx (A AS x)", "xx", "unknown label 'xx'"),
-        ("* WHERE A AS x ; LAST BY y, x (B AS y)", "x", "'x' is no label of the formula in which LAST chooses"),
-        ("* WHERE MAX BY A (NOT(A)) ; A", "A", "'A' is no label of the formula in which MAX chooses"),
-        ("* WHERE NEXT BY A (PROJECT B (A ; B))", "A", "'A' is no label of the formula in which NEXT chooses"),
+        ("* WHERE A AS x ; LAST BY y, x (B AS y)", "x", "'x' is not a label of the formula in which LAST chooses"),
+        ("* WHERE MAX BY A (NOT(A)) ; A", "A", "'A' is not a label of the formula in which MAX chooses"),
+        ("* WHERE NEXT BY A (PROJECT B (A ; B))", "A", "'A' is not a label of the formula in which NEXT chooses"),
         ("* WHERE NEXT BY A, B, A (A ; B)", "A", "BY lists 'A' twice"),
         ("STRICT BY x * WHERE A AS x", "x", "STRICT does not compare positions"),
         ("ANY BY x * WHERE A AS x", "x", "ANY does not compare positions"),

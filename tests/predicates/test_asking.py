@@ -135,7 +135,7 @@ def test_a_set_event_by_event(predicate):
     predicate("p", init=list, step=lambda seen, *values: [*seen, values], accept=lambda seen: len(seen) == 2, arity=2)
     p = registered("p")
     assert ask_of_set(p, [Each([1, None, 2]), 7]) is True
-    # The list that begins anew is not the one of before.
+    # The list that begins again is not the one of before.
     assert ask_of_set(p, [Each([1]), 7]) is False
 
 

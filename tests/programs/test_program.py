@@ -233,7 +233,7 @@ def test_statements_that_cannot_be_read() -> None:
 def test_a_program_reads_as_it_is_shown() -> None:
     program = cerflow.parse_program(BURSTS)
     assert cerflow.parse_program(repr(program).removeprefix("<Program ").removesuffix(">")).tree == program.tree
-    # DEFINE is no reserved word, and a semicolon is an operator where no statement follows.
+    # DEFINE is not a reserved word, and a semicolon is an operator where no statement follows.
     inner = cerflow.parse_program(
         "DEFINE define AS SELECT * WHERE DEFINE ; A; SELECT * FROM define WHERE define ; define;"
     )

@@ -130,7 +130,7 @@ def test_too_large():
 
 
 def test_erratum_e9():
-    # The body of + binds x anew, but only in one branch.
+    # The body of + binds x again, but only in one branch.
     with pytest.raises(QueryError, match="'x' need not stand for an event here"):
         lp_normal_form(parse_formula("A AS x ; ((A AS x OR B AS y) FILTER x.v = 1)+"))
 

@@ -1,4 +1,4 @@
-"""Predicates of sets are no conditions on each event, whatever they look like."""
+"""Predicates of sets are not conditions on each event, whatever they look like."""
 
 import pytest
 

@@ -197,7 +197,7 @@ def test_11_6_a_match_without_events_fits_every_window():
 
 def test_11_7_next_skips_nothing_that_matches():
     assert streamed("next([type = 'a'] MARK, [type = 'b'] MARK)", rows("abbb")) == at_end("01")
-    # The complement, repeated, would skip bb, which is no single b.
+    # The complement, repeated, would skip bb, which is not a single b.
     assert streamed("[type = 'a'] MARK . (!([type = 'b']))* . [type = 'b'] MARK", rows("abbb")) >= at_end("03")
 
 

@@ -50,7 +50,7 @@ def test_until(spark):
         f"DEFINE lost AS {CART};\nSELECT * FROM lost WHERE lost NOT FOLLOWED BY lost FOR 1 SECOND"
     )
     assert_same(spark, program, table, positions=True, time="t", until=until)
-    with pytest.raises(InputError, match="'soon' is no time of the column 't'"):
+    with pytest.raises(InputError, match="'soon' is not a time of the column 't'"):
         match(CART, frame, time="t", until="soon")
     endless = spark.readStream.format("rate").load()
     with pytest.raises(ValueError, match="until is for batches"):

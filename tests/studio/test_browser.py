@@ -175,7 +175,7 @@ def test_statements_of_programs_are_stepped_through(page):
     api.expect(page.get_by_text("low 0").first).to_be_visible()
     page.get_by_label("Statement").click()
     page.get_by_role("option", name="p", exact=True).click()
-    api.expect(page.get_by_text("The query has changed. Begin anew.")).to_be_visible()
+    api.expect(page.get_by_text("The query has changed. Begin again.")).to_be_visible()
     page.get_by_role("button", name="Begin", exact=True).click()
     api.expect(page.get_by_text("type 'A'").first).to_be_visible()
 

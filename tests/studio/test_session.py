@@ -290,7 +290,7 @@ def test_what_happened_is_drawn():
 
 
 def assert_exports_run(text, session, folder, matches):
-    """The exported Python and command find so many matches; the program for PySpark can be compiled."""
+    """The exported Python and command find this many matches; the program for PySpark can be compiled."""
     found = exported(text, "ceql", session.events)
     done = subprocess.run([sys.executable, "-c", found["Python"]], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[0] == str(matches)

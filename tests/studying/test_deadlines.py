@@ -1,4 +1,4 @@
-"""Deadlines in time: steps of their own in a trace, and reasons why events are no match."""
+"""Deadlines in time: steps of their own in a trace, and reasons why events are not a match."""
 
 import datetime
 from itertools import combinations, islice

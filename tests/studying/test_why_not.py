@@ -1,4 +1,4 @@
-"""Why some events are no match: every answer is checked by asking the changed query."""
+"""Why some events are not a match: every answer is checked by asking the changed query."""
 
 from itertools import combinations
 

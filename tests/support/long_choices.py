@@ -136,7 +136,7 @@ def detected(query: Select, rows: Rows) -> list[frozenset[tuple[str, int]]]:
 
 
 def main(seed: int, cases: int, seconds: float) -> None:
-    """Compare cases, each within so many seconds."""
+    """Compare cases, each within this many seconds."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     cerflow.parse("SELECT NEXT * WHERE A+ WITHIN 2 EVENTS").match(pa.table({"type": ["A"]})).to_pylist()
     for case in range(cases):

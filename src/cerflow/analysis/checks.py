@@ -151,7 +151,7 @@ def _check_compared(chosen: Selection | Select, own: Labels, known: Set[str]) ->
             raise QueryError(f"BY lists '{label}' twice", span=reference.span)
         if label not in own.assigned and not own.by_type(label):
             raise QueryError(
-                f"'{label}' is no label of the formula in which {chosen.strategy} chooses"
+                f"'{label}' is not a label of the formula in which {chosen.strategy} chooses"
                 if label in known
                 else f"unknown label '{label}'",
                 span=reference.span,

@@ -103,7 +103,7 @@ def check_first_order(formula: Formula) -> None:
 
     Raises `QueryError` where AS does not stand on an event type, for operators that the first-order language does not
     have, for SOME and BY, and for filters on variables that are not well-formed there: none of the formulas around the
-    filter binds the variable. A repetition binds its variables anew, so those of a formula around ``+`` that its body
+    filter binds the variable. A repetition binds its variables again, so those of a formula around ``+`` that its body
     defines itself do not count (erratum E9).
     """
     for current in walk(formula):

@@ -34,7 +34,7 @@ def check_ordered(kind: ValueKind | None, operand: Node, what: str) -> None:
 
 
 def check_moment(expression: Expression, place: Node, sign: str | None = None) -> None:
-    """Raise `QueryError` for a string beside a timestamp that is no literal, or does not say a time."""
+    """Raise `QueryError` for a string beside a timestamp that is not a literal, or does not say a time."""
     if not isinstance(expression, Literal):
         verb = "be compared with a string" if sign is None else "meet a string"
         raise QueryError(
@@ -47,7 +47,7 @@ def check_moment(expression: Expression, place: Node, sign: str | None = None) -
     except ValueError as error:
         why = f": {error}" if str(error).startswith("i") else ""
         raise QueryError(
-            f"'{expression.value}' is no timestamp{why}",
+            f"'{expression.value}' is not a timestamp{why}",
             span=expression.span,
             hint="Write it as in '2024-02-29', '2024-02-29 13:45:00' or '2024-02-29T13:45:00+01:00'.",
         ) from None

@@ -123,7 +123,7 @@ def _is_opaque(attribute: Attribute, schema: Schema) -> bool:
 
 
 def sort_of_node(current: Node, below: Sequence[Sort], schema: Schema) -> Sort:
-    """The sort of an expression, given those of its children; NULL's for what is no expression of the language."""
+    """The sort of an expression, given those of its children; NULL's for what is not an expression of the language."""
     match current:
         case Literal():
             return Sort(_kind_of_literal(current))
@@ -240,7 +240,7 @@ def _sort_of_arithmetic(current: Arithmetic, left: Sort, right: Sort, schema: Sc
         _numeric(found, operand, f"'{sign}'", schema)
     if None in kinds:
         return Sort(None)
-    # A time divided by a time counts nothing, and a remainder is no time.
+    # A time divided by a time counts nothing, and a remainder is not a time.
     both = left.counts_time and right.counts_time
     counts_time = (left.counts_time or right.counts_time) and sign != "%" and not (both and sign in "*/")
     return Sort(ValueKind.FLOAT if sign == "/" or ValueKind.FLOAT in kinds else ValueKind.INTEGER, counts_time)

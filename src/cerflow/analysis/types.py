@@ -63,7 +63,7 @@ def check_types(select: Select, schema: Schema) -> None:
     """Whether a query that `check_query` accepts fits a schema.
 
     Raises `QueryError`, with the place, for unknown attributes and partition keys, values of kinds that cannot be
-    compared or computed with, and windows on what is no number or without times.
+    compared or computed with, and windows on what is not a number or without times.
     """
     for current in walk(select.formula):
         if schema.untyped and isinstance(current, EventType | TypeTest) and not isinstance(current, EventKind):
@@ -192,7 +192,7 @@ def _check_decimals(sides: Sequence[Expression], kinds: Sequence[ValueKind | Non
         if not isinstance(side, Literal) or isinstance(side.value, bool):
             raise inexact(decimal, f"cannot be compared with {a_kind(kind)}", schema)
         if isinstance(side.value, str) and not _NUMBER.fullmatch(side.value):
-            raise QueryError(f"'{side.value}' is no number", span=side.span, hint="Write it as in '-12.50'.")
+            raise QueryError(f"'{side.value}' is not a number", span=side.span, hint="Write it as in '-12.50'.")
         if isinstance(side.value, Rounded):
             raise QueryError(
                 "this number has more digits than a float holds, but decimals are compared exactly",

@@ -225,7 +225,7 @@ def check(
     key_timeout: KeyTimeout = None,
     predicates: Predicates = None,
 ) -> None:
-    """Check whether a query is sound, by itself or for the given inputs."""
+    """Check whether a query is valid, by itself or for the given inputs."""
     from cerflow.cli.commands.checking import summarise_query
 
     one_query(query, expression)

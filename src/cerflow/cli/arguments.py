@@ -44,7 +44,7 @@ def bytes_of(size: str | None, parameter: str) -> int | None:
     number, unit, binary = found.groups() if found is not None else ("0", "", "")
     count = int(float(number) * (1024 if binary else 1000) ** (" kmgt".index(unit.lower()) if unit else 0))
     if count < 1:
-        usage(f"'{size}' is no size of memory, such as '500 MB' or '2 GB'", parameter)
+        usage(f"'{size}' is not a size of memory, such as '500 MB' or '2 GB'", parameter)
     return count
 
 

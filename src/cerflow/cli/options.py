@@ -130,7 +130,7 @@ KeyTimeout = Annotated[
     typer.Option(
         "--key-timeout",
         metavar="DURATION",
-        help="A key begins anew after a pause between its events that is longer than this, as in '30 minutes'.",
+        help="A key begins again after a pause between its events that is longer than this, as in '30 minutes'.",
         show_default=False,
     ),
 ]

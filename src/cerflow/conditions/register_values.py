@@ -107,7 +107,7 @@ class Dated(Expression):
 
 @node
 class DatePart(Expression):
-    """A part of `DATE_PARTS` of the moment so many microseconds after 1970, in a time zone (None: UTC)."""
+    """A part of `DATE_PARTS` of the moment this many microseconds after 1970, in a time zone (None: UTC)."""
 
     expression: Expression
     part: str

@@ -53,14 +53,14 @@ def zone_called(zone: str) -> tzinfo:
 
 
 def duration_of(microseconds: int | None) -> timedelta | None:
-    """The duration of so many microseconds, None beyond 64 bits."""
+    """The duration of this many microseconds, None beyond 64 bits."""
     if microseconds is None or abs(microseconds) > LARGEST_INTEGER:
         return None
     return timedelta(microseconds=microseconds)
 
 
 def moment_of(microseconds: int) -> datetime | None:
-    """The timestamp of so many microseconds since 1970, None beyond the years 1 to 9999."""
+    """The timestamp of this many microseconds since 1970, None beyond the years 1 to 9999."""
     return _EPOCH + timedelta(microseconds=microseconds) if FIRST_MOMENT <= microseconds <= LAST_MOMENT else None
 
 

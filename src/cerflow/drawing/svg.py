@@ -104,7 +104,7 @@ def text_width(text: str) -> float:
 
 
 def wrapped(text: str, letters: int) -> list[str]:
-    """The text in lines of at most so many letters, broken before ∧, AND, OR and the words of CASE where possible."""
+    """The text in lines of at most this many letters, broken before ∧, AND, OR and the words of CASE where possible."""
     parts = re.split(r" (?=(?:∧|AND|OR|WHEN|THEN|ELSE) )", one_line(text))
     # No line ends at a space that is not broken at.
     kept = " ".join(part.replace(" ", _UNBROKEN) if len(part) <= letters else part for part in parts)
@@ -113,7 +113,7 @@ def wrapped(text: str, letters: int) -> list[str]:
 
 
 def shortened(text: str, letters: int, most: int) -> list[str]:
-    """The text in at most so many lines, with an ellipsis where more is left out."""
+    """The text in at most this many lines, with an ellipsis where more is left out."""
     lines = wrapped(text, letters)
     if len(lines) > most:
         lines = [*lines[: most - 1], lines[most - 1][: letters - 1] + "…"]

@@ -200,7 +200,7 @@ class TableArrays(NamedTuple):
     products: SmallRows  # (steps that add rows, 4)
     skips: Smalls  # (states,): 1 if events may be skipped there, all but those whose signature says otherwise
     slots: Smalls  # (states,): number of register slots
-    telling: Smalls  # (states,): so many of them, the first, tell configurations apart; see `TransducerTables`
+    telling: Smalls  # (states,): this many of them, the first, tell configurations apart; see `TransducerTables`
     better: (
         Smalls  # (states,): in fields, where those of the slots of a state begin that say which run is better, or -1
     )
@@ -238,14 +238,14 @@ class TableArrays(NamedTuple):
     O_SETTLE,
     O_LET_GO,
     O_DETECTING,  # only where there are matches is asked
-    O_FORGET,  # whether substreams begin anew after a pause
+    O_FORGET,  # whether substreams begin again after a pause
     O_PICK,  # what is picked in lists when the matches of an event are read, as O_STRATEGY: all are kept until then
     O_ENTER,
 ) = range(20)
 OPTIONS = 20
 #: In O_STRATEGY: report every match, or those of one support, which is the earliest or the latest choice of events.
 EVERYTHING, EARLIEST, LATEST = range(3)
-#: Beside these, what is picked of parts: matches that are not part of others. Their sets are no lists.
+#: Beside these, what is picked of parts: matches that are not part of others. Their sets are not lists.
 LARGEST = 3
 
 
@@ -258,9 +258,9 @@ class EventArrays(NamedTuple):
     bound: Ints  # (events,) starts at or before this are outside the window now
     keys: IntRows  # (events, words) partition key
     columns: IntRows  # (events, columns) expressions, floats by their bits
-    moment: Ints  # (events,) the time, if substreams begin anew after a pause
-    left_out: Ints  # (events,) so many events of its key come directly before it that are not here
-    idle: Ints  # (events,) substreams whose last event was at this moment or before begin anew now
+    moment: Ints  # (events,) the time, if substreams begin again after a pause
+    left_out: Ints  # (events,) this many events of its key come directly before it that are not here
+    idle: Ints  # (events,) substreams whose last event was at this moment or before begin again now
     ranks: Ints  # string code -> its place in the order of strings
 
 
@@ -280,7 +280,7 @@ class State(NamedTuple):
       hold codes of known strings or `NULL`. All other values may be anything.
 
     A snapshot keeps a part of this, which is checked when it is read (`cerflow.engine.state.validation`); the rest is
-    made anew (`cerflow.engine.state.image`).
+    made again (`cerflow.engine.state.image`).
     """
 
     counters: Ints

@@ -1,4 +1,4 @@
-"""Instructions of the small stack programs that evaluate atoms which are no plain comparison.
+"""Instructions of the small stack programs that evaluate atoms which are not plain comparisons.
 
 Truth values are 1, 0 and null (unknown). Instructions from `AND` to `COALESCE_F` combine the two topmost values,
 from `NOT` on they change the topmost one; `SELECT` takes a condition and two values and leaves one of them,

@@ -15,7 +15,7 @@ _RATE = 413.0
 #: The share of readings of plugs that are in use.
 _BUSY = 0.08
 #: How often a wave begins: so many households begin to draw power one after another, each more than the one before,
-#: so many readings apart at least and at most.
+#: this many readings apart at least and at most.
 _WAVES, _WAVE = 6e-6, 24
 _APART = (15, 90)
 

@@ -99,7 +99,7 @@ def stocks(events: int = 200_000, seed: int = 7) -> pa.Table:
 
 
 def _orders(random: np.random.Generator, events: int) -> tuple[Ints, Ints, Booleans, Booleans, Ints, Floats]:
-    """Orders that are filled by so many trades.
+    """Orders that are filled by this many trades.
 
     Of each its flurry, its company, whether it buys, whether it is traded in blocks, by how many trades it is filled,
     and how many ms it comes after the one before.

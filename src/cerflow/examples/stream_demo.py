@@ -65,7 +65,7 @@ def run_stream_demo(directory: Path, events: int = 200_000, seed: int = 7) -> in
         coming = threading.Thread(target=_send, args=[ticks, folders["input"], seed, running], daemon=True)
         coming.start()
         follow(running, until=lambda: not coming.is_alive())
-        # Failures that the end causes are no news.
+        # Failures that the end causes are not news.
         spark.sparkContext.setLogLevel("OFF")
         running.stop(flush=True)
         found = spark.read.parquet(str(folders["found"])).count()

@@ -18,7 +18,7 @@ ROUTES = (
 )
 _SHARES = (0.00115, 0.006, 0.00115)
 #: How often a tour begins: of each chain its first route, a long and a short trip on the second, and a longer one on
-#: the third, so many trips apart at least and at most; and the miles of these trips.
+#: the third, this many trips apart at least and at most; and the miles of these trips.
 _TOURS = 8e-6
 _TOUR = (0, 1, 1, 2, 3, 4, 4, 5, 6, 7, 7, 8, 9, 10, 10, 11)
 _MILES = (1.5, 4.5, 1.0, 6.0)

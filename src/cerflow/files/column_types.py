@@ -101,7 +101,7 @@ class Look:
     padded: str | None = None
 
     def behind(self, rows: int) -> Look:
-        """The same with so many rows of the file before the values."""
+        """The same with this many rows of the file before the values."""
         if self.example is None:
             return self
         return replace(self, example=replace(self.example, row=self.example.row + rows))

@@ -1,6 +1,6 @@
 """CSV as blocks of rows whose columns are all text: a header, then a row a line or, within quotes, several.
 
-An empty field is null, ``""`` is an empty string. Blank lines are no rows.
+An empty field is null, ``""`` is an empty string. Blank lines are not rows.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ REFUSED = (("row", pa.int64()), ("reason", pa.string()), ("text", pa.string()))
 class ColumnRoles:
     """The names of the columns with a role in all inputs together, and how the query uses the others.
 
-    ``forget`` is the pause after which a key begins anew, as text.
+    ``forget`` is the pause after which a key begins again, as text.
     """
 
     type: str = "type"
@@ -76,7 +76,7 @@ class ColumnRoles:
 
     @property
     def required(self) -> dict[str, str]:
-        """The columns without whose value a row cannot be used, with their roles; NaN is no value."""
+        """The columns without whose value a row cannot be used, with their roles; NaN is not a value."""
         return {self.type: "type"} | ({} if self.time is None else {self.time: "time"})
 
     def schema(self, columns: pa.Schema, stream: str | None) -> Schema:

@@ -1,7 +1,7 @@
 """JSON as blocks of rows: one object a line, or one array of objects.
 
 Most blocks are split by Arrow; it stops at the first line that it cannot read, and it takes the process with it where
-JSON is nested deep or a line is no object. So what it might not read as Python does is read by Python, line by line.
+JSON is nested deep or a line is not an object. What it might read otherwise than Python is read by Python, line by line.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _HALF = re.compile(r"\\u[dD][89a-fA-F]..")
 _STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"?', re.DOTALL)
 #: Integers beyond 64 bits have at least as many digits.
 _DIGITS = 19
-#: Digits beyond which an integer is no double either.
+#: Digits beyond which an integer is not a double either.
 _LONGEST = 308
 
 
 class _UnusableError(Exception):
-    """Why a piece of JSON is no row."""
+    """Why a piece of JSON is not a row."""
 
 
 def json_blocks(content: Content, name: str, encoding: str, as_text: Collection[str]) -> Iterator[Block]:
@@ -169,9 +169,9 @@ def _arrow_table(data: bytes, texts: Collection[str] = ()) -> pa.Table:
 
 
 def _has_long_numbers(signs: npt.NDArray[np.uint8]) -> bool:
-    """Whether there are so many digits in a row that an integer might be beyond 64 bits."""
+    """Whether there are this many digits in a row that an integer might be beyond 64 bits."""
     digits = np.pad((signs - np.uint8(ord("0"))) < 10, (6, _DIGITS))
-    # So many digits are met several times by every sixth sign.
+    # This many digits are met several times by every sixth sign.
     sixth = digits[::6]
     places = np.flatnonzero(sixth[:-2] & sixth[1:-1] & sixth[2:]) * 6
     for step in range(1, 13):

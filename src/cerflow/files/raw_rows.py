@@ -20,7 +20,7 @@ Malformed = tuple[int, str, str]
 class Block:
     """Some rows of a file, in order.
 
-    ``rows`` numbers the rows of ``table`` in the file, from 0; blank lines are no rows. ``spoilt`` says of rows of the
+    ``rows`` numbers the rows of ``table`` in the file, from 0; blank lines are not rows. ``spoilt`` says of rows of the
     table (by place) why they cannot be used whatever they are taken for. ``malformed`` are rows that are not in the
     table at all. ``plain`` are columns of text as numbers or times, if whoever looked at them found that every value is
     one.
@@ -33,7 +33,7 @@ class Block:
     plain: dict[str, pa.Array] = field(default_factory=dict)
 
     def behind(self, rows: int) -> Block:
-        """The same with so many rows of the file before it, which were read elsewhere."""
+        """The same with this many rows of the file before it, which were read elsewhere."""
         if not rows:
             return self
         malformed = [(row + rows, text, reason) for row, text, reason in self.malformed]

@@ -67,7 +67,7 @@ def as_language_condition(test: Condition) -> Condition:
     is tested for not being true, as opposed to being false.
     """
     if mentions_set(test) or any(isinstance(n, _BEYOND) for n in walk(test)):
-        raise UnsupportedQueryError(f"{show(test)} is no condition on one event")
+        raise UnsupportedQueryError(f"{show(test)} is not a condition on one event")
     # The wanted truth values of a condition: true, or false; with or without unknown.
     order: list[tuple[Node, bool, bool]] = []
     stack: list[tuple[Node, bool, bool]] = [(test, True, False)]

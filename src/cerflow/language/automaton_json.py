@@ -120,7 +120,7 @@ def _condition(condition: Condition, write: _Writer) -> Any:
 
 def _automaton(parts: dict[str, Any], read: _Reader) -> AutomatonFormula:
     if parts.get("cerflow") != "automaton":
-        raise QueryError('this is no automaton of cerflow: "cerflow": "automaton" is missing')
+        raise QueryError('this is not an automaton of cerflow: "cerflow": "automaton" is missing')
     if parts.get("version") != _VERSION:
         raise QueryError(f"version {parts.get('version')!r} of an automaton cannot be read here, only {_VERSION}")
     try:
@@ -195,7 +195,7 @@ def _read_condition(given: Any, where: str, read: _Reader) -> Condition:
             return Not(_read_condition(operand, where, read))
         case {"satisfied": operand, **rest} if not rest:
             return Satisfied(_read_condition(operand, where, read))
-    raise QueryError(f"{where}: {json.dumps(given)[:60]} is no condition")
+    raise QueryError(f"{where}: {json.dumps(given)[:60]} is not a condition")
 
 
 def _read_states(given: Any, where: str) -> frozenset[State]:
@@ -212,7 +212,7 @@ def _read_state(given: Any, where: str) -> State:
             return tuple(_read_state(part, where) for part in parts)
         case {"set": [*parts], **rest} if not rest:
             return frozenset(_read_state(part, where) for part in parts)
-    raise QueryError(f"{where}: {json.dumps(given)[:60]} is no state")
+    raise QueryError(f"{where}: {json.dumps(given)[:60]} is not a state")
 
 
 def _names(given: Any, where: str) -> list[str]:
@@ -222,7 +222,7 @@ def _names(given: Any, where: str) -> list[str]:
 def _name(given: Any, where: str) -> str:
     # Names that begin so are those of the engine.
     if not isinstance(given, str) or not given or given.startswith("\0"):
-        raise QueryError(f"{where}: {json.dumps(given)[:60]} is no name")
+        raise QueryError(f"{where}: {json.dumps(given)[:60]} is not a name")
     return given
 
 

@@ -354,7 +354,7 @@ def _microseconds(amount: Piece, unit: str, text: str | None = None) -> int:
     span = span_of(amount)
     if not _AMOUNT.fullmatch(text):
         raise QuerySyntaxError(
-            f"'{text}' is no number", span=span, hint="Write one number and its unit, as in INTERVAL '5' MINUTE."
+            f"'{text}' is not a number", span=span, hint="Write one number and its unit, as in INTERVAL '5' MINUTE."
         )
     factor = DURATION_UNITS[unit.upper() if unit.upper().endswith("S") else unit.upper() + "S"]
     number = abs(float(text))

@@ -211,7 +211,7 @@ class StrictIteration(Formula):
 class Repetition(Formula):
     """``φ{least,most}``: φ between ``least`` and ``most`` times in sequence; ``φ:{…}`` if ``strict``.
 
-    ``most`` None is no upper bound.
+    ``most`` None is not an upper bound.
 
     With ``least`` 0 (``φ?`` is ``φ{0,1}``) φ may be absent; `can_be_absent` says where such a part may stand.
     Raises `QueryError` for bounds that no number of repetitions can meet.

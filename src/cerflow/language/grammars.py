@@ -125,7 +125,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def refuse_surrogates(text: str) -> None:
-    """Raise `QuerySyntaxError` for a text that is no UTF-8."""
+    """Raise `QuerySyntaxError` for a text that is not UTF-8."""
     half = _SURROGATE.search(text)
     if half is not None:
         raise QuerySyntaxError(

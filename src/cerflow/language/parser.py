@@ -103,7 +103,7 @@ def _parse_duration(text: str) -> int:
     except QuerySyntaxError:
         formula = None
     if formula is None or not isinstance(formula, Within) or not isinstance(formula.window, DurationWindow):
-        raise ValueError(f"'{text}' is no duration; it is a number with a unit, such as '30 minutes'")
+        raise ValueError(f"'{text}' is not a duration; it is a number with a unit, such as '30 minutes'")
     return formula.window.microseconds
 
 
@@ -401,7 +401,7 @@ def _times(token: Piece) -> int:
     text = str(token)
     if not text.isdecimal() or int(text) > limits.REPETITIONS:
         raise QuerySyntaxError(
-            f"{text} is no number of repetitions",
+            f"{text} is not a number of repetitions",
             span=span_of(token),
             expected=(f"an integer from 0 to {limits.REPETITIONS:,}",),
         )

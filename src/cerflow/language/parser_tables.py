@@ -47,7 +47,7 @@ def _kept(file: Path, builder: object) -> Lark | None:
         tables["data"]["options"]["transformer"] = builder
         return Lark.load(tables)
     except Exception:
-        # Lark may raise anything on damaged tables; they are made anew.
+        # Lark may raise anything on damaged tables; they are made again.
         return None
 
 

@@ -101,7 +101,7 @@ def few(names: Collection[str]) -> tuple[str, ...]:
     for group, name, least in _FEW:
         if len(group.intersection(left)) >= least:
             found.append(name)
-            # Behind a condition there may be another FILTER, which is no clause of its own.
+            # Behind a condition there may be another FILTER, which is not a clause of its own.
             left = [each for each in left if each not in group and (name != "a clause" or each != "FILTER")]
     return (*dict.fromkeys(found), *left)
 

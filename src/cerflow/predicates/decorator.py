@@ -132,7 +132,7 @@ def _register(
     besides: int,
     **further: Any,
 ) -> Predicate:
-    """``described`` is the function whose parameters are counted; ``besides`` of them are no arguments of a call."""
+    """``described`` is the function whose parameters are counted; ``besides`` of them are not arguments of a call."""
     if not isinstance(name, str) or not name.isidentifier():
         raise ArgumentError(f"{name!r} cannot be the name of a predicate: it is not an identifier")
     if name.upper() in RESERVED or name.lower() in BUILT_IN:

@@ -103,7 +103,7 @@ class ProgramPlan:
         return False
 
 
-#: The columns of a match that are no attributes of its event.
+#: The columns of a match that are not attributes of its event.
 _PLACES = ("detected_at", "detected_time", "start", "end", "events")
 
 
@@ -263,7 +263,7 @@ class Merging:
         return moved
 
     def _insert(self, behind: Ints) -> tuple[Ints, Ints]:
-        """Number the places anew, with new ones behind others; returns the old and the new places."""
+        """Number the places again, with new ones behind others; returns the old and the new places."""
         count = len(self._ends)
         added = behind + 1 + np.arange(len(behind))
         moved = np.arange(count) + np.searchsorted(behind, np.arange(count), "left")

@@ -217,7 +217,7 @@ class Program:
     def restore(self, data: bytes, schema: pa.Schema, **arguments: Any) -> ProgramRecognizer:
         """The recogniser that a snapshot was taken of, made with the same arguments as by `recognizer`.
 
-        Raises `SnapshotError` if the bytes are no snapshot, or one of another program, columns or version.
+        Raises `SnapshotError` if the bytes are not a snapshot, or one of another program, columns or version.
         """
         recognizer = self.recognizer(schema, **arguments)
         recognizer.take_over(data)
@@ -286,7 +286,7 @@ class Program:
         until: Any = None,
         **roles: Unpack[EventRoles],
     ) -> WhyNot:
-        """Why some events are no match of the last query, or of the definition ``of``; see `trace`, `Query.why_not`."""
+        """Why some events do not match the last query, or the definition ``of``; see `trace`, `Query.why_not`."""
         from cerflow.programs.studied import studied
         from cerflow.studying.why_not import why_not
 

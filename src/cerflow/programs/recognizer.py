@@ -50,7 +50,7 @@ def merged_events(
 
 
 def merged_parts(statements: Sequence[Statement], schema: Schema, events: pa.Table, rows: int) -> Iterator[pa.Table]:
-    """The events that the last statement reads, each time those of so many more rows of a whole stream in order."""
+    """The events that the last statement reads, each time those of this many more rows of a whole stream in order."""
     latest = None
     recognizers = [(statement, _recognizer(statement)) for statement in statements[:-1]]
     for first in range(0, len(events), rows):

@@ -143,7 +143,7 @@ class ArrowTranslation(Translation[pc.Expression]):
         own = self._type(name)
         if not (pa.types.is_timestamp(own) or pa.types.is_duration(own)):
             raise UndecidedError
-        # The values that have so many microseconds, rounded down, lie from ``first`` to before ``after``.
+        # The values that have this many microseconds, rounded down, lie from ``first`` to before ``after``.
         first, after = (math.ceil(n / MICROSECONDS[own.unit]) for n in (microseconds, microseconds + 1))
         if not (_in_64_bits(first) and _in_64_bits(after)):
             raise UndecidedError

@@ -115,7 +115,7 @@ def spread(formula: Formula, moved: Callable[[Formula], Many[Operation] | None])
                 here[index], waiting = _listed(waiting), None
         elif stops_labels(current):
             here[index], waiting = _divided(current, waiting, labels[parts[index][0]])
-        # The right side of UNLESS, WITHOUT and NOT FOLLOWED BY is no part of the complex event.
+        # The right side of UNLESS, WITHOUT and NOT FOLLOWED BY is not part of the complex event.
         reached = parts[index][:1] if isinstance(current, Exclusion | Conjunction) else parts[index]
         for part in parts[index]:
             pending[part] = waiting if part in reached else None

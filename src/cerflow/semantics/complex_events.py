@@ -33,4 +33,4 @@ def within(complex_event: ComplexEvent, window: Window, events: Sequence[Event])
             if not (isinstance(start, int | float) and isinstance(end, int | float)):
                 return False
             return end - start < window.size
-    raise TypeError(f"{type(window).__name__} is no window")
+    raise TypeError(f"{type(window).__name__} is not a window")

@@ -93,4 +93,4 @@ def deadline_of(window: Window, j: int, events: Sequence[Event], clock: Clock) -
                 if isinstance(value, int | float) and value - begin >= window.size:
                     return Deadline(k - 1, at_event(events[k]))
             return None
-    raise TypeError(f"{type(window).__name__} is no window")
+    raise TypeError(f"{type(window).__name__} is not a window")

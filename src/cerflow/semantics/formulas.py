@@ -265,7 +265,7 @@ class Denotation:
             case Within():
                 matches = yield ask(parts[0], i, j)
                 return frozenset(m for m in matches if within(m[0], formula.window, self._events))
-        raise TypeError(f"{type(formula).__name__} is no formula")
+        raise TypeError(f"{type(formula).__name__} is not a formula")
 
     def _regular(self, k: int, formula: Regular, i: int, j: int) -> Known:
         if k not in self._expressions:

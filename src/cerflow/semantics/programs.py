@@ -33,7 +33,7 @@ class Entry:
 def read_by(query: Select, inputs: Sequence[str], entries: Sequence[Entry]) -> list[Entry]:
     """The entries that a query reads, in their order; without FROM those of the input.
 
-    ``inputs`` are the streams of FROM that are no definitions. Events of an input without streams are of the only one.
+    ``inputs`` are the streams of FROM that are not definitions. Events of an input without streams are of the only one.
     """
     if not query.streams:
         return _of_input(entries)

@@ -208,7 +208,7 @@ class SremoDenotation:
                 return (yield from self._skipping(k, rest, only, m, n, v))
             case Unordered():
                 return (yield from self._unordered(k, rest, m, n, v)) if rest else unmarked if m == n else nothing
-        raise TypeError(f"{type(expression).__name__} is no expression")
+        raise TypeError(f"{type(expression).__name__} is not an expression")
 
     def _repeated(self, k: int, body: int, m: int, n: int, v: Registers) -> _Rule:
         """The body, then part k again. Each repetition reads an event: repeating the empty string changes nothing."""

@@ -31,7 +31,7 @@ _TICK: ContextVar[Fraction] = ContextVar("tick", default=Fraction(1000))
 
 @contextmanager
 def with_numeric_time(microseconds_per_tick: Fraction | int | None) -> Iterator[None]:
-    """Evaluate on a stream whose numeric time counts so many microseconds (None: there is none)."""
+    """Evaluate on a stream whose numeric time counts this many microseconds (None: there is none)."""
     token = _TICK.set(Fraction(1000 if microseconds_per_tick is None else microseconds_per_tick))
     try:
         yield
@@ -105,7 +105,7 @@ def _moved(moment: datetime.datetime, microseconds: int) -> Value:
 
 
 def duration(microseconds: int | None) -> Value:
-    """A duration of so many microseconds, null beyond 64 bits."""
+    """A duration of this many microseconds, null beyond 64 bits."""
     if microseconds is None or not -(2**63) < microseconds < 2**63:
         return None
     return datetime.timedelta(microseconds=microseconds)

@@ -52,7 +52,7 @@ class RowGroup:
 class GroupSlice(Slice[Key | None]):
     """A slice by keys, with the row groups that it reads.
 
-    None is no bound. ``groups`` have to be read, in the order of their least keys. ``before`` is the number of events
+    None means unbounded. ``groups`` have to be read, in the order of their least keys. ``before`` is the number of events
     before those that are read and not dropped, as far as ``usable`` is known of all groups.
     """
 
@@ -167,7 +167,7 @@ def slices_of_row_groups(
     most = max(1, total // slice_rows)
     best_cost = _cost(best, total, cores, most_waiting)
     halves = {most >> k for k in range(most.bit_length())}
-    # So many that all cores have the same to do.
+    # This many that all cores have the same to do.
     even = {k * cores for k in range(1, limits.SOURCE_CUT_ROUNDS + 1) if k * cores <= most}
     for number in sorted((halves | even) - {1}):
         for borders in (_between(known, number), _inside(known, number)):

@@ -125,7 +125,7 @@ def last_key_before(start: float, keys: Keys) -> int | float | None:
 
 
 def last_piece_before(start: float, low: Keys, high: Keys, count: Ints, events: int) -> int | None:
-    """The last piece that together with those after it surely has so many events before ``start``; None for none.
+    """The last piece that together with those after it surely has this many events before ``start``; None for none.
 
     All keys of a piece lie in ``[low, high]``; ``low`` ascends.
     """

@@ -53,7 +53,7 @@ class SliceRunner:
         self._next = first
 
     def prepare(self, rows: pa.Table | pa.RecordBatch) -> None:
-        """Let events pass whose matches another slice reports."""
+        """Read events whose matches another slice reports, without reporting any."""
         self._recognizer.push(self._numbered(rows))
 
     def report(self, rows: pa.Table | pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -41,7 +41,7 @@ _PLACES = 64
 
 
 class InSlices:
-    """The parts of the matches of a query in order, recognised anew by several threads at every iteration."""
+    """The parts of the matches of a query in order, recognised again by several threads at every iteration."""
 
     def __init__(self, stream: FiniteStream, threads: int, slices: Sequence[Slice[int]]) -> None:
         self._stream = stream
@@ -126,7 +126,7 @@ def parts_in_slices(plan: Plan, stream: FiniteStream, threads: int) -> InSlices 
 
 
 def _slices(division: Division, table: pa.Table, schema: Schema, threads: int) -> list[Slice[int]] | None:
-    """Slices for so many threads; None if they would have to begin too far back, or there is no window."""
+    """Slices for this many threads; None if they would have to begin too far back, or there is no window."""
     count: int = table.num_rows
 
     def even(length: int) -> int:
@@ -185,7 +185,7 @@ class _Measured:
         return self._rows(self._column.take(array_of_numbers(places)))
 
     def cut(self, length: int) -> list[Slice[int]]:
-        """Slices of so many events, about."""
+        """Slices of this many events, about."""
         starts = np.arange(0, self._count, length)
         if isinstance(self._window, CountWindow):
             begins = starts - min(self._window.events, self._count)

@@ -1,4 +1,4 @@
-"""Why some events are no match."""
+"""Why some events are not a match."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def chosen_events(text: str) -> list[int | tuple[str, int]]:
     for piece in filter(None, re.split(r"[,;\s]+(?![^@]*@\s)", text.strip())):
         match = _CHOICE.fullmatch(piece)
         if match is None:
-            raise ValueError(f"'{piece}' is no event: write positions such as 3, 7, or labels with them: x@3, y@7")
+            raise ValueError(f"'{piece}' is not an event: write positions such as 3, 7, or labels with them: x@3, y@7")
         label, position = match.groups()
         found.append(int(position) if label is None else (label.strip('"'), int(position)))
     return found

@@ -31,7 +31,7 @@ class ComparingPanel:
         self._answer = ui.column().classes("w-full gap-2 py-3").props("role=status")
 
     async def begin(self) -> None:
-        """Prepare the editor, which is made anew whenever the panel comes to sight."""
+        """Prepare the editor, which is made again whenever the panel comes to sight."""
         await self._other.hook()
         self._typed(self._other.text)
 

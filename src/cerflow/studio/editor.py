@@ -93,7 +93,7 @@ class QueryEditor:
         self._resting: asyncio.Task[None] | None = None
         self._box = QueryBox(session, "Query", self._typed, run)
         self._box.box.classes("h-full")
-        #: The line that says whether the query is sound.
+        #: The line that says whether the query is valid.
         self.line = ui.row().classes("w-full items-start gap-2 px-3 py-2 min-h-12 no-wrap").props("role=status")
         with self.line:
             self._sign = ui.icon("check_circle", size="sm")
@@ -130,7 +130,7 @@ class QueryEditor:
     def _say(self, problems: Sequence[Problem]) -> None:
         if not problems:
             self._sign.props("name=check_circle color=positive")
-            self._said.text = "The query is sound" + ("." if self._session.events else "; open a file to run it.")
+            self._said.text = "The query is valid" + ("." if self._session.events else "; open a file to run it.")
             return
         first = problems[0]
         self._sign.props(

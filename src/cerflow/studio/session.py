@@ -276,7 +276,7 @@ class StudioSession:
             return Trace(query.tree, sample)
 
     def why_not(self, chosen: list[int | tuple[str, int]], stopped: Callable[[], bool] = never) -> WhyNot:
-        """Why some events are no match of the chosen query."""
+        """Why some events are not a match of the chosen query."""
         query, sample = self._read(None, stopped)
         with checked(lambda: _end_if(stopped)):
             return why_not(query.tree, sample, chosen)

@@ -59,7 +59,7 @@ class SteppingPanel:
             if self._trace is not None:
                 self._trace = None
                 self._shown.clear()
-                self._note.text = "The query has changed. Begin anew."
+                self._note.text = "The query has changed. Begin again."
 
     def _first(self) -> int:
         return 0 if self._trace is None else self._trace.sample.first

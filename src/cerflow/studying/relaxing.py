@@ -204,4 +204,4 @@ def _without_clause(select: Select, kind: RelaxedKind) -> Select:
         case "limit":
             strategy = Strategy.ALL if select.strategy is Strategy.ANY else select.strategy
             return replace(select, limit=None, strategy=strategy)
-    raise ValueError(f"{kind} is no clause")
+    raise ValueError(f"{kind} is not a clause")

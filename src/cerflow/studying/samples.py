@@ -89,7 +89,7 @@ class StudiedEvents:
 
     @cached_property
     def clock(self) -> int | float | None:
-        """``until`` as a raw time. Raises as `Query.match` for a value that is no time of these events."""
+        """``until`` as a raw time. Raises as `Query.match` for a value that is not a time of these events."""
         return None if self.until is None else raw_time(as_value(clock_time(self.until, self.schema)[0].as_py()))
 
     def at(self, position: int) -> Event:

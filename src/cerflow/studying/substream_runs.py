@@ -91,7 +91,7 @@ class SubstreamRuns:
         return tuple(sorted(shown, key=lambda configuration: configuration.number))
 
     def forget(self, words: str) -> list[Death]:
-        """Begin anew."""
+        """Begin again."""
         died = [
             Death(self._shown(place, shared), shared.count, "consumption", words, True)
             for place, shared in self._current.items()

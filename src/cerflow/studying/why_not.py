@@ -1,4 +1,4 @@
-"""Why some events are no match: the parts of the query without which they would be one.
+"""Why some events are not a match: the parts of the query without which they would be one.
 
 Each part of the query that can refuse events is left out in turn, and the query is asked again. So an answer is checked
 by the meaning of the query and not by rules of its own.
@@ -76,7 +76,7 @@ class WhyNot:
     detected_time: Value = None
 
     def __bool__(self) -> bool:
-        """Whether the events are no match."""
+        """Whether the events are not a match."""
         return self.detected_at is None and self.detected_time is None
 
     def __str__(self) -> str:

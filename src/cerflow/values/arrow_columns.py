@@ -33,7 +33,7 @@ __all__ = [
 
 #: The digits of decimals of 128 and 256 bits.
 _DIGITS_128, _DIGITS_256 = 38, 76
-#: So many values take less time one by one than the import of pandas.
+#: This many values take less time one by one than the import of pandas.
 _FEW = 10_000
 
 
@@ -97,7 +97,7 @@ def truths_of(column: pa.BooleanArray) -> Mask:
 def plain_type(data_type: pa.DataType) -> pa.DataType:
     """The type in which a column is read: with the same values, and a form that every compute function takes.
 
-    Run ends are spelt out, and so are dictionaries of what is no text or within nested values; views become what they
+    Run ends are spelt out, and so are dictionaries of what is not text or within nested values; views become what they
     are views of, decimals of 32 and 64 bits those of 128, those with a negative scale such without, and halves of
     floats single ones. Indices have at least 32 bits, so that the texts of all batches together fit one dictionary.
     """

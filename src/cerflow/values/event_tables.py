@@ -1,4 +1,4 @@
-"""Events as people have them, as Arrow tables; what is no table of events is refused by its name."""
+"""Events as people have them, as Arrow tables; anything else is refused with an error that names it."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _without_delay(events: Any) -> Any:
 
 
 def _no_events(events: Any) -> InputError | None:
-    """Why something is no table of events, and what to do; None if it may be one."""
+    """Why something is not a table of events, and what to do; None if it may be one."""
     kind = type(events)
     origin = kind.__module__.partition(".")[0]
     if events is None:
@@ -108,8 +108,8 @@ def _no_events(events: Any) -> InputError | None:
         if pa.types.is_struct(getattr(events, "type", None) or pa.null()):
             return None
         return InputError(
-            f"one column ({kind.__name__} of {origin}) is no table of events; give a table with a column for the type "
-            "of each event and one for each attribute"
+            f"one column ({kind.__name__} of {origin}) is not a table of events; give a table with one column for the "
+            "type of each event and one for each attribute"
         )
     if origin == "pyspark":
         return InputError("a DataFrame of Spark is matched by cerflow.spark.match(query, df), not in this process")
@@ -121,7 +121,7 @@ def _no_events(events: Any) -> InputError | None:
 def from_rows(rows: Sequence[Any], schema: pa.Schema | None = None) -> pa.Table:
     """Dicts as a table, with the columns of a schema or else all keys, where what is not named is null.
 
-    Raises `InputError`, with the row and the column, for what is no dict and for values that do not fit.
+    Raises `InputError`, with the row and the column, for what is not a dict and for values that do not fit.
     """
     for k, row in enumerate(rows):
         if not isinstance(row, Mapping):

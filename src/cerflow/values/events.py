@@ -175,7 +175,7 @@ def as_value(raw: Any) -> Value:
             return datetime.datetime(raw.year, raw.month, raw.day, tzinfo=datetime.UTC)
         case datetime.timedelta():
             return datetime.timedelta(microseconds=raw // datetime.timedelta(microseconds=1))
-    raise InputError(f"{raw!r} is no value that conditions can read")
+    raise InputError(f"{raw!r} is not a value that conditions can read")
 
 
 def parsed_moment(text: str) -> datetime.datetime:
@@ -204,4 +204,4 @@ def raw_time(value: Value) -> int | float:
         return microseconds_since_epoch(value)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
-    raise InputError(f"{value!r} is no time")
+    raise InputError(f"{value!r} is not a time")

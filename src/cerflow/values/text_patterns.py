@@ -49,7 +49,7 @@ def found_in(texts: Sequence[str], expression: str) -> Mask:
 
 
 def check_regexp(pattern: str, span: Span | None = None) -> None:
-    """Raise `QueryError` if a text is no regular expression."""
+    """Raise `QueryError` if a text is not a regular expression."""
     fault = _fault(pattern)
     if fault is not None:
         raise QueryError(

@@ -53,7 +53,7 @@ def match_events(matches: pa.Table) -> MatchEvents:
         return _nested(_listed([]), matches)
     if "detected_at" not in names:
         raise InputError(
-            f"this is no result of cerflow: the column 'detected_at' is missing; the columns are {', '.join(names)}"
+            f"this is not a result of cerflow: the column 'detected_at' is missing; the columns are {', '.join(names)}"
         )
     if "events" in names:
         column = one_array(matches.column("events"))

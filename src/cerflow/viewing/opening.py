@@ -33,7 +33,7 @@ def open_page(text: str) -> Path | None:
 
 
 def frame_of(text: str, height: int = 640) -> str:
-    """A page as part of another one, as high as so many pixels and without access to the other one.
+    """A page as part of another one, as high as this many pixels and without access to the other one.
 
     Notebooks that are not trusted leave only the sentence.
     """

@@ -22,7 +22,7 @@ __all__ = ["PackedArrays", "is_since_1970", "packed_column", "packed_times", "te
 
 #: The contents of a block of the page, by the name that the script knows.
 _DTYPES = {"u1": np.uint8, "u2": np.uint16, "u4": np.uint32, "f8": np.float64}
-#: Beyond, a float does not tell whole numbers apart.
+#: Beyond this, a float cannot represent every integer.
 _EXACT = 2**53
 #: Seconds since 1970, from 2001 to 2096: numbers between them count from 1970.
 _SINCE_1970 = (10**9, 4 * 10**9)

@@ -54,7 +54,7 @@ def page_of(matches: pa.Table, stream: ViewedStream, *, title: str, notices: Seq
 
     ``notices`` are sentences that the page shows above the picture, such as what was left out. Of streams with more
     events than `limits.VIEWED_EVENTS` those between the matches are thinned out, and the page says so. Raises
-    `InputError` for a table that is no result, or not one of these events, and for unknown keys.
+    `InputError` for a table that is not a result, or not one of these events, and for unknown keys.
     """
     found = match_events(matches)
     said = list(notices)

@@ -37,7 +37,7 @@ class MatchesOverTime:
         self._timeless = False
 
     def add(self, times: pa.Array, numbers: np.ndarray[Any, Any] | None = None) -> None:
-        """Count one match detected at each time, or so many as ``numbers`` say."""
+        """Count one match detected at each time, or this many as ``numbers`` say."""
         known = times.is_valid().to_numpy(zero_copy_only=False)
         self._timeless |= not known.all()
         values = _numbers(times.drop_null()) - self._least

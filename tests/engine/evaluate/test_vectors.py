@@ -202,7 +202,7 @@ def test_whole_numbers_never_overflow(operator, left, right):
     tree = Arithmetic(operator, Attribute(None, "i"), Attribute(None, "j"))
     (found,) = values(rows_of(batch).value(tree), 1)
     (expected,) = by_definition(tree, batch)
-    # The smallest integer stands for null in registers, so it is no result either.
+    # The smallest integer stands for null in registers, so it is not a result either.
     assert found == (None if expected == -(2**63) else expected)
 
 

@@ -74,7 +74,7 @@ def assert_counted(part):
 
 @st.composite
 def short_windows(draw, longest):
-    """A query with a window of few events, and a stream of at most so many."""
+    """A query with a window of few events, and a stream of at most this many."""
     text, width = draw(st.sampled_from(QUERIES)), draw(st.integers(2, 25))
     letters, random = draw(st.text("ABC", min_size=10, max_size=longest)), draw(st.randoms(use_true_random=False))
     table = pa.table({"type": list(letters), "v": [random.randrange(3) for _ in letters]})

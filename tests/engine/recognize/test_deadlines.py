@@ -163,10 +163,10 @@ def test_until_is_a_value_of_the_time_column():
     events = shop((0, "cart", "ann"))
     assert CART.match(events, time="at", until="2024-03-15T10:30").count() == 1
     assert CART.match(events, time="at", until="2024-03-15T10:29").count() == 0
-    with pytest.raises(InputError, match=r"'soon' is no time of the column 'at'"):
+    with pytest.raises(InputError, match=r"'soon' is not a time of the column 'at'"):
         CART.match(events, time="at", until="soon")
     for wrong in (True, 7, None, 1.5):
-        with pytest.raises(InputError, match=f"{wrong} is no time"):
+        with pytest.raises(InputError, match=f"{wrong} is not a time"):
             CART.recognizer(events.schema, time="at").advance(wrong)
     with pytest.raises(InputError, match="name the column by time="):
         cerflow.parse("SELECT * WHERE A").recognizer(events.schema).advance(7)

@@ -15,7 +15,7 @@ from cerflow.engine.layout import EventArrays
 from cerflow.engine.state.memory import Memory, grown
 from cerflow.engine.stopping import checked
 
-#: Hardly any four events are no match, so nearly each triple of values is an entry of its own.
+#: Hardly any four events are not a match, so nearly each triple of values is an entry of its own.
 EXPLODING = "SELECT * WHERE (A AS a ; A AS b ; A AS c ; A AS d) FILTER " + " AND ".join(
     f"{x}.v + 1 <> {y}.w + 2" for k, x in enumerate("abcd") for y in "abcd"[k + 1 :]
 )

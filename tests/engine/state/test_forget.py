@@ -1,4 +1,4 @@
-"""Keys that begin anew after a pause: what that means, and that they are forgotten."""
+"""Keys that begin again after a pause: what that means, and that they are forgotten."""
 
 import datetime
 
@@ -166,7 +166,7 @@ def test_what_is_refused():
     with pytest.raises(InputError, match="no time column is named"):
         query.match(table, forget="2 seconds")
     for text in ("2", "2 EVENTS", "2 [t]", "soon", "1 HOURS) OR (A"):
-        with pytest.raises(ValueError, match=r"is no duration.*'30 minutes'"):
+        with pytest.raises(ValueError, match=r"is not a duration.*'30 minutes'"):
             query.match(table, time="t", forget=text)
     with pytest.raises(ValueError, match="above zero"):
         query.match(table, time="t", forget=datetime.timedelta(0))
@@ -176,7 +176,7 @@ def test_slices_are_refused_with_a_reason():
     query = cerflow.parse("SELECT * WHERE A AS x ; B AS y PARTITION BY k WITHIN 3 SECONDS")
     schema = Schema(stream([]).schema, time="t", forget=10**6)
     division = divided(query.tree, query.plan(schema).transducer, schema)
-    assert (division.window, "begins anew after a pause" in division.reason) == (None, True)
+    assert (division.window, "begins again after a pause" in division.reason) == (None, True)
     table = stream([("AB"[k % 2], k % 5, "pq"[k % 3 == 0]) for k in range(40)])
     assert bag(query.match(table, time="t", forget="3 milliseconds", threads=2).to_pylist()) == bag(
         query.match(table, time="t", forget="3 milliseconds").to_pylist()

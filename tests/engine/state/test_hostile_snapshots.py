@@ -87,7 +87,7 @@ def test_what_leads_astray_is_named(base, change, reason):
 
 LISTS = {
     "a part that points to itself": (_half(9, layout.I_CHILD, 9), "points to no older one"),
-    "a list that ends in what is no part": (_half(9, layout.I_REST, 0), "goes on with what is no part"),
+    "a list that ends in what is not a part": (_half(9, layout.I_REST, 0), "goes on with what is not a part"),
     "a tree with half of another": (_half(9, layout.I_RIGHT, 1), "does not have its second half"),
     "a rank without end": (_half(9, layout.I_RANK, 10**6), "ranks of nodes"),
     "a mark beyond all": (_half(9, layout.I_MARK, 10**6), "a mark that is not there"),
@@ -126,7 +126,7 @@ def test_roles_that_do_not_fit(base):
         contents.description.update(changes)
         with pytest.raises((SnapshotError, cerflow.QueryError)):
             base.restore(write_snapshot(RECOGNIZER, contents))
-    with pytest.raises(cerflow.InputError, match="position column 's' is no column of integers"):
+    with pytest.raises(cerflow.InputError, match="position column 's' is not a column of integers"):
         base.query.recognizer(snapshot_mutants.SCHEMA, position="s")
     assert isinstance(base.restore(base.snapshot), Recognizer)
 

@@ -97,7 +97,7 @@ DAMAGED = {
     "one array": lambda data: _saved(np.zeros(3)),
     "another archive": lambda data: _archived(a=np.zeros(3)),
     "header of another kind": lambda data: _archived(header=np.frombuffer(b"[1, 2]", np.uint8)),
-    "header that is no text": lambda data: _archived(header=np.frombuffer(b"\xff\xfe", np.uint8)),
+    "header that is not text": lambda data: _archived(header=np.frombuffer(b"\xff\xfe", np.uint8)),
 }
 
 

@@ -122,7 +122,7 @@ def test_what_is_left_of_a_stream_after_a_snapshot(condition):
     recognizer = cerflow.Recognizer.restore(query, recognizer.snapshot())
     for start in range(300, 500, 50):
         found += pairs(recognizer.push(table.slice(start, 50)))
-    # Those of one event may come in another order, because the index was made anew.
+    # Those of one event may come in another order, because the index was made again.
     assert sorted(found) == sorted(whole)
 
 

@@ -68,7 +68,7 @@ def assert_every_match_once(folder, found):
 
 
 def killed(folder, sink, victim, server=None):
-    """Run the stream to its end, with so many kills on the way; tells how many there were."""
+    """Run the stream to its end, with this many kills on the way; tells how many there were."""
     draw = random.Random(victim)
     driver = Driver(folder, QUERY, sink)
     done = 0

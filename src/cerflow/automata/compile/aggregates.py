@@ -162,7 +162,7 @@ def _gathered(name: str, label: str, argument: Expression) -> LabelAggregate:
 def _inside(operand: Expression, function: Callable[[Expression], Expression]) -> Expression | None:
     """A function of strings on an aggregate, moved inside: applied to each event's value instead.
 
-    Other aggregates give no strings; NULL in their place stays null. None if it is no aggregate.
+    Other aggregates give no strings; NULL in their place stays null. None if it is not an aggregate.
     """
     if not isinstance(operand, LabelAggregate):
         return None

@@ -299,7 +299,7 @@ class _FormulaCompiler:
                 return not_followed_by(below[0], below[1], current.window, read, self.registers, ticking=self.ticking)
             case Filter():
                 return self._filter(below[0], current.condition, index)
-        raise TypeError(f"{type(current).__name__} is no formula")
+        raise TypeError(f"{type(current).__name__} is not a formula")
 
     def _joined(self, current: Sequence | StrictSequence | All, below: list[Fragment]) -> Fragment:
         optional = (can_be_absent(current.left), can_be_absent(current.right))

@@ -283,7 +283,7 @@ class RunReader:
                 return self.events.ticks(window.microseconds)
             case AttributeWindow():
                 return window.size
-        raise TypeError(f"{type(window).__name__} is no window")
+        raise TypeError(f"{type(window).__name__} is not a window")
 
     def measure(self, window: Window, position: int) -> int | float | None:
         """The place, time or attribute of an event that a window compares; None if the event has none."""
@@ -297,7 +297,7 @@ class RunReader:
             case AttributeWindow():
                 found = self.events[position].attribute(window.attribute)
                 return found if isinstance(found, int | float) else None
-        raise TypeError(f"{type(window).__name__} is no window")
+        raise TypeError(f"{type(window).__name__} is not a window")
 
     # -- registers -----------------------------------------------------------------------------------------------
 

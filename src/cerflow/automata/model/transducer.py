@@ -187,7 +187,7 @@ class Transducer:
         return shown_or_told(self.to_svg)
 
     def live(self) -> tuple[frozenset[int], ...]:
-        """For each state, the registers that some transition may still read before writing them anew."""
+        """For each state, the registers that some transition may still read before writing them again."""
         live: list[set[int]] = [set() for _ in range(self.states)]
         incoming: dict[int, list[Transition]] = {}
         for t in self.transitions:

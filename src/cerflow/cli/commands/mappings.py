@@ -89,7 +89,7 @@ def _units(values: Given, names: Sequence[str]) -> tuple[TimeUnit | None, dict[s
 
 
 def checked_timeout(options: ColumnOptions) -> str | None:
-    """The pause after which a key begins anew; raises typer's BadParameter if it is no duration."""
+    """The pause after which a key begins again; raises typer's BadParameter if it is not a duration."""
     try:
         duration_in_microseconds(options.key_timeout)
     except ValueError as error:

@@ -52,7 +52,7 @@ def _run(path: Path) -> None:
     name = f"{path.stem} (predicates)"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise InputError(f"'{path}' is no file of Python: its name must end in .py")
+        raise InputError(f"'{path}' is not a file of Python: its name must end in .py")
     module = importlib.util.module_from_spec(spec)
     # While the file runs, dataclasses look the module up by its name.
     sys.modules[name] = module

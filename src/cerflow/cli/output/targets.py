@@ -146,7 +146,7 @@ def descriptor_of(target: str) -> int | None:
 
 
 def free_space(target: str) -> int | None:
-    """The free bytes on the disk of a target; None if the target is no file."""
+    """The free bytes on the disk of a target; None if the target is not a file."""
     if target == STANDARD_OUTPUT or descriptor_of(target) is not None:
         return None
     status = _status(target)
@@ -298,5 +298,5 @@ def _status(target: str) -> os.stat_result | None:
 def _failed(name: str, error: OSError) -> OutputError:
     reason = error.strerror or str(error)
     if error.errno == errno.ENOTDIR:
-        reason = "a part of its path is no directory"
+        reason = "a part of its path is not a directory"
     return OutputError(f"cannot write to {name}: {reason}")

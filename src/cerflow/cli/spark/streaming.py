@@ -76,7 +76,7 @@ def run_stream(
                 follow(running, until=asked.is_set)
             if asked.is_set():
                 note("ending the stream")
-                # Failures that this causes are no news.
+                # Failures that this causes are not news.
                 spark.sparkContext.setLogLevel("OFF")
             waiting = running.stop(flush=request.flush)
         except (PySparkException, Py4JJavaError) as error:
@@ -323,7 +323,7 @@ def noted_status(checkpoint: str) -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise InputError(f"there is no '{path}': no micro-batch has ended, or it is no checkpoint") from error
+        raise InputError(f"there is no '{path}': no micro-batch has ended, or it is not a checkpoint") from error
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read '{path}': {error}") from error
     return found

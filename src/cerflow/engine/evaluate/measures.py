@@ -99,7 +99,7 @@ def bounds(window: Window, rows: BatchRows, schema: Schema) -> Ints:
 def first_inside(key: float, size: Fraction) -> float:
     """The least value inside a window of this size that ends at ``key``, a whole number if that is one."""
     if isinstance(key, float):
-        # Infinity minus itself is no number, and so outside.
+        # Infinity minus itself is not a number, and so outside.
         return min(key, float(floats_of(_edges(np.array([key]), float(size)) + 1)[0]))
     return int(_below(np.array([key]), size)[0]) + 1
 
@@ -131,7 +131,7 @@ def clock_time(time: object, schema: Schema) -> pa.Array:
             raise ValueError("it is unknown")
     except (TypeError, ValueError, OverflowError, pa.ArrowException) as error:
         raise InputError(
-            f"{time!r} is no time of the column '{schema.time}' ({target}): {error}; give a value as the column has "
+            f"{time!r} is not a time of the column '{schema.time}' ({target}): {error}; give a value as the column has "
             "them, or for timestamps a datetime or a text such as '2024-03-15T10:00:00'"
         ) from error
     return found
@@ -171,7 +171,7 @@ def deadlines(window: DurationWindow, begins: Ints, schema: Schema, unit: str) -
 
 
 def idle_bounds(rows: BatchRows, schema: Schema) -> Ints:
-    """For each event the greatest time of the previous event of its substream with which the substream begins anew."""
+    """For each event the greatest time of the previous event of its substream with which the substream begins again."""
     assert schema.time is not None
     assert schema.forget is not None
     size = duration_in_units(DurationWindow(schema.forget), schema, rows.unit)

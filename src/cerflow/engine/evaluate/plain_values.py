@@ -78,7 +78,7 @@ def _in_own_unit(microseconds: Callable[[Any], int | None], unit: str, limited: 
 
     def taken(value: Any) -> int | None:
         found = microseconds(value)
-        # Arrow knows how to round what is no whole number of units.
+        # Arrow knows how to round what is not a whole number of units.
         if found is None or (limited and abs(found) > _MOST) or found % size:
             return None
         return int(found / size)

@@ -29,7 +29,7 @@ class Strings:
         return len(self.texts) > self._limit
 
     def replace(self, texts: Sequence[str]) -> None:
-        """Start anew with these strings, whose codes are their places."""
+        """Start again with these strings, whose codes are their places."""
         self.texts = []
         self._codes = {}
         self._ranks = np.zeros(0, np.int64)

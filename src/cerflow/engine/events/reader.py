@@ -31,7 +31,7 @@ class EventReader:
 
     ``keys`` are the partition keys, each a choice of attributes. ``position`` names the column with the positions of
     events in the whole stream, if they are not counted here. With a ``scan`` that has the same tables
-    it reads the batches; otherwise, and where that is of no use, columns are evaluated as a whole.
+    it reads the batches; otherwise, and where that does not pay, columns are evaluated as a whole.
     """
 
     def __init__(

@@ -168,7 +168,7 @@ class MatchCounter:
 class LateWindow:
     """Counts of the matches of a part, event by event, in windows that stay behind.
 
-    The numbers of the complex events below a set depend on the window, and counting them anew for each detection takes
+    The numbers of the complex events below a set depend on the window, and counting them again for each detection takes
     time for the whole window. So the window is moved only when more than half of the matches in it have left the
     window of the detections; always if it is not to stay behind. ``part`` is the part with these windows.
     """

@@ -22,9 +22,9 @@ from cerflow.values.array_types import Ints
 
 __all__ = ["Sample"]
 
-#: Nodes for each match of a sample from which on counting them anew takes longer than matches drawn in vain.
+#: Nodes for each match of a sample from which on counting them again takes longer than matches drawn in vain.
 _NODES = 1 << 12
-#: A sample of more than one of so many matches is taken from a list of all.
+#: A sample of more than one match in this many is taken from a list of all matches.
 _LISTED = 4
 
 

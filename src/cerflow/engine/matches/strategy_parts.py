@@ -20,7 +20,7 @@ __all__ = ["ChosenParts"]
 
 
 class ChosenParts:
-    """Parts with the strategy of the query applied, anew for every reading."""
+    """Parts with the strategy of the query applied, again for every reading."""
 
     def __init__(self, parts: Iterable[Part]) -> None:
         self._parts = parts

@@ -113,7 +113,7 @@ class Driver:
 
     @cached_property
     def rows_at_once(self) -> int:
-        """So many rows make a batch at most."""
+        """This many rows make a batch at most."""
         on_columns = all(machine.reader.on_columns for machine in self._alone.values())
         return limits.COLUMN_ROWS if on_columns and len(self._alone) == len(self.machines) else limits.BATCH_ROWS
 

@@ -19,7 +19,7 @@ __all__ = ["FiniteStream"]
 
 
 class FiniteStream:
-    """The parts of the matches of some plans in a table of their schema; every iteration recognises them anew.
+    """The parts of the matches of some plans in a table of their schema; every iteration recognises them again.
 
     ``numbers`` are the numbers of the rows in the input, for errors, if they differ from those in the table. ``until``
     is an array with a time before which no more events come, if one is known. The last ``clocked`` events are matches

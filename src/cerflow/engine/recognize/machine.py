@@ -155,7 +155,7 @@ class Machine:
         self.reported = min(self.reported + found, 2**63 - 1)
 
     def matches(self, parts: Iterable[Part], before: int) -> Matches:
-        """The matches in parts; so many were reported before them."""
+        """The matches in parts; this many were reported before them."""
         return Matches(parts, self.plan.report, self.plan.limit, before=before)
 
     def process_one(

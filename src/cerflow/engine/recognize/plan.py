@@ -57,7 +57,7 @@ class Plan:
     ``precomputed`` are conditions that the caller has evaluated; the events come with their truth values in a column
     `PRECOMPUTED` (see `cerflow.engine.evaluate.precomputed_conditions`). The schema may then lack columns that
     nothing else reads. A caller that gives these or the ``transducer`` must have checked the query. Raises
-    `QueryError` if the query does not fit the schema, `InputError` if the positions are no integers, and
+    `QueryError` if the query does not fit the schema, `InputError` if the positions are not integers, and
     `UnsupportedQueryError` if the engine cannot evaluate the query.
     """
 
@@ -77,7 +77,7 @@ class Plan:
         if position is not None:
             expect(position, str, "the name of the column of positions must be a string")
         if position is not None and (not schema.has(position) or schema.kind(position) is not ValueKind.INTEGER):
-            raise InputError(f"the position column '{position}' is no column of integers of the input")
+            raise InputError(f"the position column '{position}' is not a column of integers of the input")
         self.select = select
         self.schema = schema = holding(schema, [select])
         self.position = position

@@ -117,7 +117,7 @@ class Recognizer:
         return self._machine.may_fail(strict=True)
 
     def remembers_little(self, rows: int) -> bool:
-        """Whether a copy of what is remembered costs little beside a push of so many rows (for other parts)."""
+        """Whether a copy of what is remembered costs little beside a push of this many rows (for other parts)."""
         return self._machine.memory.changing <= max(limits.COPIED_BYTES, limits.COPIED_BYTES_EACH * rows)
 
     def checkpoint(self) -> Callable[[], None]:
@@ -155,7 +155,7 @@ class Recognizer:
     ) -> Recognizer:
         """A recogniser of the query that continues from a snapshot.
 
-        Raises `SnapshotError` if the bytes are no snapshot, if they are one of another query or version, or if no
+        Raises `SnapshotError` if the bytes are not a snapshot, if they are one of another query or version, or if no
         recogniser could have such a state. A forged snapshot can change which matches are found, and nothing else.
         """
         select = getattr(query, "tree", query)
@@ -227,13 +227,13 @@ def _roles_in(header: Mapping[str, Any]) -> tuple[Schema, str | None]:
         columns = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(header["columns"])))
         roles = {role: header[role] for role in ("type", "time", "stream", "position", "time_unit")}
         if not all(type(name) is str or (name is None and role != "type") for role, name in roles.items()):
-            raise TypeError(f"the columns {roles} are no names")
+            raise TypeError(f"the columns {roles} are not names")
         forget = header.get("forget")
         if forget is not None and (type(forget) is not int or not 0 < forget < 2**62):
-            raise TypeError(f"{forget} is no pause")
+            raise TypeError(f"{forget} is not a pause")
         constant, column = header.get("constant_type"), header.get("typed_by")
         if not all(name is None or type(name) is str for name in (constant, column)):
-            raise TypeError(f"the types {constant} and {column} are no names")
+            raise TypeError(f"the types {constant} and {column} are not names")
         schema = Schema(
             columns, roles["type"], roles["time"], roles["stream"], roles["time_unit"], forget, constant, column
         )

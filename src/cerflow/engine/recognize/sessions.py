@@ -1,6 +1,6 @@
-"""The sessions of keys that begin anew after a pause, told apart where a deadline may outlast one (``forget=``).
+"""The sessions of keys that begin again after a pause, told apart where a deadline may outlast one (``forget=``).
 
-Elsewhere a key has one partition, which the kernel empties when the key begins anew. Here every session is a partition
+Elsewhere a key has one partition, which the kernel empties when the key begins again. Here every session is a partition
 of its own, whose key ends with the number of the session.
 """
 
@@ -88,7 +88,7 @@ class Sessions:
             self._many = 1024 + 2 * len(self._open)
 
     def renumber(self, texts: Sequence[str]) -> None:
-        """Code the keys anew whose texts had these numbers."""
+        """Code the keys again whose texts had these numbers."""
         tables = self._reader.tables
         coded = [kind.coded for kind in tables.key_kinds[: len(self._keys)]]
         self._open = {
@@ -104,7 +104,7 @@ class Sessions:
         return {_ARRAY: np.array(rows, np.int64).reshape(len(rows), max(1, len(self._keys)) + 2)}
 
     def restorer(self, arrays: Mapping[str, Any], texts: int, count: int) -> Callable[[], None]:
-        """A function that continues from a snapshot with these arrays, so many ``texts`` and so many events.
+        """A function that continues from a snapshot with these arrays, this many ``texts`` and this many events.
 
         Raises `SnapshotError` if there are no such sessions.
         """
@@ -115,7 +115,7 @@ class Sessions:
         require(rows.ndim == 2 and rows.shape[1] == width + 2, "sessions have other keys")
         for word, kind in enumerate(self._reader.tables.key_kinds[: len(self._keys)]):
             coded = rows[:, word]
-            require(not kind.coded or bool(((coded >= 0) & (coded < texts)).all()), "a key is no text")
+            require(not kind.coded or bool(((coded >= 0) & (coded < texts)).all()), "a key is not text")
         numbers = rows[:, width + 1]
         require(bool(((numbers >= 0) & (numbers < count)).all()), "a session began with no event")
         found = {tuple(row[:width]): (row[width], row[width + 1]) for row in rows.tolist()}

@@ -79,7 +79,7 @@ class SingleEvents:
             or any(test is None for _, test in tests)
             or any(column is None for column in columns)
             or any(word is None for key in words for _, word in key)
-            # Where a key has integers and floats, integers that are no float exactly are refused.
+            # Where a key has integers and floats, integers that are not exactly a float are refused.
             or any(
                 self._kinds[name] is int and schema.key_kind(key) is ValueKind.FLOAT
                 for key in keys
@@ -163,7 +163,7 @@ class SingleEvents:
         return value_of
 
     def _measured(self, window: Window) -> tuple[Callable[[Mapping[str, Any], int], int | None], int] | None:
-        """The function that gives an event's measure for a window, and its size; None if these are no whole numbers."""
+        """The function that gives an event's measure for a window, and its size; None unless both are integers."""
         if isinstance(window, CountWindow):
             return lambda event, position: position, window.events
         if isinstance(window, DurationWindow):

@@ -62,7 +62,7 @@ def _fits(values: pa.Array) -> bool:
 
 
 def _gathered(values: pa.Array, count: int, rows: list[tuple[int, int, int, int]]) -> list[pa.Buffer | None]:
-    """Buffers for the values at so many places; ``rows`` tells the kernel how to fill them."""
+    """Buffers for the values at this many places; ``rows`` tells the kernel how to fill them."""
     plain = values.indices if pa.types.is_dictionary(values.type) else values
     found: list[pa.Buffer | None] = []
     for source, bits, wanted in zip(plain.buffers(), (1, plain.type.bit_width), (plain.null_count, True)):
@@ -117,7 +117,7 @@ def repeated_or_taken(coded: Sequence[tuple[pa.Array, Ints]], at: Smalls) -> lis
 
 
 def _repeating(pattern: pa.Array, count: int) -> pa.Array:
-    """So many texts or lists of texts, which repeat those of a pattern."""
+    """This many texts or lists of texts, which repeat those of a pattern."""
     # Batches of about one size have the same texts.
     size = 1 << max(16, 2 * -(-(count - 1).bit_length() // 2))
     if pattern.nbytes * size > limits.REPEATED_BYTES * len(pattern):
@@ -127,7 +127,7 @@ def _repeating(pattern: pa.Array, count: int) -> pa.Array:
 
 
 def _around(period: int, count: int) -> Smalls:
-    """So many numbers: those below the period, again and again."""
+    """This many numbers: those below the period, again and again."""
     return np.tile(np.arange(period, dtype=np.int32), -(-count // period))[:count]
 
 
@@ -142,7 +142,7 @@ def _period(numbers: NDArray[Any]) -> int:
 
 @lru_cache(maxsize=8)
 def _repeated(texts: tuple[str, ...] | tuple[tuple[str, ...], ...], count: int) -> pa.Array:
-    """So many texts or lists of texts, which repeat some; those of the last batches are mostly wanted again."""
+    """This many texts or lists of texts, which repeat some; those of the last batches are mostly wanted again."""
     values = array_of_texts(texts) if isinstance(texts[0], str) else lists_of_texts(texts)
     return taken(values, _around(len(texts), count))
 

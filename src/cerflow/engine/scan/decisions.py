@@ -101,7 +101,7 @@ class Decisions:
         self.signatures_of = tables.relevant
 
     def explore(self, most: int) -> None:
-        """Answer at most so many questions before events ask them, as far as classes of text are known."""
+        """Answer at most this many questions before events ask them, as far as classes of text are known."""
         number = 0
         while number < len(self._nodes):
             kind, _, _, width = self.nodes[number].tolist()

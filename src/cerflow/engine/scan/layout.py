@@ -143,7 +143,7 @@ NOTE_WORDS = 5
 # Columns of ScanArrays.groups, by entry of the key: while rows are read forwards the last noted row (-1: none yet) and
 # its places, then backwards the first row that is kept (-1: none yet) and the places of events that may go before
 G_ROW, G_PLACES = range(2)
-# Columns of ScanArrays.follows: these places are followed by those so many bits higher
+# Columns of ScanArrays.follows: these places are followed by those this many bits higher
 F_DISTANCE, F_PLACES = range(2)
 # Keys of patterns without gaps that are not one column of text: there are none, or a hash table gives them numbers
 NO_KEYS, HASHED_KEYS = -1, -2

@@ -145,7 +145,7 @@ class _ProgramCompiler:
 
     def program(self, keys: Sequence[tuple[str, ...]], evaluation: Evaluation) -> ScanProgram:
         if self.schema.forget is not None:
-            raise InexpressibleError("keys that begin anew after a time without events")
+            raise InexpressibleError("keys that begin again after a time without events")
         if self.tables.ticking:
             raise InexpressibleError("deadlines")
         if self.tables.asks or not evaluation.asking.isdisjoint(range(len(self.tables.tests))):

@@ -32,13 +32,13 @@ __all__ = ["BatchScan"]
 
 #: Events that there is room for at first.
 _EVENTS = 1 << 10
-#: There may be so many entries of keys, even if there are fewer rows.
+#: There may be this many entries of keys, even if there are fewer rows.
 _ENTRIES = 1 << 12
 #: Batches that are read whole after one of which most relevant rows were left.
 _PAUSE = 7
 #: Bytes of `ScanArrays.hits` that are copied at most.
 _COPIED = 1 << 12
-#: So often at most a batch is narrowed anew because room for keys is lacking.
+#: Retries when the key table is full.
 _TRIES = 16
 #: The arrays that change while a scan reads, where they are not replaced.
 _CHANGED = (
@@ -64,7 +64,7 @@ class BatchScan:
         #: The matches of consecutive events that the last batch has by itself, beside the events that `read` gave.
         self.consecutive: CountedMatches | None = None
         self._windowed = any(row[layout.O_TO] == layout.TO_BOUND for row in program.outputs)
-        #: So many further batches are read whole.
+        #: This many further batches are read whole.
         self._whole = 0
         #: Whether the arrays of events belong to matches by now.
         self._given_away = False
@@ -136,7 +136,7 @@ class BatchScan:
 
         ``occupied`` are the states in which runs may be, as bits. The arrays may have room for more events, and are
         used again by the next call. None if another reader has to read this batch. Raises `TooManyDecisionsError` if it
-        has to read all from now on; this one is of no use any more then.
+        has to read all from now on; this one must not be used after that.
         """
         self.tables.forget_signatures()
         if self._decisions.signatures_of is not self.tables.relevant:
@@ -217,7 +217,7 @@ class BatchScan:
         return room_for(self.tables, events, windowed=self._windowed, narrowed=self._contiguity is not None)
 
     def _make_room(self, events: int) -> None:
-        """Make room for so many events; those found so far stay."""
+        """Make room for this many events; those found so far stay."""
         old, count = self._events, int(self._arrays.control[layout.COUNT])
         if events > len(old.signature):
             self._events = self._room_for(1 << (events - 1).bit_length())
@@ -261,7 +261,7 @@ class BatchScan:
             self._hold(effects=effects, moves=moves)
 
     def _begin_counting(self, rows: int) -> None:
-        """Count the runs in a batch of so many rows if that may pay."""
+        """Count the runs in a batch of this many rows if that may pay."""
         control, runs = self._arrays.control, self._arrays.runs
         control[layout.BEGUN : layout.FOUND + 1] = (-1, -1, 0)
         control[layout.COUNTS] = control[layout.OPENED] != 0 and rows >= limits.COUNTED_EVENTS
@@ -272,7 +272,7 @@ class BatchScan:
                 control[layout.BEGUN] = control[layout.ENDED] = 0
 
     def _take_counted(self, begin: int, end: int, matches: int) -> None:
-        """Set apart the events from ``begin`` up to ``end``, which have so many matches."""
+        """Set apart the events from ``begin`` up to ``end``, which have this many matches."""
         if end - begin < limits.COUNTED_EVENTS:
             return
         signatures, positions = self._events.signature, self._events.position
@@ -329,7 +329,7 @@ class BatchScan:
         self._arrays.noted[:noted, layout.B_LEFT_OUT] = 0
 
     def _begin_groups(self, most: int) -> None:
-        """Forget all keys that have numbers, with room for so many."""
+        """Forget all keys that have numbers, with room for this many."""
         arrays = self._arrays
         if most > len(arrays.members):
             room = 1 << most.bit_length()

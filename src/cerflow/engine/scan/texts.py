@@ -76,7 +76,7 @@ class TextEntries:
     # -- room ----------------------------------------------------------------------------------------------------
 
     def _make_room(self, entries: int) -> None:
-        """Begin anew with room for so many entries."""
+        """Begin again with room for this many entries."""
         words = self._words
         self._codes: Ints = np.full(entries, _UNKNOWN, np.int64)
         self._codes[0] = NULL

@@ -25,7 +25,7 @@ _BY_ADDRESS = {
 
 
 def first_state(tables: TransducerTables, nodes: int) -> State:
-    """The state before any event, with room for so many nodes."""
+    """The state before any event, with room for this many nodes."""
     slots = int(tables.arrays.options[layout.O_SLOTS])
     groups = tables.transducer.states + 1
     words = int(tables.arrays.options[layout.O_KEY])
@@ -81,7 +81,7 @@ def enter_addresses(tables: TransducerTables) -> None:
 
 
 def first_scratch(capacity: int, slots: int, tables: TransducerTables) -> Scratch:
-    """Room for the work on one event, which has rows for so many updates with so many register slots."""
+    """Room for the work on one event, which has rows for this many updates with this many register slots."""
     members = max(capacity, 4 * tables.transducer.states)
     code = len(tables.arrays.code) + 4
     fields = max([1, *(r.fields for r in tables.transducer.registers)])
@@ -104,7 +104,7 @@ def first_scratch(capacity: int, slots: int, tables: TransducerTables) -> Scratc
 
 
 def first_ranking(capacity: int, slots: int) -> Ranking:
-    """Room for choosing among so many configurations."""
+    """Room for choosing among this many configurations."""
     return Ranking(
         entries=np.zeros((capacity, 5), np.int64),
         order=np.zeros(capacity, np.int32),

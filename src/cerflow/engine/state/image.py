@@ -1,4 +1,4 @@
-"""The image of a state: the arrays from which the whole state can be made anew.
+"""The image of a state: the arrays from which the whole state can be made again.
 
 In a state many numbers point from one array into another. An image leaves out those that follow from its order, and
 spare room: configurations stand in the order of their lists, classes are numbered in their order, members and words of
@@ -128,7 +128,7 @@ def set_widths(image: Image, tables: TransducerTables) -> Ints:
 
 
 def _with_sets(image: Image, state: State, tables: TransducerTables) -> Image:
-    """The image, with the collections that its registers hold; these are numbered anew."""
+    """The image, with the collections that its registers hold; these are numbered again."""
     holders = set_holders(image, tables)
     if not holders:
         return image

@@ -36,7 +36,7 @@ W = TypeVar("W", np.int32, np.int64)
 
 
 def grown(array: NDArray[W], rows: int) -> NDArray[W]:
-    """A copy of an array with so many rows; further ones are zero."""
+    """A copy of an array with this many rows; further ones are zero."""
     larger = np.zeros((rows, *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
     return larger
@@ -428,7 +428,7 @@ class Memory:
         self.rehash()
 
     def rehash(self) -> None:
-        """Compute the hashes of configurations and all hash tables anew, after registers were rewritten."""
+        """Compute the hashes of configurations and all hash tables again, after registers were rewritten."""
         rehash(self._address())
         self._rebuild()
 

@@ -1,4 +1,4 @@
-"""Forgets strings that are no longer needed, so that a stream of ever new identifiers does not fill the memory."""
+"""Forgets strings that are no longer needed, so that a stream with ever more identifiers keeps its size."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def check_events(events: pa.Table, positions: Ints, columns: pa.Schema, came: in
     """Events have the columns that are kept; their positions ascend, and are among those of the events that came."""
     require(events.schema == columns, "its events have other columns")
     rows = events.num_rows
-    require(positions.dtype == np.int64 and positions.ndim == 1, "the positions are no list of 64-bit integers")
+    require(positions.dtype == np.int64 and positions.ndim == 1, "the positions are not a list of 64-bit integers")
     require(len(positions) == rows, f"there are {len(positions)} positions of {rows} events")
     require((positions[1:] > positions[:-1]).all(), "the positions of events do not ascend")
     require(not rows or (positions[0] >= 0 and positions[-1] < came), f"not all positions are among {came} events")
@@ -151,7 +151,7 @@ def _check_lists(image: Image) -> None:
     for target in (child, left, right, rest):
         require(((target >= -1) & (target < numbers)).all(), "a node of the match graph points to no older one")
     for target in (left, right, rest):
-        require((target != layout.BOTTOM).all(), "a list of the match graph goes on with what is no part")
+        require((target != layout.BOTTOM).all(), "a list of the match graph goes on with what is not a part")
     require(_within(small[:, layout.I_MARK], 0, len(image.marks)), "a node has a mark that is not there")
     nothing = (child == layout.BOTTOM) & (small[:, layout.I_MARK] == layout.NO_MARK)
     require(not nothing.any(), "a part of the match graph has neither a mark nor parts")
@@ -286,7 +286,7 @@ def check_codes(image: Image, tables: TransducerTables, known: int) -> None:
 
 def check_strings(texts: object, tables: TransducerTables) -> None:
     """The strings are texts, each once, and those of the query come first."""
-    require(isinstance(texts, list) and all(type(text) is str for text in texts), "its strings are no list of texts")
+    require(isinstance(texts, list) and all(type(text) is str for text in texts), "its strings are not a list of texts")
     assert isinstance(texts, list)
     require(len(set(texts)) == len(texts), "a string is there twice")
     own = tables.strings.texts[: tables.own_strings]
@@ -294,7 +294,7 @@ def check_strings(texts: object, tables: TransducerTables) -> None:
     try:
         "".join(texts[len(own) :]).encode()
     except UnicodeEncodeError as error:
-        raise SnapshotError(f"the snapshot is damaged: its strings are no Unicode: {error.reason}") from error
+        raise SnapshotError(f"the snapshot is damaged: its strings are not Unicode: {error.reason}") from error
 
 
 def check_number(header: Mapping[str, Any], name: str, least: int = _INT64.start, most: int = _INT64.stop - 1) -> int:

@@ -367,7 +367,7 @@ class TransducerTables:
         return number
 
     def forget_signatures(self) -> None:
-        """Start anew if there are very many signatures; only the events of one batch refer to them."""
+        """Start again if there are very many signatures; only the events of one batch refer to them."""
         if len(self._signatures) > limits.SIGNATURES:
             self._signatures = {}
             self._by_effect = {}

@@ -21,7 +21,7 @@ T = TypeVar("T", bound=Node)
 class Expr(Generic[T]):
     """An immutable value around a syntax tree, with operators that give larger ones.
 
-    ``repr`` is Python code that builds the value anew. There is no truth value: ``and``, ``or`` and ``not`` cannot be
+    ``repr`` is Python code that builds the value again. There is no truth value: ``and``, ``or`` and ``not`` cannot be
     overloaded, so they raise TypeError instead of quietly dropping one side.
     """
 

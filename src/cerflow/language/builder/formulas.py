@@ -8,7 +8,7 @@
     pattern = (event("T").as_(hot) >> event("H").as_(dry)).filter((hot.value > 40) & (hot.id == dry.id))
     query = select(pattern, streams=["readings"], within=window(minutes=10))
 
-Everything is an immutable value; `Expr.tree` is the syntax tree, ``repr`` code that builds the value anew.
+Everything is an immutable value; `Expr.tree` is the syntax tree, ``repr`` code that builds the value again.
 """
 
 from __future__ import annotations

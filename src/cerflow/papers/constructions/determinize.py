@@ -1,7 +1,7 @@
 """Determinisation of a windowed automaton, disregarding output (004 Algorithm 7, 003 Algorithm 8).
 
 A subset of states shares its registers, so runs must not overwrite one another's. This holds in a tree, where one
-transition writes each register, and if no written register is read. Otherwise there may be no deterministic automaton
+transition writes each register, and if no written register is read. Otherwise a deterministic automaton may not exist
 at all (004 Theorem 38, Figure 4). A deterministic automaton has one run for a string, so it keeps only the language of
 the original, not its matches.
 """

@@ -17,13 +17,13 @@ _Place = tuple[State, int, tuple[tuple[str, int], ...]]
 
 
 def without_idle_writes(automaton: AnyA) -> AnyA:
-    """The same without writes that no run reads before the register is written anew."""
+    """The same without writes that no run reads before the register is written again."""
     live = _live(automaton)
     return automaton.rewritten(lambda t: (t.condition, t.output, t.writes & live[t.target]))
 
 
 def _live(automaton: AnyA) -> Mapping[State, frozenset[str]]:
-    """The registers that are read behind each state before they are written anew."""
+    """The registers that are read behind each state before they are written again."""
     live: dict[State, frozenset[str]] = dict.fromkeys(automaton.states, frozenset())
     changed = True
     while changed:

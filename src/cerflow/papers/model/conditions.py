@@ -48,7 +48,7 @@ __all__ = [
 def as_condition(given: str | Condition) -> Condition:
     """The condition in a text, as in ``x[…]``, where registers stand in front of a dot; a tree as it is.
 
-    Raises `QuerySyntaxError` for text that is no condition, and `ConditionError` for what is neither.
+    Raises `QuerySyntaxError` for text that is not a condition, and `ConditionError` for what is neither.
     """
     if isinstance(given, str):
         return parse_condition(given, bare_attributes=True)

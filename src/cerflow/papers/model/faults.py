@@ -4,12 +4,12 @@
 
     CerflowError
     └── AutomatonError            (also ValueError)   something is wrong with an automaton
-        ├── MissingStateError                         a start or final state, or an end of a transition, is no state
+        ├── MissingStateError                         a start or final state, or an end of a transition, is not a state
         ├── MissingRegisterError                      a transition reads or writes an unknown register
         ├── EpsilonTransitionError                    an ε-transition reads registers, writes or outputs
         ├── RegisterSelectionError                    a register selection does not fit the parameters of its formula
         ├── ConditionError                            the condition of a transition is neither text nor a tree
-        ├── LabelSetError                             the labels of a transition are no frozenset of names
+        ├── LabelSetError                             the labels of a transition are not a frozenset of names
         ├── TransitionKindError                       a transition or an automaton is of another model
         ├── NotMemorylessError                        a condition reads a register, and the model asked for has none
         ├── EpsilonFreeError                          a construction needs an automaton without ε-transitions

@@ -126,7 +126,7 @@ class _SremoCompiler:
                 return schemas.embedded(restrict_to_extent(self._alone(below[0]), current.window, next(self._names)))
             case Complement():
                 return schemas.embedded(self._complement(current, self._alone(below[0])))
-        raise TypeError(f"{type(current).__name__} is no expression")
+        raise TypeError(f"{type(current).__name__} is not an expression")
 
     def _alone(self, part: SingleEnded) -> SymbolicRegisterTransducer:
         return eliminate_epsilon(part.transducer(self._registers)).trimmed()

@@ -134,7 +134,7 @@ def _of_input(condition: Condition, statement: Statement, schema: Schema) -> Con
         names = attributes_in(leaf)
         stream = statement.schema.stream
         if stream is not None and stream != schema.stream and stream in names:
-            # The input has no such column: all its events belong to the one stream that is no definition.
+            # The input has no such column: all its events belong to the one stream that is not a definition.
             match leaf:
                 case Comparison(Operator.EQ, Attribute(None), Literal(name)):
                     return TRUE if name == statement.inputs[0] else FALSE

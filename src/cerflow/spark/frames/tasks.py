@@ -180,7 +180,7 @@ def as_larger_tables(batches: Iterator[pa.RecordBatch], names: list[str]) -> Ite
 
 
 def named(batches: list[pa.RecordBatch], names: list[str]) -> pa.Table:
-    """The batches under the names of the input; what Spark knows of nulls in a column is no part of its schema."""
+    """The batches under the names of the input; what Spark knows of nulls in a column is not part of its schema."""
     schema = pa.schema(zip(names, batches[0].schema.types))
     return pa.Table.from_batches([pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in batches])
 

@@ -270,7 +270,7 @@ class _Placing:
 
 
 def _quantiles(keys: Ints, parts: int) -> list[int]:
-    """Keys that cut a stream into about so many parts of the same size, from a sample."""
+    """Keys that cut a stream into about this many parts of the same size, from a sample."""
     if not len(keys):
         return []
     at = np.arange(1, parts) * len(keys) // parts

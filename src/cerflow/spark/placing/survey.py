@@ -223,7 +223,7 @@ def greatest_share(frame: DataFrame, keys: Sequence[Column]) -> float:
 
 
 def sample(frame: DataFrame, events: EventColumns, axis: Axis, step: int) -> Ints:
-    """The keys of every so many rows of each partition (a power of two), ascending, in one job."""
+    """The keys of every this many rows of each partition (a power of two), ascending, in one job."""
     leading = events.leading()
     rows = frame.withColumn(IDENTIFIER, F.monotonically_increasing_id())
     rows = rows.filter((F.col(IDENTIFIER) % step == 0) & events.usable())

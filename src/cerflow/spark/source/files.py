@@ -146,7 +146,7 @@ def each(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
 
 @lru_cache(maxsize=64)
 def metadata_of(file: DataFile) -> pq.FileMetaData:
-    """The footer of a file; raises `InputError` if it is no Parquet file."""
+    """The footer of a file; raises `InputError` if it is not a Parquet file."""
     try:
         return pq.read_metadata(file.path, filesystem=filesystem_of(file.root))
     except (pa.ArrowInvalid, OSError) as error:

@@ -225,7 +225,7 @@ def _reach(query: Query, schema: Schema, groups: Sequence[RowGroup], work: Work)
 
 
 def _extent(groups: Sequence[RowGroup], schema: Schema) -> tuple[float | None, float | None]:
-    """The least and the greatest time in row groups, nothing if that is not known, or times are no numbers."""
+    """The least and the greatest time in row groups, nothing if that is not known, or times are not numbers."""
     if schema.time is None or not schema.kind(schema.time).numeric:
         return None, None
     least, greatest = [g.least for g in groups if g.least is not None], [g.greatest for g in groups]

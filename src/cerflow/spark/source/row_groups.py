@@ -226,7 +226,7 @@ class RowGroupReader:
         if keys.min() < group.least or keys.max() > group.greatest:
             raise InputError(
                 f"the statistics of '{self._scan.leading}' in row group {group.index} of "
-                f"'{self._files[group.file].name}' are wrong; write the file anew, or let cerflow.spark.match read it"
+                f"'{self._files[group.file].name}' are wrong; write the file again, or let cerflow.spark.match read it"
             )
 
     def _file(self, group: RowGroup) -> pq.ParquetFile:

@@ -98,7 +98,7 @@ def matches_in(work: Work, query: Query, task: Task) -> Iterator[pa.RecordBatch]
             if some.found is not None and (latest is None or latest < some.found):
                 raise InputError(
                     f"the statistics of '{work.scan.leading}' are wrong: they name {some.found}, which no event has; "
-                    "write the files anew, or let cerflow.spark.match read them"
+                    "write the files again, or let cerflow.spark.match read them"
                 )
             for found in runner.report(rows.slice(own)):
                 yield _fitted(found, schema)

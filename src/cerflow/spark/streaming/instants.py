@@ -29,7 +29,7 @@ def watermark_at(milliseconds: int) -> int:
 
 
 def spark_timer(milliseconds: int) -> int:
-    """The time of Spark's clock so many milliseconds after 1970."""
+    """The time of Spark's clock this many milliseconds after 1970."""
     return milliseconds - BEGINNING // 1000
 
 

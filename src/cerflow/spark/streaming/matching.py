@@ -311,7 +311,7 @@ def _product(count: Column, factor: int) -> Column:
 
 def _sendable(frame: DataFrame, df: DataFrame, plan: JobPlan, events: EventColumns, *, skip: bool) -> DataFrame:
     """The events that the tasks need, and bad records if these must be told."""
-    # Rows of the clock are no events.
+    # Rows of the clock are not events.
     event = ~F.col(_TICK)
     usable = F.col(REASON).isNull()
     sent = usable & event

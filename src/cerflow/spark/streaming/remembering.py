@@ -155,7 +155,7 @@ def _recalled(
     work: StreamWork, query: str, number: int, store: BucketStore, head: StateHead | None
 ) -> tuple[Bucket, bool]:
     """The bucket as the store has it, and whether it was in memory."""
-    # It is put back when its change is in the store: otherwise it is of no use.
+    # It is put back when its change is in the store: otherwise it cannot be used.
     before, bucket = _held.pop((query, number), (None, None))
     if head is None:
         return Bucket(work), False
@@ -183,7 +183,7 @@ def _restored(work: StreamWork, store: BucketStore, head: StateHead) -> Bucket:
 
 
 def _lacking(before: StateHead, head: StateHead, log: list[bytes]) -> list[bytes] | None:
-    """The entries of a log that came after an earlier head; None if that is of no use.
+    """The entries of a log that came after an earlier head; None if it cannot be used.
 
     It may be that of a micro-batch that failed, or a snapshot took the place of the entries.
     """

@@ -234,7 +234,7 @@ class RunningStream:
         return self._writer.status
 
     def await_termination(self, seconds: float | None = None) -> bool:
-        """Wait until the query ends, at most so many seconds; says whether it has ended.
+        """Wait until the query ends, at most this many seconds; says whether it has ended.
 
         If it has failed, raises the error of cerflow that made it fail, such as `BadRecordError`, else Spark's
         `StreamingQueryException`.

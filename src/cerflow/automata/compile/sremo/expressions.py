@@ -207,7 +207,7 @@ class _Builder:
                 return (yield from self._complement(expression, question))
             case Windowed():
                 return (yield from self._windowed(expression, question))
-        raise TypeError(f"{type(expression).__name__} is no expression without strategies")
+        raise TypeError(f"{type(expression).__name__} is not an expression without strategies")
 
     def _ask(self, question: _Question, expression: Sremo, **changes: object) -> _Question:
         """The same question about another expression, without the registers that do not affect it."""

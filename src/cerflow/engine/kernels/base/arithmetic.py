@@ -13,7 +13,7 @@ __all__ = ["checked_difference", "checked_product", "checked_sum", "wrapped_prod
 
 
 def _checked(operation):
-    """An operation whose result is `NULL` beyond 64 bits; `NULL` itself, the smallest integer, is no value either."""
+    """An operation whose result is `NULL` beyond 64 bits; so is `NULL` itself, the smallest integer."""
 
     def generate(context, builder, signature, arguments):
         found = getattr(builder, f"s{operation}_with_overflow")(*arguments)

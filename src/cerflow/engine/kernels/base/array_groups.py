@@ -44,7 +44,7 @@ class _ArrayGroupAttributes(AttributeTemplate):
 
 @lower_getattr_generic(ArrayGroup)
 def _array_of(context, builder, kind, words, name):
-    """Build the array struct anew; LLVM drops the unused parts."""
+    """Build the array struct again; LLVM drops the unused parts."""
     fields = FIELDS[kind.group]
     dtype, axes = fields[name]
     first = WORDS * list(fields).index(name)

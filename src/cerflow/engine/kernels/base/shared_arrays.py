@@ -56,7 +56,7 @@ _STARTS = dict(zip(FIELDS, _BEGINS))
 _DONE = _MAY + 1
 #: As much as a call likes.
 WITHOUT_END = 2**58
-#: An event is left for another call only when it has cost so many times what a call may do.
+#: An event is left for another call only when it has cost this many times the budget of a call.
 _PATIENCE = 16
 
 

@@ -62,7 +62,7 @@ class Room(NamedTuple):
 
 
 def room(nodes: IntRows, marks: IntRows, counts: Mask, size: int) -> Room:
-    """Room for about so many parts of sets."""
+    """Room for about this many parts of sets."""
 
     def rows(*shape: int) -> Any:
         return np.zeros(shape, np.int32)

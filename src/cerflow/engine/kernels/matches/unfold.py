@@ -130,7 +130,7 @@ def unfold(
     top = path.shape[1]
     offsets[0] = 0
     if cursor[K_OPEN] == 1 and cursor[K_DEPTH] > 0:
-        # The marks on the path are numbered anew.
+        # The marks on the path are numbered again.
         for at in range(top - stack[cursor[K_DEPTH] - 1, S_LENGTH], top):
             _note(path[P_MARK, at], at, path, number, used, cursor)
     while cursor[K_DETECTION] < detections.shape[0]:

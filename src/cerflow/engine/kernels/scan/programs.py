@@ -1,4 +1,4 @@
-"""Programs on one event, for what is no plain comparison.
+"""Programs on one event, for what is not a plain comparison.
 
 Only some queries have them, so `compute` is called by its address.
 """

@@ -288,7 +288,7 @@ def satisfies(s, k, row, address):
 def write_event(s, row, signature, left_out, address):
     """Write the event of a ``row`` with a ``signature``, unless it has no key; returns as ``scan``.
 
-    ``s`` are the arrays of the scan at ``address``; so many events of its key are ``left_out`` directly before it.
+    ``s`` are the arrays of the scan at ``address``; this many events of its key are ``left_out`` directly before it.
     """
     control = s.control
     events = events_at(address)

@@ -144,7 +144,7 @@ def collect(nodes, small, new, new_small, marks, new_marks, roots, bounds, forwa
             depth -= 1
             n = stack[depth]
             used[small[n, I_MARK]] = 1
-            # The last field of a node that is no list leads to the bottom node.
+            # The last field of a node that is not a list leads to the bottom node.
             for field in (I_CHILD, I_LEFT, I_RIGHT, I_REST):
                 target = small[n, field]
                 if target >= 0 and forward[target] < 0 and nodes[target, W_MEASURE] > bound:

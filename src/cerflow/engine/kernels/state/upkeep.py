@@ -55,7 +55,7 @@ def sweep(address, bound, k):
         if state.partition[p, R_LIVE] == FREE:
             continue
         if forgetting and state.partition_long[p, state.partition_long.shape[1] - 2] <= events.idle[k]:
-            # It would begin anew at its next event.
+            # It would begin again at its next event.
             clear_partition(p, state, tables)
         for g in range(state.heads.shape[1]):
             c = np.int64(state.heads[p, g])

@@ -97,7 +97,7 @@ from cerflow.engine.layout import (
     U_ROOT,
 )
 
-#: Beyond so many partitions, the caches next to the processor have no room for their state.
+#: Beyond this many partitions, the caches next to the processor have no room for their state.
 _FAR = 1 << 14
 
 

@@ -106,7 +106,7 @@ __all__ = ["binary", "call_predicate", "unary"]
 
 #: A bound on the high words of integers within 64 bits.
 HALF = 2**31
-#: Floats from here on are no integers of 64 bits.
+#: Floats from here on are not integers of 64 bits.
 BEYOND = 2.0**63
 
 

@@ -49,8 +49,8 @@ from cerflow.engine.layout import (
 
 __all__ = ["detects", "keep_starts"]
 
-#: So many configurations that stay are compared with a new one. The latest are first: in a window, those that a better
-#: one makes unnecessary are mostly among them.
+#: A new configuration is compared with this many that stay. The latest are first: in a window, those that a better one
+#: makes unnecessary are mostly among them.
 _COMPARED = 16
 
 
