@@ -143,7 +143,7 @@ class Schema:
             )
         if self.forget is not None and self.time is None:
             raise InputError(
-                "forget= (--key-timeout) needs a time column, to know how long a key had no events, but no time column is named"
+                "forget= (--key-timeout) measures how long a key had no events, but no time column is named"
             )
         if self.time_unit is not None:
             self._check_unit(self.time_unit)

@@ -1,7 +1,7 @@
 """JSON as blocks of rows: one object a line, or one array of objects.
 
 Most blocks are split by Arrow; it stops at the first line that it cannot read, and it takes the process with it where
-JSON is nested deep or a line is not an object. What it might read otherwise than Python is read by Python, line by line.
+JSON is nested deep or a line is not an object. What it might read differently is read by Python, line by line.
 """
 
 from __future__ import annotations

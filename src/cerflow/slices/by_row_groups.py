@@ -52,8 +52,8 @@ class RowGroup:
 class GroupSlice(Slice[Key | None]):
     """A slice by keys, with the row groups that it reads.
 
-    None means unbounded. ``groups`` have to be read, in the order of their least keys. ``before`` is the number of events
-    before those that are read and not dropped, as far as ``usable`` is known of all groups.
+    None means unbounded. ``groups`` have to be read, in the order of their least keys. ``before`` is the number
+    of events before those that are read and not dropped, as far as ``usable`` is known of all groups.
     """
 
     groups: tuple[RowGroup, ...]
