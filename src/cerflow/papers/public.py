@@ -3,6 +3,7 @@
 from cerflow.deciding.witnesses import Answer, Witness
 from cerflow.papers.cea.compile import compile_cel, compile_cel_star, of_type, star_to_formula, to_formula
 from cerflow.papers.cea.products import all_of, unless_found
+from cerflow.papers.cea.stages import Stages, stages
 from cerflow.papers.cea.star import delete_unlabelled, star_difference, star_matches, with_star_runs
 from cerflow.papers.cea.strategies import select_last, select_max, select_next, select_strict
 from cerflow.papers.constructions.cea_closure import io_complement, io_determinize, is_io_deterministic
@@ -51,7 +52,16 @@ from cerflow.papers.model.faults import (
 from cerflow.papers.model.kinds import AutomatonKind, kinds
 from cerflow.papers.model.pictures import show_edge, to_dot, to_mermaid, to_svg
 from cerflow.papers.model.rma import MatchTransition, RegisterMatchAutomaton, as_register_match_automaton
-from cerflow.papers.model.runs import Configuration, Run, accepting_runs, accepts, matches, reported_matches, runs
+from cerflow.papers.model.runs import (
+    Configuration,
+    Run,
+    accepting_runs,
+    accepts,
+    matches,
+    reached_states,
+    reported_matches,
+    runs,
+)
 from cerflow.papers.model.safety import is_register_safe, on_every_trail, unsafe_reads
 from cerflow.papers.model.srt import SymbolicRegisterTransducer, SymbolicTransition, as_transducer
 from cerflow.papers.translations.cea_models import as_complex_event_automaton, as_unary_automaton, with_marked_ends
@@ -87,6 +97,7 @@ __all__ = [  # noqa: RUF022  # in plain order, as the other public modules
     "Run",
     "SKIPPED",
     "SharedRegistersError",
+    "Stages",
     "StaggeredCopies",
     "Stream",
     "SymbolicRegisterTransducer",
@@ -136,6 +147,7 @@ __all__ = [  # noqa: RUF022  # in plain order, as the other public modules
     "on_every_trail",
     "overlaps",
     "project_labels",
+    "reached_states",
     "registers_of",
     "rename_label",
     "reported_matches",
@@ -148,6 +160,7 @@ __all__ = [  # noqa: RUF022  # in plain order, as the other public modules
     "set_apart",
     "show_edge",
     "show_state",
+    "stages",
     "staggered",
     "star_difference",
     "star_matches",

@@ -18,7 +18,7 @@ from cerflow.papers.model.conditions import holds, in_units_of, register_selecti
 from cerflow.values.complex_events import ComplexEvent
 from cerflow.values.events import Event, StreamGiven, as_stream
 
-__all__ = ["Configuration", "Run", "accepting_runs", "accepts", "matches", "reported_matches", "runs"]
+__all__ = ["Configuration", "Run", "accepting_runs", "accepts", "matches", "reached_states", "reported_matches", "runs"]
 
 #: For each register the index of its event, None while it is empty (♯).
 Contents = tuple[int | None, ...]
@@ -91,6 +91,11 @@ def reported_matches(automaton: Automaton, events: StreamGiven) -> frozenset[tup
         for state, _, marks, marked in partials
         if (marked or (marked_or_not and n >= 0)) and state in automaton.finals
     )
+
+
+def reached_states(automaton: Automaton, events: StreamGiven) -> list[frozenset[State]]:
+    """The states in which runs are that began at the first event: before it, and after each event."""
+    return [frozenset(state for state, *_ in found) for found in _all(_Evaluator(automaton, events), marks=False)]
 
 
 def runs(automaton: Automaton, events: StreamGiven) -> Iterator[Run]:
