@@ -32,6 +32,9 @@ _DETAILS = ("compile", "course", "live", "bytes", "gather", "enumeration", "reme
 #: Seconds beyond the limit in which an engine may say so itself, which spares starting it again.
 _GRACE = 1.0
 
+#: Seconds in which the events of a stream are made.
+_LOADING = 600
+
 
 @dataclass
 class Row:
@@ -165,6 +168,9 @@ def _row(case: Case, engine: Engine, mode: str) -> Row:
 def _ask(row: Row, case: Case, engine: Engine, mode: Mode, limit: float) -> None:
     try:
         worker = engine.worker
+        if engine.layout is not None:
+            # Making the events is no part of the question, so the limit is not for it.
+            worker.ask(json.dumps({"stream": laid_out(case, engine.layout), "columns": []}), _LOADING)
         worker.forget_peak()
         answer = worker.ask(engine.line(case, mode, limit), limit + _GRACE)
     except OverLimitError:
@@ -203,7 +209,7 @@ def _floor(rows: dict[tuple[int, str, str], Row], number: int, case: Case, engin
     """What a pass over the columns takes now, for all rows of the case."""
     request = {"stream": laid_out(case, "encoded"), "columns": case.columns}
     try:
-        seconds = engine.worker.ask(json.dumps(request), 600)["seconds"]
+        seconds = engine.worker.ask(json.dumps(request), _LOADING)["seconds"]
     except (OverLimitError, ProcessDiedError):
         engine.stop()
         return

@@ -65,6 +65,14 @@ class Pattern:
         }
         return f"{_skipping(self.parts, stored)} WITHIN {window} [{self.clock}]"
 
+    def esper(self, window: int) -> str | None:
+        """The pattern in EPL, within milliseconds; None if it has iterations, which EPL's patterns do not combine."""
+        if any(isinstance(part, Group) or part.repeated for part in self.parts):
+            return None
+        first, *others = (f"every {step.label}=Tick({_filter(step)})" for step in _steps(self.parts))
+        within = f"where timer:within({window} milliseconds)"
+        return f"select {_steps(self.parts)[0].label}.time from pattern [{first} -> (({' -> '.join(others)}) {within})]"
+
     def flink(self) -> list[str]:
         """The pattern in the words of our Java program (`peers/flink/Patterns.java`)."""
         return _words(self.parts)
@@ -91,6 +99,14 @@ def _conditions(parts: tuple[Step | Group, ...]) -> list[str]:
         for step in _steps(parts)
         for attribute, operator, value in step.conditions
     ]
+
+
+def _filter(step: Step) -> str:
+    """What EPL asks of an event; of conditions with = there is an index."""
+    kinds = f"type='{step.types[0]}'" if len(step.types) == 1 else f"type in ({', '.join(map(repr, step.types))})"
+    return ", ".join(
+        [kinds, *(f"{attribute} {operator} {_value(value)}" for attribute, operator, value in step.conditions)]
+    )
 
 
 def _value(value: object) -> str:

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.markdown import number, table
-from benchmarks.measure import Row
-from benchmarks.papers.figures import FIGURES, Figure
+from benchmarks.measure import OVER, Row
+from benchmarks.papers.figures import FIGURES, Figure, place_and_form
 
 __all__ = ["write_page"]
 
-_UNITS = {"rate": "events/s", "seconds": "s", "enumeration": "s", "remembered": "MB"}
+_UNITS = {"rate": "events/s", "seconds": "s", "each": "µs", "enumeration": "s", "remembered": "MB"}
 _PREFACE = """# The figures of the papers beside ours
 
 P1 is *Foundations of Complex Event Processing*, P4 *Complex Event Recognition with Symbolic Register Transducers*.
 Columns "paper: …" have the numbers of the papers, from their machines; all other columns were measured in this run, on
-generated streams (or on the ticks that `--data` names). "–": not measured, over the limit, or not in the paper.
+generated streams (or on the ticks that `--data` names). "over": an engine took longer than the limit, here or at an
+easier question of the same kind. "–": not measured, or not in the paper.
 
-Wayeb and SASE were not run, as nothing here builds them from their sources: only the papers' numbers stand here. Memory
-remembered by cerflow is the size of a snapshot, that of the papers what their Java processes used. On a machine with
-other work (see the load) times are unreliable.
+CORE and FlinkCEP come from PyPI (`pycer`, `apache-flink-libraries`), Esper from Maven Central. Esper is asked for
+sequences, FlinkCEP for all patterns (with `--quick` for sequences), CORE for those that relate no attributes, as it has
+no words for that. Wayeb (Scala) and SASE (Java) were not run: there are only sources of them, in neither PyPI nor
+Maven Central. So only the papers' numbers stand here.
+
+Of CORE's times that of an empty stream is subtracted, so that the least are uncertain, and may be 0. Memory remembered
+by cerflow is the size of a snapshot, that of the papers what their Java processes used. On a machine
+with other work (see the load) times are unreliable.
 
 """
 
@@ -32,8 +39,10 @@ def write_page(folder: Path, rows: Sequence[Row], told: Mapping[str, object], mi
     """Write ``papers.md`` and its charts into the folder; gives the page."""
     lines = [_PREFACE, *(f"{name}: {value}  \n" for name, value in told.items())]
     lines += [f"Not measured: {engine}, because {why}.  \n" for engine, why in missing.items()]
-    wrong = [row for row in rows if row.wrong]
-    lines += [f"\n**Wrong:** {row.case}, {row.engine}, {row.mode}: {row.note or row.status}\n" for row in wrong]
+    for row in rows:
+        if row.wrong or row.status not in ("ok", OVER):
+            head = "Wrong" if row.wrong else "Failed"
+            lines.append(f"\n**{head}:** {row.case}, {row.engine}, {row.mode}: {row.note or row.status}\n")
     for figure in FIGURES:
         columns = _columns(figure, rows)
         if all(name.startswith("paper") for name in columns):
@@ -44,7 +53,7 @@ def write_page(folder: Path, rows: Sequence[Row], told: Mapping[str, object], mi
         matches = _matches(figure, rows)
         head = (figure.axis, "matches", *columns)
         cells = [
-            (place, matches[at], *(number(values[at]) for values in columns.values()))
+            (place, matches[at], *(_cell(values[at]) for values in columns.values()))
             for at, place in enumerate(figure.places)
         ]
         lines += [f"In {_UNITS[figure.measure]}.\n\n", table(head, cells)]
@@ -58,22 +67,29 @@ def _columns(figure: Figure, rows: Sequence[Row]) -> Columns:
     names = list(figure.places.values())
     found: Columns = {}
     for row in rows:
-        name = row.case.removesuffix(", SREMO")
+        name, form = place_and_form(row.case)
         ours = row.engine.startswith("cerflow")
         value = _value(figure, row)
         if name not in names or value is None or (ours and row.mode not in figure.modes):
             continue
-        language = ", SREMO" if row.case != name else ""
-        column = f"cerflow, {row.mode}{language}" if ours else row.engine
+        column = f"cerflow, {row.mode}{form}" if ours else row.engine
         found.setdefault(column, [None] * len(names))[names.index(name)] = value
     return found | {f"paper: {name}": list(values) for name, values in figure.paper.items()}
 
 
+def _cell(value: float | None) -> str:
+    return "over" if value == math.inf else number(value and max(value, 0.0))
+
+
 def _value(figure: Figure, row: Row) -> float | None:
+    if row.status == OVER and not row.seconds:
+        return math.inf
     if figure.measure == "rate":
         return row.rate(row.best)
     if figure.measure == "seconds":
         return row.best
+    if figure.measure == "each":
+        return row.best and row.events and 1e6 * row.best / row.events
     value: float | None = row.details.get(figure.measure)
     return value
 
@@ -98,11 +114,14 @@ def _drawn(figure: Figure, columns: Columns, path: Path) -> bool:
     drawing = Drawing(figsize=(8, 3.2), layout="constrained")
     axes = drawing.add_subplot()
     places = list(figure.places)
+    colours: dict[str, str] = {}
     for name, values in columns.items():
         style = "-" if name.startswith("cerflow") else "--" if name.startswith("paper") else ":"
-        points = [(at, value) for at, value in enumerate(values) if value]
+        # An engine has one colour, here and in the paper.
+        colour = colours.setdefault(name.removeprefix("paper: "), f"C{len(colours)}")
+        points = [(at, value) for at, value in enumerate(values) if value and 0 < value < math.inf]
         if points:
-            axes.plot(*zip(*points), style, marker=".", label=name)
+            axes.plot(*zip(*points), style, marker=".", color=colour, label=name)
     axes.set_xticks(range(len(places)), places, rotation=90 if len(places) > 10 else 0)
     axes.set_yscale("log")
     axes.set_xlabel(figure.axis)

@@ -77,6 +77,8 @@ def _line(files: TickFiles, case: Case, mode: Mode, limit: float) -> str:
     request = case.request("Esper")
     if request["question"] == "rows":
         statement = _rows(f"all matches pattern ({request['pattern']})", ", ".join(request["define"]))
+    elif request["question"] == "statement":
+        statement = request["statement"]
     else:
         statement = STATEMENTS[request["question"]].format(window=request.get("window"))
     times = str(case.stream.arguments.get("times", 1))

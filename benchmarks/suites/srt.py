@@ -1,4 +1,4 @@
-"""The suite *srt*: the patterns of the paper on symbolic register transducers; peer FlinkCEP on the stock patterns.
+"""The suite *srt*: the patterns of the paper on symbolic register transducers; peers FlinkCEP and Esper.
 
 Sequences and sequences with iterations of 3 to 12 steps, one condition between events for every three of them;
 nested iterations of 4 to 16 steps; and the queries q1 to q5. All with skip-till-any-match, in CEQL and in SREMO.
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.cases import Case, Mode, Peer, Point, Question, Scale
+from benchmarks.cases import Case, Mode, Point, Question, Scale
 from benchmarks.patterns import Group, Pattern, Step
-from benchmarks.suites.srt_streams import cases_on_streams, in_sremo
+from benchmarks.suites.srt_streams import cases_on_streams, in_sremo, peers_of
 
 __all__ = ["PATTERNS", "cases"]
 
@@ -120,7 +120,7 @@ def _all(kind: str, name: str, pattern: Pattern, scale: Scale) -> Iterator[Case]
             scale.stocks,
             _COLUMNS + (("volume",) if name == "q5" else ()),
             modes,
-            (Peer("FlinkCEP", {"window": window, "pattern": pattern.flink()}, family=name),),
+            peers_of(pattern, window, name),
             frozenset({"at bar"} if window in (500, 5000) else set()),
             Point(f"{kind}: window (ms)", window, name),
             question=Question(name, f"{window} ms"),

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 
 from benchmarks.cases import Case, Mode, Peer, Point, Question, Scale, Stream
-from benchmarks.patterns import Group, Pattern, Step
+from benchmarks.patterns import Attribute, Group, Pattern, Step
 from cerflow.examples.taxis import ROUTES
 
-__all__ = ["SMART_HOMES", "TAXIS", "cases_on_streams", "in_sremo"]
+__all__ = ["SMART_HOMES", "TAXIS", "cases_on_streams", "in_sremo", "peers_of"]
 
 _CLOCK = "timestamp"
 #: Of each group of three steps the households; the third draws more than the first.
@@ -115,7 +114,6 @@ def cases_on_streams(scale: Scale) -> Iterator[Case]:
                 for window in windows[:1] if scale.quick else windows:
                     modes: tuple[Mode, ...] = ("count", *(("write",) if window == windows[0] else ()), "detect")
                     title = kind.replace("_", " ")
-                    words = {"window": window, "pattern": _in_ticks(pattern)}
                     case = Case(
                         "srt",
                         f"{title}: {name}, {window} s",
@@ -123,7 +121,7 @@ def cases_on_streams(scale: Scale) -> Iterator[Case]:
                         stream,
                         columns,
                         modes,
-                        (Peer("FlinkCEP", words, family=f"{title}: {name}"),),
+                        peers_of(_in_ticks(pattern), window, f"{title}: {name}"),
                         point=Point(f"{title}, {shape}: window (s)", window, name) if len(windows) > 1 else None,
                         question=Question(f"{title}: {name}", f"{window} s"),
                     )
@@ -131,10 +129,36 @@ def cases_on_streams(scale: Scale) -> Iterator[Case]:
                     yield in_sremo(case, pattern.sremo(window))
 
 
-def _in_ticks(pattern: Pattern) -> list[str]:
-    """The pattern in the words of FlinkCEP, on columns of ticks as `benchmarks.streams.TickFiles` writes them."""
-    renamed = [re.sub(r"pickup_zone=(.*)&dropoff_zone=([^&]*)", r"name=\1 to \2", word) for word in pattern.flink()]
-    return [re.sub(r"\bhousehold\b", "name", re.sub(r"\b(value|total_amount)\b", "price", word)) for word in renamed]
+def peers_of(pattern: Pattern, window: int, family: str) -> tuple[Peer, ...]:
+    """The pattern, on columns of ticks, in the words of the other engines of the paper that can say it."""
+    flink = Peer("FlinkCEP", {"window": window, "pattern": pattern.flink()}, family=family)
+    statement = pattern.esper(window)
+    if statement is None:
+        return (flink,)
+    return (flink, Peer("Esper", {"question": "statement", "statement": statement}, family=family, mode="count"))
+
+
+def _in_ticks(pattern: Pattern) -> Pattern:
+    """The pattern on columns of ticks as `benchmarks.streams.TickFiles` writes them."""
+    return replace(pattern, parts=tuple(map(_part_in_ticks, pattern.parts)))
+
+
+def _part_in_ticks(part: Step | Group) -> Step | Group:
+    if isinstance(part, Group):
+        return Group(tuple(map(_part_in_ticks, part.parts)))
+    conditions: list[tuple[str, str, object]] = []
+    for attribute, operator, value in part.conditions:
+        if attribute == "dropoff_zone":
+            _, _, pickup = conditions.pop()
+            conditions.append(("name", operator, f"{pickup} to {value}"))
+        elif attribute == "household":
+            conditions.append(("name", operator, str(value)))
+        elif attribute in ("value", "total_amount"):
+            limit = Attribute(value.label, "price") if isinstance(value, Attribute) else value
+            conditions.append(("price", operator, limit))
+        else:
+            conditions.append((attribute, operator, value))
+    return replace(part, conditions=tuple(conditions))
 
 
 def in_sremo(case: Case, text: str) -> Case:

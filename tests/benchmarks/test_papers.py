@@ -7,10 +7,11 @@ from benchmarks.cases import Case, Question, Stream
 from benchmarks.engines import cerflow_engine
 from benchmarks.measure import DIFFER, IDLE, measure
 from benchmarks.papers.__main__ import paper_cases
-from benchmarks.papers.figures import FIGURES
+from benchmarks.papers.figures import FIGURES, place_and_form
 from benchmarks.papers.page import write_page
 from benchmarks.papers.queries import FOLDER, query_files
 from benchmarks.streams import load
+from benchmarks.suites.determinism import COPIES, DETERMINISED, WINDOWS
 from benchmarks.worker import answer
 
 import cerflow
@@ -27,12 +28,14 @@ def test_figures_have_cases_and_numbers_for_each(figure):
 
 
 def test_every_pattern_of_registers_is_asked_in_both_languages():
-    names = {name for figure in FIGURES if figure.key.startswith("p4") for name in figure.places.values()}
+    figures = [figure for figure in FIGURES if figure.key.startswith("p4") and figure.key != "p4-s6"]
+    names = {name for figure in figures for name in figure.places.values()}
     assert {f"{name}, SREMO" for name in names} <= set(CASES)
     assert {case.question.pattern for case in CASES.values() if case.stream.kind == "stocks"} == {
         *(f"{kind}{n}" for kind in ("seq", "kleene") for n in (3, 6, 9, 12)),
         *(f"nested{n}" for n in (4, 8, 12, 16)),
         *(f"q{n}" for n in range(1, 6)),
+        "three ticks",
     }
 
 
@@ -40,6 +43,31 @@ def test_queries_are_files():
     expected = {FOLDER / file: text for file, text in query_files()}
     assert {file: file.read_text("utf-8") for file in FOLDER.rglob("*.*")} == expected
     assert len(expected) == 6 + 2 * (17 + 12 + 12)
+
+
+def test_deterministic_automata_detect_what_those_that_they_are_made_of_do():
+    asked = [case for case in CASES.values() if case.question and case.question.pattern == "three ticks"]
+    ticks = {"kind": "stocks", "events": 40_000}
+    found = {c.name: answer({"stream": ticks, "query": c.query, "mode": "count"})["matches"] for c in asked}
+    for window in WINDOWS:
+        name = f"three ticks, {window} events"
+        forms = [name, name + DETERMINISED, *([name + COPIES] if name + COPIES in found else [])]
+        assert {place_and_form(form)[0] for form in forms} == {name}
+        assert len({found[form] for form in forms}) == 1
+    assert len(set(found.values())) == len(WINDOWS)
+    assert "0" not in found.values()
+
+
+def test_sequences_in_the_words_of_esper():
+    case = CASES["taxis: seq3, 100 s"]
+    assert case.request("Esper")["statement"] == (
+        "select x0.time from pattern [every x0=Tick(type='TRIP', name = 'East Harlem North to Midwood') -> "
+        "((every y0=Tick(type='TRIP', name = 'Midwood to Gravesend') -> "
+        "every z0=Tick(type='TRIP', name = 'Gravesend to West Brighton', price > x0.price)) "
+        "where timer:within(100 milliseconds))]"
+    )
+    assert CASES["smart homes: seq3, 5 s"].request("FlinkCEP")["pattern"][:3] == ["x0", "LOAD", "name=0&price>236"]
+    assert CASES["q5, 1000 ms"].peer("Esper") is None, "EPL's patterns do not combine iterations"
 
 
 @pytest.mark.slow
