@@ -116,6 +116,7 @@ ROW = [{"type": "A", "x": 1, "y": 2, "t": 3}]
     ("inputs", "common", "says"),
     [
         ({"a": Input(ROW, type="typ")}, {}, "type column 'typ' is not in the input 'a'; did you mean 'type'"),
+        ({"a": Input([{"x": 1}]), "b": Input(ROW)}, {}, "type column 'type' is not in the input 'a', but in 'b'"),
         ({"a": Input(ROW, time="u")}, {}, "time column 'u' is not in the input 'a'; the columns are type, x, y, t"),
         ({"a": Input(ROW)}, {"sequence": "n"}, "sequence column 'n' is not in the input 'a'"),
         ({"a": Input(ROW, rename={"z": "w"})}, {}, "column 'z', which is to be renamed, is not in the input 'a'"),

@@ -128,3 +128,37 @@ def test_random_queries_without_types(data):
     except QueryError:
         assume(False)  # it reads the attribute type
     assert_conforms(untyped, renamed, ENGINE_RUNNERS)
+
+
+@pytest.mark.parametrize(
+    ("text", "says", "hint"),
+    [
+        ("SELECT * WHERE failled : ok", "line 1, column 16: no event of the input has the type 'failled'", "'failed'"),
+        ("SELECT * WHERE (ok ; x>gone)", "line 1, column 22: no event of the input has the type 'gone'", "failed, ok"),
+        ("SELECT * WHERE SREMO([type = 'OK'] MARK)", "has the type 'OK'", "Did you mean 'ok'?"),
+        ("DEFINE s AS SELECT * WHERE faild; SELECT * FROM s WHERE s", "column 28: no event of the input", "'failed'"),
+    ],
+)
+def test_types_that_no_event_has_are_told_where_nothing_matches(text, says, hint):
+    query = cerflow.parse_program(text) if text.startswith("DEFINE") else cerflow.parse(text)
+    table = LOGINS.append_column("stream", pa.array(["x", "y", "x"]))
+    with pytest.warns(cerflow.QueryWarning) as found:
+        assert not query.match(table, type="result", stream="stream").count()
+    (said,) = {str(warning.message) for warning in found}
+    assert says in said
+    assert hint in said
+
+
+@pytest.mark.filterwarnings("error")
+def test_nothing_is_told_of_types_that_occur_or_where_something_matches():
+    assert not cerflow.parse("SELECT * WHERE failed : failed").match(LOGINS, type="result").count()
+    assert cerflow.parse("SELECT * WHERE failed OR failled").match(LOGINS, type="result").count() == 1
+    assert not cerflow.parse("SELECT * WHERE failled").match(LOGINS.slice(0, 0), type="result").count()
+    assert not cerflow.parse("DEFINE no AS code = 1 SELECT * WHERE no").match(LOGINS).count()
+    assert not cerflow.parse('SELECT * WHERE "4625" : "4625"').match(LOGINS, type="code").count()
+
+
+def test_pages_of_events_without_types_name_no_hidden_column():
+    page = cerflow.parse("SELECT * WHERE EVENT AS a : EVENT").match(LOGINS).to_html()
+    assert "\\u0000" not in page
+    assert "without a type" in page

@@ -6,7 +6,7 @@ Queries are read and checked often where nothing is matched, so the engine is im
 from __future__ import annotations
 
 import warnings as python_warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -20,6 +20,7 @@ import pyarrow as pa
 from cerflow import limits
 from cerflow.analysis.checks import check_query
 from cerflow.analysis.columns import attributes_in
+from cerflow.analysis.event_types import doubtful_types, types_named_in
 from cerflow.analysis.types import check_types
 from cerflow.drawing.targets import picture, shown_or_told
 from cerflow.errors import (
@@ -28,6 +29,7 @@ from cerflow.errors import (
     QueryError,
     QuerySyntaxError,
     QueryWarning,
+    Span,
     UnsupportedQueryError,
     at_least_one,
     expect,
@@ -285,8 +287,9 @@ class Query:
         ``memory`` bounds the bytes that recognition needs beside the events, for each thread; unless given, there is no
         bound but that of the machine. Beyond it reading the result raises `MemoryLimitError`.
 
-        Nothing is recognised before the result is read, and each reading recognises again. If it finds nothing, and the
-        query can certainly never match, the `warnings` are given as Python warnings. Raises `QueryError` if
+        Nothing is recognised before the result is read, and each reading recognises again. If it finds nothing, Python
+        warnings name the event types of the query that no event has, and give the `warnings` of a query that can
+        certainly never match. Raises `QueryError` if
         the query does not fit the columns, `UnsupportedQueryError` if the runner cannot evaluate it, `InputError` if
         the events cannot be read, `BadRecordError` for an event that cannot be used (see `Recognizer`), and
         `ValueError` for less than one thread.
@@ -346,7 +349,7 @@ class Query:
             from cerflow.slices.threads import parts_in_slices
 
             parts = parts_in_slices(plan, whole, threads) or whole
-        none = partial(self.warn_of_no_match, schema)
+        none = partial(self.warn_of_no_match, schema, table)
         return Matches(parts, plan.report, plan.limit, stream=table, tell_none=none)
 
     def plan(self, schema: Schema, position: str | None = None, positions: bool = True) -> Plan:
@@ -462,10 +465,24 @@ class Query:
                 warning.with_source(self.text)
             python_warnings.warn(warning, stacklevel=3)
 
-    def warn_of_no_match(self, schema: Schema) -> None:
-        """Give all `warnings` as Python warnings if the query can certainly never match events of a schema."""
+    def types_named(self) -> dict[str, Span | None]:
+        """The types of events that the query names, each with its first place (for other parts of cerflow)."""
+        return types_named_in(self._tree)
+
+    def doubtful_types(self, occurring: Collection[str], where: str = "input") -> list[QueryWarning]:
+        """A warning for each type that the query names and that is not among those of the events."""
+        # The events of a definition, which is read as a stream, have its name as their type.
+        named = {name: span for name, span in self.types_named().items() if name not in self._tree.streams}
+        return doubtful_types(named, occurring, self.text, where=where)
+
+    def warn_of_no_match(self, schema: Schema, events: pa.Table) -> None:
+        """Give Python warnings that may explain why nothing matches: see `match`."""
         from cerflow.deciding.remarks import never_matches
 
+        occurring = schema.types_in(events) if len(events) and self.types_named() else None
+        if occurring is not None:
+            for doubt in self.doubtful_types(occurring):
+                python_warnings.warn(doubt, stacklevel=2)
         if schema in self._explained or sum(1 for _ in walk(self._tree)) > limits.REMARK_NODES:
             return
         self._explained.append(schema)

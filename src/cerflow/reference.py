@@ -188,6 +188,7 @@ def stream_of(table: pa.Table, schema: Schema) -> Stream:
 
 
 def _read(table: pa.Table, schema: Schema) -> tuple[list[dict[str, Any]], Stream]:
+    table = schema.with_types(table)
     try:
         rows = table.to_pylist()
     except OverflowError as error:

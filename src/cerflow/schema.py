@@ -185,6 +185,13 @@ class Schema:
                 "none"
             )
 
+    def types_in(self, rows: pa.Table) -> frozenset[str] | None:
+        """The types of events, as text; None if events have no types."""
+        if self.untyped:
+            return None
+        found = pc.unique(self.with_types(rows).column(self.type)).to_pylist()
+        return frozenset(str(value) for value in found if value is not None)
+
     def with_types(self, rows: Rows) -> Rows:
         """Events with a column of their types as text, if the input has none."""
         if self.type not in (TYPE_TEXT, UNTYPED) or self.type in rows.schema.names:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from types import NoneType
@@ -29,6 +29,7 @@ __all__ = [
     "free_name",
     "in_common_unit",
     "ratio_of_units",
+    "refuse_partly_typed",
     "schema_of",
     "streams",
 ]
@@ -84,7 +85,8 @@ class Input(Generic[T]):
 
     ``type``, ``time`` and ``sequence`` name its columns with these roles (None: the name common to all inputs),
     ``time_unit`` is what a time column of numbers counts (None: what is common to all inputs, or else milliseconds),
-    and ``constant_type`` is the type of all its events if no column has it. ``rename`` gives attributes other names,
+    and ``constant_type`` is the type of all its events if no column has it. Without either, events have no types where
+    no column is called ``"type"``, in all inputs or in none. ``rename`` gives attributes other names,
     ``{"old": "new"}``. All names but the new ones are those of the input.
     """
 
@@ -132,7 +134,7 @@ def streams(
     different types become the wider type, and times of different units count the finest of them.
 
     Raises `InputError` for columns that are not there, that would have the same name, or whose types do not fit
-    together, and `ValueError` if there are no inputs.
+    together, for events without types beside others, and `ValueError` if there are no inputs.
     """
     expect(stream, str, "the name of the column of streams must be text")
     common = common_roles(inputs, type=type, time=time, time_unit=time_unit, sequence=sequence)
@@ -151,6 +153,7 @@ def streams(
             constant = pa.repeat(pa.scalar(one.constant_type, pa.string()), len(table))
             table = table.append_column(free_name("type", table.column_names), constant)
         tables[name] = in_common_unit(table.rename_columns(list(names)), one.time_unit or time_unit, common, name)
+    refuse_partly_typed(((name, table.column_names) for name, table in tables.items()), common["type"])
     schema = common_schema((name, table.schema) for name, table in tables.items())
     stream = free_name(stream, schema.names)
     parts = []
@@ -232,6 +235,20 @@ def _common(role: str, given: str | None, own: Mapping[str, str | None]) -> str 
     return next(iter(named)) if len(named) == 1 else role
 
 
+def refuse_partly_typed(inputs: Iterable[tuple[str, Collection[str]]], type: str) -> None:
+    """Raise `InputError` if some inputs have a type column and others not, given the columns of each.
+
+    Inputs without any column, such as empty files, have no events.
+    """
+    known = {name: type in columns for name, columns in inputs if columns}
+    if len(set(known.values())) > 1:
+        typed, untyped = (next(name for name, has in known.items() if has is wanted) for wanted in (True, False))
+        raise InputError(
+            f"the type column '{type}' is not in the input '{untyped}', but in '{typed}': name the column that holds "
+            "the types, or give all events of the input one type with constant_type=… (--constant-type)"
+        )
+
+
 def column_names(columns: Sequence[str], of: Input[Any], common: Roles, name: str | None = None) -> tuple[str, ...]:
     """The names of an input's columns among all inputs, and last the column of the constant type, if it has one.
 
@@ -245,6 +262,8 @@ def column_names(columns: Sequence[str], of: Input[Any], common: Roles, name: st
             raise InputError(f"the column '{old}', which is to be renamed, is not in {where}{_hint(old, columns)}")
         new[old] = wanted
     for role, own, called in _own_roles(of, common):
+        if own not in new and role == "type" and of.type is None and called in ("type", UNTYPED):
+            continue  # the events have no types
         if own not in new:
             raise InputError(f"the {role} column '{own}' is not in {where}{_hint(own, columns)}")
         if new[own] not in (own, called):

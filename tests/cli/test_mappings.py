@@ -129,13 +129,13 @@ def test_types_and_encodings_that_are_not_there(tmp_path, options, code, says):
         (["--rename", "trades=price=pxx"], "the column 'pxx', which is to be renamed, is not in the input 'trades'"),
         (["--type-column", "trades=knd"], "the type column 'knd' is not in the input 'trades'; did you mean 'kind'"),
         (["--time-column", "trades=at"], "the input 'quotes' has no time column, but the input 'trades' has one"),
-        ([], "the type column 'type' is not in the input 'trades'"),
+        ([], "is named as the type of an event, but the events have no types"),
     ],
 )
 def test_columns_that_are_not_there(inputs, options, says):
     result = cerflow("run", "-e", QUERY.replace("WITHIN 10 SECONDS", ""), *inputs, *options, "--runner", "local")
     assert result.exit_code == 1
-    assert result.stderr.startswith("error: ")
+    assert "error: " in result.stderr
     assert says in result.stderr
 
 

@@ -145,8 +145,9 @@ def test_what_cannot_be_read_line_by_line():
     assert [row["v"] for part in parts for row in part.table.to_pylist()] == ["é"]
     assert [len(part.table) for part in come([], "json", ColumnRoles())[0]] == [0]
     assert [part.table.column_names for part in come([b"type,v"], "csv", ColumnRoles())[0]] == [["type", "v"]]
-    with pytest.raises(InputError, match="the type column 'type' is not in the input"):
-        come([b"kind\nA\n"], "csv", ColumnRoles())
+    assert [part.table.to_pylist() for part in come([b"kind\nA\n"], "csv", ColumnRoles())[0]] == [[{"kind": "A"}]]
+    with pytest.raises(InputError, match="the type column 'kid' is not in the input; did you mean 'kind'"):
+        come([b"kind\nA\n"], "csv", ColumnRoles("kid"))
     with pytest.raises(InputError, match="the column 'w', whose type is given"):
         come([b"type,v\nA,1\n"], "csv", ColumnRoles(), w="float")
     with (

@@ -17,7 +17,7 @@ import cerflow
 from cerflow import limits
 from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.studio import session as studio_session
-from cerflow.studio.colouring import coloured
+from cerflow.studio.colouring import coloured, labels_in
 from cerflow.studio.drawing_panel import automaton_svg
 from cerflow.studio.exporting import exported
 from cerflow.studio.session import StoppableRun, StoppedError, StudioSession
@@ -74,6 +74,34 @@ def test_words_can_be_completed(session):
     found = session.completions()
     assert {"SELECT", "A", "x"} <= {word["label"] for word in found["words"]}
     assert [word["label"] for word in found["attributes"]] == ["type", "t", "v"]
+
+
+def test_files_without_types_open(tmp_path):
+    path = tmp_path / "logins.csv"
+    path.write_text("ts,user,result\n2024-03-01,eve,failed\n2024-03-02,bob,ok\n2024-03-03,eve,ok\n")
+    session = StudioSession()
+    assert session.load(path).type is None
+    assert "EVENT AS x" in session.text
+    assert session.problems() == session.doubts() == []
+    session.text = (
+        "DEFINE failed AS result IN ('failed', 'a;b'), \"all ok\" AS result = 'ok'\n"
+        'SELECT * WHERE failed AS f ; "all ok" AS o PARTITION BY user'
+    )
+    assert session.problems() == session.doubts() == []
+    details = {word["label"]: word.get("detail") for word in session.completions()["words"]}
+    assert {name: details[name] for name in ("failed", "all ok", "f", "user")} == {
+        "failed": "event kind", "all ok": "event kind", "f": "label", "user": "string",
+    }  # fmt: skip
+    assert "result" not in labels_in(session.text)
+    outcome = StoppableRun(session.query(), session.loaded(), most=2, seconds=60)()
+    assert [[event["user"] for event in row["events"]] for row in outcome.rows] == [["eve", "eve"]]
+    assert session.trace(0, 3)[2].event.attribute("result") == "ok"
+    assert "are a match" in str(session.why_not([0, 2]))
+    session.draw_matches(3, 10)
+    assert "\\u0000" not in session.matches_page
+    session.text = "SELECT * WHERE failed"
+    assert "the events have no types" in session.problems()[0].message
+    assert session.load(path, type="result").types == ["ok", "failed"]
 
 
 def test_a_run_lists_matches(session):
@@ -271,7 +299,7 @@ def test_of_large_files_the_first_part_is_loaded(tmp_path, monkeypatch):
     assert "5 rows" in events.remarks[0]
 
 
-@pytest.mark.parametrize(("name", "text", "said"), [("e.csv", "a,b\n1,2\n", "a, b"), ("e.json", "nothing", "read")])
+@pytest.mark.parametrize(("name", "text", "said"), [("e.csv", "", "it has no rows"), ("e.json", "nothing", "read")])
 def test_files_that_are_no_events_are_refused(tmp_path, name, text, said):
     (tmp_path / name).write_text(text)
     with pytest.raises(InputError, match=said):

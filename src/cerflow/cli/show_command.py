@@ -117,10 +117,10 @@ def show(
         whole = read_result(matches)
         table, cut = first_matches(whole.to_batches(max_chunksize=BATCH), whole.schema, limit or limits.VIEWED_MATCHES)
         names = [name for name in whole.column_names if name in events.column_names]
-        keys = [[name] for name in key or [n for n in names if n not in ("type", columns.type, columns.time)]]
+        keys = [[name] for name in key or [n for n in names if n not in ("type", schema.type, schema.time)]]
         page = page_of(
             table,
-            ViewedStream(events, columns.type, columns.time, columns.time_unit, keys or None),
+            ViewedStream(events, schema.type, schema.time, schema.time_unit, keys or None),
             title=title or Path(result).name,
             notices=[f"{cut.format(f'{len(whole):,}')}."] if cut else [],
         )

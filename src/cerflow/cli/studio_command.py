@@ -31,7 +31,8 @@ def studio(
     ] = None,
     language: LanguageOption = None,
     type_column: Annotated[
-        str | None, typer.Option(help="Column with the type of each event (default: guessed).", show_default=False)
+        str | None,
+        typer.Option(help="Column with event types (default: guessed; '': none).", show_default=False),
     ] = None,
     time_column: Annotated[
         str | None,

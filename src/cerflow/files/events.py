@@ -13,6 +13,7 @@ from cerflow.files.column_types import ColumnType, type_named
 from cerflow.files.input_plans import ColumnRoles
 from cerflow.files.reading import read_inputs
 from cerflow.files.sources import InputFormat, source_of
+from cerflow.schema import UNTYPED
 from cerflow.stream_inputs import Input
 
 __all__ = ["read_events"]
@@ -26,7 +27,7 @@ def read_events(
     format: str | None = None,
     encoding: str = "utf-8",
     column_types: Mapping[str, ColumnType] | None = None,
-    type: str = "type",
+    type: str | None = "type",
     time: str | None = None,
     on_bad_record: BadRecordPolicy = "fail",
 ) -> pa.Table:
@@ -36,7 +37,8 @@ def read_events(
     ``.lz4``) are unpacked. ``format`` (``"csv"``, ``"json"``, ``"parquet"``, ``"orc"``) follows from the name unless it
     is given; ``encoding`` is that of CSV and JSON. ``column_types`` says as what columns are read (``"text"``,
     ``"integer"``, ``"float"``, ``"timestamp"``, ``"boolean"``), where that shall not follow from their values:
-    ``column_types={"zip": "text"}`` keeps 00501 and 501 apart. ``type`` and ``time`` name the columns with these roles.
+    ``column_types={"zip": "text"}`` keeps 00501 and 501 apart. ``type`` and ``time`` name the columns with these roles;
+    with ``type=None``, and without a column ``"type"``, events have no types.
 
     ``on_bad_record`` is ``"fail"``, ``"skip"``, or a function that gets tables of the rows that cannot be used, with
     the columns ``row``, ``reason``, ``text`` (the line, if it could not be split) and the attributes as text.
@@ -57,7 +59,7 @@ def read_events(
     types = {name: type_named(kind) for name, kind in (column_types or {}).items()}
     chosen = InputFormat(format) if format is not None else None
     sources = [source_of(fspath(path), chosen, encoding, types) for path in paths]
-    events = read_inputs([Input(source) for source in sources], ColumnRoles(type, time))
+    events = read_inputs([Input(source) for source in sources], ColumnRoles(UNTYPED if type is None else type, time))
     if events.refused is not None:
         if callable(on_bad_record):
             on_bad_record(events.refused)

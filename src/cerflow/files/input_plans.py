@@ -47,6 +47,7 @@ REFUSED = (("row", pa.int64()), ("reason", pa.string()), ("text", pa.string()))
 class ColumnRoles:
     """The names of the columns with a role in all inputs together, and how the query uses the others.
 
+    Without a column ``type`` events have no types, unless it has another name than the default.
     ``forget`` is the pause after which a key begins again, as text.
     """
 

@@ -20,7 +20,14 @@ from cerflow.files.input_plans import (
     texts,
 )
 from cerflow.files.sources import Source, source_name
-from cerflow.stream_inputs import Input, common_schema, fitted_table, free_name, in_common_unit
+from cerflow.stream_inputs import (
+    Input,
+    common_schema,
+    fitted_table,
+    free_name,
+    in_common_unit,
+    refuse_partly_typed,
+)
 from cerflow.values.array_types import Ints
 
 __all__ = ["ReadEvents", "as_refused", "input_remarks", "read_inputs", "with_missing"]
@@ -79,6 +86,7 @@ def read_inputs(inputs: Sequence[Input[Source]], columns: ColumnRoles, *, named:
             blocks.clear()
         plans.append(plan)
     refuse_unknown_types(plans)
+    refuse_partly_typed(((name, part.table.column_names) for name, part in zip(names, parts)), columns.type)
     schema = with_missing(common_schema((n, p.table.schema) for n, p in zip(names, parts)), columns, empty)
     tables = [fitted_table(part.table, schema, name) for part, name in zip(parts, names)]
     stream = None
@@ -112,7 +120,9 @@ def with_missing(schema: pa.Schema, columns: ColumnRoles, empty: bool) -> pa.Sch
     """
     if empty:
         for name in (columns.type, columns.time, columns.sequence, *sorted(columns.usage.names)):
-            if name is not None and name not in schema.names:
+            # Where other files have rows without a type, no event has one.
+            untyped = name == columns.type and bool(schema.names)
+            if name is not None and name not in schema.names and not untyped:
                 schema = schema.append(pa.field(name, pa.null()))
     return columns.settled(schema)
 

@@ -8,18 +8,16 @@ from cerflow.errors import InputError
 from cerflow.files.input_plans import ColumnRoles
 from cerflow.files.reading import read_inputs
 from cerflow.files.sources import Source
+from cerflow.schema import UNTYPED
 from cerflow.stream_inputs import Input
 
 __all__ = ["read_result"]
 
-#: Matches are read as events of one type; no result has a column of that name.
-_TYPE = "\0type"
-
 
 def read_result(source: Source) -> pa.Table:
     """The matches in a file of CSV, JSON lines, Parquet or ORC; raises `InputError` if it cannot be read."""
-    read = read_inputs([Input(source, constant_type="match")], ColumnRoles(_TYPE))
+    read = read_inputs([Input(source)], ColumnRoles(UNTYPED))
     if read.refused is not None:
         row, reason = (read.refused.column(name)[0].as_py() for name in ("row", "reason"))
         raise InputError(f"{source.path}, row {row}: {reason}")
-    return read.table.drop_columns([_TYPE]) if _TYPE in read.table.column_names else read.table
+    return read.table

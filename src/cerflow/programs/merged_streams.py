@@ -227,6 +227,10 @@ class Merging:
         self._tables[statement.name] = pa.table(columns).select(statement.columns.names).cast(statement.columns)
         self._make_room(statement.name, behind, by)
 
+    def found(self, statement: Statement) -> int:
+        """The number of events that a definition has added."""
+        return len(self._tables[statement.name or ""])
+
     def _detecting(self, found: pa.Table, places: Ints, first: int) -> Ints:
         """The place of what detected each match."""
         detected = found.column("detected_at")

@@ -42,7 +42,9 @@ def merged_events(
 
     def read(merging: Merging, time: Any) -> pa.Table:
         for statement, recognizer in recognizers:
-            _define(merging, statement, recognizer, time)
+            events_read = _define(merging, statement, recognizer, time)
+            if time is None and not merging.found(statement):
+                statement.query.warn_of_no_match(statement.schema, events_read)
         return merging.read(statements[-1])[0]
 
     found = read(Merging(events, schema), None)
@@ -67,8 +69,8 @@ def _recognizer(statement: Statement, memory: int | None = None) -> Recognizer:
     return Recognizer(statement.tree, statement.schema, plan=plan, memory=memory)
 
 
-def _define(merging: Merging, statement: Statement, recognizer: Recognizer, time: Any) -> None:
-    """Add the matches of a definition, also those that are known at a ``time``."""
+def _define(merging: Merging, statement: Statement, recognizer: Recognizer, time: Any) -> pa.Table:
+    """Add the matches of a definition, also those that are known at a ``time``; returns the events that it read."""
     read, places = merging.read(statement)
     first = recognizer.events
     try:
@@ -77,6 +79,7 @@ def _define(merging: Merging, statement: Statement, recognizer: Recognizer, time
         error.add_note(f"in the definition '{statement.name}', rows counted among the events that it reads")
         raise
     merging.add(statement, matches, places, first)
+    return read
 
 
 class ProgramRecognizer:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from cerflow.language.lexicon import BUILT_IN, CONTEXTUAL, RESERVED
 from cerflow.values.units import DURATION_UNITS
 
-__all__ = ["KEYWORDS", "ColouredWord", "coloured", "labels_in"]
+__all__ = ["KEYWORDS", "ColouredWord", "coloured", "defined_in", "labels_in"]
 
 KEYWORDS = frozenset({*RESERVED, *CONTEXTUAL, *DURATION_UNITS, "EVENTS", "DEFINE", "CASE", "DISTINCT", "COUNT", "WITH"})
 _FUNCTIONS = frozenset(name.lower() for name in BUILT_IN)
@@ -21,6 +21,10 @@ _WORDS = re.compile(
       | (?P<word>[^\W\d]\w*)""",
     re.VERBOSE | re.DOTALL,
 )
+_NAME = r'"(?:[^"]|"")+"|[^\W\d]\w*'
+#: What says nothing about names; and DEFINE with its conditions.
+_SILENT = re.compile(r"--[^\n]*|/\*.*?(?:\*/|$)|'(?:[^']|'')*'?", re.DOTALL)
+_DEFINED = re.compile(r"\bDEFINE\b.*?(?=\bSELECT\b|;|$)", re.IGNORECASE | re.DOTALL)
 
 
 class ColouredWord(NamedTuple):
@@ -33,7 +37,7 @@ class ColouredWord(NamedTuple):
 
 def coloured(text: str, types: Collection[str] = ()) -> Iterator[ColouredWord]:
     """The words of a text; ``types`` are event types, which have a colour of their own."""
-    labels = labels_in(text)
+    labels, types = labels_in(text), {*types, *defined_in(text)}
     for found in _WORDS.finditer(text):
         kind = str(found.lastgroup)
         if kind in ("word", "quoted"):
@@ -57,5 +61,15 @@ def _kind(name: str, quoted: bool, before: str, after: str, types: Collection[st
 
 def labels_in(text: str) -> frozenset[str]:
     """The labels that a text gives with AS; it need not be a query yet."""
-    found = re.findall(r'\bAS\s+("(?:[^"]|"")+"|[^\W\d]\w*)', text, re.IGNORECASE)
-    return frozenset(name.strip('"') for name in found) - {"SELECT", "select"}
+    rest = _DEFINED.sub(lambda part: " " * len(part.group()), _SILENT.sub(" ", text))
+    return _names(rf"\bAS\s+({_NAME})", rest) - {"SELECT", "select"}
+
+
+def defined_in(text: str) -> frozenset[str]:
+    """The event kinds and definitions that a text names with DEFINE; it need not be a query yet."""
+    parts = _DEFINED.findall(_SILENT.sub(" ", text))
+    return frozenset[str]().union(*(_names(rf"(?:\bDEFINE\s+|,\s*)({_NAME})\s+AS\b", part) for part in parts))
+
+
+def _names(pattern: str, text: str) -> frozenset[str]:
+    return frozenset(name.strip('"') for name in re.findall(pattern, text, re.IGNORECASE))

@@ -116,7 +116,8 @@ class StudioPage:
             self._file.text = "no events yet"
         else:
             time = f", time {events.time}" if events.time else ", no time column"
-            self._file.text = f"{events.title}: {events.table.num_rows:,} events, type {events.type}{time}"
+            kind = "no types" if events.type is None else f"type {events.type}"
+            self._file.text = f"{events.title}: {events.table.num_rows:,} events, {kind}{time}"
         self._offer_statements()
         try:
             picture = automaton_svg(self._session.transducer())
@@ -215,7 +216,7 @@ class StudioPage:
 
             async def take() -> None:
                 same = events is not None and path.value == str(events.path)
-                columns = {"type": kind.value, "time": time.value or "", "time_unit": unit.value} if same else {}
+                columns = {"type": kind.value or "", "time": time.value or "", "time_unit": unit.value} if same else {}
                 # Unlike a path, this leaves the name of a user who is not there as it stands.
                 await self._load(Path(os.path.expanduser(path.value)), dialog, {**columns, "name": name.value or None})
 

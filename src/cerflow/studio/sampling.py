@@ -35,13 +35,14 @@ _TIME_NAMES = ("time", "timestamp", "ts", "t", "at", "datetime", "event_time", "
 class LoadedEvents:
     """Events of a file in the order of their times; ``remarks`` say what is not there, such as the rest of the file.
 
-    The events of several files have the names of their ``inputs`` in the column ``stream``.
+    The events of several files have the names of their ``inputs`` in the column ``stream``. Events have no types if
+    ``type`` is None.
     """
 
     path: Path
     table: pa.Table
     columns: tuple[str, ...]
-    type: str
+    type: str | None
     time: str | None
     time_unit: TimeUnit | None
     remarks: tuple[str, ...] = ()
@@ -51,8 +52,8 @@ class LoadedEvents:
     @property
     def roles(self) -> dict[str, Any]:
         """The columns with a role, as `Query.match` takes them."""
-        given = {"type": self.type, "time": self.time, "time_unit": self.time_unit, "stream": self.stream}
-        return {name: value for name, value in given.items() if value is not None}
+        given = {"time": self.time, "time_unit": self.time_unit, "stream": self.stream}
+        return {"type": self.type} | {name: value for name, value in given.items() if value is not None}
 
     @property
     def title(self) -> str:
@@ -66,7 +67,9 @@ class LoadedEvents:
 
     @cached_property
     def types(self) -> list[str]:
-        """The event types that occur, the most frequent first."""
+        """The event types that occur, the most frequent first; none if events have no types."""
+        if self.type is None:
+            return []
         counts = pc.value_counts(self.table.column(self.type)).to_pylist()
         ordered = sorted(counts, key=lambda entry: -entry["counts"])
         return [str(entry["values"]) for entry in ordered[: limits.TYPES_LOOKED_FOR]]
@@ -77,8 +80,8 @@ def load_events(
 ) -> LoadedEvents:
     """The events of a file, or the first part of a large one.
 
-    Columns that are not named are guessed by their names. Raises `InputError` for files that cannot be read, and if no
-    column can be that of the types.
+    Columns that are not named are guessed by their names; ``""`` stands for none. Without a column of types, events
+    have no types. Raises `InputError` for files that cannot be read.
     """
     try:
         if not path.is_file():
@@ -86,9 +89,7 @@ def load_events(
         with tempfile.TemporaryDirectory() as folder:
             read, remarks = _beginning(path, Path(folder))
             names = _columns(read, path)
-            chosen = type or _guess(names, _TYPE_NAMES)
-            if chosen is None:
-                raise InputError(f"which column has the types of events? The columns are {', '.join(names)}")
+            chosen = _guess(names, _TYPE_NAMES) if type is None else type or None
             timed = _guess(names, _TIME_NAMES) if time is None else time or None
             refused: list[pa.Table] = []
             table = read_events(read, type=chosen, time=timed, on_bad_record=refused.append)
@@ -114,7 +115,7 @@ def together(inputs: Mapping[str, LoadedEvents]) -> LoadedEvents:
         next(iter(inputs.values())).path,
         table,
         tuple(table.column_names),
-        roles["type"],
+        roles["type"] if roles["type"] in table.column_names else None,
         roles.get("time"),
         roles.get("time_unit"),
         tuple(f"{name}: {remark}" for name, one in inputs.items() for remark in one.remarks),

@@ -19,15 +19,14 @@ from cerflow.engine.kernels.base.library import is_at_hand
 from cerflow.engine.recognize.planning import compile_select
 from cerflow.engine.stopping import checked
 from cerflow.equivalence import Verdict, contained, equivalent
-from cerflow.errors import CerflowError, QueryError, QuerySyntaxError, QueryWarning, UnsupportedQueryError, nearest
-from cerflow.language.formula import EventKind, EventType
-from cerflow.language.node import walk
+from cerflow.errors import CerflowError, QueryError, QuerySyntaxError, QueryWarning, UnsupportedQueryError
+from cerflow.language.formula import EventType
 from cerflow.language.printer import show
 from cerflow.programs.program import Program, read_query
 from cerflow.programs.studied import StudiedPart
 from cerflow.query import Language, Query
 from cerflow.schema import Schema
-from cerflow.studio.colouring import KEYWORDS, labels_in
+from cerflow.studio.colouring import KEYWORDS, defined_in, labels_in
 from cerflow.studio.sampling import LoadedEvents, load_events, together
 from cerflow.studying.samples import StudiedEvents
 from cerflow.studying.tracing import Trace
@@ -130,9 +129,9 @@ class StudioSession:
         if name is not None:
             loaded = together({**(self.events.inputs if self.events else {}), name: loaded})
         self.events = loaded
-        if fresh and loaded.types:
+        if fresh and (loaded.types or loaded.type is None):
             # A first query that can be run.
-            first, second = (show(EventType(kind)) for kind in (loaded.types * 2)[:2])
+            first, second = [show(EventType(kind)) for kind in (loaded.types * 2)[:2]] or ["EVENT", "EVENT"]
             self.text = FIRST_TEXT.replace("A AS", f"{first} AS").replace("B AS", f"{second} AS")
         return loaded
 
@@ -182,14 +181,7 @@ class StudioSession:
             return []
         types = [] if self.events is None else self.events.types
         if 0 < len(types) < limits.TYPES_LOOKED_FOR and isinstance(query, Query):
-            for node in walk(query.tree):
-                if isinstance(node, EventType) and not isinstance(node, EventKind) and node.name not in types:
-                    near = nearest(node.name, types)
-                    hint = f"Did you mean '{near}'?" if near else f"There are {', '.join(types)}."
-                    warning = QueryWarning(
-                        f"no event of the sample has the type '{node.name}'", span=node.span, hint=hint
-                    )
-                    found.append(Problem.of(warning.with_source(self.text), self.text))
+            found += [Problem.of(doubt, self.text) for doubt in query.doubtful_types(types, "sample")]
         return found
 
     def completions(self) -> dict[str, list[dict[str, str]]]:
@@ -200,12 +192,12 @@ class StudioSession:
         words = [
             *({"label": word, "type": "keyword"} for word in sorted(KEYWORDS)),
             *({"label": name, "type": "class", "detail": "event type"} for name in types),
+            *({"label": name, "type": "class", "detail": "event kind"} for name in sorted(defined_in(self.text))),
             *({"label": name, "type": "variable", "detail": "label"} for name in sorted(labels_in(self.text))),
         ]
-        return {
-            "words": words,
-            "attributes": [{"label": name, "type": "property", "detail": kind} for name, kind in attributes],
-        }
+        properties = [{"label": name, "type": "property", "detail": kind} for name, kind in attributes]
+        # Conditions of DEFINE, and PARTITION BY, name attributes without a dot.
+        return {"words": words + properties, "attributes": properties}
 
     def transducer(self) -> Transducer:
         """The automaton of the text."""

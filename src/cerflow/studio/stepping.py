@@ -15,6 +15,7 @@ from cerflow.studio.session import StoppedError, StudioSession
 from cerflow.studying.steps import LivingConfiguration, PassedDeadline, TracedEvent
 from cerflow.studying.tracing import Trace
 from cerflow.studying.wording import sentence, shown_pairs, shown_value
+from cerflow.values.complex_events import UNNAMED
 
 __all__ = ["SteppingPanel"]
 
@@ -260,10 +261,11 @@ class SteppingPanel:
         event = step.event
         with ui.row().classes("w-full items-baseline gap-3"):
             ui.label(f"Event {event.position}").classes("text-lg font-medium").mark("at")
-            ui.badge(event.type).props("color=primary")
+            if event.type != UNNAMED:
+                ui.badge(event.type).props("color=primary")
             if step.key:
                 ui.label(f"key {', '.join(map(shown_value, step.key))}").classes("text-sm")
-            values = [f"{name} {shown_value(value)}" for name, value in event.attributes.items()]
+            values = [f"{name} {shown_value(value)}" for name, value in event.attributes.items() if name[:1] != "\0"]
             ui.label(" · ".join(values)).classes("text-sm opacity-80 font-mono")
 
     def _deadline(self, step: PassedDeadline) -> None:

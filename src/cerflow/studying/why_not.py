@@ -37,6 +37,7 @@ from cerflow.studying.fitting import Fit, Wanted, detection, fit, reported
 from cerflow.studying.relaxing import Constraint, constraints, relaxed
 from cerflow.studying.samples import StudiedEvents, key_of_event, substream_at
 from cerflow.studying.wording import shown_pairs, shown_value, time_of
+from cerflow.values.complex_events import UNNAMED
 from cerflow.values.events import Event, Stream, Value
 
 __all__ = ["RefusingPart", "WhyNot", "why_not"]
@@ -311,7 +312,8 @@ def _matches(formula: Formula, sample: StudiedEvents, positions: list[int]) -> I
     """The matches of a formula in some events, as positions; none if it reads labels of the formula around it."""
     rows = sample.table.take(pa.array([p - sample.first for p in positions], pa.int64()))
     try:
-        matches = Query(Select(formula)).match(rows, **sample.roles)
+        # Not match(), which would warn of types that these rows lack.
+        matches = Query(Select(formula)).recognizer(rows.schema, **sample.roles).push(rows)
         for match in islice(matches, limits.LISTED_RIVALS):
             yield {positions[event["position"]] for event in match["events"]}
     except (QueryError, UnsupportedQueryError):
@@ -319,7 +321,8 @@ def _matches(formula: Formula, sample: StudiedEvents, positions: list[int]) -> I
 
 
 def _events(sample: StudiedEvents, positions: Iterable[int]) -> str:
-    return _few([f"event {p} of type {sample.at(p).type}" for p in sorted(positions)])
+    shown = [(p, sample.at(p).type) for p in sorted(positions)]
+    return _few([f"event {p}" if kind == UNNAMED else f"event {p} of type {kind}" for p, kind in shown])
 
 
 def _rivals(c: Constraint, select: Select, sample: StudiedEvents, found: Fit) -> str:

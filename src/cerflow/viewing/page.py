@@ -18,8 +18,10 @@ import pyarrow.compute as pc
 
 from cerflow import limits
 from cerflow.errors import InputError, nearest
+from cerflow.schema import TYPE_TEXT, UNTYPED
 from cerflow.values.array_types import Ints
 from cerflow.values.arrow_columns import one_array
+from cerflow.values.complex_events import UNNAMED
 from cerflow.values.units import TimeUnit
 from cerflow.viewing.match_events import EXTENT, MatchEvents, is_list, match_events
 from cerflow.viewing.packed_columns import PackedArrays, packed_column, packed_times, text_codes
@@ -183,7 +185,9 @@ def _lanes(table: pa.Table, stream: ViewedStream, used: Ints, said: list[str]) -
         values = [one_array(table.column(name)) for name in names]
         column = values[0] if len(values) == 1 else pc.coalesce(*(value.cast(pa.string()) for value in values))
         codes, texts = text_codes(column)
-        found["/".join(names)] = _ranked(codes, texts, used, names[0], said)
+        texts = ["without a type" if text == UNNAMED else text for text in texts]
+        title = "type" if names[0] in (TYPE_TEXT, UNTYPED) else "/".join(names)
+        found[title] = _ranked(codes, texts, used, title, said)
     return found
 
 

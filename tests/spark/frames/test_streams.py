@@ -72,7 +72,7 @@ def test_types_widen_as_those_of_tables(spark, one, other, wider):
 
 def test_wrong_mappings_are_explained(spark):
     frame = spark.createDataFrame(TRADES)
-    with pytest.raises(InputError, match="type column 'type' is not in the input 'a'"):
-        streams({"a": Input(frame)})
+    with pytest.raises(InputError, match="type column 'type' is not in the input 'a', but in 'b'"):
+        streams({"a": Input(frame), "b": Input(frame, constant_type="B")})
     with pytest.raises(InputError, match="'b' has no time column, but the input 'a' has one"):
         streams({"a": Input(frame, type="kind", time="at"), "b": Input(frame, type="kind")})

@@ -9,7 +9,7 @@ from itertools import chain
 import pyarrow as pa
 
 from cerflow import limits
-from cerflow.cli.commands.checking import event_types, types_in, warn_of_types
+from cerflow.cli.commands.checking import queries_in, warn_of_types
 from cerflow.cli.commands.request import Request
 from cerflow.cli.output.bad_records import Policy
 from cerflow.cli.output.progress import PhaseTimer, Progress, compile_kernels
@@ -73,7 +73,7 @@ def run_as_events_come(request: Request, show: Progress, watch: PhaseTimer) -> R
     watch.done("writing")
     if not run.rows:
         warn("the input has no rows")
-    warn_of_types(run.missing, run.occurring)
+    warn_of_types(request.query, run.occurring)
     return RunSummary(run.rows - bad_records.count, written, bad_records.count, watch.phases)
 
 
@@ -84,8 +84,8 @@ class _ArrivingRun:
         self.first = next(parts)
         #: The number of all rows so far, the types in them, and the types of the query that none of them has.
         self.rows = 0
-        self.occurring: set[str] = set()
-        self.missing = event_types(request.query)
+        self.occurring: frozenset[str] | None = frozenset()
+        self.missing = {name for each in queries_in(request.query) for name in each.types_named()}
         self._request = request
         self._parts = chain((self.first,), parts)
         self._fails = request.bad_records.policy is Policy.FAIL
@@ -112,9 +112,10 @@ class _ArrivingRun:
                 schema = columns.schema(part.table.schema, None)
                 self._request.query.warn_of_times(schema, extent(part.table, schema))
             self.rows += len(part.table) + (0 if part.refused is None else len(part.refused))
-            if self.missing:
-                self.occurring |= types_in(part.table, columns.type)
-                self.missing -= self.occurring
+            if self.missing and self.occurring is not None:
+                more = columns.schema(part.table.schema, None).types_in(part.table)
+                self.occurring = None if more is None else self.occurring | more
+                self.missing -= self.occurring or frozenset()
             yield from self._pushed(part)
         if until is not None:
             yield self.recognizer.advance(typed_time(until, self.first.table.schema, columns.time))

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import warnings
+from collections.abc import Collection, Sequence
 from typing import Literal as TypingLiteral
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cerflow.analysis.scopes import relation_names
 from cerflow.cli.commands.mappings import ColumnOptions
 from cerflow.cli.commands.request import Inputs, load_query
 from cerflow.cli.output.reporting import located, warn
 from cerflow.engine.events.time_order import extent
-from cerflow.errors import QueryWarning, counted, nearest
+from cerflow.errors import QueryWarning, counted
 from cerflow.files.reading import ReadEvents, read_inputs
 from cerflow.files.sources import InputFormat
 from cerflow.language.automaton import AutomatonFormula
-from cerflow.language.condition import (
-    Attribute,
-    Comparison,
-    Expression,
-    In,
-    Literal,
-)
 from cerflow.language.formula import (
     AnyEvent,
     As,
@@ -42,16 +35,13 @@ from cerflow.language.sremo import Terminal, Windowed
 from cerflow.programs.program import Program
 from cerflow.query import Language, Query, Reading
 from cerflow.schema import Schema, ValueKind
-from cerflow.values.operators import Operator
 
-__all__ = ["event_types", "explanation_of", "summarise_query", "types_in", "warn_of_types"]
+__all__ = ["explanation_of", "queries_in", "summarise_query", "warn_of_types"]
 
 ExplainFormatName = TypingLiteral["text", "json", "dot", "mermaid", "svg", "boxes"]
 
 #: Operators between whose parts no event may lie.
 _SIGNS: dict[type[Node], str] = {StrictSequence: ":", StrictIteration: ":+"}
-#: The type of the event read, in SREMO.
-_TYPE = Attribute(None, "type")
 
 
 def summarise_query(
@@ -75,7 +65,7 @@ def summarise_query(
         events, schema = _read(query, inputs, input_format, options)
         query.check(schema)
         times = extent(events.table, schema)
-        warn_of_types(event_types(query), types_in(events.table, schema.type))
+        warn_of_types(query, schema.types_in(events.table))
         gap = _gap(query, events.table, schema) if isinstance(query, Query) else None
         if gap is not None:
             warn(located(gap, path))
@@ -121,36 +111,25 @@ def _read(
     return events, columns.schema(events.table.schema, events.stream)
 
 
-def types_in(events: pa.Table, type_column: str) -> frozenset[str]:
-    """The types of the events."""
-    return frozenset(str(v) for v in pc.unique(events.column(type_column)).to_pylist())
+def queries_in(query: Query | Program) -> list[Query]:
+    """A query, or the statements of a program."""
+    return [*query.definitions.values(), query.query] if isinstance(query, Program) else [query]
 
 
-def warn_of_types(named: Iterable[str], occurring: Collection[str]) -> None:
-    """Warn of each named type that no event has, and suggest a similar one."""
-    for name in sorted(set(named).difference(occurring)):
-        near = nearest(name, occurring)
-        warn(f"no event of the input has the type '{name}'" + (f"; did you mean '{near}'?" if near else ""))
-
-
-def event_types(query: Query | Program) -> set[str]:
-    """The types of input events that a query names; in SREMO, the texts that the type of the event is compared with."""
-    if isinstance(query, Program):
-        statements = [*query.definitions.values(), query.query]
-        return set[str]().union(*map(event_types, statements)).difference(query.definitions)
-    found = set(relation_names(query.tree))
-    for terminal in (n for n in walk(query.tree) if isinstance(n, Terminal)):
-        for n in walk(terminal.condition):
-            if isinstance(n, Comparison) and n.operator is Operator.EQ and n.left == _TYPE:
-                found.update(_texts((n.right,)))
-            elif isinstance(n, In) and n.operand == _TYPE:
-                found.update(_texts(n.items))
-    return found
+def warn_of_types(query: Query | Program, occurring: Collection[str] | None) -> None:
+    """Warn of each type that a query names and that does not occur; None stands for events without types."""
+    if occurring is None:
+        return
+    for each in queries_in(query):
+        for doubt in each.doubtful_types(occurring):
+            warnings.warn(doubt, stacklevel=2)
 
 
 def _gap(query: Query, events: pa.Table, schema: Schema) -> QueryWarning | None:
     """A warning if the query skips no events, but its keys also have events of types that it does not name."""
     nodes = list(walk(query.tree))
+    if schema.untyped:
+        return None
     strict = next((n for n in nodes if type(n) in _SIGNS or (isinstance(n, Repetition) and n.strict)), None)
     if strict is None or any(isinstance(n, AnyEvent | NotEvent | EventKind) for n in nodes):
         return None
@@ -158,8 +137,8 @@ def _gap(query: Query, events: pa.Table, schema: Schema) -> QueryWarning | None:
     if query.tree.streams and schema.stream is not None:
         streams = pa.array(query.tree.streams, pa.string())
         events = events.filter(pc.is_in(events.column(schema.stream).cast(pa.string()), value_set=streams))
-    types = events.column(schema.type).cast(pa.string())
-    named = pc.is_in(types, value_set=pa.array(sorted(event_types(query)), pa.string()))
+    types = schema.with_types(events).column(schema.type).cast(pa.string())
+    named = pc.is_in(types, value_set=pa.array(sorted(query.types_named()), pa.string()))
     keys = {
         f"key {k}": pc.coalesce(*(events.column(schema.column(name)).cast(pa.string()) for name in key))
         for k, key in enumerate(query.tree.partition)
@@ -168,7 +147,7 @@ def _gap(query: Query, events: pa.Table, schema: Schema) -> QueryWarning | None:
     found = table.group_by(list(keys)).aggregate([("named", "any"), ("named", "all")])
     if not pc.any(pc.and_not(found.column("named_any"), found.column("named_all"))).as_py():
         return None
-    others = types_in(table.filter(pc.invert(table.column("named"))), "type")
+    others = pc.unique(table.filter(pc.invert(table.column("named"))).column("type")).to_pylist()
     few = ", ".join(f"'{name}'" for name in sorted(others)[:3]) + (", …" if len(others) > 3 else "")
     warning = QueryWarning(
         f"'{sign}' skips no events, but the input also has events of other types ({few})"
@@ -181,18 +160,14 @@ def _gap(query: Query, events: pa.Table, schema: Schema) -> QueryWarning | None:
     return warning
 
 
-def _texts(expressions: Iterable[Expression]) -> Iterator[str]:
-    return (e.value for e in expressions if isinstance(e, Literal) and isinstance(e.value, str))
-
-
 def _columns(schema: Schema) -> str:
     """The columns of the input and their types, one per line."""
     words = {ValueKind.STRING: "text", ValueKind.OTHER: ""}
-    width = max((len(field.name) for field in schema.columns), default=0)
+    width = max((len(name) for name in schema.known_names), default=0)
     lines = ["columns:"]
-    for field in schema.columns:
-        word = words.get(schema.kind(field.name), schema.kind(field.name).value) or str(field.type)
-        lines.append(f"  {field.name:<{width}}  {word}")
+    for name in schema.known_names:
+        word = words.get(schema.kind(name), schema.kind(name).value) or str(schema.columns.field(name).type)
+        lines.append(f"  {name:<{width}}  {word}")
     return "\n" + "\n".join(lines)
 
 
@@ -208,7 +183,7 @@ def _summary_of(query: Query | Program, schema: Schema | None) -> str:
 
 def _summary(query: Query, schema: Schema | None) -> str:
     nodes = list(walk(query.tree))
-    types = sorted(event_types(query))
+    types = sorted(query.types_named())
     given = {n.label for n in nodes if isinstance(n, As)} | {n.new for n in nodes if isinstance(n, Rename)}
     given |= {n.label for n in nodes if isinstance(n, Terminal) and n.label is not None}
     given = given.union(*(n.labels for n in nodes if isinstance(n, AutomatonFormula)))

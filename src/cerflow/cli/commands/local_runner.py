@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from cerflow import limits
-from cerflow.cli.commands.checking import event_types, types_in, warn_of_types
+from cerflow.cli.commands.checking import warn_of_types
 from cerflow.cli.commands.request import Request
 from cerflow.cli.output.bad_records import Policy
 from cerflow.cli.output.progress import PhaseTimer, Progress, bytes_read, compile_kernels
@@ -60,7 +60,8 @@ def run_local(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary
         memory=request.memory,
         until=typed_time(request.until, events.table.schema, columns.time),
     )
-    warn_of_types(event_types(request.query), types_in(events.table, columns.type))
+    schema = columns.schema(events.table.schema, events.stream)
+    warn_of_types(request.query, schema.types_in(events.table))
     written = 0
     drawing = _over_time(events.table, columns) if request.summary else None
     if request.output == STANDARD_OUTPUT and sys.stdout.isatty():
@@ -69,14 +70,14 @@ def run_local(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary
     else:
         show.bar("recognising", len(events.table), matches.reached, " events")
     volume = Volume(matches, request.max_matches)
-    schema = matches.shown_schema(flat=request.flat, counts=request.counts)
-    with _rows_of_the_input(events), open_sink(request.output, request.output_format, schema) as sink:
+    shown = matches.shown_schema(flat=request.flat, counts=request.counts)
+    with _rows_of_the_input(events), open_sink(request.output, request.output_format, shown) as sink:
         for batch in volume.batches(limits.OUTPUT_BATCH_ROWS, flat=request.flat, counts=request.counts):
             watch.done("recognising")
             sink.write(batch)
             if drawing is not None:
                 # Rows without a start have, in the last column, the number of the matches of their event.
-                numbers = None if "start" in schema.names else batch.columns[-1].cast(pa.float64()).to_numpy()
+                numbers = None if "start" in shown.names else batch.columns[-1].cast(pa.float64()).to_numpy()
                 drawing.add(batch.column("detected_time"), numbers)
             written += batch.num_rows
             volume.look_at_room(request.output, sink, written)

@@ -126,6 +126,7 @@ def _close_standard_output() -> bool:
 def _warnings_reported() -> Iterator[None]:
     with warnings.catch_warnings():
         others = warnings.showwarning
+        said: set[str] = set()
 
         def show(
             message: Warning | str,
@@ -136,7 +137,9 @@ def _warnings_reported() -> Iterator[None]:
             line: str | None = None,
         ) -> None:
             if issubclass(category, PerformanceWarning | QueryWarning):
-                warn(str(message))
+                if str(message) not in said:
+                    warn(str(message))
+                said.add(str(message))
             else:
                 others(message, category, filename, lineno, file, line)
 

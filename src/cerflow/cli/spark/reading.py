@@ -44,7 +44,7 @@ from cerflow.spark.frames.axis import ROW_BITS
 from cerflow.spark.frames.output import literal_path
 from cerflow.spark.frames.schemas import arrow_schema, spark_schema
 from cerflow.spark.frames.streams import frame_in_common_unit, union_frames
-from cerflow.stream_inputs import Input, free_name
+from cerflow.stream_inputs import Input, free_name, refuse_partly_typed
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -151,6 +151,7 @@ def read_frame(spark: SparkSession, read: Inputs) -> SparkEvents:
             plans.append(plan)
             parts.append(_in_common_unit(part, one, columns))
     refuse_unknown_types(plans)
+    refuse_partly_typed(((part.name, part.usable.columns) for part in parts), columns.type)
     stream = None
     if read.named:
         stream = free_name("stream", [c for part in parts for c in part.everything.columns])
@@ -317,6 +318,8 @@ def _plain(frame: DataFrame, plan: InputPlan) -> tuple[DataFrame, Column]:
     named = frame.select(*values)
     missing = F.lit(False)
     for name in plan.columns.required:
+        if name not in named.columns:
+            continue  # events without types
         value = F.col(_quoted(name))
         missing |= value.isNull()
         if isinstance(named.schema[name].dataType, T.DoubleType | T.FloatType):

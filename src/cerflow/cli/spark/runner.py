@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from cerflow import limits
-from cerflow.cli.commands.checking import event_types, warn_of_types
+from cerflow.cli.commands.checking import queries_in, warn_of_types
 from cerflow.cli.commands.request import Inputs, Request
 from cerflow.cli.output.bad_records import Policy
 from cerflow.cli.output.progress import PhaseTimer, Progress, compile_kernels
@@ -103,13 +103,13 @@ def _in_files(inputs: Inputs) -> Iterator[Inputs]:
 def _refuse(events: SparkEvents, query: Query | Program, request: Request) -> int:
     """Take out the rows that cannot be used, and write them; returns the number of the other rows."""
     bad_records = request.bad_records
-    types = sorted(event_types(query))
+    types = sorted({name for each in queries_in(query) for name in each.types_named()})
     # Each type costs an expression of Spark, so very many are not looked for.
-    types = types if len(types) <= limits.TYPES_LOOKED_FOR else []
-    counts = events.counts(types)
+    looked_for = types if len(types) <= limits.TYPES_LOOKED_FOR and not events.schema.untyped else []
+    counts = events.counts(looked_for)
     query.warn_of_times(events.schema, counts.times)
-    if counts.types is not None:
-        warn_of_types(types, counts.types)
+    if looked_for:
+        warn_of_types(query, counts.types)
     refused = counts.refused
     if refused and bad_records.policy is Policy.FAIL:
         bad_records.refuse(events.refused().orderBy("row").limit(1).toArrow())

@@ -22,6 +22,7 @@ from cerflow.stream_inputs import (
     common_schema,
     free_name,
     ratio_of_units,
+    refuse_partly_typed,
 )
 from cerflow.values.units import TimeUnit
 
@@ -50,6 +51,7 @@ def streams(
     for name, one in inputs.items():
         frame = renamed(one, column_names(one.events.columns, one, common, name))
         frames.append((name, frame_in_common_unit(frame, one.time_unit or time_unit, common)))
+    refuse_partly_typed(((name, frame.columns) for name, frame in frames), common["type"])
     stream = free_name(stream, [column for _, frame in frames for column in frame.columns])
     told_apart = [(name, frame.select("*", F.lit(name).alias(stream))) for name, frame in frames]
     return Streams(union_frames(told_apart, last=stream), {**common, "stream": stream})
