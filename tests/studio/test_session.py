@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("nicegui", reason="NiceGUI is not installed (cerflow[studio])")
 
 import cerflow
-from cerflow import limits
+from cerflow import automata, limits
 from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.studio import session as studio_session
 from cerflow.studio.colouring import coloured, labels_in
@@ -187,6 +187,30 @@ def test_programs_are_taken_apart_statement_by_statement(session):
     # The choice does not outlive the definition.
     session.text = "DEFINE q AS SELECT * WHERE A ; B;\nSELECT * FROM q WHERE q"
     assert [step.event.type for step in session.trace(0, 100)] == ["q", "q", "q"]
+
+
+@pytest.mark.parametrize("name", ["transducer", "determinised", "logic"])
+def test_automata_are_queries_like_others(session, name):
+    free = automata.eliminate_epsilon(
+        automata.compile_sremo("any([type = 'A'] AS a INTO r, [type = 'B' AND v > r.v] AS b)")
+    )
+    query = {
+        "transducer": lambda: cerflow.Query.from_automaton(free, within="5 EVENTS"),
+        # Its states are sets of sets.
+        "determinised": lambda: cerflow.Query.from_automaton(automata.determinize_windowed(free, 3), detect=True),
+        "logic": lambda: cerflow.Query.from_automaton(automata.compile_cel("A+ ; B")),
+    }[name]()
+    session.text = str(query)
+    assert (session.problems(), session.doubts()) == ([], [])
+    expected = query.match(session.events.table, **session.events.roles).to_pylist()
+    outcome = StoppableRun(session.query(), session.loaded(), most=10, seconds=60)()
+    assert [row["detected_at"] for row in outcome.rows] == [row["detected_at"] for row in expected]
+    assert outcome.count == len(expected) == {"transducer": 3, "determinised": 2, "logic": 4}[name]
+    trace = session.trace(0, 100)
+    assert {step.event.position for step in trace if step.matches} == {row["detected_at"] for row in expected}
+    assert "type" in str(session.why_not([("a", 2), ("b", 3)] if name == "transducer" else [3]))
+    assert ElementTree.fromstring(automaton_svg(session.transducer())).tag.endswith("svg")
+    assert {word.kind for word in coloured(session.text)} >= {"keyword", "string"}
 
 
 def test_definitions_read_as_far_as_is_looked_at(session, monkeypatch):

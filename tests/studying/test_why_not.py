@@ -7,6 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import cerflow
+from cerflow import automata
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.studying.fitting import detection
 from cerflow.studying.relaxing import constraints, relaxed
@@ -110,6 +111,20 @@ def test_events_may_have_another_shape():
     answer = cerflow.parse("SELECT * WHERE A ; B").why_not(rows("AAB"), [0, 1, 2])
     assert answer.ways == ()
     assert "more or fewer" in str(answer)
+
+
+def test_conditions_of_automata_are_named_as_those_of_expressions():
+    text = "any([type = 'A'] AS a INTO r, [type = 'B' AND v > r.v] AS b)"
+    expression = cerflow.parse(text, language="sremo")
+    automaton = cerflow.Query.from_automaton(automata.eliminate_epsilon(automata.compile_sremo(text)))
+    events = rows("ABACB", v=[3, 4, 5, 1, 9])
+    assert str(automaton.why_not(events, [2, 3])) == "type = 'B': it does not hold\n  and v > r.v: it does not hold"
+    assert not automaton.why_not(events, [2, 4])
+    for chosen in combinations(range(5), 2):
+        assert str(automaton.why_not(events, chosen)) == str(expression.why_not(events, chosen))
+    types = cerflow.Query.from_automaton(automata.compile_cel("A ; B"))
+    assert str(types.why_not(events, [2, 3])) == "type = B: it does not hold"
+    assert "more or fewer events" in str(types.why_not(events, [0, 1, 2]))
 
 
 def test_labels_count():

@@ -8,6 +8,8 @@ from typing import Literal
 
 from cerflow.conditions.connectives import conjunction, conjuncts
 from cerflow.errors import Span
+from cerflow.language.automaton import AutomatonStep
+from cerflow.language.condition import Condition
 from cerflow.language.formula import (
     AnyEvent,
     As,
@@ -92,7 +94,8 @@ def _operands(nodes: list[Node]) -> list[list[int]]:
 
 def _of_node(k: int, current: Node) -> Iterator[Constraint]:
     match current:
-        case Filter() | Terminal():
+        case Filter() | Terminal() | AutomatonStep(condition=Condition()):
+            assert current.condition is not None
             for number, part in enumerate(conjuncts(current.condition)):
                 yield Constraint("condition", k, number, part, show(part))
         case EventType():
@@ -160,7 +163,8 @@ def relaxed(select: Select, left_out: Collection[Constraint]) -> Select:
 
 def _relaxed(current: Node, gone: set[int]) -> Node:
     match current:
-        case Filter() | Terminal():
+        case Filter() | Terminal() | AutomatonStep(condition=Condition()):
+            assert current.condition is not None
             rest = [part for number, part in enumerate(conjuncts(current.condition)) if number not in gone]
             if isinstance(current, Filter) and not rest:
                 return current.operand
