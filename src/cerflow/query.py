@@ -382,14 +382,14 @@ class Query:
                 memory=memory,
             )
 
-    def result_schema(self, schema: pa.Schema, **roles: Unpack[EventRoles]) -> pa.Schema:
-        """The Arrow schema of the result for events of an Arrow schema; for ``roles`` see `match`."""
+    def result_schema(self, schema: pa.Schema, *, positions: bool = True, **roles: Unpack[EventRoles]) -> pa.Schema:
+        """The Arrow schema of the result for events of an Arrow schema; for the arguments see `match`."""
         from cerflow.engine.results.report import Report
 
         events = schema_of(schema, **roles)
         with Located(self.text):
             self._plans.check(events)
-            return Report(self._tree, events, positions=True, position=None).schema
+            return Report(self._tree, events, positions=positions, position=None).schema
 
     def check(self, schema: Schema | None = None) -> None:
         """Whether the engine can evaluate the query (on events of a schema).

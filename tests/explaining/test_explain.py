@@ -80,6 +80,7 @@ def test_what_the_query_says():
     assert found["select"]["partition"] == [["name"]]
     assert found["select"]["limit"] == 5
     assert found["select"]["labels_kept"] == ["high", "low"]
+    assert "of the events reported, those with high, low, not of the whole match" in cerflow.parse(QUERY).explain()
 
 
 def test_the_automaton_is_the_one_that_is_evaluated():

@@ -336,7 +336,7 @@ def test_values_can_be_copied_compared_and_hashed() -> None:
         (lambda: select(A, strategy="nxt_"), QueryError, "no strategy 'nxt_'"),
         (lambda: select(A, consume_by="al"), QueryError, "no consumption policy"),
         (lambda: select(A, limit=0), QueryError, "positive integer"),
-        (lambda: select(A, x.a), TypeError, "needs a name"),
+        (lambda: select(A, x.a + 1), TypeError, "needs a name"),
         (lambda: select(A, "*", x), TypeError, "only named values"),
         (lambda: select(A, x, events=False), TypeError, "takes no items"),
         (lambda: select(A, streams="ab"), TypeError, "a list of names"),

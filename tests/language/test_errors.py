@@ -211,7 +211,9 @@ def test_hint(text: str, hint: str | None) -> None:
         ("SELECT * WHERE A LIMIT 1.5", "the number behind LIMIT must be a positive integer"),
         ("SELECT SUM(*) AS n WHERE A", "only COUNT takes *, not SUM"),
         ("SELECT price AS p WHERE A", "'price' stands here without a label"),
-        ("SELECT x.price FROM s WHERE A AS x", "unexpected 'FROM', expected an arithmetic operator or AS"),
+        ("SELECT x.price s WHERE A AS x", "unexpected 's', expected an arithmetic operator, ',', AS, FROM or WHERE"),
+        ("SELECT x.price + 1 FROM s WHERE A AS x", "a computed column needs a name"),
+        ("SELECT *, x WHERE A AS x", "* reports all labels, so only values stand beside it, not the label 'x'"),
     ],
 )
 def test_in_queries(text: str, reason: str) -> None:
@@ -268,7 +270,7 @@ def test_words_and_signs_of_other_languages(formula: str) -> None:
     [
         ("A ; B", "a query begins with SELECT: SELECT * WHERE A ; B"),
         ("SELECT * A ; B", "stands behind WHERE"),
-        ("SELECT x.v WHERE A AS x", "a computed column needs a name: x.v AS v"),
+        ("SELECT x.v + 1 WHERE A AS x", "Write the name behind AS"),
         ("SELECT * FROM s MATCH_RECOGNIZE (PATTERN (A B+))", "SELECT * WHERE (A ; B+ ; C) FILTER"),
         ("PATTERN SEQ(A a)", "MATCH_RECOGNIZE"),
         ("SELECT f.*, g.v WHERE A AS f ; B AS g", "SELECT f[a, b]"),

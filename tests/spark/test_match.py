@@ -77,7 +77,7 @@ def test_existential_conditions(spark):
 @pytest.mark.parametrize("consume", ["NONE", "ANY", "PARTITION"])
 def test_partitions_and_consumption(spark, consume, positions):
     found = assert_same(spark, f"{KEYED} CONSUME BY {consume}", SENSOR_TABLE, positions=positions)
-    assert {row["detected_at"] is None for row in found} == {not positions}
+    assert {"detected_at" in row for row in found} == {positions}
 
 
 def test_consumption_changes_the_matches(spark):
@@ -129,7 +129,7 @@ def test_ties_in_time_are_ordered_by_the_sequence(spark, name, positions):
     roles = {"time": "t", "sequence": "seq"}
     found = assert_same(spark, SEQUENCES[name], many(), positions=positions, local_positions=filled, **roles)
     assert found
-    assert {row["detected_at"] is not None for row in found} == {filled}
+    assert {row.get("detected_at") is not None for row in found} == {filled}
 
 
 def test_ties_in_time_without_a_sequence_keep_the_order_of_the_input(spark):

@@ -182,22 +182,24 @@ def _check_column_names(select: Select) -> None:
         taken = {"detected_at", "detected_time", "end_time"}
     else:
         taken = {"detected_at", "detected_time", "start", "end", "start_time", "end_time", "events"}
+    shown = {name: name for name in taken}
     for key in select.partition:
-        if key[0] in taken:
+        if key[0].casefold() in shown:
             raise QueryError(
                 f"partition key '{key[0]}' would be a second result column of that name",
                 span=select.span,
                 hint="Rename the attribute in the input.",
             )
-        taken.add(key[0])
+        shown[key[0].casefold()] = key[0]
     for name, item in computed_names(select):
-        if name in taken:
+        if name.casefold() in shown:
             raise QueryError(
                 f"column '{name}' would be a second result column of that name",
                 span=item.span,
-                hint=f"The result has these columns already: {', '.join(sorted(taken))}.",
+                hint="Give it another name behind AS; upper and lower case count as equal. These columns are taken: "
+                f"{', '.join(sorted(shown.values()))}.",
             )
-        taken.add(name)
+        shown[name.casefold()] = name
 
 
 def refuse_aggregates(expression: Sremo | AutomatonFormula | EventKind) -> None:

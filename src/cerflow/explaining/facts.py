@@ -46,7 +46,7 @@ from cerflow.language.condition import Not, numbers_matches
 from cerflow.language.formula import UNNAMED, AnyEvent, As, Filter, Formula, NotEvent, Project, Within
 from cerflow.language.node import Node, transform, walk
 from cerflow.language.printer import show
-from cerflow.language.select import Consumption, Select
+from cerflow.language.select import Consumption, LabelItem, Select
 from cerflow.language.sremo import Regular, Windowed
 from cerflow.pushdown.relevance import relevant_events
 from cerflow.rewriting.sremo.strategies import without_strategies
@@ -212,6 +212,7 @@ def _select(select: Select) -> _Facts:
         "by": [reference.label for reference in select.by],
         "projection": show(select.projection),
         "labels_kept": None if kept is None else sorted(kept),
+        "labels_listed": [item.label for item in select.projection.items if isinstance(item, LabelItem)],
         "streams": list(select.streams),
         "partition": [list(key) for key in select.partition],
         "consume": str(select.consume),

@@ -151,6 +151,8 @@ def _selection(facts: _Facts) -> list[tuple[str, str]]:
     rows = [("matches", chosen), ("reported", select["projection"])]
     if select["labels_kept"] is not None:
         rows.append(("told apart by", f"the labels {_list(select['labels_kept'])}"))
+        listed = _list(select["labels_listed"])
+        rows.append(("start_time, end_time", f"of the events reported, those with {listed}, not of the whole match"))
     if select["streams"]:
         rows.append(("streams", _list(select["streams"])))
     if window is not None and window["window"] is not None:

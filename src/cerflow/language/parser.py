@@ -14,7 +14,7 @@ from lark import Lark
 from cerflow import limits
 from cerflow.errors import QueryError, QuerySyntaxError, Span
 from cerflow.language.automaton_json import automaton_from_json
-from cerflow.language.condition import Condition, Expression, LabelReference, TruthValue
+from cerflow.language.condition import Attribute, Condition, Expression, LabelReference, TruthValue
 from cerflow.language.condition_tree import positive_integer
 from cerflow.language.event_kinds import refuse_twice, with_kinds, written_out
 from cerflow.language.formula import (
@@ -54,6 +54,7 @@ from cerflow.language.select import (
     ProjectionKind,
     Select,
     Statements,
+    column_name,
 )
 from cerflow.language.sremo import Regular, names_told_apart
 from cerflow.language.sremo_parser import SremoBuilder
@@ -342,7 +343,14 @@ class _CeqlBuilder(SremoBuilder):
         return self.part(children, {"strategy": _strategy(children[0]), "by": by[0] if by else ()})
 
     def everything(self, children: Several[Piece]) -> Parsed:
-        return self._projection(children, ProjectionKind.ALL, tuple(part.value for part in self.parts(children)))
+        parts = self.parts(children)
+        for part in parts:
+            if isinstance(part.value, LabelItem):
+                raise QuerySyntaxError(
+                    f"* reports all labels, so only values stand beside it, not the label '{part.value.label}'",
+                    span=span_of(part),
+                )
+        return self._projection(children, ProjectionKind.ALL, tuple(part.value for part in parts))
 
     def nothing(self, children: Several[Piece]) -> Parsed:
         return self._projection(children, ProjectionKind.NONE)
@@ -362,6 +370,20 @@ class _CeqlBuilder(SremoBuilder):
         self.no_bracket_in(self.closed(given), "a computed column")
         expression = TruthValue(given.value) if isinstance(given.value, Condition) else given.value
         return self.make(children, ExpressionItem, expression, name.value)
+
+    def unnamed_item(self, children: Several[Piece]) -> Parsed:
+        """A label, or a value without AS, which has a name of its own if it is an attribute or an aggregate of one."""
+        (given,) = self.parts(children)
+        value = given.value
+        if given.name is not None and isinstance(value, Attribute) and not given.name.reserved:
+            return self.make(children, LabelItem, value.name)
+        self.no_bracket_in(self.closed(given), "a computed column")
+        name = None if isinstance(value, Condition) else column_name(value)
+        if name is None:
+            raise QuerySyntaxError(
+                "a computed column needs a name", span=span_of(*children), hint="Write the name behind AS: … AS name."
+            )
+        return self.make(children, ExpressionItem, value, name)
 
     def count_item(self, children: Several[Piece]) -> Parsed:
         function, *name = self.parts(children)

@@ -6,7 +6,7 @@ from dataclasses import field
 from enum import StrEnum
 
 from cerflow.errors import Span
-from cerflow.language.condition import Expression, LabelReference
+from cerflow.language.condition import Aggregate, Attribute, Expression, LabelReference
 from cerflow.language.formula import Formula, Strategy, Window, check_by
 from cerflow.language.node import Node, node
 
@@ -20,6 +20,7 @@ __all__ = [
     "ProjectionKind",
     "Select",
     "Statements",
+    "column_name",
 ]
 
 
@@ -53,6 +54,21 @@ class ExpressionItem(Node):
 
     expression: Expression
     name: str
+
+
+def column_name(expression: Expression) -> str | None:
+    """The name of a computed column without AS (spec §11): ``x_v`` of ``x.v``, ``min_x_v`` of ``min(x.v)``.
+
+    None for a value that needs AS.
+    """
+    match expression:
+        case Attribute(label=str(label), name=name):
+            return f"{label}_{name}".replace(".", "_")
+        case Aggregate(name=name, argument=LabelReference(label=str(label))):
+            return f"{name}_{label}"
+        case Aggregate(name=name, argument=Attribute() as argument):
+            return f"{name.replace(' ', '_')}_{column_name(argument)}"
+    return None
 
 
 @node

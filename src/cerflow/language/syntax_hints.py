@@ -162,8 +162,6 @@ def _at_its_place(word: str, before: str, accepted: Collection[str], names: Coll
         return f"Did you mean {_SHORT_UNITS[word]}?"
     if list(names) == ["'->'"]:
         return f"[A -> B] renames a label; {_CONDITIONS}"
-    if "AS" in accepted and "FROM" not in accepted and "an arithmetic operator" in names:
-        return "a computed column needs a name: x.v AS v"
     if "FOR" in accepted and word in ("WITHIN", "UNTIL", "DURING"):
         return _DEADLINE
     if word == "[" and re.search(r"\bIN\s*$", before, re.IGNORECASE):

@@ -77,7 +77,7 @@ def match(
     all of them have that key; with ``positions`` it runs in one task, since positions count events of definitions.
     To decide, a large input is read once, for the ordering column alone (at this call).
 
-    ``detected_at``, ``start``, ``end`` and ``position`` are null unless ``positions`` is set or the query reads
+    ``detected_at``, ``start``, ``end`` and ``position`` are absent unless ``positions`` is set or the query reads
     positions: to number the events of a query that runs in parallel, some of the input is counted in another job at
     this call; by key all of it is also shuffled and sorted once more. Nothing else is computed before an action.
 

@@ -18,6 +18,10 @@ from cerflow.viewing.packed_columns import text_codes
 
 __all__ = ["EXTENT", "MatchEvents", "is_list", "match_events"]
 
+_NO_POSITIONS = (
+    "the events of these matches have no positions, so their places in the stream are not known; leave "
+    "positions=False (--no-positions) out, and on Spark say positions=True"
+)
 #: The columns of a result that say where a match lies.
 EXTENT = ("detected_at", "detected_time", "start", "end", "start_time", "end_time")
 #: Between the labels of an event, and between them and its type; no name has them.
@@ -51,6 +55,8 @@ def match_events(matches: pa.Table) -> MatchEvents:
     names = matches.column_names
     if not names and not len(matches):  # JSON lines without a line
         return _nested(_listed([]), matches)
+    if "detected_at" not in names and "detected_time" in names:
+        raise InputError(_NO_POSITIONS)
     if "detected_at" not in names:
         raise InputError(
             f"this is not a result of cerflow: the column 'detected_at' is missing; the columns are {', '.join(names)}"
@@ -160,10 +166,7 @@ def _distinct(lengths: pa.Array, events: pa.Array, rest: pa.Table) -> MatchEvent
     fields = {field.name: pc.struct_field(events, [field.name]) for field in events.type} if len(events) else {}
     positions = fields.pop("position", pa.array([], pa.int64()))
     if positions.null_count:
-        raise InputError(
-            "the events of these matches have no positions, so their places in the stream are not known; "
-            "leave positions=False (--no-positions) out"
-        )
+        raise InputError(_NO_POSITIONS)
     places: Ints = positions.cast(pa.int64()).to_numpy(zero_copy_only=False)
     labels = fields.pop("labels", pa.array([[]] * len(places), pa.list_(pa.string())))
     types = fields.get("type", pa.nulls(len(places), pa.string()))

@@ -95,17 +95,17 @@ NAMES = {
 def test_columns(text):
     labels, fields = NAMES[text]
     schema = cerflow.parse(text).match(EVENTS).to_arrow(flat=True).schema
-    assert schema.names[:6] == LEADING
+    assert schema.names[-6:] == LEADING
     if fields is not None:
-        assert schema.names[6:] == [f"{label}_{field}" for label in labels for field in fields]
+        assert schema.names[:-6] == [f"{label}_{field}" for label in labels for field in fields]
     for label, several in labels.items():
         assert pa.types.is_list(schema.field(f"{label}_type").type) == several
 
 
 def test_restricted_attributes():
     flat = cerflow.parse("SELECT y[s], A WHERE A AS x ; B AS y").match(EVENTS).to_arrow(flat=True)
-    assert flat.schema.names[6:] == ["y_position", "y_type", "y_s", "A_position", "A_type", "A_v", "A_s"]
-    row = [2, 2, 0, 2, 0, 2, 2, "B", "q", 0, "A", 1, "p"]
+    assert flat.schema.names[:-6] == ["y_position", "y_type", "y_s", "A_position", "A_type", "A_v", "A_s"]
+    row = [2, "B", "q", 0, "A", 1, "p", 2, 2, 0, 2, 0, 2]
     assert flat.slice(1).to_pylist() == [dict(zip(flat.schema.names, row))]
 
 
@@ -125,8 +125,15 @@ def test_names_that_are_taken_lose_nothing():
 
 def test_counts_have_no_labels():
     assert cerflow.parse("SELECT COUNT(*) AS n WHERE A ; B").match(EVENTS).to_arrow(flat=True).schema.names == [
-        *("detected_at", "detected_time", "end_time", "n")
+        *("n", "detected_at", "detected_time", "end_time")
     ]
+
+
+def test_what_the_query_asks_for_comes_first():
+    query = cerflow.parse("SELECT x[v], y.v, y.v - x.v AS more WHERE A AS x ; B AS y PARTITION BY s")
+    events = [{**event, "s": "p"} for event in EVENTS]
+    names = query.match(events).to_arrow(flat=True).schema.names
+    assert names == ["s", "y_v", "more", "x_position", "x_type", "x_v", *LEADING]
 
 
 def test_sremo():

@@ -73,10 +73,10 @@ def test_columns_of_projections(text, names):
 def test_every_batch_has_the_promised_schema(text, positions):
     query = cerflow.parse(text)
     matches = query.match(EVENTS, positions=positions, **ROLES)
-    assert matches.schema == query.result_schema(SCHEMA, **ROLES)
+    assert matches.schema == query.result_schema(SCHEMA, positions=positions, **ROLES)
     assert matches.to_arrow().schema == matches.schema
     assert all(batch.schema == matches.schema for batch in matches.to_batches(1))
-    assert query.recognizer(SCHEMA, **ROLES).schema == matches.schema
+    assert query.recognizer(SCHEMA, positions=positions, **ROLES).schema == matches.schema
 
 
 def test_names_that_clash_get_an_underscore():
@@ -90,9 +90,11 @@ def test_names_that_clash_get_an_underscore():
 
 def test_without_positions():
     (row,) = cerflow.parse("SELECT * WHERE A ; B").match(EVENTS, positions=False, **ROLES).to_pylist()
-    assert (row["detected_at"], row["start"], row["end"]) == (None, None, None)
-    assert [event["position"] for event in row["events"]] == [None, None]
+    assert [*row] == ["detected_time", "start_time", "end_time", "events"]
+    assert [[*event] for event in row["events"]] == [["labels", "type", "ts", "v", "s"]] * 2
     assert row["start_time"] < row["end_time"]
+    flat = cerflow.parse("SELECT x WHERE A AS x ; B").match(EVENTS, positions=False, **ROLES).to_arrow(flat=True)
+    assert flat.column_names == ["x_type", "x_ts", "x_v", "x_s", "detected_time", "start_time", "end_time"]
 
 
 @pytest.mark.parametrize("select", ["SELECT *", "SELECT COUNT(*) AS n", "SELECT NONE", "SELECT position(x) AS p"])
@@ -101,8 +103,8 @@ def test_without_positions_of_named_streams(run, select):
     events = EVENTS.append_column("from", pa.array(["s2", "s1", "s1"]))
     query = cerflow.parse(f"{select} FROM s1 WHERE B AS x")
     (row,) = run(query, events, stream="from", positions=False, **ROLES)
-    assert {row.get(name) for name in ("detected_at", "start", "end")} == {None}
-    assert [event["position"] for event in row.get("events", [])] in ([], [None])
+    assert not {"detected_at", "start", "end"} & row.keys()
+    assert not any("position" in event for event in row.get("events", []))
     assert row.get("p", 1) == 1
 
 

@@ -21,6 +21,8 @@ from cerflow.engine.evaluate.measures import typed_time
 from cerflow.errors import BadRecordError
 from cerflow.files.input_plans import ColumnRoles
 from cerflow.files.reading import ReadEvents, read_inputs
+from cerflow.language.select import CountItem
+from cerflow.programs.program import Program
 from cerflow.viewing.sparkline import MatchesOverTime
 
 __all__ = ["run_local"]
@@ -70,14 +72,15 @@ def run_local(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary
     else:
         show.bar("recognising", len(events.table), matches.reached, " events")
     volume = Volume(matches, request.max_matches)
+    last = request.query.query if isinstance(request.query, Program) else request.query
+    counted = next((item.name for item in last.tree.projection.items if isinstance(item, CountItem)), None)
     shown = matches.shown_schema(flat=request.flat, counts=request.counts)
     with _rows_of_the_input(events), open_sink(request.output, request.output_format, shown) as sink:
         for batch in volume.batches(limits.OUTPUT_BATCH_ROWS, flat=request.flat, counts=request.counts):
             watch.done("recognising")
             sink.write(batch)
             if drawing is not None:
-                # Rows without a start have, in the last column, the number of the matches of their event.
-                numbers = None if "start" in shown.names else batch.columns[-1].cast(pa.float64()).to_numpy()
+                numbers = None if counted is None else batch.column(counted).cast(pa.float64()).to_numpy()
                 drawing.add(batch.column("detected_time"), numbers)
             written += batch.num_rows
             volume.look_at_room(request.output, sink, written)

@@ -263,7 +263,8 @@ def _finite(value: Any) -> Any:
 def _plain(value: Any) -> Any:
     """A value without a notation in JSON: times and durations in ISO 8601, the rest as text."""
     if isinstance(value, datetime):
-        text = value.isoformat(timespec="milliseconds" if value.microsecond % 1000 == 0 else "microseconds")
+        in_thousandths = value.microsecond and value.microsecond % 1000 == 0
+        text = value.isoformat(timespec="milliseconds" if in_thousandths else "auto")
         return text.removesuffix("+00:00") + "Z" if text.endswith("+00:00") else text
     if isinstance(value, date | time):
         return value.isoformat()

@@ -71,7 +71,8 @@ class Aggregation:
             raise ValueError("there is nothing to aggregate")
         self._report = report
         self._wanted = [(name, None if of == "count" else _resolved(report, name, of)) for name, of in wanted.items()]
-        leading = [report.schema.field(name) for name in ("detected_at", "detected_time", "end_time")]
+        names = [n for n in report.leading if n in ("detected_at", "detected_time", "end_time")]
+        leading = [report.schema.field(name) for name in names]
         keys = list(report.schema)[len(report.leading) : len(report.leading) + len(report.select.partition)]
         fields = [pa.field(name, COUNT_TYPE if w is None else self._type(w)) for name, w in self._wanted]
         names = [field.name for field in [*leading, *keys]]

@@ -5,7 +5,7 @@ The columns of an event are gathered once for every event of a batch, however ma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 
 import numpy as np
@@ -102,7 +102,8 @@ class Detected:
 
     def leading(self) -> list[pa.Array]:
         """The leading columns of a result with a row for each detecting event."""
-        return [self.places(), self.times, self.times, *self.keys]
+        places = [self.places()] if self._report.numbered else []
+        return [*places, self.times, self.times, *self.keys]
 
     @cached_property
     def keys(self) -> list[pa.Array]:
@@ -165,21 +166,28 @@ class Listing:
 
     def batch(self, schema: pa.Schema) -> pa.RecordBatch:
         """The rows with the columns of a schema; see `Report.shown`."""
-        made = [make() for name, make in self._columns(schema) if name in schema.names]
-        return pa.RecordBatch.from_arrays(made, schema=schema)
+        make = self._columns(schema)
+        return pa.RecordBatch.from_arrays([make[name]() for name in schema.names], schema=schema)
 
-    def _columns(self, schema: pa.Schema) -> Iterable[tuple[str, Callable[[], pa.Array]]]:
+    def _columns(self, schema: pa.Schema) -> dict[str, Callable[[], pa.Array]]:
         report = self._report
-        makers: list[Callable[[], pa.Array]] = [lambda: self._detected_at, lambda: self._detected_time]
-        makers += [lambda: self._start(self._places), lambda: self._end(self._places, self._detected_at)]
-        makers += [lambda: self._start(self._times), lambda: self._end(self._times, self._detected_time)]
+        leading: dict[str, Callable[[], pa.Array]] = {
+            "detected_at": lambda: self._detected_at,
+            "detected_time": lambda: self._detected_time,
+            "start": lambda: self._start(self._places),
+            "end": lambda: self._end(self._places, self._detected_at),
+            "start_time": lambda: self._start(self._times),
+            "end_time": lambda: self._end(self._times, self._detected_time),
+        }
+        makers = [leading[name] for name in report.leading]
         makers += [partial(self._key, k) for k in range(len(report.select.partition))]
         makers += [partial(self._computed, k) for k in range(len(report.computed))]
         if report.select.projection.has_events:
             makers.append(partial(self._event_lists, schema))
-        yield from zip(report.schema.names, makers)
+        found = dict(zip(report.schema.names, makers))
         if not set(schema.names) <= set(report.schema.names):
-            yield from ((column.name, partial(self._flat, column)) for column in report.flat)
+            found |= {column.name: partial(self._flat, column) for column in report.flat}
+        return found
 
     @cached_property
     def _detected_at(self) -> pa.Array:
@@ -298,14 +306,16 @@ class Listing:
         return self._structs(texts, taken_together(self._plain_fields, at))
 
     def _structs(self, texts: Sequence[pa.Array], fields: Sequence[pa.Array]) -> pa.StructArray:
-        """Events of their labels and types, and of other fields, the position first."""
-        made = [fields[0], *texts, *fields[1:]]
+        """Events of their labels and types, and of other fields, a position first."""
+        places = len(fields) - len(self._report.attributes)
+        made = [*fields[:places], *texts, *fields[places:]]
         return pa.StructArray.from_arrays(made, fields=list(self._report.event_type))
 
     @cached_property
     def _plain_fields(self) -> list[pa.Array]:
         """The places and attributes of events."""
-        return [self._places, *map(self._attribute, self._report.attributes)]
+        places = [self._places] if self._report.numbered else []
+        return [*places, *map(self._attribute, self._report.attributes)]
 
     @cached_property
     def _coded_types(self) -> tuple[pa.Array, Ints]:

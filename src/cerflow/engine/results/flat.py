@@ -60,7 +60,7 @@ def flat_columns(report: Report) -> list[FlatColumn]:
     taken = {name.casefold() for name in (*report.schema.names, "events")}
     found = []
     for label, several, attributes in _labels(report.select):
-        fields: list[tuple[str, str | None]] = [("position", None)]
+        fields: list[tuple[str, str | None]] = [("position", None)] if report.numbered else []
         fields += [] if report.events.untyped else [("type", None)]
         fields += [(f, a) for a, f in report.event_fields.items() if attributes is None or a in attributes]
         for field, attribute in fields:

@@ -32,6 +32,9 @@ CountForm = Literal["decimal", "text"]
 #: The stored column with an event's position in the whole stream, if the caller numbers events.
 POSITION = "\0position"
 
+#: The columns of a result that are positions; they are absent where events are not numbered.
+_COUNTED = ("detected_at", "start", "end")
+
 #: Counts of matches may be exponential in the length of the stream.
 COUNT_TYPE = pa.decimal128(38, 0)
 
@@ -68,7 +71,8 @@ class Report:
         self.time_type = pa.int64() if schema.time is None else schema.columns.field(schema.time).type
         #: The columns before the partition keys.
         extent = [] if self.counts else ["start", "end", "start_time"]
-        self.leading = ["detected_at", "detected_time", *extent, "end_time"]
+        leading = ["detected_at", "detected_time", *extent, "end_time"]
+        self.leading = [name for name in leading if positions or name not in _COUNTED]
         self.event_fields = self._event_fields()
         self.schema = pa.schema(self._fields())
 
@@ -113,11 +117,7 @@ class Report:
 
     def _fields(self) -> list[pa.Field]:
         taken = {"detected_at", "detected_time", "start", "end", "start_time", "end_time", "events"}
-        fields = [pa.field("detected_at", pa.int64()), pa.field("detected_time", self.time_type)]
-        if not self.counts:
-            fields += [pa.field("start", pa.int64()), pa.field("end", pa.int64())]
-            fields.append(pa.field("start_time", self.time_type))
-        fields.append(pa.field("end_time", self.time_type))
+        fields = [pa.field(n, pa.int64() if n in _COUNTED else self.time_type) for n in self.leading]
         for key in self.select.partition:
             name = _unused(key[0], taken)
             taken.add(name)
@@ -149,7 +149,8 @@ class Report:
     @cached_property
     def event_type(self) -> pa.StructType:
         """The type of a reported event."""
-        fields = [pa.field("position", pa.int64()), pa.field("labels", pa.list_(pa.string()))]
+        fields = [pa.field("position", pa.int64())] if self.numbered else []
+        fields.append(pa.field("labels", pa.list_(pa.string())))
         fields.append(pa.field("type", pa.string()))
         for name, field in self.event_fields.items():
             fields.append(pa.field(field, self.events.columns.field(name).type))
@@ -173,7 +174,10 @@ class Report:
         flat: bool = False,
         counts: CountForm = "decimal",
     ) -> pa.Schema:
-        """The schema of some columns, with events and counts in a form; raises `ValueError` for unknown ones."""
+        """The schema of some columns, with events and counts in a form; raises `ValueError` for unknown ones.
+
+        In the flat form, which people read, what the query asks for comes first: keys, computed columns and labels.
+        """
         if counts not in ("decimal", "text"):
             raise ValueError(f"counts must be 'decimal' or 'text', not {counts!r}")
         if events not in ("structs", "dictionary"):
@@ -181,8 +185,13 @@ class Report:
         if flat and events == "dictionary":
             raise ValueError("the flat form has no events that could be a dictionary: give flat or events, not both")
         fields = list(self.schema)
+        if events == "dictionary" and self.select.projection.has_events:
+            fields[-1] = pa.field("events", pa.list_(pa.dictionary(pa.int32(), self.event_type)))
+        if counts == "text" and self.counts:
+            fields[-len(self.counts) :] = [pa.field(item.name, pa.string()) for item in self.counts]
         if flat:
-            fields = [f for f in fields if f.name != "events"] + [pa.field(c.name, c.type) for c in self.flat]
+            asked = [field for field in fields[len(self.leading) :] if field.name != "events"]
+            fields = [*asked, *(pa.field(c.name, c.type) for c in self.flat), *fields[: len(self.leading)]]
         if columns is not None:
             expect(columns, (list, tuple, set, frozenset), "columns must be a list of names")
         if columns is not None and not columns:
@@ -193,10 +202,6 @@ class Report:
                 near = nearest(name, names)
                 hint = f"; did you mean '{near}'?" if near else f"; the columns are {', '.join(names)}"
                 raise ValueError(f"the result has no column '{name}'{hint}")
-        if events == "dictionary" and self.select.projection.has_events:
-            fields[-1] = pa.field("events", pa.list_(pa.dictionary(pa.int32(), self.event_type)))
-        if counts == "text" and self.counts:
-            fields[-len(self.counts) :] = [pa.field(item.name, pa.string()) for item in self.counts]
         return pa.schema([field for field in fields if columns is None or field.name in columns])
 
 

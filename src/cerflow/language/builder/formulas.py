@@ -247,7 +247,7 @@ def statements(query: s.Select, definitions: Mapping[str, s.Select]) -> s.Statem
 
 def select(
     pattern: FormulaExpr | SremoExpr,
-    *items: Label | str | s.LabelItem | s.ExpressionItem | s.CountItem,
+    *items: Label | str | ValueExpr | s.LabelItem | s.ExpressionItem | s.CountItem,
     events: bool = True,
     strategy: str = "ALL",
     by: Labels = (),
@@ -259,16 +259,16 @@ def select(
 ) -> s.Select:
     """The query ``SELECT … WHERE pattern …`` (spec §4).
 
-    The pattern is a formula, or an expression e of SREMO for ``SREMO(e)``. ``items`` are labels, `item`,
-    ``value.as_(name)`` and `count_matches`; none of them means ``*``, and ``events=False`` means ``SELECT NONE``.
-    ``"*"`` before named values reports the events beside them. ``by`` are the labels of ``SELECT NEXT BY x, y …``. A
-    key in ``partition_by`` is an attribute or alternatives of one key.
+    The pattern is a formula, or an expression e of SREMO for ``SREMO(e)``. ``items`` are labels, `item`, attributes and
+    aggregates of them, ``value.as_(name)`` and `count_matches`; none of them means ``*``, and ``events=False`` means
+    ``SELECT NONE``. ``"*"`` before values reports the events beside them. ``by`` are the labels of
+    ``SELECT NEXT BY x, y …``. A key in ``partition_by`` is an attribute or alternatives of one key.
     """
     if items and not events:
         raise TypeError("SELECT NONE takes no items")
     starred = bool(items) and isinstance(items[0], str) and items[0] == "*"
     items = items[1:] if starred else items
-    if starred and not all(isinstance(item, s.ExpressionItem) for item in items):
+    if starred and not all(isinstance(item, s.ExpressionItem | ValueExpr) for item in items):
         raise TypeError("only named values stand beside '*': value.as_('name')")
     listed = s.ProjectionKind.ITEMS if items and not starred else s.ProjectionKind.ALL
     kind = listed if events else s.ProjectionKind.NONE
@@ -329,12 +329,15 @@ def _label(given: Label | str) -> str:
 
 
 def _item(
-    given: Label | str | s.LabelItem | s.ExpressionItem | s.CountItem,
+    given: Label | str | ValueExpr | s.LabelItem | s.ExpressionItem | s.CountItem,
 ) -> s.LabelItem | s.ExpressionItem | s.CountItem:
     if isinstance(given, s.LabelItem | s.ExpressionItem | s.CountItem):
         return given
     if isinstance(given, ValueExpr):
-        raise TypeError("a value needs a name to be selected: value.as_('name')")
+        name = s.column_name(given.tree)
+        if name is None:
+            raise TypeError("a value needs a name to be selected: value.as_('name')")
+        return given.as_(name)
     return s.LabelItem(_label(given))
 
 

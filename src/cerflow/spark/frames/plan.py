@@ -78,12 +78,13 @@ def make_plan(
     sort_by_time(columns.empty_table(), schema.time, sequence)
     if isinstance(query, Program):
         plan = query.plan(schema)
-        report, demands = plan.last().report, demands_of_program(plan, positions=positions)
-        schema = plan.schema
+        demands = demands_of_program(plan, positions=positions)
+        report, schema = plan.last(demands.positions).report, plan.schema
     else:
         # The plan's schema says which values must be held.
         schema = query.plan(schema).schema
-        report, demands = query.plan(schema).report, demands_of_query(query, schema, positions=positions)
+        demands = demands_of_query(query, schema, positions=positions)
+        report = query.plan(schema, positions=demands.positions).report
     # Raises if the type column holds no text.
     RecordChecker(schema, "skip")
     return JobPlan(
