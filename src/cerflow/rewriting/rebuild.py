@@ -24,7 +24,16 @@ from cerflow.language.formula import (
 from cerflow.language.node import Node, fold, walk, with_children
 from cerflow.predicates.registry import is_about_set as is_of_set
 
-__all__ = ["check_tree_size", "mentions_set", "refuse_any", "refuse_later_choices", "relabelled", "size", "transformed"]
+__all__ = [
+    "check_tree_size",
+    "mentions_set",
+    "one_event",
+    "refuse_any",
+    "refuse_later_choices",
+    "relabelled",
+    "size",
+    "transformed",
+]
 
 
 N = TypeVar("N", bound=Node)
@@ -84,7 +93,7 @@ def check_tree_size(nodes: int, span: Span | None) -> None:
         )
 
 
-def _one_event(formula: Formula) -> bool:
+def one_event(formula: Formula) -> bool:
     """Whether each match is its last event alone."""
     while isinstance(formula, As | Filter | Selection):
         formula = formula.operand
@@ -100,7 +109,7 @@ def refuse_later_choices(formula: Formula) -> None:
     pending: list[tuple[Formula, bool]] = [(formula, True)]
     while pending:
         current, first = pending.pop()
-        compares = isinstance(current, Selection) and current.strategy.compares and not _one_event(current.operand)
+        compares = isinstance(current, Selection) and current.strategy.compares and not one_event(current.operand)
         if isinstance(current, Selection) and compares and not first:
             raise UnsupportedQueryError(
                 f"in the first-order reading {current.strategy} compares with all matches in the whole stream that end "

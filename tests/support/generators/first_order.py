@@ -99,8 +99,11 @@ def first_order_formulas(
 
 
 @st.composite
-def related_formulas(draw: st.DrawFn) -> Formula:
-    """Strictly well-formed formulas in which many conditions relate a variable to one outside of a repetition."""
+def related_formulas(draw: st.DrawFn, *, chosen: bool = False) -> Formula:
+    """Formulas in which many conditions relate a variable to one outside of a repetition.
+
+    With ``chosen`` a strategy stands in place of the repetition.
+    """
 
     def part(outer: list[str], own: tuple[str, ...]) -> Formula:
         inner = _formula(draw, draw(st.integers(0, 2)), outer, own, False)
@@ -108,7 +111,13 @@ def related_formulas(draw: st.DrawFn) -> Formula:
         return Filter(inner, _condition(draw, names)) if names and draw(st.booleans()) else inner
 
     first = As(EventType(draw(st.sampled_from(TYPES))), "x")
-    again = Iteration(part(["x"], ("y", "z", "y")))
+    again: Formula
+    if chosen:
+        strategies = (Strategy.NEXT, Strategy.LAST, Strategy.MAX)
+        own = Disjunction(part(["x"], ("y", "z")), part(["x"], ("y", "w")))
+        again = Selection(draw(st.sampled_from(strategies)), own if draw(st.booleans()) else own.left)
+    else:
+        again = Iteration(part(["x"], ("y", "z", "y")))
     found: Formula = Sequence(again, first) if draw(st.booleans()) else Sequence(first, again)
     match draw(st.integers(0, 3)):
         case 0:

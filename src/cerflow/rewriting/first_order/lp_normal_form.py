@@ -20,7 +20,11 @@ def lp_normal_form(formula: Formula) -> Formula | None:
     it stands in a branch of OR does that make the formula larger, exponentially at worst. None if the formula cannot
     match; it is made safe where it is not.
 
-    Raises `QueryError` as `check_first_order` does, and `UnsupportedQueryError` where a condition would have to pass
+    Out of NEXT, LAST and MAX a condition on a variable bound outside is popped up, too: the formula is split into the
+    cases that it holds and that it does not, since the strategy chooses other matches then. Into them no condition on
+    several events goes, as it would be asked of the matches that are compared.
+
+    Raises `QueryError` as `check_first_order` does, and `UnsupportedQueryError` where a condition would have to go into
     NEXT, LAST or MAX, where `to_safe` does, and where the result would be too large.
     """
     check_first_order(formula)

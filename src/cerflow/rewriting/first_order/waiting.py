@@ -13,13 +13,24 @@ from collections.abc import Iterable, Mapping, Sized
 from collections.abc import Sequence as Many
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import product
 from typing import NoReturn
 
 from cerflow.analysis.first_order import condition_variables, defined_outside_iterations
 from cerflow.analysis.scopes import condition_labels
-from cerflow.conditions.clauses import clauses_asked
+from cerflow.conditions.clauses import clauses_asked, negated
 from cerflow.errors import Span, UnsupportedQueryError
-from cerflow.language.condition import And, Condition, Constant, Or
+from cerflow.language.condition import (
+    And,
+    Attribute,
+    Comparison,
+    Condition,
+    Constant,
+    If,
+    IsNull,
+    Literal,
+    Or,
+)
 from cerflow.language.formula import (
     As,
     Disjunction,
@@ -35,7 +46,8 @@ from cerflow.language.formula import (
 from cerflow.language.node import Node, fold, with_children
 from cerflow.language.printer import show
 from cerflow.rewriting.names import FreshNames
-from cerflow.rewriting.rebuild import check_tree_size, mentions_set, relabelled, size
+from cerflow.rewriting.rebuild import check_tree_size, mentions_set, one_event, relabelled, size
+from cerflow.values.operators import Operator
 
 __all__ = ["Bringing"]
 
@@ -127,7 +139,7 @@ class Bringing:
                 return self._iteration(current, parts[0])
             case Filter():
                 return self._filter(current, parts[0])
-            case Selection() if current.strategy is not Strategy.STRICT:
+            case Selection() if _compares(current):
                 return self._selection(current, parts[0])
             case Selection() | Within():
                 rest = current.children[1:]
@@ -199,15 +211,26 @@ class Bringing:
         return found
 
     def _selection(self, current: Selection, operand: list[_Alternative]) -> list[_Alternative]:
-        operand = self._merged(operand)
-        for a in operand:
-            if a.constant or a.related:
-                w = next(iter(a.constant | a.related))
+        operand = [a.resolved() for a in self._merged(operand)]
+        own = defined_outside_iterations(current.operand)
+        waiting = sorted(frozenset().union(*(a.constant for a in operand)), key=lambda w: w.origin)
+        for w in (*waiting, *(w for a in operand for w in a.related)):
+            if w.labels or w.outer & own:
                 _refuse_strategy(current, min(w.outer))
-        return [
-            replace(a, formula=with_children(current, (a.formula,)), given={}, size=a.size + 1)
-            for a in (a.resolved() for a in operand)
-        ]
+        # What is read outside is the same for all matches that are compared, so the strategy chooses once for each
+        # case. A condition that does not hold takes matches away, and others may be chosen then.
+        check_tree_size(sum(a.size for a in operand) << len(waiting) if waiting else 0, current.span)
+        opposite = {w: self._waiting(_not_true(w.condition)) for w in waiting}
+        found = []
+        for truth in product((True, False), repeat=len(waiting)):
+            true = {w for w, holds in zip(waiting, truth) if holds}
+            usable = [a for a in operand if a.constant <= true]
+            if usable:
+                whole = usable[0] if len(usable) == 1 else _either(usable)
+                constant = frozenset(w if w in true else opposite[w] for w in waiting)
+                chosen = with_children(current, (whole.formula,))
+                found.append(replace(whole, formula=chosen, size=whole.size + 1, constant=constant))
+        return found
 
     # -- filters
 
@@ -307,6 +330,23 @@ def _check(nodes: int, one: Sized, other: Sized, span: Span | None) -> None:
         check_tree_size(nodes, span)
 
 
+def _compares(current: Selection) -> bool:
+    """Whether some matches may take others away; those of one event end at different events."""
+    return current.strategy is not Strategy.STRICT and not one_event(current.operand)
+
+
+def _not_true(condition: Condition) -> Condition:
+    """The condition that is true where this one is false or unknown, and else false."""
+    if isinstance(condition, IsNull):
+        return negated(condition)
+    if isinstance(condition, Comparison):
+        sides = (condition.left, condition.right)
+        if all(isinstance(side, Attribute) or (isinstance(side, Literal) and side.value is not None) for side in sides):
+            nulls = [IsNull(side) for side in sides if isinstance(side, Attribute)]
+            return reduce(Or, nulls, negated(condition))
+    return Comparison(Operator.EQ, If(condition, Literal(0), Literal(1)), Literal(1))
+
+
 def _refuse_strategy(current: Selection, name: str) -> NoReturn:
     raise UnsupportedQueryError(
         f"a condition on '{name}' would have to pass {current.strategy}, which compares the matches that satisfy it "
@@ -325,7 +365,7 @@ def _assign(formula: Formula, given: Mapping[str, tuple[_Given, ...]]) -> Formul
                 return current
             case As() if current.label in given:
                 return _assigned(current, given[current.label])
-            case Selection() if current.strategy is not Strategy.STRICT and below[0] is not current.operand:
+            case Selection() if _compares(current) and below[0] is not current.operand:
                 filtered = {x for x, all_ in given.items() if any(isinstance(g, Condition) for g in all_)}
                 inside = filtered & defined_outside_iterations(current.operand)
                 if inside:
