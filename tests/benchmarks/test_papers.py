@@ -27,6 +27,19 @@ def test_figures_have_cases_and_numbers_for_each(figure):
     assert all(len(values) == len(figure.places) for values in figure.paper.values())
 
 
+def test_quick_runs_ask_a_part_of_the_same():
+    quick = {case.name: case for case in paper_cases(Stream("stocks", {}), quick=True)}
+    assert set(quick) < set(CASES)
+    assert {name for name in quick if quick[name].stream.kind == "stocks"} >= {
+        "seq3, 500 ms",
+        "seq12, 500 ms",
+        "q5, 1000 ms",
+    }
+    assert not {"seq6, 500 ms", "taxis: nested8, 100 s", "stress Q1, 2,000 events"} & set(quick)
+    assert [peer.engine for peer in quick["seq3, 500 ms"].peers] == ["FlinkCEP", "Esper"]
+    assert not quick["kleene3, 500 ms"].peers
+
+
 def test_every_pattern_of_registers_is_asked_in_both_languages():
     figures = [figure for figure in FIGURES if figure.key.startswith("p4") and figure.key != "p4-s6"]
     names = {name for figure in figures for name in figure.places.values()}
