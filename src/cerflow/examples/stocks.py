@@ -68,7 +68,9 @@ def stocks(events: int = 200_000, seed: int = 7) -> pa.Table:
     often as in its ticks, and companies cost as much as there; but YHOO costs about as much as ORCL, so that longer
     patterns match, too. Orders come in flurries, most of one flurry on one side; they are filled by one or more
     trades. A few are baskets, which sell and buy the companies in a fixed order. Trading is busier and trades are
-    larger near the opening and the close.
+    larger near the opening and the close. How often rare patterns match depends on ``seed``: iterations up to ten times
+    as often or as seldom as with the default, and the paper's q4, which needs high prices of three companies at once,
+    not at all with some.
     The same arguments give the same table. Raises ValueError if ``events`` is negative.
     """
     if events < 0:
