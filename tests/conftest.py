@@ -2,6 +2,7 @@
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -88,6 +89,41 @@ def runner(request):
 def engine_runner(request):
     """Each way in which the engine evaluates a query on a table."""
     return request.param
+
+
+_CHECKOUT = Path(__file__).resolve().parent.parent
+#: What tools leave on purpose: caches, environments, coverage, and the files that tests of Kafka and Iceberg fetch.
+_KEPT = (
+    "__pycache__",
+    ".git",
+    ".venv",
+    ".coverage",
+    ".hypothesis",
+    ".kafka",
+    ".iceberg",
+    "demo-output",
+    "bench-output",
+)
+_KEPT += (".pytest_cache", ".mypy_cache", ".ruff_cache", "build", "dist", "site")
+
+
+def _files():
+    """All files and empty folders in the checkout, apart from those of tools."""
+    found = set()
+    for folder, names, files in os.walk(_CHECKOUT):
+        names[:] = [n for n in names if not n.startswith(_KEPT) and not n.endswith(".egg-info")]
+        left = [n for n in files if not n.startswith(_KEPT) and not n.endswith(".so")]
+        found.update(os.path.join(folder, name) for name in left or [""])
+    return found
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_left_behind():
+    """The tests write nothing into the checkout, not even what Git ignores, such as `spark-warehouse`."""
+    before = _files()
+    yield
+    left = sorted(_files() - before)
+    assert not left, f"tests left files in the checkout: {left[:10]}"
 
 
 @pytest.fixture(scope="session")

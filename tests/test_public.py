@@ -183,7 +183,7 @@ def test_no_class_has_a_twin():
 #: Rooms that follow the words of the papers or of the specification, and the commands of the command line.
 OWN_WORDS = ["papers", "semantics", "cli", "examples"]
 #: Public functions that two modules offer under one name on purpose: for tables and DataFrames, and in the builder.
-PUBLIC_TWINS = {"predicate", "streams"}
+PUBLIC_TWINS = {"match", "predicate", "streams"}
 
 
 def test_no_function_has_a_twin():

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from cerflow.engine.recognize.set_recognizer import SetRecognizer
     from cerflow.equivalence import Verdict, contained, difference, equivalent, satisfiable
     from cerflow.files.events import read_events
-    from cerflow.programs.program import Program, parse_program
+    from cerflow.programs.program import Program, match, parse_program
     from cerflow.programs.recognizer import ProgramRecognizer
     from cerflow.query_set import QuerySet
 
@@ -90,6 +90,7 @@ __all__ = [
     "definitions",
     "difference",
     "equivalent",
+    "match",
     "parse",
     "parse_formula",
     "parse_program",
@@ -117,6 +118,7 @@ _imported = imported_later(
         "contained": "cerflow.equivalence",
         "difference": "cerflow.equivalence",
         "equivalent": "cerflow.equivalence",
+        "match": "cerflow.programs.program",
         "parse_program": "cerflow.programs.program",
         "read_events": "cerflow.files.events",
         "satisfiable": "cerflow.equivalence",

@@ -70,7 +70,7 @@ def test_each_set_of_positions_once(runner):
 
 def test_flat_columns_have_no_label():
     found = first_order("* WHERE B AS x ; C AS y FILTER x.v = 3").match(ROWS).to_arrow(flat=True)
-    assert found.column_names[6:] == ["EVENT_position", "EVENT_type", "EVENT_v"]
+    assert found.column_names[:-6] == ["EVENT_position", "EVENT_type", "EVENT_v"]
     assert found["EVENT_position"].to_pylist() == [[3, 4]]
 
 

@@ -303,3 +303,16 @@ def test_explanations_show_which_statement_reads_which() -> None:
     schema = cerflow.Schema(pa.schema([("type", pa.string()), ("v", pa.int64())]))
     assert '"definition": "dip"' in program.explain("json", schema)
     program.check(schema)
+
+
+def test_match_takes_queries_and_programs_first():
+    events = [{"type": "A", "v": 1}, {"type": "B", "v": 2}]
+    text = "SELECT f.v, s.v WHERE A AS f ; B AS s"
+    expected = cerflow.parse(text).match(events, positions=False).to_pylist()
+    for query in (text, cerflow.parse(text), cerflow.parse_program(text)):
+        assert cerflow.match(query, events, positions=False).to_pylist() == expected
+    assert cerflow.match(f"DEFINE p AS {text} ; SELECT p.f_v FROM p WHERE p", events).to_arrow()[
+        "p_f_v"
+    ].to_pylist() == [1]
+    with pytest.raises(cerflow.ArgumentError, match="the query stands before the events"):
+        cerflow.match(events, text)

@@ -53,7 +53,8 @@ def run_demo(directory: Path, events: int = 200_000, seed: int = 7) -> RunSummar
         bad_records=BadRecords(Policy.FAIL),
     )
     with progress() as show:
-        outcome = run_on_spark(request, show, PhaseTimer(), master=None, settings=[])
+        settings = [("spark.sql.warehouse.dir", str((directory / "warehouse").resolve()))]
+        outcome = run_on_spark(request, show, PhaseTimer(), master=None, settings=settings)
     console.print(f"[bold]{outcome.matches:,} matches[/bold]; the first {min(_SHOWN, outcome.matches)} of them:")
     with matches_path.open(encoding="utf-8") as lines:
         first = nsmallest(_SHOWN, (json.loads(line) for line in lines), key=lambda m: (m["detected_at"], m["start"]))

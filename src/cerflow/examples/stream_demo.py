@@ -48,7 +48,8 @@ def run_stream_demo(directory: Path, events: int = 200_000, seed: int = 7) -> in
     console.print(f"{events:,} stock ticks come in {_FILES} files, in disorder, into {folders['input']}\n")
     console.print(query_text("dip"), markup=False)
     compile_kernels(PhaseTimer())
-    with spark_session(None, []) as spark:
+    settings = [("spark.sql.warehouse.dir", str((directory / "warehouse").resolve()))]
+    with spark_session(None, settings) as spark:
         from cerflow.spark import stream
 
         source = spark.createDataFrame(ticks.slice(0, 1)).schema

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from cerflow.studying.tracing import Trace
     from cerflow.studying.why_not import WhyNot
 
-__all__ = ["Program", "parse_program", "query_as_text", "read_query", "without_definitions"]
+__all__ = ["MatchOptions", "Program", "match", "parse_program", "query_as_text", "read_query", "without_definitions"]
 
 
 def parse_program(text: str) -> Program:
@@ -322,6 +322,33 @@ def read_query(text: str, language: Language = "ceql") -> Query | Program:
         if program.definitions:
             return program
     return parse(text, language=language)
+
+
+class MatchOptions(EventRoles, total=False):
+    """The arguments of `Query.match` besides the events."""
+
+    sequence: str | None
+    positions: bool
+    on_bad_record: BadRecordPolicy
+    runner: Runner
+    threads: int
+    until: Any
+    memory: int | None
+
+
+def match(query: Query | Program | str, events: Any, **options: Unpack[MatchOptions]) -> Matches:
+    """The matches of a query in a finite stream; the query first, as in `cerflow.spark.match`.
+
+    >>> import cerflow
+    >>> events = [{"type": "T", "value": 45}, {"type": "H", "value": 20}]
+    >>> cerflow.match("SELECT hot.value, dry.value WHERE T AS hot ; H AS dry", events).to_pandas()["dry_value"].tolist()
+    [20]
+
+    The query is a text, perhaps with definitions, or what `parse` and `parse_program` give. Arguments and errors are
+    those of `Query.match`, and for a text those of `parse`, too. To match several tables parse the text once.
+    """
+    expect(query, (Query, Program, str), "the query stands before the events, and must be text, a Query or a Program")
+    return without_definitions(query).match(events, **options)
 
 
 def without_definitions(query: Query | Program | str) -> Query | Program:
