@@ -323,6 +323,8 @@ def test_what_never_matches_is_said_where_nothing_is_found(recwarn):
         ("SREMO([v > r.v] MARK INTO s)", ["register 'r' is read but never written", "can never match"]),
         ("SREMO([v > 1] MARK . [TRUE])", ["marks nothing; put MARK"]),
         ("A{3} WITHIN 2 EVENTS", ["can never match"]),
+        ("NEXT(A AS x FILTER x.v > 5 AND x.v < 3)", ["can never match"]),
+        ("(A ; B) UNLESS NEXT(B ; C) WITHIN 1 EVENTS", ["can never match"]),
         ("A ; B ; A", []),
         ("SREMO([NOT v > r.v] MARK)", []),
     ]:

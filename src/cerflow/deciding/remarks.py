@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from collections.abc import Sequence as Many
 from functools import reduce
+from typing import cast
 
 from cerflow import limits
 from cerflow.analysis.scopes import Scopes, condition_labels, labels_of, resolve
@@ -31,6 +33,7 @@ from cerflow.language.formula import (
     Selection,
     Sequence,
     Start,
+    Strategy,
     StrictIteration,
     StrictSequence,
     Unless,
@@ -38,7 +41,7 @@ from cerflow.language.formula import (
     Within,
     Without,
 )
-from cerflow.language.node import Node, walk
+from cerflow.language.node import Node, fold, walk, with_children
 from cerflow.language.printer import show
 from cerflow.language.sremo import Regular
 from cerflow.rewriting.rebuild import mentions_set, transformed
@@ -117,7 +120,25 @@ def never_matches(formula: Formula, *, window: Window | None = None, schema: Sch
     """Whether it is certain, and found quickly, that a formula has no match; see `remarks`."""
     if any(isinstance(n, Regular) and any(True for _ in unmarked_ends(n.expression)) for n in walk(formula)):
         return True
-    return _Inquiry(schema).never_matches(formula if window is None else Within(formula, window))
+    wider = _without_choices(formula)
+    return _Inquiry(schema).never_matches(wider if window is None else Within(wider, window))
+
+
+def _without_choices(formula: Formula) -> Formula:
+    """A formula without NEXT, LAST, MAX and ANY that has all matches of this one, and perhaps more.
+
+    They are part of the automaton here, also where the engine chooses by itself, and may make it large.
+    """
+
+    def visit(current: Node, below: Many[Node]) -> Node:
+        match current:
+            case Selection(strategy) if strategy is not Strategy.STRICT:
+                return below[0]
+            case Exclusion(_, right) if any(isinstance(n, Selection) for n in walk(right)):
+                return below[0]
+        return with_children(current, below)
+
+    return cast(Formula, fold(formula, visit))
 
 
 def kept_for_good(transducer: Transducer, *, detecting: bool) -> list[Remark]:
