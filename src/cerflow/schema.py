@@ -175,14 +175,11 @@ class Schema:
         return self.type == UNTYPED
 
     def require_types(self) -> None:
-        """Raise `InputError` if no column holds the types as text, for what reads the columns of files as they are."""
+        """Raise `InputError` if the types are the text of other values, for what reads columns of files as they are."""
         if self.typed_by is not None:
             held = self.columns.field(self.typed_by).type
-            raise InputError(f"the type column '{self.typed_by}' must hold text here, not {held}")
-        if self.untyped:
             raise InputError(
-                "the type column 'type' is not in the input: name it, or match a table that has been read, which needs "
-                "none"
+                f"the type column '{self.typed_by}' must hold text here, not {held}; cerflow.spark.match takes it"
             )
 
     def types_in(self, rows: pa.Table) -> frozenset[str] | None:

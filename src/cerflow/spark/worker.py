@@ -3,11 +3,31 @@
 from __future__ import annotations
 
 import gc
+import os
+import sys
 from functools import cache
+from typing import TYPE_CHECKING
 
 from cerflow.engine.kernels.base.library import load_kernels
 
-__all__ = ["prepare_worker"]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["prepare_worker", "run_own_python"]
+
+
+def run_own_python(spark: SparkSession) -> None:
+    """Let workers on this machine run this interpreter, unless the user names another.
+
+    Where no environment is activated, Spark starts the ``python3`` of the PATH, which need not have cerflow. Executors
+    elsewhere, and those of Spark Connect, run what the cluster says.
+    """
+    if not hasattr(spark, "_jvm") or "PYSPARK_PYTHON" in os.environ:
+        return
+    context = spark.sparkContext
+    if context.master.startswith("local"):
+        # Functions that are made from now on travel with it; PySpark reads the setting only where it is submitted.
+        context.pythonExec = context.getConf().get("spark.pyspark.python", sys.executable)
 
 
 @cache

@@ -88,6 +88,23 @@ def test_directories_of_hive_are_columns(tmp_path):
     assert_exact(f"{query} WITHIN 3 MILLISECONDS", tmp_path, pa.concat_tables(parts), time="t")
 
 
+@pytest.mark.parametrize("positions", [{}, {"positions": "true"}])
+def test_files_without_types(tmp_path, monkeypatch, positions):
+    on_many_cores(monkeypatch)
+    table = ticks().drop_columns("type")
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=20)
+    given = {"time": "t", **positions}
+    kinds = "DEFINE low AS v < 3, high AS v > 9 "
+    assert_exact(kinds + "SELECT * WHERE low AS x ; high AS y WITHIN 5 MILLISECONDS", tmp_path, table, **given)
+    assert_exact("SELECT x WHERE EVENT AS x ; EVENT PARTITION BY k WITHIN 5 EVENTS", tmp_path, table, **given)
+    with pytest.raises(QueryError, match="'low' is named as the type of an event, but the events have no types"):
+        recognised("SELECT * WHERE low", tmp_path, time="t")
+    coded = pa.table({"type": [1, 2], "t": [1, 2]})
+    pq.write_table(coded, tmp_path / "coded.parquet")
+    with pytest.raises(InputError, match="the type column 'type' must hold text here, not int64"):
+        recognised('SELECT * WHERE "1"', tmp_path / "coded.parquet", time="t")
+
+
 def test_files_with_other_columns(tmp_path):
     first, second = ticks(40), ticks(80).slice(40).drop_columns(["v"]).append_column("s", pa.array(["p", None] * 20))
     pq.write_table(first, tmp_path / "1.parquet")

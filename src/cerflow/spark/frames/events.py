@@ -82,7 +82,7 @@ class EventColumns:
         if CORRUPT in self._plain:
             columns = [F.col(name) for name in self._plain.values()]
             found[MALFORMED] = F.col(self.plain(CORRUPT)).isNotNull() & record_as_json(columns).isNotNull()
-        found[f"no event type in '{schema.type}'"] = F.col(self.plain(schema.type)).isNull()
+        found[f"no event type in '{schema.type.removeprefix(chr(0))}'"] = F.col(self.plain(schema.type)).isNull()
         if schema.time is not None:
             found[f"no time in '{schema.time}'"] = self._missing(schema.time)
         return found | self.beyond(schema.columns.names)

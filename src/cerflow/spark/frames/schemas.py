@@ -13,6 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 from pyspark.sql.types import DataType, StructType
 
 from cerflow.errors import InputError
+from cerflow.spark.worker import run_own_python
 from cerflow.stream_inputs import schema_of
 from cerflow.values.complex_events import UNNAMED
 
@@ -39,9 +40,10 @@ def arrow_schema(frame: DataFrame) -> pa.Schema:
 
 
 def with_types(df: DataFrame, type: str | None, constant_type: str | None = None) -> tuple[DataFrame, str]:
-    """The DataFrame with a column of types as text, and its name; see `cerflow.Schema`."""
+    """The DataFrame with a column of types as text, and its name; see `cerflow.Schema`. All work on it begins here."""
     if not isinstance(df, DataFrame):
         return df, type or "type"
+    run_own_python(df.sparkSession)
     known = schema_of(arrow_schema(df), type=type, constant_type=constant_type)
     if known.type in df.columns:
         return df, known.type

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
+from cerflow.spark.worker import run_own_python
 from pyspark_cerflow import DefaultSource as CerflowSource
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def register(spark: SparkSession) -> None:
 
     Spark looks for it once, with the Python of the driver, and in what that can import.
     """
+    run_own_python(spark)
     try:
         spark.dataSource.register(CerflowSource)
     except PySparkException as error:

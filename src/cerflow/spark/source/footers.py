@@ -72,7 +72,7 @@ def _type_of(values: Sequence[str]) -> pa.DataType:
 
 
 def groups_of(
-    files: Sequence[DataFile], columns: pa.Schema, *, leading: str | None, type: str, time: str | None
+    files: Sequence[DataFile], columns: pa.Schema, *, leading: str | None, type: str | None, time: str | None
 ) -> list[RowGroup]:
     """All row groups with events, in the order of the input; ``leading`` is the column of the keys.
 

@@ -22,7 +22,7 @@ from cerflow.predicates.registry import predicates_in
 from cerflow.programs.program import Program, read_query
 from cerflow.pushdown.relevance import types_named
 from cerflow.query import Query
-from cerflow.schema import Schema, ValueKind
+from cerflow.schema import UNTYPED, Schema, ValueKind
 from cerflow.slices.by_row_groups import GroupReach, GroupSlice, RowGroup, Slices, slices_of_row_groups
 from cerflow.slices.division import divided
 from cerflow.spark.source.files import DataFile, find_files
@@ -34,6 +34,7 @@ from cerflow.spark.source.result import declared, refuse_foreign
 from cerflow.spark.source.row_groups import Scan
 from cerflow.spark.source.skipping import relevant_condition, relevant_groups
 from cerflow.spark.source.task import Task, Work
+from cerflow.values.complex_events import UNNAMED
 
 __all__ = ["Planned", "plan_files", "plan_read"]
 
@@ -97,10 +98,14 @@ def plan_files(options: Options, files: Sequence[DataFile], types: pa.Schema | N
     schema = Schema(columns, options.type, options.time, options.stream, options.time_unit)
     schema.require_types()
     query.check(schema)
+    if schema.untyped:
+        # A column that every file lacks, as the values of directories are.
+        files = [replace(file, constants=(*file.constants, (UNTYPED, UNNAMED))) for file in files]
     sort_by_time(schema.columns.empty_table(), options.time, options.sequence)
     work = _work(query, options, schema, files)
     struct, _ = declared(work.result)
-    everything = groups_of(files, schema.columns, leading=work.scan.leading, type=schema.type, time=schema.time)
+    typed = None if schema.untyped else schema.type
+    everything = groups_of(files, schema.columns, leading=work.scan.leading, type=typed, time=schema.time)
     condition = relevant_condition(query.tree, query.plan(schema).transducer, schema, counted=work.positions)
     work = replace(work, scan=replace(work.scan, types=types_named(condition, schema)))
     groups = everything
@@ -164,7 +169,7 @@ def _work(query: Query, options: Options, schema: Schema, files: Sequence[DataFi
         )
     sequence = options.sequence if options.time is not None else None
     read = [*needed, *(name for name in {leading, sequence} - {None, *needed} if name is not None)]
-    texts = [name for name in read if schema.kind(name) is ValueKind.STRING and name != sequence]
+    texts = [name for name in read if schema.kind(name) is ValueKind.STRING and name not in (sequence, UNTYPED)]
     short = short_texts(files, texts) | {schema.type}
     encoded = pa.dictionary(pa.int32(), pa.string())
     columns = pa.schema([(f.name, encoded if f.name in short else f.type) for f in schema.columns if f.name in read])
