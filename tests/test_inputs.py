@@ -320,3 +320,32 @@ def test_large_ties_keep_their_order(size):
     table = pa.table({"type": ["A"] * size, "t": [k % 2 for k in range(size)], "id": range(size)})
     expected = [*range(0, size, 2), *range(1, size, 2)]
     assert sort_by_time(table, "t", None)["id"].to_pylist() == expected
+
+
+MIXED = {"type": ["A", "B"], "v": [1, 2], "note": ["x", 3]}
+
+
+@pytest.mark.parametrize(
+    "events", [pd.DataFrame(MIXED), [dict(zip(MIXED, row)) for row in zip(*MIXED.values())]], ids=["pandas", "dicts"]
+)
+def test_columns_of_mixed_values_that_nobody_reads_are_left_out(events):
+    query = cerflow.parse("SELECT * WHERE A AS x ; B AS y FILTER x.v < y.v")
+    with pytest.warns(UserWarning, match="the column 'note' is left out: .*(type|int)"):
+        (match,) = query.match(events).to_pylist()
+    assert [sorted(event) for event in match["events"]] == [["labels", "position", "type", "v"]] * 2
+    program = cerflow.parse_program("DEFINE s AS SELECT * WHERE A; SELECT * FROM s WHERE s")
+    with pytest.warns(UserWarning, match="the column 'note' is left out"):
+        assert program.match(events).count() == 1
+    for text in ("A AS x FILTER x.note = 'x'", "A AS x PARTITION BY note"):
+        with pytest.raises(InputError, match="note"):
+            cerflow.parse(f"SELECT * WHERE {text}").match(events)
+    for text, roles in (("SELECT x[note] WHERE A AS x", {}), ("SELECT * WHERE A", {"time": "note"})):
+        with pytest.raises(InputError, match="note"):
+            cerflow.parse(text).match(events, **roles)
+
+
+def test_times_as_text_get_a_hint():
+    with pytest.raises(
+        InputError, match=r"the time column 'ts' has type string; .*pandas\.to_datetime\(frame\['ts'\]\)"
+    ):
+        cerflow.parse("SELECT * WHERE A").match([{"type": "A", "ts": "2024-03-01 10:00"}], time="ts")

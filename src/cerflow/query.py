@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from cerflow import limits
 from cerflow.analysis.checks import check_query
-from cerflow.analysis.columns import attributes_in
+from cerflow.analysis.columns import attributes_in, columns_named
 from cerflow.analysis.event_types import doubtful_types, types_named_in
 from cerflow.analysis.types import check_types
 from cerflow.drawing.targets import picture, shown_or_told
@@ -306,7 +306,7 @@ class Query:
         if runner not in ("engine", "semantics"):
             raise ArgumentError(f"runner must be 'engine' or 'semantics', not {runner!r}")
         threads = at_least_one(threads, "threads")
-        table = to_table(events)
+        table = to_table(events, needed=columns_named(self._tree, type, time, stream, sequence))
         if unknown_types(table):
             # The query cannot be compared with what is not known.
             columns = supposed(table.schema, {"type": type, "time": time, "stream": stream}, attributes_in(self._tree))

@@ -53,6 +53,12 @@ class ValueKind(StrEnum):
         return self in (ValueKind.STRING, ValueKind.DECIMAL)
 
 
+#: How a column of other values becomes one of times.
+_TIME_HINTS = {
+    ValueKind.DECIMAL: " that fits 64 bits: cast it to int64",
+    ValueKind.STRING: "; make times of text first: pandas.to_datetime(frame['{0}']), str.to_datetime() in Polars, "
+    "to_timestamp in Spark and DuckDB, or read the file by cerflow.read_events(path, time='{0}')",
+}
 #: The greatest precision and scale of decimals that stay distinct and ordered as 64-bit floats, in every system that
 #: converts them.
 _FLOAT_DIGITS, _FLOAT_SCALE = 15, 22
@@ -139,7 +145,7 @@ class Schema:
             raise InputError(
                 f"the time column '{self.time}' has type {self.columns.field(self.time).type}; "
                 "it must be a timestamp, a date, or a number"
-                + (" that fits 64 bits: cast it to int64" if self.kind(self.time) is ValueKind.DECIMAL else "")
+                + _TIME_HINTS.get(self.kind(self.time), "").format(self.time)
             )
         if self.forget is not None and self.time is None:
             raise InputError(

@@ -20,6 +20,7 @@ from cerflow.language.condition import (
     Function,
     If,
     IsNull,
+    LabelReference,
     Like,
     Literal,
     Negative,
@@ -66,6 +67,17 @@ def attributes_in(tree: Node) -> set[str]:
             found.update(name for key in node.partition for name in key)
         elif isinstance(node, AttributeWindow):
             found.add(node.attribute)
+    return found
+
+
+def columns_named(tree: Node, *roles: str | None) -> set[str] | None:
+    """The columns that a query reads, or reports by their names, and those with a role; None for all of them."""
+    found = attributes_in(tree) | {name for name in roles if name is not None}
+    for node in walk(tree):
+        if isinstance(node, LabelReference):
+            return None  # a predicate gets whole events
+        if isinstance(node, LabelItem):
+            found.update(node.attributes or ())
     return found
 
 

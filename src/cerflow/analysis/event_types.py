@@ -46,7 +46,7 @@ def doubtful_types(
         if name in occurring:
             continue
         near = nearest(name, occurring) if few else None
-        hint = f"There are {', '.join(sorted(occurring))}." if few and occurring else None
+        hint = f"The types are {', '.join(sorted(occurring))}." if few and occurring else None
         warning = QueryWarning(
             f"no event of the {where} has the type '{name}'",
             span=span,

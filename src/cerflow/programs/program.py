@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
+from cerflow.analysis.columns import columns_named
 from cerflow.drawing.targets import picture, shown_or_told
 from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
@@ -152,7 +153,8 @@ class Program:
         if runner not in ("engine", "semantics"):
             raise ValueError(f"runner must be 'engine' or 'semantics', not {runner!r}")
         threads = at_least_one(threads, "threads")
-        table = to_table(events)
+        given = (roles.get("type", "type"), roles.get("time"), roles.get("stream"), sequence)
+        table = to_table(events, needed=columns_named(self.tree, *given))
         if unknown_types(table):
             return self.query.match(table, positions=positions, **roles)
         schema = schema_of(table.schema, **roles)

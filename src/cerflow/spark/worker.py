@@ -25,7 +25,7 @@ def run_own_python(spark: SparkSession) -> None:
     if not hasattr(spark, "_jvm") or "PYSPARK_PYTHON" in os.environ:
         return
     context = spark.sparkContext
-    if context.master.startswith("local"):
+    if str(context.master).startswith("local"):
         # Functions that are made from now on travel with it; PySpark reads the setting only where it is submitted.
         context.pythonExec = context.getConf().get("spark.pyspark.python", sys.executable)
 

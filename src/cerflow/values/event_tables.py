@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -17,12 +18,13 @@ __all__ = ["as_rows", "from_rows", "supposed", "to_table", "unknown_types"]
 _TAKEN = "a table of Arrow, pandas or Polars, record batches, or a list of dicts"
 
 
-def to_table(events: Any, columns: pa.Schema | None = None) -> pa.Table:
+def to_table(events: Any, columns: pa.Schema | None = None, *, needed: Collection[str] | None = None) -> pa.Table:
     """A table of events.
 
     Takes Arrow tables and record batches (also many of them), objects that export Arrow data by the PyCapsule interface
     (pandas, Polars, DuckDB, …), Arrow's datasets, and dicts (their keys named in ``columns``, or else all keys). Raises
-    `InputError` for anything else and for values that have no Arrow type.
+    `InputError` for anything else and for values that have no Arrow type; columns that hold such values and are not
+    among those ``needed`` (None: all) are left out with a warning.
     """
     if isinstance(events, pa.Table | pa.RecordBatch):
         refused = None
@@ -44,10 +46,11 @@ def to_table(events: Any, columns: pa.Schema | None = None) -> pa.Table:
             rows = list(events)
             if rows and all(isinstance(r, pa.RecordBatch | pa.Table) for r in rows):
                 return pa.concat_tables(map(to_table, rows))
-            return from_rows(rows, columns)
+            return from_rows(rows, columns, needed)
     except (pa.ArrowException, OverflowError) as error:
-        said = "; ".join(map(str, error.args))
-        raise InputError(f"the events cannot be made an Arrow table: {said}") from error
+        if needed is not None and hasattr(events, "columns") and hasattr(events, "__getitem__"):
+            return with_plain_columns(_short_strings(_from_frame(events, needed)))
+        raise _no_table(error) from error
     raise InputError(f"{type(events).__name__} is not a table of events")
 
 
@@ -118,10 +121,35 @@ def _no_events(events: Any) -> InputError | None:
     return None
 
 
-def from_rows(rows: Sequence[Any], schema: pa.Schema | None = None) -> pa.Table:
+def _no_table(error: Exception) -> InputError:
+    return InputError(f"the events cannot be made an Arrow table: {'; '.join(map(str, error.args))}")
+
+
+def _from_frame(frame: Any, needed: Collection[str]) -> pa.Table:
+    """The columns of a DataFrame one by one, without those that have no Arrow type and are not needed."""
+    found: dict[str, pa.ChunkedArray] = {}
+    for name in frame.columns:
+        try:
+            part = pa.table(frame[[name]])
+        except (pa.ArrowException, OverflowError) as error:
+            _leave_out(name, needed, _no_table(error))
+        else:
+            found |= dict(zip(part.column_names, part.columns))
+    return pa.table(found)
+
+
+def _leave_out(name: object, needed: Collection[str] | None, error: InputError) -> None:
+    """Warn that a column is left out, or raise its error if it is needed."""
+    if needed is None or name in needed:
+        raise error
+    warnings.warn(f"the column '{name}' is left out: {error}", stacklevel=5)
+
+
+def from_rows(rows: Sequence[Any], schema: pa.Schema | None = None, needed: Collection[str] | None = None) -> pa.Table:
     """Dicts as a table, with the columns of a schema or else all keys, where what is not named is null.
 
-    Raises `InputError`, with the row and the column, for what is not a dict and for values that do not fit.
+    Columns whose values do not fit together and that are not ``needed`` (None: all are) are left out. Raises
+    `InputError`, with the row and the column, for what is not a dict and for values that do not fit.
     """
     for k, row in enumerate(rows):
         if not isinstance(row, Mapping):
@@ -136,7 +164,13 @@ def from_rows(rows: Sequence[Any], schema: pa.Schema | None = None) -> pa.Table:
     for name in names:
         if not isinstance(name, str):
             raise InputError(f"the keys of events must be names, not {_shown(name)} of type {type(name).__name__}")
-    return pa.table({name: _column(rows, name, None) for name in names})
+    found = {}
+    for name in names:
+        try:
+            found[name] = _column(rows, name, None)
+        except InputError as error:
+            _leave_out(name, needed, error)
+    return pa.table(found)
 
 
 def _from_columns(columns: Mapping[Any, Any]) -> pa.Table:

@@ -114,6 +114,18 @@ def test_late_and_bad_events_go_to_dead_letters_with_all_columns(stream):
     ]
 
 
+def test_dead_letters_without_types_have_the_columns_of_the_input(stream):
+    table = pa.table(
+        {"type": ["A", "A"], "t": [50_000, None], "k": [1, 2], "v": [0, 0], "seq": [0, 1], "note": ["n", "m"]}
+    )
+    stream.add(table)
+    given = {"on_bad_record": "dead-letter", "dead_letter": str(stream.folder / "dead"), "type": None}
+    assert finished(stream, query="SELECT * WHERE EVENT AS x", **given).status.totals["bad"] == 1
+    letters = written(stream, "dead")
+    assert {*letters.column_names} == {*table.column_names, "reason"}
+    assert letters["reason"].to_pylist() == ["no time in 't'"]
+
+
 @pytest.mark.long
 def test_a_function_gets_each_batch_and_a_limit_stops_the_query(stream):
     stream.add(events(30)).add(LAST)
