@@ -55,6 +55,7 @@ def write_page(folder: Path, rows: Sequence[Row], told: Mapping[str, object], mi
         cells = [
             (place, matches[at], *(_cell(values[at]) for values in columns.values()))
             for at, place in enumerate(figure.places)
+            if any(values[at] for values in columns.values())
         ]
         lines += [f"In {_UNITS[figure.measure]}.\n\n", table(head, cells)]
     page = folder / "papers.md"
@@ -83,7 +84,8 @@ def _cell(value: float | None) -> str:
 
 def _value(figure: Figure, row: Row) -> float | None:
     if row.status == OVER and not row.seconds:
-        return math.inf
+        # Memory and listing are told apart for cerflow alone.
+        return math.inf if row.engine.startswith("cerflow") or figure.measure in ("rate", "seconds", "each") else None
     if figure.measure == "rate":
         return row.rate(row.best)
     if figure.measure == "seconds":

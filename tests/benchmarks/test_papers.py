@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from benchmarks.cases import Case, Question, Stream
 from benchmarks.engines import cerflow_engine
-from benchmarks.measure import DIFFER, IDLE, measure
+from benchmarks.measure import DIFFER, IDLE, OVER, Row, measure
 from benchmarks.papers.__main__ import paper_cases
 from benchmarks.papers.figures import FIGURES, place_and_form
 from benchmarks.papers.page import write_page
@@ -152,3 +152,19 @@ def test_matches_are_listed_apart_from_their_recognition(tmp_path):
     assert "P1, Figure 4: Q1, MB remembered before the last event" in page
     assert "CORE, because it is not here" in page
     assert "Figure 6" not in page, "figures that were not measured are left out"
+
+
+def test_pages_tell_what_was_over_the_limit(tmp_path):
+    case = CASES["stress Q1, 200 events"]
+    told = {"suite": "cel", "case": case.name, "query": "", "tags": []}
+    rows = [
+        Row(
+            **told, engine="cerflow", mode="apart", seconds=[0.5], events=200, matches="7", details={"remembered": 1.5}
+        ),
+        Row(**told, engine="Esper", mode="count", status=OVER),
+        Row(**told, engine="FlinkCEP", mode="write", status="out of memory"),
+    ]
+    page = write_page(tmp_path, rows, {}, {}).read_text("utf-8")
+    assert "| events | matches | cerflow, apart | Esper |\n|---|---|---|---|\n| 200 | 7 | 0.5 | over |\n" in page
+    assert "| events | matches | cerflow, apart |\n|---|---|---|\n| 200 | 7 | 1.5 |\n" in page
+    assert f"**Failed:** {case.name}, FlinkCEP, write: out of memory" in page
