@@ -51,6 +51,14 @@ def test_predicates_of_every_kind(spark, predicate, tmp_path):
 
 
 @pytest.mark.slow
+def test_predicates_of_sets_of_several_labels(spark, predicate):
+    predicate("fewer", of_set=True)(lambda a, b: a.size < b.size)
+    query = "SELECT * WHERE (A+ ; B+) FILTER fewer(A.v, B.v) WITHIN 5 EVENTS"
+    found = assert_same(spark, query, EVENTS, positions=True)
+    assert 0 < len(found) < cerflow.parse("SELECT * WHERE A+ ; B+ WITHIN 5 EVENTS").match(EVENTS).count()
+
+
+@pytest.mark.slow
 def test_failures_name_the_predicate(spark, predicate):
     predicate("close")(lambda a, b: a // (b - 4) > 0)
     query = "SELECT * WHERE (A AS x ; B AS y) FILTER close(x.v, y.v)"
