@@ -99,7 +99,7 @@ def test_types_that_do_not_fit_are_named_with_both_inputs(one, other):
 
 def test_values_that_do_not_fit_the_wider_type():
     big = pa.table({"type": ["A"], "x": pa.array([2**64 - 1], pa.uint64())})
-    with pytest.raises(InputError, match="column 'x' of the input 'a' is not an int64"):
+    with pytest.raises(InputError, match="column 'x' of the input 'a' does not fit int64"):
         streams({"a": Input(big), "b": Input([{"type": "B", "x": 1}])})
 
 

@@ -332,7 +332,7 @@ def fitted_table(table: pa.Table, schema: pa.Schema, name: str) -> pa.Table:
         except pa.ArrowInvalid as error:
             reason = str(error).splitlines()[0]
             raise InputError(
-                f"the column '{column.name}' of the input '{name}' is no {column.type}: {reason}"
+                f"the column '{column.name}' of the input '{name}' does not fit {column.type}: {reason}"
             ) from error
     return pa.table(columns, schema=schema)
 

@@ -67,7 +67,10 @@ def test_a_push_that_breaks_off_stops_the_recogniser(monkeypatch: pytest.MonkeyP
             "DEFINE d AS SELECT b.v AS w FROM log WHERE A ; A AS b; SELECT * FROM d, log WHERE d PARTITION BY [w, f]",
             r"2\^53",
         ),
-        ("DEFINE d AS SELECT b.v AS f FROM log WHERE A ; A AS b; SELECT * FROM d, log WHERE d", "'d' is not a double"),
+        (
+            "DEFINE d AS SELECT b.v AS f FROM log WHERE A ; A AS b; SELECT * FROM d, log WHERE d",
+            "'d' does not fit double",
+        ),
     ],
 )
 def test_what_a_statement_refuses_of_a_definition_is_undone(text: str, refused: str) -> None:

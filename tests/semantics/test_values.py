@@ -332,7 +332,11 @@ def test_columns_have_one_kind():
 
 @pytest.mark.parametrize(
     ("row", "reason"),
-    [({"v": 1}, "row 0 has no type"), ({"type": None}, "row 0 has no type"), ({"type": "A", "v": [1]}, "no value")],
+    [
+        ({"v": 1}, "row 0 has no type"),
+        ({"type": None}, "row 0 has no type"),
+        ({"type": "A", "v": [1]}, "is not a value"),
+    ],
 )
 def test_bad_rows(row, reason):
     with pytest.raises(InputError, match=reason):

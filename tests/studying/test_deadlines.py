@@ -244,5 +244,5 @@ def test_a_strategy_chooses_among_what_the_clock_shows():
 
 
 def test_until_is_a_time():
-    with pytest.raises(InputError, match="no time of the column"):
+    with pytest.raises(InputError, match="not a time of the column"):
         list(cerflow.parse(CART).trace(EVENTS, time="at", until="soon").steps())

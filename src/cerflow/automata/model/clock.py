@@ -1,6 +1,6 @@
 """Deadlines in time: what a transducer reads beside events (spec §10).
 
-Time passes between events, also where no event of a substream shows it. So a run may read two things that are no
+Time passes between events, also where no event of a substream shows it. So a run may read two things that are not
 events: `TICK`, once a deadline has passed, and `PAUSE`, which stands for an event of another substream. Ticks come
 before the event that shows them. A match that ends with a tick is detected by what is read next, an event or a pause.
 So all matches of one moment are detected together.
