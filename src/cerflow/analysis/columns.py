@@ -70,9 +70,12 @@ def attributes_in(tree: Node) -> set[str]:
     return found
 
 
-def columns_named(tree: Node, *roles: str | None) -> set[str] | None:
-    """The columns that a query reads, or reports by their names, and those with a role; None for all of them."""
-    found = attributes_in(tree) | {name for name in roles if name is not None}
+def columns_named(tree: Node, *roles: object) -> set[str] | None:
+    """The columns that a query reads, or reports by their names, and those with a role; None for all of them.
+
+    Roles that are not names are left to whoever checks the arguments.
+    """
+    found = attributes_in(tree) | {name for name in roles if isinstance(name, str)}
     for node in walk(tree):
         if isinstance(node, LabelReference):
             return None  # a predicate gets whole events
