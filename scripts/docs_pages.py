@@ -6,10 +6,19 @@ from pathlib import Path
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+from pygments.lexer import words
+from pygments.lexers.sql import SqlLexer
+from pygments.token import Keyword
+
+from cerflow.language.lexicon import CONTEXTUAL, RESERVED
 
 ROOT = Path(__file__).parents[1]
 #: Files at the top of the repository, and their pages.
 PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+
+# Blocks of SQL show the keywords of CEQL, too.
+_KEYWORDS = (*RESERVED, *CONTEXTUAL, "DEFINE", "EVENTS", "SREMO")
+SqlLexer.tokens["root"].insert(0, (words(_KEYWORDS, suffix=r"\b"), Keyword))
 
 #: Code with an escaped ``|``, which stands only in tables.
 _CODE_IN_ROW = re.compile(r"`[^`\n]*\\\|[^`\n]*`")

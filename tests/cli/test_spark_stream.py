@@ -46,7 +46,7 @@ def test_files_become_lines_and_the_status_is_kept(tmp_path):
     found = [json.loads(line) for line in result.stdout.splitlines()]
     pairs = [sorted((row["first"], row["second"]) for row in rows) for rows in (found, expected)]
     assert pairs[0] == pairs[1] != []
-    assert "batch 0: 29 events, 0 matches, 29 waiting, no watermark yet" in first.stderr
+    assert "batch 0: 29 events, 0 matches, 29 waiting for the watermark, no watermark yet" in first.stderr
     told = invoked("--status", checkpoint)
     assert f"30 events, 0 late, 0 bad, {len(expected)} matches" in told.stdout
     changed = invoked("-e", QUERY.replace("1 SECOND", "2 SECONDS"), *given, "--delay", "5 seconds", "--available-now")

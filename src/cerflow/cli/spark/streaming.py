@@ -19,7 +19,7 @@ from cerflow.analysis.columns import usage_of
 from cerflow.cli.output.progress import PhaseTimer, compile_kernels
 from cerflow.cli.output.reporting import note
 from cerflow.cli.spark.session import spark_session
-from cerflow.errors import CerflowError, InputError
+from cerflow.errors import CerflowError, InputError, counted
 from cerflow.programs.program import Program
 from cerflow.query import Query
 
@@ -92,6 +92,12 @@ def run_stream(
             note(
                 f"{waiting:,} events wait for later ones: the next run goes on with them, and --flush at the last run "
                 "recognises them"
+            )
+        if running.status is not None and request.output != "-":
+            totals = running.status.totals
+            note(
+                f"{counted(totals['events'], 'event')}, {counted(totals['matches'], 'match', 'matches')} since the "
+                f"checkpoint began; the matches are in {request.output}"
             )
 
 
@@ -279,7 +285,8 @@ def _line(status: StreamStatus) -> str:
     last, remembered = status.last, status.remembered
     parts = [f"{last['events']:,} events", f"{last['matches']:,} matches"]
     parts += [f"{last[name]:,} {name}" for name in ("late", "bad") if last[name]]
-    parts += [f"{remembered['waiting']:,} waiting", _watermark(status.watermark)]
+    # Events wait until the watermark has passed them, as earlier ones may still come.
+    parts += [f"{remembered['waiting']:,} waiting for the watermark", _watermark(status.watermark)]
     return f"batch {status.batch}: {', '.join(parts)}"
 
 
