@@ -38,7 +38,7 @@ class Verdict:
     """The answer to a question about formulas, with the stream that proves it where there is one.
 
     ``verdict`` is True or False, or None if it is not known, for which ``reason`` gives the reason. As a condition a
-    verdict is True or False; one that is not known raises ValueError then. ``stream`` is a list of events for
+    verdict is True or False; one that is not known raises `ArgumentError` then. ``stream`` is a list of events for
     `Query.match` (and ``table`` the same as an Arrow table of the given ``schema``, which has types also where all
     values are null), in which ``complex_event``, pairs of label and position, is detected at position ``detected_at``
     by the formula that ``detected_by`` names, and not by the other one. Positions have the label ``•`` where labels do
@@ -55,7 +55,7 @@ class Verdict:
 
     def __bool__(self) -> bool:
         if self.verdict is None:
-            raise ValueError(f"not known: {self.reason}")
+            raise ArgumentError(f"not known: {self.reason}")
         return self.verdict
 
     @property

@@ -184,10 +184,12 @@ class Query:
 
         In text the automaton is the formula ``AUTOMATON '…'`` with its `to_json`, and stands where other formulas may.
         Raises `QueryError` for conditions that registers cannot answer, `QuerySyntaxError` for a window that is none,
-        and `ValueError` for another strategy.
+        and `ArgumentError` for another strategy.
         """
         from cerflow.papers.translations.formulas import as_query
 
+        if strategy not in list(Strategy):
+            raise ArgumentError(f"strategy must be one of {', '.join(Strategy)}, not {strategy!r}")
         return cls(as_query(automaton, detect, within, partition_by, Strategy(strategy)))
 
     @cached_property
@@ -292,7 +294,7 @@ class Query:
         certainly never match. Raises `QueryError` if
         the query does not fit the columns, `UnsupportedQueryError` if the runner cannot evaluate it, `InputError` if
         the events cannot be read, `BadRecordError` for an event that cannot be used (see `Recognizer`), and
-        `ValueError` for less than one thread.
+        `ArgumentError` for less than one thread.
         """
         from cerflow.engine.evaluate.measures import clock_time
         from cerflow.engine.events.records import RecordChecker
@@ -528,7 +530,7 @@ class Query:
         >>> print(query.why_not([{"type": "A", "v": 3}, {"type": "B", "v": 7}], [0, 1]))
         x.v > 5: it does not hold; x.v = 3 at event 0
 
-        The other arguments are those of `match`. Raises as `match`, and `ValueError` for positions that are not there.
+        The other arguments are those of `match`. Raises as `match`, and `ArgumentError` if a position does not exist.
         """
         from cerflow.studying.samples import read_sample
         from cerflow.studying.why_not import why_not

@@ -23,7 +23,7 @@ from cerflow.engine.recognize.columns_needed import holding
 from cerflow.engine.recognize.finite_stream import FiniteStream
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.set_recognizer import SetRecognizer
-from cerflow.errors import CerflowError, expect
+from cerflow.errors import ArgumentError, CerflowError, expect
 from cerflow.query import Query, parse
 from cerflow.schema import Schema
 from cerflow.stream_inputs import EventRoles, schema_of
@@ -49,7 +49,7 @@ class QuerySet(Mapping[str, Query]):
     def __init__(self, queries: Mapping[str, Query | str]) -> None:
         expect(queries, Mapping, "a set of queries is made of a dict of queries or texts by name")
         if not queries:
-            raise ValueError("a set of queries needs at least one")
+            raise ArgumentError("a set of queries needs at least one")
         self._queries: dict[str, Query] = {}
         for name, query in queries.items():
             with _named(name):

@@ -11,7 +11,7 @@ from typing import Any, Generic, Literal, NotRequired, TypedDict, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cerflow.errors import InputError, expect, nearest
+from cerflow.errors import ArgumentError, InputError, expect, nearest
 from cerflow.language.parser import duration_in_microseconds
 from cerflow.schema import UNTYPED, Schema, kind_of
 from cerflow.values.event_tables import supposed, to_table, unknown_types
@@ -60,10 +60,10 @@ def schema_of(
 ) -> Schema:
     """The schema of events with these columns and `EventRoles`; raises `InputError` for columns that are not there.
 
-    Raises `ValueError` for a type column and a constant type.
+    Raises `ArgumentError` for a type column and a constant type.
     """
     if constant_type is not None and type not in (None, "type"):
-        raise ValueError("events have a type column or one type for all of them, not both")
+        raise ArgumentError("events have a type column or one type for all of them, not both")
     expect(constant_type, (str, NoneType), "constant_type must be text")
     column = UNTYPED if type is None else type
     return Schema(columns, column, time, stream, time_unit, duration_in_microseconds(forget), constant_type)
@@ -103,7 +103,7 @@ class Input(Generic[T]):
             expect(getattr(self, role), (str, NoneType), f"{role} of an input must be text")
         expect(self.rename, Mapping, "rename must be a dict of new names by old ones")
         if self.type is not None and self.constant_type is not None:
-            raise ValueError("an input has a type column or one type for all its events, not both")
+            raise ArgumentError("an input has a type column or one type for all its events, not both")
         if self.time_unit is not None:
             check_unit(self.time_unit)
 
@@ -134,7 +134,7 @@ def streams(
     different types become the wider type, and times of different units count the finest of them.
 
     Raises `InputError` for columns that are not there, that would have the same name, or whose types do not fit
-    together, for events without types beside others, and `ValueError` if there are no inputs.
+    together, for events without types beside others, and `ArgumentError` if there are no inputs.
     """
     expect(stream, str, "the name of the column of streams must be text")
     common = common_roles(inputs, type=type, time=time, time_unit=time_unit, sequence=sequence)
@@ -179,7 +179,7 @@ def common_roles(
         expect(name, str, "the name of a stream must be text")
         expect(one, Input, f"the input '{name}' must be a cerflow.Input")
     if not inputs:
-        raise ValueError("there must be at least one input")
+        raise ArgumentError("there must be at least one input")
     if time_unit is not None:
         check_unit(time_unit)
     types = {one.type or type or "type" for one in inputs.values() if one.constant_type is None}

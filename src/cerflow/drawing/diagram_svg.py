@@ -28,7 +28,7 @@ def to_svg(diagram: Diagram, *, title: str = "", theme: Theme = "auto") -> str:
     """The diagram as a text of SVG that stands alone: no fonts, scripts or references to other files.
 
     ``theme`` is ``"light"``, ``"dark"``, or ``"auto"``, which follows the page or the system. Raises `PictureError` if
-    the diagram is too large or the layout engine is not installed, `ValueError` for another theme.
+    the diagram is too large or the layout engine is not installed, `ArgumentError` for another theme.
     """
     return str(_Drawing(diagram, title, theme).sheet)
 

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias, get_args
 from xml.etree import ElementTree
 
 from cerflow.drawing.diagram import one_line
+from cerflow.errors import ArgumentError
 
 __all__ = ["LINE", "Point", "Sheet", "Texts", "Theme", "shortened", "text_width", "wrapped"]
 
@@ -90,9 +91,9 @@ _STYLE = "\n".join(
 
 
 def check_theme(theme: str) -> None:
-    """Raise `ValueError` for a theme that does not exist."""
+    """Raise `ArgumentError` for a theme that does not exist."""
     if theme not in get_args(Theme):
-        raise ValueError(f"theme must be 'auto', 'light' or 'dark', not {theme!r}")
+        raise ArgumentError(f"theme must be 'auto', 'light' or 'dark', not {theme!r}")
 
 
 def text_width(text: str) -> float:

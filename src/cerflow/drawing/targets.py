@@ -7,7 +7,7 @@ from collections.abc import Callable
 from html import escape
 from typing import TYPE_CHECKING
 
-from cerflow.errors import PictureError, UnsupportedQueryError
+from cerflow.errors import ArgumentError, PictureError, UnsupportedQueryError
 
 if TYPE_CHECKING:
     from cerflow.drawing.diagram import Diagram
@@ -31,7 +31,7 @@ def picture(diagram: Diagram, format: str, *, title: str = "", theme: Theme = "a
             return to_mermaid(diagram).rstrip()
         case "svg":
             return to_svg(diagram, title=title, theme=theme)
-    raise ValueError(f"format must be 'dot', 'mermaid' or 'svg', not {format!r}")
+    raise ArgumentError(f"format must be 'dot', 'mermaid' or 'svg', not {format!r}")
 
 
 # A page that does not trust a notebook takes styles and SVG out; then the image is shown, and the texts of the SVG are

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from cerflow.errors import ArgumentError
+
 __all__ = ["farm_readings", "sensors"]
 
 _START = np.datetime64("2024-07-01T06:00:00.000", "ms")
@@ -28,10 +30,13 @@ def sensors(events: int = 10_000, seed: int = 7, plots: int = 3) -> pa.Table:
     """A longer stream of the same shape as `farm_readings`: one reading every ten seconds on average.
 
     Temperature follows the hour of the day, humidity falls as temperature rises, and each plot has its own offset.
-    The same arguments give the same table. Raises ValueError if ``events`` is negative or ``plots`` is not positive.
+    The same arguments give the same table. Raises `ArgumentError` if ``events`` is negative or ``plots`` is not
+    positive.
     """
     if events < 0 or plots < 1:
-        raise ValueError(f"events must not be negative and plots must be positive, but they are {events} and {plots}")
+        raise ArgumentError(
+            f"events must not be negative and plots must be positive, but they are {events} and {plots}"
+        )
     random = np.random.default_rng(seed)
     elapsed = np.cumsum(random.exponential(10_000.0, size=events)).astype(np.int64)
     plot = random.integers(plots, size=events)

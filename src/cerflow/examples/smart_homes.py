@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from cerflow.errors import ArgumentError
+
 __all__ = ["smart_homes"]
 
 _START = np.datetime64("2024-09-01T00:00:00", "s")
@@ -27,10 +29,10 @@ def smart_homes(events: int = 200_000, seed: int = 7) -> pa.Table:
     plugs are idle), ``time`` (timestamp in s) and ``timestamp`` (s since the first second).
     The patterns of the paper on symbolic register transducers (§7) match about as often as in its readings: those of
     few steps by chance, longer ones in waves, in which one household after another draws power.
-    The same arguments give the same table. Raises ValueError if ``events`` is negative.
+    The same arguments give the same table. Raises `ArgumentError` if ``events`` is negative.
     """
     if events < 0:
-        raise ValueError(f"the number of events must not be negative, but is {events}")
+        raise ArgumentError(f"the number of events must not be negative, but is {events}")
     random = np.random.default_rng(seed)
     moments = np.cumsum(random.exponential(1 / _RATE, size=events)).astype(np.int64)
     busy = random.random(events) < _BUSY

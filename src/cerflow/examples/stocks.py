@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from cerflow.errors import ArgumentError
 from cerflow.values.array_types import Floats, Ints
 
 __all__ = ["COMPANIES", "stocks"]
@@ -71,10 +72,10 @@ def stocks(events: int = 200_000, seed: int = 7) -> pa.Table:
     larger near the opening and the close. How often rare patterns match depends on ``seed``: iterations up to ten times
     as often or as seldom as with the default, and the paper's q4, which needs high prices of three companies at once,
     not at all with some.
-    The same arguments give the same table. Raises ValueError if ``events`` is negative.
+    The same arguments give the same table. Raises `ArgumentError` if ``events`` is negative.
     """
     if events < 0:
-        raise ValueError(f"the number of events must not be negative, but is {events}")
+        raise ArgumentError(f"the number of events must not be negative, but is {events}")
     random = np.random.default_rng(seed)
     flurry, company, buy, block, fills, gaps = _orders(random, events)
     since = np.cumsum(gaps)

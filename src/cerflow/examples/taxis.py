@@ -7,6 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from cerflow.errors import ArgumentError
+
 __all__ = ["ROUTES", "taxis"]
 
 #: Chains of three routes, each beginning where the previous one ended: zones, and the shares of all trips.
@@ -55,10 +57,10 @@ def taxis(events: int = 200_000, seed: int = 7) -> pa.Table:
     and ``timestamp`` (s since the first second).
     The patterns of the paper on symbolic register transducers (§7) match about as often as in its trips: those of few
     steps by chance, longer ones in tours along all chains of `ROUTES`.
-    The same arguments give the same table. Raises ValueError if ``events`` is negative.
+    The same arguments give the same table. Raises `ArgumentError` if ``events`` is negative.
     """
     if events < 0:
-        raise ValueError(f"the number of events must not be negative, but is {events}")
+        raise ArgumentError(f"the number of events must not be negative, but is {events}")
     random = np.random.default_rng(seed)
     moments = np.cumsum(random.exponential(1 / _RATE, size=events)).astype(np.int64)
     routes = [pair for chain in ROUTES for pair in pairwise(chain)]

@@ -40,7 +40,7 @@ from cerflow.engine.results.report import Report, kept_labels
 from cerflow.engine.scan.effects import counted_states, empties_states
 from cerflow.engine.scan.programs import ScanProgram, scan_program
 from cerflow.engine.tables.transducer_tables import TransducerTables
-from cerflow.errors import UnsupportedQueryError
+from cerflow.errors import ArgumentError, UnsupportedQueryError
 from cerflow.explaining.text import as_text
 from cerflow.language.condition import Not, numbers_matches
 from cerflow.language.formula import UNNAMED, AnyEvent, As, Filter, Formula, NotEvent, Project, Within
@@ -127,7 +127,7 @@ def explain_query(
 
 def _check_format(format: str) -> None:
     if format not in get_args(ExplainFormat):
-        raise ValueError(f"format must be 'text', 'json', 'dot', 'mermaid', 'svg' or 'boxes', not {format!r}")
+        raise ArgumentError(f"format must be 'text', 'json', 'dot', 'mermaid', 'svg' or 'boxes', not {format!r}")
 
 
 def _refused_diagram(refused: UnsupportedQueryError | None) -> Diagram:

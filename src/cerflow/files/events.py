@@ -8,7 +8,7 @@ from os import PathLike, fspath
 import pyarrow as pa
 
 from cerflow.engine.events.records import BadRecordPolicy
-from cerflow.errors import BadRecordError, InputError, nearest
+from cerflow.errors import ArgumentError, BadRecordError, InputError, nearest
 from cerflow.files.column_types import ColumnType, type_named
 from cerflow.files.input_plans import ColumnRoles
 from cerflow.files.reading import read_inputs
@@ -48,7 +48,7 @@ def read_events(
     >>> cerflow.read_events("ticks.csv", time="at")  # doctest: +SKIP
     """
     if not callable(on_bad_record) and on_bad_record not in ("fail", "skip"):
-        raise ValueError(f"on_bad_record must be 'fail', 'skip' or a callable, not {on_bad_record!r}")
+        raise ArgumentError(f"on_bad_record must be 'fail', 'skip' or a callable, not {on_bad_record!r}")
     if format is not None and format not in list(InputFormat):
         near = nearest(format, list(InputFormat))
         hint = f"; did you mean '{near}'?" if near else ""

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from lark import Lark, Token, UnexpectedInput
 
 from cerflow import limits
-from cerflow.errors import QueryError, QuerySyntaxError, Span
+from cerflow.errors import ArgumentError, QueryError, QuerySyntaxError, Span
 from cerflow.language.lexicon import lexical_grammar
 from cerflow.language.parser_tables import parser_of
 from cerflow.language.syntax_errors import explain_syntax
@@ -141,7 +141,7 @@ def parse_from(lark: Lark, text: str, start: str) -> Any:
     Raises `QuerySyntaxError` or `QueryError` with line, column and excerpt.
     """
     if not isinstance(text, str):
-        raise TypeError(f"the text to parse must be a string, not {type(text).__name__}")
+        raise ArgumentError(f"the text to parse must be a string, not {type(text).__name__}")
     if len(text) > limits.QUERY_CHARACTERS:
         raise QuerySyntaxError(
             f"the text has {len(text):,} characters; a query may have {limits.QUERY_CHARACTERS:,}",

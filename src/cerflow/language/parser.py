@@ -12,7 +12,7 @@ from typing import Any
 from lark import Lark
 
 from cerflow import limits
-from cerflow.errors import QueryError, QuerySyntaxError, Span
+from cerflow.errors import ArgumentError, QueryError, QuerySyntaxError, Span
 from cerflow.language.automaton_json import automaton_from_json
 from cerflow.language.condition import Attribute, Condition, Expression, LabelReference, TruthValue
 from cerflow.language.condition_tree import positive_integer
@@ -94,7 +94,7 @@ def duration_in_microseconds(duration: timedelta | str | None) -> int | None:
         return None
     found = _parse_duration(duration) if isinstance(duration, str) else duration // timedelta(microseconds=1)
     if found <= 0:
-        raise ValueError(f"a duration must be above zero, not {duration}")
+        raise ArgumentError(f"a duration must be above zero, not {duration}")
     return found
 
 
@@ -104,7 +104,7 @@ def _parse_duration(text: str) -> int:
     except QuerySyntaxError:
         formula = None
     if formula is None or not isinstance(formula, Within) or not isinstance(formula.window, DurationWindow):
-        raise ValueError(f"'{text}' is not a duration; it is a number with a unit, such as '30 minutes'")
+        raise ArgumentError(f"'{text}' is not a duration; it is a number with a unit, such as '30 minutes'")
     return formula.window.microseconds
 
 

@@ -17,6 +17,7 @@ from cerflow.engine.events.time_order import extent, usable_in_order
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.recognize.finite_stream import FiniteStream
 from cerflow.errors import (
+    ArgumentError,
     Located,
     QueryError,
     QuerySyntaxError,
@@ -151,7 +152,7 @@ class Program:
         defined mean the input; raises `InputError` if a statement that reads a definition has several of them.
         """
         if runner not in ("engine", "semantics"):
-            raise ValueError(f"runner must be 'engine' or 'semantics', not {runner!r}")
+            raise ArgumentError(f"runner must be 'engine' or 'semantics', not {runner!r}")
         threads = at_least_one(threads, "threads")
         given = (roles.get("type", "type"), roles.get("time"), roles.get("stream"), sequence)
         table = to_table(events, needed=columns_named(self.tree, *given))

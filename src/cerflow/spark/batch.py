@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from cerflow.engine.results.report import CountForm
-from cerflow.errors import BadRecordError, InputError, QueryWarning, UnsupportedQueryError
+from cerflow.errors import ArgumentError, BadRecordError, InputError, QueryWarning, UnsupportedQueryError
 from cerflow.programs.program import Program, without_definitions
 from cerflow.query import Query
 from cerflow.schema import TYPE_TEXT, UNTYPED, Schema
@@ -122,14 +122,16 @@ def match(
     }
     if isinstance(df, DataFrame) and df.isStreaming:
         if max_matches is not None:
-            raise ValueError("max_matches is for batches: a stream goes on; LIMIT n bounds the matches of each event")
+            raise ArgumentError(
+                "max_matches is for batches: a stream goes on; LIMIT n bounds the matches of each event"
+            )
         if until is not None:
-            raise ValueError("until is for batches: in a stream the watermark shows that deadlines have passed")
+            raise ArgumentError("until is for batches: in a stream the watermark shows that deadlines have passed")
         plan = plan_of(query, df, on_bad_record, **arguments)
         skip = on_bad_record == "skip"
         return match_stream(plan, df, delay=delay, buckets=buckets, late=late, skip=skip, ahead=ahead)
     if delay is not None:
-        raise ValueError("delay is for streaming DataFrames; events of a batch are all there")
+        raise ArgumentError("delay is for streaming DataFrames; events of a batch are all there")
     whole, plan, rows = _prepared(query, df, on_bad_record, **arguments)
     if hasattr(df.sparkSession, "_jvm") and df.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"):
         text = (
@@ -201,7 +203,7 @@ def plan_of(
 ) -> JobPlan:
     """The plan for a DataFrame; raises what `match` raises of query and columns."""
     if on_bad_record not in ("fail", "skip"):
-        raise ValueError(f"on_bad_record must be 'fail' or 'skip', not {on_bad_record!r}; see also bad_records")
+        raise ArgumentError(f"on_bad_record must be 'fail' or 'skip', not {on_bad_record!r}; see also bad_records")
     compiled = without_definitions(query)
     columns = arrow_schema(df)
     if df.isStreaming:

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DoubleType
 
-from cerflow.errors import BadRecordError, InputError
+from cerflow.errors import ArgumentError, BadRecordError, InputError
 from cerflow.programs.program import Program, without_definitions
 from cerflow.query import Query
 from cerflow.schema import Schema
@@ -131,14 +131,14 @@ def _letters_mode(
 ) -> OutputMode:
     """How the dead letters are written; raises ValueError for arguments that do not go together."""
     if on_bad_record not in ("fail", "skip", "dead-letter"):
-        raise ValueError(f"on_bad_record must be 'fail', 'skip' or 'dead-letter', not {on_bad_record!r}")
+        raise ArgumentError(f"on_bad_record must be 'fail', 'skip' or 'dead-letter', not {on_bad_record!r}")
     if (dead_letter is not None) != (on_bad_record == "dead-letter"):
-        raise ValueError("on_bad_record='dead-letter' and a path dead_letter go together")
+        raise ArgumentError("on_bad_record='dead-letter' and a path dead_letter go together")
     if dead_letter is not None:
         paths = [f"{path.rstrip('/')}/" for path in (dead_letter, output)]
         if paths[0].startswith(paths[1]) or paths[1].startswith(paths[0]):
             # Overwriting one would remove the other.
-            raise ValueError("matches and dead letters need a directory each, neither within the other")
+            raise ArgumentError("matches and dead letters need a directory each, neither within the other")
     if given is not None:
         check_output(given, ())
         return given

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pyspark.sql import DataFrame
 
 from cerflow.engine.results.report import CountForm
-from cerflow.errors import InputError, UnsupportedQueryError
+from cerflow.errors import ArgumentError, InputError, UnsupportedQueryError
 from cerflow.language.parser import duration_in_microseconds
 from cerflow.language.printer import show
 from cerflow.programs.program import Program, without_definitions
@@ -85,7 +85,7 @@ def stream(
     Raises what `match` raises, and `ValueError` for arguments that do not go together, before anything starts.
     """
     if available_now and trigger is not None:
-        raise ValueError("trigger is the time between micro-batches of a stream that goes on; available_now ends it")
+        raise ArgumentError("trigger is the time between micro-batches of a stream that goes on; available_now ends it")
     output_ = _checked_output(output, format, options, dead_letter, on_bad_record, late)
     df, type = with_types(df, type, constant_type)
     arguments: MatchArguments = {
@@ -142,21 +142,21 @@ def _checked_output(
 ) -> StreamOutput:
     """Where results go; raises `ValueError` for arguments that do not go together."""
     if format not in (*FILES, "kafka"):
-        raise ValueError(
+        raise ArgumentError(
             f"format must be one of {', '.join(FILES)} and kafka, not {format!r}; for others output may be a function"
         )
     if (format == "kafka") != (output is None):
-        raise ValueError("output is a directory or a function, and with format='kafka' nothing")
+        raise ArgumentError("output is a directory or a function, and with format='kafka' nothing")
     if format == "kafka":
         for name in ("kafka.bootstrap.servers", "topic"):
             if name not in (options or {}):
-                raise ValueError(f"format='kafka' needs options with '{name}'")
+                raise ArgumentError(f"format='kafka' needs options with '{name}'")
     if on_bad_record not in ("fail", "skip", "dead-letter"):
-        raise ValueError(f"on_bad_record must be 'fail', 'skip' or 'dead-letter', not {on_bad_record!r}")
+        raise ArgumentError(f"on_bad_record must be 'fail', 'skip' or 'dead-letter', not {on_bad_record!r}")
     if late not in ("drop", "fail", "dead-letter"):
-        raise ValueError(f"late must be 'drop', 'fail' or 'dead-letter', not {late!r}")
+        raise ArgumentError(f"late must be 'drop', 'fail' or 'dead-letter', not {late!r}")
     if (dead_letter is not None) != ("dead-letter" in (on_bad_record, late)):
-        raise ValueError("a path dead_letter goes together with on_bad_record='dead-letter' or late='dead-letter'")
+        raise ArgumentError("a path dead_letter goes together with on_bad_record='dead-letter' or late='dead-letter'")
     return StreamOutput(output, format, dict(options or {}), dead_letter)
 
 

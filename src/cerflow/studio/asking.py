@@ -7,7 +7,7 @@ import re
 from nicegui import ui
 
 from cerflow import limits
-from cerflow.errors import CerflowError
+from cerflow.errors import ArgumentError, CerflowError
 from cerflow.studio.running import WorkLine
 from cerflow.studio.session import StoppedError, StudioSession
 from cerflow.studying.wording import sentence, shown_value
@@ -23,7 +23,9 @@ def chosen_events(text: str) -> list[int | tuple[str, int]]:
     for piece in filter(None, re.split(r"[,;\s]+(?![^@]*@\s)", text.strip())):
         match = _CHOICE.fullmatch(piece)
         if match is None:
-            raise ValueError(f"'{piece}' is not an event: write positions such as 3, 7, or labels with them: x@3, y@7")
+            raise ArgumentError(
+                f"'{piece}' is not an event: write positions such as 3, 7, or labels with them: x@3, y@7"
+            )
         label, position = match.groups()
         found.append(int(position) if label is None else (label.strip('"'), int(position)))
     return found

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from cerflow import limits
 from cerflow.analysis.scopes import labels_of
-from cerflow.errors import QueryError, Span, UnsupportedQueryError
+from cerflow.errors import ArgumentError, QueryError, Span, UnsupportedQueryError
 from cerflow.language.condition import Attribute, LabelReference
 from cerflow.language.formula import (
     AttributeWindow,
@@ -124,10 +124,10 @@ def _wanted(chosen: Chosen, sample: StudiedEvents) -> Wanted:
         label, position = one if isinstance(one, tuple) else (None, one)
         last = sample.first + len(sample.events) - 1
         if not sample.first <= position <= last:
-            raise ValueError(f"there is no event {position}: the positions are {sample.first} to {last}")
+            raise ArgumentError(f"there is no event {position}: the positions are {sample.first} to {last}")
         wanted[position] = wanted.get(position, frozenset()) | ({label} if label is not None else set())
     if not wanted:
-        raise ValueError("choose events by their positions, such as [0, 3], or pairs such as ('x', 0)")
+        raise ArgumentError("choose events by their positions, such as [0, 3], or pairs such as ('x', 0)")
     return wanted
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Literal, get_args
 
+from cerflow.errors import ArgumentError
+
 __all__ = [
     "DAY",
     "DURATION_UNITS",
@@ -38,9 +40,9 @@ DURATION_UNITS: Mapping[str, int] = {
 
 
 def check_unit(unit: str) -> None:
-    """Raise `ValueError` for anything but a unit of time columns."""
+    """Raise `ArgumentError` for anything but a unit of time columns."""
     if not isinstance(unit, str) or unit not in PER_SECOND:
-        raise ValueError(f"a time unit must be {', '.join(map(repr, PER_SECOND))}, not {unit!r}")
+        raise ArgumentError(f"a time unit must be {', '.join(map(repr, PER_SECOND))}, not {unit!r}")
 
 
 def finest(units: Iterable[str]) -> TimeUnit:

@@ -14,7 +14,7 @@ from cerflow.engine.evaluate.ranges import limits as value_limits
 from cerflow.engine.evaluate.ranges import out_of_range, why, written
 from cerflow.engine.events.store import one_batch
 from cerflow.engine.scan.checks import batch_check
-from cerflow.errors import BadRecordError, InputError
+from cerflow.errors import ArgumentError, BadRecordError, InputError
 from cerflow.schema import Schema, ValueKind, kind_of
 from cerflow.values.array_types import Floats, Ints, Mask
 from cerflow.values.arrow_columns import (
@@ -53,7 +53,7 @@ class RecordChecker:
     ) -> None:
         """``numbers`` are the numbers of the events of a finite stream in its input, for errors."""
         if not callable(policy) and policy not in ("fail", "skip"):
-            raise ValueError(f"on_bad_record must be 'fail', 'skip' or a callable, not {policy!r}")
+            raise ArgumentError(f"on_bad_record must be 'fail', 'skip' or a callable, not {policy!r}")
         # If types are not read, the facts already known about them are used instead.
         if schema.type != PRECOMPUTED and schema.kind(schema.type) is not ValueKind.STRING:
             found = schema.columns.field(schema.type).type

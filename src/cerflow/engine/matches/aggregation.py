@@ -25,7 +25,7 @@ from cerflow.engine.matches.mark_values import MarkValues, check_attribute, chec
 from cerflow.engine.matches.row_limit import readable_number
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.results.report import COUNT_TYPE, Report
-from cerflow.errors import QueryError, TooManyMatchesError, UnsupportedQueryError, expect
+from cerflow.errors import ArgumentError, QueryError, TooManyMatchesError, UnsupportedQueryError, expect
 from cerflow.schema import ValueKind
 from cerflow.values.array_types import Ints
 
@@ -68,7 +68,7 @@ class Aggregation:
         for name in wanted:
             expect(name, str, "the name of an aggregate must be text")
         if not wanted:
-            raise ValueError("there is nothing to aggregate")
+            raise ArgumentError("there is nothing to aggregate")
         self._report = report
         self._wanted = [(name, None if of == "count" else _resolved(report, name, of)) for name, of in wanted.items()]
         names = [n for n in report.leading if n in ("detected_at", "detected_time", "end_time")]
@@ -78,7 +78,7 @@ class Aggregation:
         names = [field.name for field in [*leading, *keys]]
         for field in fields:
             if field.name in names:
-                raise ValueError(f"the result has a column '{field.name}' already; give the aggregate another name")
+                raise ArgumentError(f"the result has a column '{field.name}' already; give the aggregate another name")
         self.schema = pa.schema([*leading, *keys, *fields])
 
     def _type(self, wanted: _Wanted) -> pa.DataType:
@@ -111,15 +111,15 @@ class Aggregation:
 
 
 def _resolved(report: Report, name: str, of: Any) -> _Wanted:
-    """The specification, checked; raises `ValueError` for an invalid aggregate and `QueryError` for unknown names."""
+    """The specification, checked; raises `ArgumentError` if it is invalid, `QueryError` for unknown names."""
     if not isinstance(of, tuple) or len(of) not in (3, 4):
-        raise ValueError(f"'{name}' must be 'count' or (label, attribute, function[, over]), not {of!r}")
+        raise ArgumentError(f"'{name}' must be 'count' or (label, attribute, function[, over]), not {of!r}")
     label, attribute, function = of[:3]
     if function not in _FUNCTIONS:
-        raise ValueError(f"'{name}': the function must be one of {', '.join(_FUNCTIONS)}, not {function!r}")
+        raise ArgumentError(f"'{name}': the function must be one of {', '.join(_FUNCTIONS)}, not {function!r}")
     check_label(report, label)
     if attribute is None and function != "count":
-        raise ValueError(f"'{name}': {function} needs an attribute")
+        raise ArgumentError(f"'{name}': {function} needs an attribute")
     kind = ValueKind.INTEGER if attribute is None else check_attribute(report, attribute)
     if kind is ValueKind.OTHER or (function in ("sum", "avg") and not (kind.numeric or kind is ValueKind.DURATION)):
         raise QueryError(f"{function} of '{attribute}': its values are of kind {kind}")
@@ -129,7 +129,7 @@ def _resolved(report: Report, name: str, of: Any) -> _Wanted:
         return _Wanted(name, label, attribute, function, over, kind)
     over = of[3]
     if over not in _OVER:
-        raise ValueError(f"'{name}': the function over the matches must be one of {', '.join(_OVER)}, not {over!r}")
+        raise ArgumentError(f"'{name}': the function over the matches must be one of {', '.join(_OVER)}, not {over!r}")
     if function == "avg" or (function in ("min", "max") and over in ("sum", "avg")):
         raise UnsupportedQueryError(
             f"'{name}': {over} over matches of the {function} in each cannot be computed without listing the matches",

@@ -15,7 +15,7 @@ from cerflow.engine.events.time_order import sort_by_time
 from cerflow.engine.matches.row_limit import readable_number
 from cerflow.engine.results.flat import OTHERS, FlatColumn
 from cerflow.engine.results.report import Report
-from cerflow.errors import InputError, UnsupportedQueryError, at_least_one, counted
+from cerflow.errors import ArgumentError, InputError, UnsupportedQueryError, at_least_one, counted
 from cerflow.language.printer import show
 from cerflow.values.arrow_columns import one_array
 from cerflow.values.event_tables import to_table
@@ -108,7 +108,7 @@ def drawn(matches: Matches, report: Report, kind: str, ax: Axes | None) -> Axes:
         total, counts = readable_number(sum(numbers)), np.array([float(n) for n in numbers])
         return plots.plot_over_time(times, counts, unit, f"{total} matches over time", ax)
     if kind not in ("duration", "size"):
-        raise ValueError(f"a plot must be of 'over_time', 'duration' or 'size', not {kind!r}")
+        raise ArgumentError(f"a plot must be of 'over_time', 'duration' or 'size', not {kind!r}")
     wanted = ["events"] if kind == "size" else ["start_time", "end_time"]
     if not set(wanted) <= set(report.schema.names):
         raise UnsupportedQueryError(f"the query does not report the {kind} of matches: COUNT(*) and SELECT without *")

@@ -25,7 +25,7 @@ from cerflow.engine.matches.sampling import Sample
 from cerflow.engine.matches.strategy_parts import ChosenParts
 from cerflow.engine.matches.unfolding import NO_LIMIT, Part, unfolded
 from cerflow.engine.results.report import CountForm, EventForm, Report
-from cerflow.errors import TooManyMatchesError, UnsupportedQueryError, at_least_one, expect
+from cerflow.errors import ArgumentError, TooManyMatchesError, UnsupportedQueryError, at_least_one, expect
 from cerflow.language.select import ProjectionKind
 from cerflow.values.array_types import Ints
 from cerflow.values.arrow_columns import python_rows
@@ -158,7 +158,7 @@ class Matches:
     def _span(self, at: slice) -> NumberRange:
         step = 1 if at.step is None else _number(at.step)
         if step < 1:
-            raise ValueError(f"matches are read forwards, so the step of a slice is 1 or more, not {step}")
+            raise ArgumentError(f"matches are read forwards, so the step of a slice is 1 or more, not {step}")
         ends = [None if end is None else _number(end) for end in (at.start, at.stop)]
         if any(end is not None and end < 0 for end in ends):
             rows = self.rows()
@@ -196,7 +196,7 @@ class Matches:
         With ``events="dictionary"`` the events are dictionary-encoded: each event of a batch is in its dictionary once,
         with its attributes, and a match holds 32-bit numbers. Decoded, they equal the events of the default. With
         ``counts="text"`` the numbers of ``COUNT(*)`` are text, exact at any length; as decimals they have at most 38
-        digits, and `TooManyMatchesError` is raised beyond. Raises `ValueError` for an unknown form or column.
+        digits, and `TooManyMatchesError` is raised beyond. Raises `ArgumentError` for an unknown form or column.
         """
         # Larger batches are no faster, and buffers have room for this number of rows.
         max_rows = min(at_least_one(max_rows, "max_rows"), limits.LARGE_RESULT_ROWS)
@@ -279,7 +279,7 @@ class Matches:
         ``min`` and ``max`` have the type of the attribute, or int64 for counts. Sums and averages of durations are
         ``duration[us]``, null beyond 64 bits.
 
-        Raises `QueryError` for labels and attributes that the query does not report, `ValueError` for an invalid
+        Raises `QueryError` for labels and attributes that the query does not report, `ArgumentError` for an invalid
         aggregate, `UnsupportedQueryError` for one that the graph cannot give and if LIMIT or ANY leaves open which
         matches are meant, and `TooManyMatchesError` for integers of more than 38 digits.
         """
@@ -408,7 +408,7 @@ def _number(given: object) -> int:
     try:
         return operator.index(given)  # type: ignore[arg-type]
     except TypeError:
-        raise TypeError(f"the index of a match must be an integer or a slice, not {given!r}") from None
+        raise ArgumentError(f"the index of a match must be an integer or a slice, not {given!r}") from None
 
 
 class ToldIfNone:

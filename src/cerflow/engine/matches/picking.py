@@ -23,7 +23,7 @@ from cerflow.engine.matches.folding import Lowest, Values, ranked
 from cerflow.engine.matches.mark_values import MarkValues, check_attribute, check_label
 from cerflow.engine.matches.unfolding import Part, Unfolded
 from cerflow.engine.results.report import Report
-from cerflow.errors import QueryError
+from cerflow.errors import ArgumentError, QueryError
 from cerflow.language.select import ProjectionKind
 from cerflow.schema import ValueKind
 from cerflow.values.arrow_columns import truths_of
@@ -193,18 +193,18 @@ class First:
     descending: bool
 
     def check(self, report: Report) -> None:
-        """Raise `ValueError` for an invalid order and `QueryError` for unknown names."""
+        """Raise `ArgumentError` for an invalid order and `QueryError` for unknown names."""
         if self.by in ("start", "events"):
             return
         if not isinstance(self.by, tuple) or len(self.by) != 3:
-            raise ValueError(f"by must be 'start', 'events' or (label, attribute, function), not {self.by!r}")
+            raise ArgumentError(f"by must be 'start', 'events' or (label, attribute, function), not {self.by!r}")
         label, attribute, function = self.by
         if function not in _FUNCTIONS:
-            raise ValueError(f"the function must be one of {', '.join(_FUNCTIONS)}, not {function!r}")
+            raise ArgumentError(f"the function must be one of {', '.join(_FUNCTIONS)}, not {function!r}")
         check_label(report, label)
         if attribute is None:
             if function != "count":
-                raise ValueError(f"{function} needs an attribute")
+                raise ArgumentError(f"{function} needs an attribute")
             return
         kind = check_attribute(report, attribute)
         if kind is ValueKind.OTHER or (function == "sum" and not (kind.numeric or kind is ValueKind.DURATION)):

@@ -16,7 +16,7 @@ from cerflow.engine.recognize.driver import Driver
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.results.report import Report
 from cerflow.engine.state import snapshot
-from cerflow.errors import InputError, SnapshotError
+from cerflow.errors import ArgumentError, InputError, SnapshotError
 from cerflow.language.printer import show
 from cerflow.language.select import Select
 from cerflow.schema import Schema
@@ -160,7 +160,7 @@ class Recognizer:
         """
         select = getattr(query, "tree", query)
         if not isinstance(select, Select):
-            raise TypeError(f"restore needs the query of the snapshot, not {type(query).__name__}")
+            raise ArgumentError(f"restore needs the query of the snapshot, not {type(query).__name__}")
         contents = snapshot.read_snapshot(snapshot.RECOGNIZER, data)
         header = contents.description
         if header.get("query") != show(select):

@@ -15,7 +15,7 @@ from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
 from cerflow.engine.evaluate.rows import finest_unit
 from cerflow.engine.results.computed_columns import computed_type, selected_attribute
 from cerflow.engine.results.flat import FlatColumn, flat_columns
-from cerflow.errors import expect, nearest
+from cerflow.errors import ArgumentError, expect, nearest
 from cerflow.language.condition import Expression, numbers_matches
 from cerflow.language.select import CountItem, ExpressionItem, LabelItem, Select
 from cerflow.predicates.registry import predicates_in
@@ -174,16 +174,16 @@ class Report:
         flat: bool = False,
         counts: CountForm = "decimal",
     ) -> pa.Schema:
-        """The schema of some columns, with events and counts in a form; raises `ValueError` for unknown ones.
+        """The schema of some columns, with events and counts in a form; raises `ArgumentError` for unknown ones.
 
         In the flat form, which people read, what the query asks for comes first: keys, computed columns and labels.
         """
         if counts not in ("decimal", "text"):
-            raise ValueError(f"counts must be 'decimal' or 'text', not {counts!r}")
+            raise ArgumentError(f"counts must be 'decimal' or 'text', not {counts!r}")
         if events not in ("structs", "dictionary"):
-            raise ValueError(f"events must be 'structs' or 'dictionary', not {events!r}")
+            raise ArgumentError(f"events must be 'structs' or 'dictionary', not {events!r}")
         if flat and events == "dictionary":
-            raise ValueError("the flat form has no events that could be a dictionary: give flat or events, not both")
+            raise ArgumentError("the flat form has no events that could be a dictionary: give flat or events, not both")
         fields = list(self.schema)
         if events == "dictionary" and self.select.projection.has_events:
             fields[-1] = pa.field("events", pa.list_(pa.dictionary(pa.int32(), self.event_type)))
@@ -195,13 +195,13 @@ class Report:
         if columns is not None:
             expect(columns, (list, tuple, set, frozenset), "columns must be a list of names")
         if columns is not None and not columns:
-            raise ValueError("columns must name at least one column")
+            raise ArgumentError("columns must name at least one column")
         names = [field.name for field in fields]
         for name in columns or ():
             if name not in names:
                 near = nearest(name, names)
                 hint = f"; did you mean '{near}'?" if near else f"; the columns are {', '.join(names)}"
-                raise ValueError(f"the result has no column '{name}'{hint}")
+                raise ArgumentError(f"the result has no column '{name}'{hint}")
         return pa.schema([field for field in fields if columns is None or field.name in columns])
 
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 from fractions import Fraction
 from typing import Generic, NoReturn, TypedDict, TypeVar
 
-from cerflow.errors import QueryError
+from cerflow.errors import ArgumentError, QueryError
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
 from cerflow.language.lexicon import LARGEST_INTEGER
 from cerflow.language.node import Node
@@ -22,7 +22,7 @@ class Expr(Generic[T]):
     """An immutable value around a syntax tree, with operators that give larger ones.
 
     ``repr`` is Python code that builds the value again. There is no truth value: ``and``, ``or`` and ``not`` cannot be
-    overloaded, so they raise TypeError instead of quietly dropping one side.
+    overloaded, so they raise an error instead of quietly dropping one side.
     """
 
     __slots__ = ("_tree",)
@@ -48,7 +48,7 @@ class Expr(Generic[T]):
         return hash(self._tree)
 
     def __bool__(self) -> NoReturn:
-        raise TypeError(
+        raise ArgumentError(
             "this has no truth value before events are matched: use & | ~ and not `and`, `or`, `not`, with comparisons "
             "in parentheses, and write a < b < c as (a < b) & (b < c)"
         )
@@ -69,7 +69,7 @@ class Expr(Generic[T]):
 def checked_name(name: object, what: str) -> str:
     """The name, if it is a string that is not empty; else an error that says ``what`` it should name."""
     if not isinstance(name, str):
-        raise TypeError(f"{what} must be a string, not {type(name).__name__}")
+        raise ArgumentError(f"{what} must be a string, not {type(name).__name__}")
     if not name:
         raise QueryError(f"{what} cannot be empty")
     return name
@@ -104,20 +104,20 @@ def window(
     amounts = (days, hours, minutes, seconds, milliseconds)
     ways = (events is not None) + any(amount != 0 for amount in amounts) + (size is not None)
     if ways != 1 or (attribute is not None and size is None):
-        raise TypeError("give a window in one way: events=…, a duration, or a size and the name of an attribute")
+        raise ArgumentError("give a window in one way: events=…, a duration, or a size and the name of an attribute")
     if events is not None:
         if isinstance(events, bool) or not isinstance(events, int):
-            raise TypeError(f"events must be an integer, not {type(events).__name__}")
+            raise ArgumentError(f"events must be an integer, not {type(events).__name__}")
         return CountWindow(_positive(events))
     if isinstance(size, timedelta):
         if attribute is not None:
-            raise TypeError("a timedelta takes no attribute")
+            raise ArgumentError("a timedelta takes no attribute")
         return DurationWindow(_positive(size // timedelta(microseconds=1)))
     if size is not None:
         if attribute is None:
-            raise TypeError("a number needs the name of an attribute: window(500, 'stock_time')")
+            raise ArgumentError("a number needs the name of an attribute: window(500, 'stock_time')")
         if isinstance(size, bool) or not isinstance(size, int | float):
-            raise TypeError(f"the size of a window must be a number, not {type(size).__name__}")
+            raise ArgumentError(f"the size of a window must be a number, not {type(size).__name__}")
         plain = int(size) if isinstance(size, int) else float(size)
         return AttributeWindow(_positive(plain), checked_name(attribute, "the attribute of a window"))
     # A float stands for the decimal it is written as: 0.1 means one tenth.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any, TypeAlias, TypeVar
 
-from cerflow.errors import QueryError, nearest
+from cerflow.errors import ArgumentError, QueryError, expect, nearest
 from cerflow.language import condition as c
 from cerflow.language.builder.common import Expr, checked_name
 from cerflow.language.grammars import refuse_surrogates
@@ -109,7 +109,8 @@ class ValueExpr(Expr[c.Expression]):
     ) -> ConditionExpr:
         """``value [NOT] IN (items)``."""
         if isinstance(items, str):
-            raise TypeError("isin takes a collection of values, not one string")
+            raise ArgumentError("isin takes a collection of values, not one string")
+        expect(items, Iterable, "isin takes a collection of values")
         return ConditionExpr(c.In(self.tree, tuple(_literal(item) for item in items), negated))
 
     def between(
@@ -238,7 +239,7 @@ class Label:
             return ValueExpr(c.Attribute(self._name, checked_name(key, "an attribute")))
         inside = condition_tree(key)
         if self._name is None:
-            raise TypeError("a bracket needs a label: the event at hand has none")
+            raise ArgumentError("a bracket needs a label: the event at hand has none")
         if any(isinstance(node, c.Bracket) for node in _nodes(inside)):
             raise QueryError("a bracket cannot stand inside a bracket")
         return ConditionExpr(c.Bracket(self._name, inside))
@@ -282,8 +283,8 @@ def literal(value: int | float | str | bool | timedelta | None) -> ValueExpr:
 
 def case(*branches: tuple[AnyCondition, AnyValue], otherwise: AnyValue = None) -> ValueExpr:
     """``CASE WHEN c THEN a WHEN d THEN b ELSE e END`` is ``case((c, a), (d, b), otherwise=e)``."""
-    if not branches:
-        raise TypeError("case takes pairs of a condition and a value, as in case((x.price > 10, 'high'))")
+    if not branches or not all(isinstance(branch, tuple) and len(branch) == 2 for branch in branches):
+        raise ArgumentError("case takes pairs of a condition and a value, as in case((x.price > 10, 'high'))")
     tree = _value(otherwise)
     for condition, chosen in reversed(branches):
         tree = c.If(condition_tree(condition), _value(chosen), tree)
@@ -303,7 +304,7 @@ def false() -> ConditionExpr:
 def some(*labels: Label | str) -> Callable[[AnyCondition], ConditionExpr]:
     """``SOME x, y: c`` is ``some(x, y)(c)``: some choice of one event for each label satisfies the condition."""
     if not labels:
-        raise TypeError("some takes the labels of which events are chosen, as in some(x)(x.price > 10)")
+        raise ArgumentError("some takes the labels of which events are chosen, as in some(x)(x.price > 10)")
     names = tuple(_label_name(given) for given in labels)
     return lambda inside: ConditionExpr(c.Some(names, require_labels(condition_tree(inside))))
 
@@ -313,7 +314,7 @@ def _label_name(given: Label | str) -> str:
         return given._name
     if isinstance(given, str):
         return checked_name(given, "a label")
-    raise TypeError(f"some takes labels, not {'this' if isinstance(given, Label) else type(given).__name__}")
+    raise ArgumentError(f"some takes labels, not {'this' if isinstance(given, Label) else type(given).__name__}")
 
 
 def condition(text: str) -> ConditionExpr:
@@ -334,7 +335,7 @@ def condition_tree(given: AnyCondition) -> c.Condition:
         return given.tree
     if isinstance(given, c.Condition):
         return given
-    raise TypeError(f"a condition is expected here, not {type(given).__name__}")
+    raise ArgumentError(f"a condition is expected here, not {type(given).__name__}")
 
 
 N = TypeVar("N", bound=Node)
@@ -361,13 +362,15 @@ def _nodes(tree: Node, *, into_brackets: bool = True) -> Iterable[Node]:
 
 def _text(pattern: str) -> str:
     if not isinstance(pattern, str):
-        raise TypeError(f"a pattern must be a string, not {type(pattern).__name__}")
+        raise ArgumentError(f"a pattern must be a string, not {type(pattern).__name__}")
     return pattern
 
 
 def _literal(given: int | float | str | bool | timedelta | None) -> c.Literal:
     if given is not None and not isinstance(given, int | float | str | bool | timedelta):
-        raise TypeError(f"a number, string, boolean, timedelta or None is expected here, not {type(given).__name__}")
+        raise ArgumentError(
+            f"a number, string, boolean, timedelta or None is expected here, not {type(given).__name__}"
+        )
     if isinstance(given, timedelta):
         microseconds = given // timedelta(microseconds=1)
         if abs(microseconds) > LARGEST_INTEGER:

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
+from types import NoneType
 from typing import Unpack, overload
 
-from cerflow.errors import QueryError, nearest
+from cerflow.errors import ArgumentError, QueryError, expect, nearest
 from cerflow.language import condition as c
 from cerflow.language import formula as f
 from cerflow.language import select as s
@@ -121,6 +122,10 @@ class FormulaExpr(Expr[f.Formula]):
 
     def repeated(self, least: int, most: int | None = None, *, strict: bool = False) -> FormulaExpr:
         """``φ{least,most}``, or with ``strict`` ``φ:{least,most}``; without ``most`` as often as one likes."""
+        expect(least, int, "the least number of repetitions must be a whole number")
+        expect(most, (int, NoneType), "the greatest number of repetitions must be a whole number or None")
+        if least < 0:
+            raise ArgumentError(f"the least number of repetitions must not be negative, but is {least}")
         return FormulaExpr(f.Repetition(self.tree, least, most, strict))
 
     def optional(self) -> FormulaExpr:
@@ -130,7 +135,7 @@ class FormulaExpr(Expr[f.Formula]):
     def project(self, *labels: Label | str) -> FormulaExpr:
         """``PROJECT labels (φ)``."""
         if not labels:
-            raise TypeError("project needs at least one label")
+            raise ArgumentError("project needs at least one label")
         return FormulaExpr(f.Project(tuple(_label(name) for name in labels), self.tree))
 
     def within(
@@ -241,6 +246,10 @@ def count_matches(name: str = "count") -> s.CountItem:
 
 def statements(query: s.Select, definitions: Mapping[str, s.Select]) -> s.Statements:
     """``DEFINE name AS SELECT … ; SELECT …`` for `cerflow.Program`: definitions by name, and the query behind them."""
+    expect(query, s.Select, "a program ends with a query, made by select")
+    expect(definitions, Mapping, "the definitions of a program are a dict of queries by name")
+    for each in definitions.values():
+        expect(each, s.Select, "a definition is a query, made by select")
     found = tuple(s.Definition(checked_name(name, "a definition"), each) for name, each in definitions.items())
     return s.Statements(found, query)
 
@@ -265,22 +274,22 @@ def select(
     ``SELECT NEXT BY x, y …``. A key in ``partition_by`` is an attribute or alternatives of one key.
     """
     if items and not events:
-        raise TypeError("SELECT NONE takes no items")
+        raise ArgumentError("SELECT NONE takes no items")
     starred = bool(items) and isinstance(items[0], str) and items[0] == "*"
     items = items[1:] if starred else items
     if starred and not all(isinstance(item, s.ExpressionItem | ValueExpr) for item in items):
-        raise TypeError("only named values stand beside '*': value.as_('name')")
+        raise ArgumentError("only named values stand beside '*': value.as_('name')")
     listed = s.ProjectionKind.ITEMS if items and not starred else s.ProjectionKind.ALL
     kind = listed if events else s.ProjectionKind.NONE
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int)):
-        raise TypeError(f"limit must be an integer, not {type(limit).__name__}")
+        raise ArgumentError(f"limit must be an integer, not {type(limit).__name__}")
     if limit is not None and not 1 <= limit <= LARGEST_INTEGER:
         raise QueryError("limit must be a positive integer of 64 bits")
     if within is not None and not isinstance(within, f.Window):
-        raise TypeError("within takes a window: window(minutes=10)")
+        raise ArgumentError("within takes a window: window(minutes=10)")
     for many in (streams, partition_by):
         if isinstance(many, str):
-            raise TypeError(f"a list of names is expected, not the string {many!r}")
+            raise ArgumentError(f"a list of names is expected, not the string {many!r}")
     return s.Select(
         formula=_formula(pattern),
         projection=s.Projection(kind, tuple(map(_item, items))),
@@ -301,7 +310,7 @@ def _compared(by: Labels) -> tuple[c.LabelReference, ...]:
 
 def _aggregate(name: str, operand: ValueExpr, by: Labels) -> ValueExpr:
     if by != ():
-        raise TypeError(f"{name} of a value compares no matches, so it takes no 'by'")
+        raise ArgumentError(f"{name} of a value compares no matches, so it takes no 'by'")
     return aggregate(name, operand)
 
 
@@ -309,7 +318,7 @@ def _formula(given: object) -> f.Formula:
     if isinstance(given, SremoExpr):
         return names_told_apart(Regular(given.tree))
     if not isinstance(given, FormulaExpr):
-        raise TypeError(f"a formula such as event('A') is expected here, not {type(given).__name__}")
+        raise ArgumentError(f"a formula such as event('A') is expected here, not {type(given).__name__}")
     return given.tree
 
 
@@ -323,7 +332,7 @@ def _event_type(name: str, stream: str | None, kind: AnyCondition | None = None)
 def _label(given: Label | str) -> str:
     if isinstance(given, Label):
         if given._name is None:
-            raise TypeError("a label is needed here: the event at hand has none")
+            raise ArgumentError("a label is needed here: the event at hand has none")
         return given._name
     return checked_name(given, "a label")
 
@@ -336,7 +345,7 @@ def _item(
     if isinstance(given, ValueExpr):
         name = s.column_name(given.tree)
         if name is None:
-            raise TypeError("a value needs a name to be selected: value.as_('name')")
+            raise ArgumentError("a value needs a name to be selected: value.as_('name')")
         return given.as_(name)
     return s.LabelItem(_label(given))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from cerflow.errors import QueryError
+from cerflow.errors import ArgumentError, QueryError
 from cerflow.language import condition as c
 from cerflow.language.builder.common import checked_name
 from cerflow.language.builder.conditions import ConditionExpr, Label, ValueExpr, literal
@@ -57,7 +57,7 @@ def time(of: Label | str) -> ValueExpr:
 def prev(of: ValueExpr) -> ValueExpr:
     """``prev(e)``: the value on the event of the label before this one, as in ``x[this.v > prev(this.v)]``."""
     if not isinstance(of, ValueExpr):
-        raise TypeError(f"prev takes a value such as this.price, not {type(of).__name__}")
+        raise ArgumentError(f"prev takes a value such as this.price, not {type(of).__name__}")
     return ValueExpr(c.Function("prev", (of.tree,)))
 
 
@@ -83,7 +83,7 @@ def match_number() -> ValueExpr:
 def aggregate(name: str, of: ValueExpr) -> ValueExpr:
     """The aggregate of that name over the events of the label in ``of``."""
     if not isinstance(of, ValueExpr):
-        raise TypeError(f"{name} takes a value such as x.price, not {type(of).__name__}")
+        raise ArgumentError(f"{name} takes a value such as x.price, not {type(of).__name__}")
     return ValueExpr(c.Aggregate(name, of.tree))
 
 
@@ -140,5 +140,5 @@ def _reference(given: Label | str) -> c.LabelReference:
 
 def _set_test(name: str, of: ValueExpr) -> ConditionExpr:
     if not isinstance(of, ValueExpr):
-        raise TypeError(f"{name} takes a value such as x.price, not {type(of).__name__}")
+        raise ArgumentError(f"{name} takes a value such as x.price, not {type(of).__name__}")
     return ConditionExpr(c.SetTest(name, of.tree))

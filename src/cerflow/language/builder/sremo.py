@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Unpack
 
-from cerflow.errors import QueryError
+from cerflow.errors import ArgumentError, QueryError
 from cerflow.language import condition as c
 from cerflow.language import sremo as r
 from cerflow.language.builder.common import Expr, WindowArguments, checked_name, window
@@ -141,8 +141,8 @@ def unordered(*parts: SremoExpr) -> SremoExpr:
 
 def _trees(parts: tuple[SremoExpr, ...]) -> tuple[r.Sremo, ...]:
     if not parts:
-        raise TypeError("at least one operand is needed")
+        raise ArgumentError("at least one operand is needed")
     for part in parts:
         if not isinstance(part, SremoExpr):
-            raise TypeError(f"an expression of SREMO is expected here, not {type(part).__name__}")
+            raise ArgumentError(f"an expression of SREMO is expected here, not {type(part).__name__}")
     return tuple(part.tree for part in parts)

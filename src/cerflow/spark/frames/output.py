@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from cerflow import limits
-from cerflow.errors import InputError, OutputError, nearest
+from cerflow.errors import ArgumentError, InputError, OutputError, nearest
 
 __all__ = [
     "OutputMode",
@@ -47,11 +47,11 @@ def _is_table(output: str, format: str) -> bool:
 def check_output(mode: str, partition_by: Sequence[str], output: str = "", format: str = "parquet") -> None:
     """Raise `ValueError` for an unknown mode, or one that needs partitions or a table with a name."""
     if mode not in get_args(OutputMode):
-        raise ValueError(f"the output mode must be one of {', '.join(get_args(OutputMode))}, not {mode!r}")
+        raise ArgumentError(f"the output mode must be one of {', '.join(get_args(OutputMode))}, not {mode!r}")
     if mode == "overwrite-partitions" and not partition_by:
-        raise ValueError("the output mode 'overwrite-partitions' needs columns to partition by")
+        raise ArgumentError("the output mode 'overwrite-partitions' needs columns to partition by")
     if mode == "overwrite-partitions" and format.lower() == _TABLES and not _is_table(output, format):
-        raise ValueError(
+        raise ArgumentError(
             f"'{output}' is the path of a table of Iceberg, where Spark would replace all partitions; name the table "
             "in a catalog, as in 'catalog.database.table'"
         )

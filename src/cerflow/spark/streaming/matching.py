@@ -23,7 +23,7 @@ from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType
 from cerflow.automata.compile.deadlines import waits_for_time
 from cerflow.conditions.connectives import TRUE
 from cerflow.engine.recognize.columns_needed import separable_by_key
-from cerflow.errors import InputError, QueryWarning, UnsupportedQueryError, at_least_one
+from cerflow.errors import ArgumentError, InputError, QueryWarning, UnsupportedQueryError, at_least_one
 from cerflow.language.parser import duration_in_microseconds
 from cerflow.language.printer import show
 from cerflow.programs.program import read_query
@@ -95,7 +95,7 @@ def match_stream(
 ) -> DataFrame:
     """The matches of a plan in a streaming DataFrame, as `cerflow.spark.match` describes them."""
     if late not in ("drop", "fail"):
-        raise ValueError(f"late must be 'drop' or 'fail', not {late!r}")
+        raise ArgumentError(f"late must be 'drop' or 'fail', not {late!r}")
     check_spark()
     name, provider = PROVIDER
     if df.sparkSession.conf.get(name, None) != provider:
@@ -266,7 +266,7 @@ def _fingerprint(work: StreamWork, buckets: int) -> str:
 def _milliseconds(delay: timedelta | str | None) -> int:
     """A delay in whole milliseconds, in which Spark counts."""
     if delay is None:
-        raise ValueError(
+        raise ArgumentError(
             "a streaming DataFrame needs delay=, how long an event may come after later ones, such as '10 seconds' "
             "or timedelta(0) if events come in order"
         )
