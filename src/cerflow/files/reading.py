@@ -20,6 +20,7 @@ from cerflow.files.input_plans import (
     texts,
 )
 from cerflow.files.sources import Source, source_name
+from cerflow.schema import UNTYPED
 from cerflow.stream_inputs import (
     Input,
     common_schema,
@@ -120,8 +121,8 @@ def with_missing(schema: pa.Schema, columns: ColumnRoles, empty: bool) -> pa.Sch
     """
     if empty:
         for name in (columns.type, columns.time, columns.sequence, *sorted(columns.usage.names)):
-            # Where other files have rows without a type, no event has one.
-            untyped = name == columns.type and bool(schema.names)
+            # Where none is asked for, or other files have rows without a type, no event has one.
+            untyped = name == columns.type and (name == UNTYPED or bool(schema.names))
             if name is not None and name not in schema.names and not untyped:
                 schema = schema.append(pa.field(name, pa.null()))
     return columns.settled(schema)
