@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from benchmarks.bars import Verdict, judge
@@ -64,16 +65,16 @@ class Report:
 
     def markdown(self, charts: Sequence[Path] = ()) -> str:
         """The report as Markdown, with links to charts."""
-        parts = ["# Benchmarks\n", self._preface(), "## Bars\n", self._bars(), *_losses(self.rows)]
+        parts = ["# Benchmarks\n", *_summary(self.rows), *_losses(self.rows), "## Bars\n", self._bars()]
         for suite in dict.fromkeys(row.suite for row in self.rows):
             rows = [row for row in self.rows if row.suite == suite]
             parts.append(f"## Suite {suite}\n")
             parts += [f"![{chart.stem}]({chart.as_posix()})\n" for chart in charts if chart.stem.split("-")[0] == suite]
             parts.append(_shown(suite, rows, self.rows))
             parts += _courses(rows)
-        return "\n".join(parts)
+        return "\n".join([*parts, "## How it was measured\n", self._measured()])
 
-    def _preface(self) -> str:
+    def _measured(self) -> str:
         lines = [f"{name}: {_text(value)}  " for name, value in self.environment.items()]
         lines += [f"Not measured: {engine}, because {why}.  " for engine, why in self.missing.items()]
         odd = [row for row in self.rows if row.status != "ok" and row.engine.startswith("cerflow")]
@@ -139,15 +140,44 @@ def _rates(rows: Sequence[Row], everything: Sequence[Row]) -> str:
     return _RATES_NOTE + table(_RATES, shown)
 
 
-def _losses(rows: Sequence[Row]) -> list[str]:
-    """The cases at which another engine is faster, by processor time where both tell it."""
+def _ratios(rows: Sequence[Row]) -> list[tuple[Row, str, float]]:
+    """For each row of cerflow and each peer how many times faster it is, by processor time where both tell it."""
     found = []
     for row in rows:
         for peer in _peers(row, rows):
             pairs = [(row.least_processor, peer.least_processor), (row.best, peer.best)]
             ours, theirs = next(((a, b) for a, b in pairs if a and b), (None, None))
-            if ours and theirs and theirs < ours:
-                found.append((theirs / ours, (row.suite, row.case, row.engine, row.mode, peer.engine)))
+            if ours and theirs:
+                found.append((row, peer.engine, theirs / ours))
+    return found
+
+
+def _summary(rows: Sequence[Row]) -> list[str]:
+    """How cerflow does against each engine, suite by suite."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for row, peer, ratio in _ratios(rows):
+        found.setdefault((row.suite, peer), []).append(ratio)
+    if not found:
+        return []
+    shown = [
+        (
+            suite,
+            peer,
+            str(len(some)),
+            str(sum(r >= 1 for r in some)),
+            *map(number, (median(some), min(some), max(some))),
+        )
+        for (suite, peer), some in found.items()
+    ]
+    head = ("suite", "against", "measurements", "cerflow as fast or faster", "times as fast, median", "least", "most")
+    return ["## In short\n", table(head, shown)]
+
+
+def _losses(rows: Sequence[Row]) -> list[str]:
+    """The cases at which another engine is faster."""
+    found = [
+        (ratio, (row.suite, row.case, row.engine, row.mode, peer)) for row, peer, ratio in _ratios(rows) if ratio < 1
+    ]
     if not found:
         return []
     shown = [(*names, f"{ratio:.2f}") for ratio, names in sorted(found)]
