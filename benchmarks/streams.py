@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from benchmarks import everyday_streams
 from benchmarks.cases import Stream
 from cerflow.examples import smart_homes, stocks, taxis
 
@@ -25,6 +26,8 @@ KEPT = 2_000_000
 TICK = ("type", "id", "name", "volume", "price", "stock_time")
 #: The other streams of the generators.
 _EXAMPLES = {"smart_homes": smart_homes, "taxis": taxis}
+#: Plain tables, whose time is ``ts``.
+_TABLES = {"shop": everyday_streams.shop, "machines": everyday_streams.machines}
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,8 @@ def load(description: Mapping[str, Any]) -> Events:
     if description["kind"] == "stocks":
         table = next(iter(_kept(_key(description))))
         return Events(description, table.num_rows, "stock_time")
-    clock = "timestamp" if description["kind"] in _EXAMPLES else "t" if description.get("every") else None
+    clocks = dict.fromkeys(_EXAMPLES, "timestamp") | dict.fromkeys(_TABLES, "ts")
+    clock = clocks.get(description["kind"], "t" if description.get("every") else None)
     return Events(description, int(description["events"]), clock)
 
 
@@ -114,8 +118,8 @@ def _kept(key: tuple[tuple[str, Any], ...]) -> list[pa.Table]:
 def _made(description: Mapping[str, Any]) -> Iterator[pa.Table]:
     if description["kind"] == "stocks":
         yield _ticks(description)
-    elif description["kind"] in _EXAMPLES:
-        table = _EXAMPLES[description["kind"]](description["events"])
+    elif (make := {**_EXAMPLES, **_TABLES}.get(description["kind"])) is not None:
+        table = make(description["events"])
         texts = [name for name in table.column_names if pa.types.is_string(table.schema.field(name).type)]
         yield _laid_out(table, texts, description)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from benchmarks.cases import Case, Scale
-from benchmarks.suites import cel, core, dataframes, large, scale, srt
+from benchmarks.suites import cel, core, dataframes, everyday, large, scale, srt
 
 __all__ = ["SUITES"]
 
@@ -16,5 +16,6 @@ SUITES: dict[str, Callable[[Scale], list[Case]]] = {
     "cel": cel.cases,
     "scale": scale.cases,
     "dataframes": dataframes.cases,
+    "everyday": everyday.cases,
     "large": large.cases,
 }

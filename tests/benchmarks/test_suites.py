@@ -19,6 +19,7 @@ from benchmarks.profiles import profile
 from benchmarks.streams import TickFiles, load
 from benchmarks.suites import SUITES
 from benchmarks.suites.core import RISE
+from benchmarks.suites.everyday import QUESTIONS as EVERYDAY
 from benchmarks.suites.srt import PATTERNS
 from benchmarks.worker import answer
 
@@ -203,6 +204,17 @@ def _asked(engine: str) -> list[Case]:
 
 #: Matches in the recorded ticks, by milliseconds.
 RISES = {5000: 39_192, 30_000: 1_443_794, 120_000: 17_157_351}
+
+
+@pytest.mark.parametrize("name", EVERYDAY)
+def test_polars_and_duckdb_find_as_many_every_day(name):
+    (case,) = (c for c in SUITES["everyday"](Scale(TICKS, events=100_000, quick=True)) if c.name == f"{name}, text")
+    request = {"stream": case.stream.description, "query": case.query, "language": case.language, "mode": "count"}
+    found = answer(request)["matches"]
+    assert found == answer_of_polars(case.request("Polars"))["matches"]
+    if case.peer("DuckDB"):
+        assert found == answer_of_duckdb(case.request("DuckDB"))["matches"]
+    assert found != "0"
 
 
 @pytest.mark.parametrize("window", RISES)
