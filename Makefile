@@ -75,7 +75,7 @@ papers: $(INSTALLED)
 
 bench-docs: java $(INSTALLED)
 	@$(PY) -m pip install --quiet --editable '.[bench]'
-	@$(PY) -m benchmarks core dataframes large start --limit 10 --out bench-output/full
+	@$(PY) -m benchmarks core dataframes everyday large start --limit 10 --out bench-output/full
 	@$(PY) -m benchmarks srt cel scale --quick --out bench-output/quick
 	@$(PY) -m benchmarks.spark --events 4000000 --cores 2 --runs 2 --out bench-output/spark
 	@$(PY) -m benchmarks.publish bench-output/full bench-output/quick bench-output/spark

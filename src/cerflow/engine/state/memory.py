@@ -351,23 +351,18 @@ class Memory:
             words = np.zeros(2 * len(words), np.int64)
             index = np.zeros((2 * len(index), 3), np.int64)
         table = np.full(4 * len(index), -1, np.int32)
-        at = 0
-        for new, number in enumerate(old.tolist()):
-            start, size, h = (int(v) for v in state.set_index[number])
-            words[at : at + size] = state.set_words[start : start + size]
-            index[new] = (at, size, h)
-            at += size
-            if new > 0:
-                slot = h & (len(table) - 1)
-                while table[slot] >= 0:
-                    slot = (slot + 1) & (len(table) - 1)
-                table[slot] = new
+        begins, ends = np.cumsum(sizes) - sizes, int(sizes.sum())
+        index[: len(old)] = np.column_stack((begins, sizes, state.set_index[old, layout.SET_HASH]))
+        words[:ends] = state.set_words[
+            np.repeat(state.set_index[old, layout.SET_BEGIN] - begins, sizes) + np.arange(ends)
+        ]
+        _enter(table, index[1 : len(old), layout.SET_HASH])
         cleaned = state._replace(set_index=index, set_words=words, set_table=table)
         renumbered = [np.searchsorted(old, array[rows, slot]) for array, rows, slot in holders]
         for (array, rows, slot), numbers in zip(holders, renumbered):
             array[rows, slot] = numbers
         state.counters[layout.N_SETS] = len(old)
-        state.counters[layout.N_SET_WORDS] = at
+        state.counters[layout.N_SET_WORDS] = ends
         self.state = cleaned
         if holders:
             self.rehash()
@@ -438,3 +433,16 @@ def _overwrite(array: Any, new: Any, *, fill: bool) -> None:
     array[: len(new)] = new
     if fill:
         array[len(new) :] = new[-1]
+
+
+def _enter(table: Smalls, hashes: Ints) -> None:
+    """Enter the numbers from 1 on by their hashes into an empty table, whose size is a power of two."""
+    mask = len(table) - 1
+    slots, left = hashes & mask, np.arange(len(hashes))
+    while len(left):
+        # Of those that come to one free slot the first stays; the others go on to the next slot.
+        free = left[table[slots[left]] < 0]
+        taken, first = np.unique(slots[free], return_index=True)
+        table[taken] = free[first] + 1
+        left = left[table[slots[left]] != left + 1]
+        slots[left] = (slots[left] + 1) & mask
