@@ -99,7 +99,7 @@ def test_flat_output(farm, tmp_path, name):
         ]
     else:
         rows = [json.loads(line) for line in path.read_text().splitlines()]
-    assert list(rows[0])[6:] == [f"{x}_{a}" for x in ("hot", "dry") for a in ("position", "type", "id", "value")]
+    assert list(rows[0])[:8] == [f"{x}_{a}" for x in ("hot", "dry") for a in ("position", "type", "id", "value")]
     assert {(row["hot_position"], tuple(row["dry_position"])) for row in rows} >= {(1, (2,)), (1, (2, 8)), (5, (8,))}
     assert {row["hot_type"] for row in rows} == {"T"}
 
