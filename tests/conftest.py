@@ -92,7 +92,8 @@ def engine_runner(request):
 
 
 _CHECKOUT = Path(__file__).resolve().parent.parent
-#: What tools leave on purpose: caches, environments, coverage, and the files that tests of Kafka and Iceberg fetch.
+#: What tools leave on purpose: caches, environments, coverage, and the files that tests of Kafka and Iceberg fetch; and
+#: `artifacts`, which Spark 4.0 makes where it is started.
 _KEPT = (
     "__pycache__",
     ".git",
@@ -103,6 +104,7 @@ _KEPT = (
     ".iceberg",
     "demo-output",
     "bench-output",
+    "artifacts",
 )
 _KEPT += (".pytest_cache", ".mypy_cache", ".ruff_cache", "build", "dist", "site")
 
