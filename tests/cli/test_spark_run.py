@@ -176,7 +176,7 @@ def test_texts_and_times_in_files_without_types(tmp_path):
     written(tmp_path / "b.csv", 'type,b,e\nA,2024-01-01T00:00:02Z,""\nB,2024-01-01T00:00:03+00:00,\n')
     options = ["--input", tmp_path / "a.json", "--input", tmp_path / "b.csv", "--time-column", "b"]
     matches, _, _ = both(tmp_path, "-e", "SELECT * WHERE A ; B WITHIN 2 SECONDS", *options)
-    assert [row["start_time"][-10:] for row in matches] == ["00:00.000Z", "00:02.000Z"]
+    assert [row["start_time"][-9:] for row in matches] == ["00:00:00Z", "00:00:02Z"]
     assert sorted((list(e) for row in matches for e in row["events"]), key=len)[-1][3:] == ["b", "a", "c", "e"]
     assert [e["e"] for e in matches[1]["events"]] == ["", None]
 
@@ -227,7 +227,8 @@ def test_a_directory_of_files(tmp_path, session):
     assert [p.name for p in output.iterdir() if p.name[0] not in "._"] == ["id=0"]
     found = [row.asDict() for row in session.read.csv(str(output), header=True, escape='"').collect()]
     local = run(tmp_path, "local", *arguments[1:7])[0]
-    assert sorted((int(r["detected_at"]), r["events"]) for r in found) == sorted(
+    # Spark itself writes three digits of a second.
+    assert sorted((int(r["detected_at"]), r["events"].replace('.000"', '"')) for r in found) == sorted(
         (r["detected_at"], json.dumps(r["events"], separators=(",", ":"))) for r in local
     )
     code, said = invoke(*skip)

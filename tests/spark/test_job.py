@@ -234,7 +234,7 @@ def test_counts_without_matches(spark, tmp_path):
         (
             {
                 "query": "SELECT COUNT(*) AS n WHERE A",
-                "partition_by": ["detected_at", "detected_time", "end_time", "n"],
+                "partition_by": ["detected_time", "end_time", "n"],
             },
             InputError,
             "all",

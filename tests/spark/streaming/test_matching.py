@@ -131,7 +131,7 @@ def test_refusals(spark, stream):
         match("SELECT * WHERE A ; B", frame, delay="1 second")
     with pytest.raises(ValueError, match="needs delay="):
         match(PAIRS, frame, time="t")
-    with pytest.raises(ValueError, match="no duration"):
+    with pytest.raises(ValueError, match="not a duration"):
         match(PAIRS, frame, time="t", delay="soon")
     with pytest.raises(ValueError, match="buckets"):
         match(PAIRS, frame, time="t", delay="1 second", buckets=0)
@@ -164,7 +164,8 @@ def test_deadlines_pass_with_the_watermark(stream):
     found, _ = stream.run(match(query, stream.add(LAST).frame(), time="t", sequence="seq", delay="1 second", buckets=3))
     expected = cerflow.parse(query).match(table, time="t", sequence="seq", positions=False, until=99_000).to_arrow()
     # The clock shows every deadline when it passes, not the next event.
-    expected = expected.set_column(1, "detected_time", pc.add(expected["t"], 300))
+    place = expected.column_names.index("detected_time")
+    expected = expected.set_column(place, "detected_time", pc.add(expected["t"], 300))
     assert bag(found) == bag(expected)
     assert 3 < expected.num_rows < 30
 
