@@ -172,7 +172,7 @@ def test_strategies_windows_and_their_errors():
     for strategy, count in (("ALL", 3), ("MAX", 1), ("LAST", 1), ("STRICT", 2)):
         query = cerflow.Query.from_automaton(a.compile_cel("A+ ; B"), strategy=strategy)
         assert query.match(rows).count() == count, strategy
-    with pytest.raises(ValueError, match="strategy must be one of ALL, .*, not 'FIRST'"):
+    with pytest.raises(ValueError, match=r"strategy must be one of ALL, .*, not 'FIRST'"):
         cerflow.Query.from_automaton(FIGURE_4, strategy="FIRST")
     with pytest.raises(cerflow.QuerySyntaxError):
         cerflow.Query.from_automaton(FIGURE_4, within="a while")
