@@ -189,31 +189,39 @@ class Transducer:
     def live(self) -> tuple[frozenset[int], ...]:
         """For each state, the registers that some transition may still read before writing them again."""
         live: list[set[int]] = [set() for _ in range(self.states)]
-        incoming: dict[int, list[Transition]] = {}
+        incoming: dict[int, list[tuple[int, _Reads]]] = {}
         for t in self.transitions:
-            incoming.setdefault(t.target, []).append(t)
-            live[t.source] |= _needs(t, live[t.target])
+            tested = {leaf.register for atom in t.atoms for leaf in leaves(atom) if isinstance(leaf, Stored)}
+            reads = frozenset(tested), [(w.register, w.fresh, w.reads()) for w in reversed(t.writes)]
+            incoming.setdefault(t.target, []).append((t.source, reads))
+            live[t.source] |= _needs(reads, live[t.target])
         pending = list(range(self.states))
         while pending:
             state = pending.pop()
-            for t in incoming.get(state, ()):
-                needed = _needs(t, live[state])
-                if not needed <= live[t.source]:
-                    live[t.source] |= needed
-                    pending.append(t.source)
+            for source, reads in incoming.get(state, ()):
+                needed = _needs(reads, live[state])
+                if not needed <= live[source]:
+                    live[source] |= needed
+                    pending.append(source)
         return tuple(frozenset(s) for s in live)
 
 
-def _needs(t: Transition, after: Iterable[int]) -> set[int]:
+#: What a transition reads: the registers in its atoms; and of each write, from the last on, its register, whether it is
+#: fresh, and the registers that it reads.
+_Reads = tuple[frozenset[int], list[tuple[int, bool, frozenset[int]]]]
+
+
+def _needs(reads: _Reads, after: Iterable[int]) -> set[int]:
     wanted = set(after)
     # All reads see the registers before the transition; writes happen in their order.
-    found = {leaf.register for atom in t.atoms for leaf in leaves(atom) if isinstance(leaf, Stored)}
-    for write in reversed(t.writes):
-        if write.register not in wanted:
+    tested, writes = reads
+    found = set(tested)
+    for register, fresh, read in writes:
+        if register not in wanted:
             continue  # never read again
-        if write.fresh:
-            wanted.discard(write.register)
-        found.update(write.reads())
+        if fresh:
+            wanted.discard(register)
+        found |= read
     return found | wanted
 
 

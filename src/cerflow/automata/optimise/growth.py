@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 from cerflow.automata.model.clock import has_ticks, never_reads_tick
@@ -25,19 +26,20 @@ def growing_collections(transducer: Transducer) -> list[int]:
 
     Then the contents may be as many as the sets of such events. Where all runs add the same, there is one content.
     """
-    return [
+    asked = [
         number
         for number, register in enumerate(transducer.registers)
-        if register.keeps is Accumulation.SET and not _one_suffices(register) and _grows(transducer, number)
+        if register.keeps is Accumulation.SET and not _one_suffices(register)
     ]
+    live = transducer.live() if asked else ()
+    return [number for number in asked if _grows(transducer, number, live)]
 
 
 def _one_suffices(register: Register) -> bool:
     return len(register.covering) == 1 and register.covering[0] is not Operator.EQ
 
 
-def _grows(transducer: Transducer, number: int) -> bool:
-    live = transducer.live()
+def _grows(transducer: Transducer, number: int, live: Sequence[frozenset[int]]) -> bool:
     kept = [t for t in transducer.transitions if _keeps(t, number) and number in live[t.target]]
     edges: list[list[int]] = [[] for _ in range(transducer.states)]
     for t in kept:
