@@ -17,11 +17,11 @@ from cerflow.values.arrow_columns import plain_type
 from cerflow.values.complex_events import UNNAMED
 from cerflow.values.units import MICROSECONDS, PER_SECOND, UNIT_NAMES, TimeUnit, check_unit
 
-__all__ = ["TYPE_TEXT", "UNTYPED", "Schema", "ValueKind", "kind_of"]
+__all__ = ["HIDDEN_TYPES", "UNTYPED", "Schema", "ValueKind", "kind_of"]
 
 #: Columns that no input has: the types of events, where no column of the input holds them as text; and the one of
 #: events without types.
-TYPE_TEXT, UNTYPED = "\0type", "\0no type"
+TYPE_TEXT, UNTYPED = HIDDEN_TYPES = "\0type", "\0no type"
 
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
@@ -166,7 +166,7 @@ class Schema:
             hidden = TYPE_TEXT
         if hidden is not None:
             object.__setattr__(self, "type", hidden)
-        if self.type in (TYPE_TEXT, UNTYPED) and self.type not in names:
+        if self.type in HIDDEN_TYPES and self.type not in names:
             added = pa.field(self.type, pa.dictionary(pa.int32(), pa.string()))
             object.__setattr__(self, "columns", self.columns.append(added))
 
@@ -197,7 +197,7 @@ class Schema:
 
     def with_types(self, rows: Rows) -> Rows:
         """Events with a column of their types as text, if the input has none."""
-        if self.type not in (TYPE_TEXT, UNTYPED) or self.type in rows.schema.names:
+        if self.type not in HIDDEN_TYPES or self.type in rows.schema.names:
             return rows
         if self.typed_by is None:
             codes = pa.array(np.zeros(rows.num_rows, np.int32))
@@ -218,7 +218,7 @@ class Schema:
     @property
     def type_of(self) -> Callable[[Mapping[str, Any]], dict[str, Any]] | None:
         """What is to be added to an event given as a mapping; None for nothing."""
-        if self.type not in (TYPE_TEXT, UNTYPED):
+        if self.type not in HIDDEN_TYPES:
             return None
         name, column = self.type, self.typed_by
         if column is None:
@@ -286,7 +286,7 @@ class Schema:
     @property
     def known_names(self) -> tuple[str, ...]:
         """The names of the input's columns, for messages."""
-        return tuple(name for name in self.columns.names if name not in (TYPE_TEXT, UNTYPED))
+        return tuple(name for name in self.columns.names if name not in HIDDEN_TYPES)
 
     def has(self, attribute: str) -> bool:
         """Whether there is an attribute of this name."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from cerflow.automata.model.runs import Content, Memory, choices, kept, registers_read
-from cerflow.automata.model.transducer import Transducer, Transition, Write
+from cerflow.automata.model.runs import Content, Memory, choices, kept
+from cerflow.automata.model.transducer import Transducer, Transition, Write, registers_read
 from cerflow.conditions.atomic_conditions import normal
 from cerflow.conditions.connectives import FALSE, TRUE, UNKNOWN, conjunction, conjuncts, constant
 from cerflow.conditions.guards import InWindow, Measure, NoRow, Satisfied, Stored
@@ -106,7 +106,7 @@ class FiniteMemory:
             begun = 0 if begun is None else begun
         tests = conjuncts(t.test)
         for atom in t.atoms:
-            for rows in choices(registers_read([atom]), memory):
+            for rows in choices(sorted(registers_read([atom])), memory):
                 tests += conjuncts(normal(_read(atom, rows)))
         if FALSE in tests or UNKNOWN in tests:
             return
@@ -136,7 +136,7 @@ class FiniteMemory:
 
     def _rows(self, write: Write, memory: Memory) -> Iterator[tuple[list[Expression], list[Condition]]]:
         """The rows that are written, as far as memory decides, with their conditions on the event."""
-        for rows in choices(registers_read([*write.row, *write.where]), memory):
+        for rows in choices(sorted(registers_read([*write.row, *write.where])), memory):
             where = [normal(_read(condition, rows)) for condition in write.where]
             if FALSE not in where:
                 yield [_read_value(expression, rows) for expression in write.row], where

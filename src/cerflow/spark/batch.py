@@ -14,7 +14,7 @@ from cerflow.engine.results.report import CountForm
 from cerflow.errors import ArgumentError, BadRecordError, InputError, QueryWarning, UnsupportedQueryError
 from cerflow.programs.program import Program, without_definitions
 from cerflow.query import Query
-from cerflow.schema import TYPE_TEXT, UNTYPED, Schema
+from cerflow.schema import HIDDEN_TYPES, Schema
 from cerflow.spark.explanation import explained
 from cerflow.spark.failures import own_errors_raised
 from cerflow.spark.frames.events import CORRUPT, MALFORMED, EventColumns, record_as_json
@@ -230,7 +230,7 @@ def bad_records(
     files by itself would not be. Raises `InputError` for columns that are not there.
     """
     _check_frame(df)
-    given = [name for name in df.columns if name not in (TYPE_TEXT, UNTYPED)]
+    given = [name for name in df.columns if name not in HIDDEN_TYPES]
     df, type = with_types(df, type)
     schema = Schema(arrow_schema(df), type, time, stream)
     if query is not None:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from cerflow import limits
 from cerflow.errors import InputError, nearest
-from cerflow.schema import TYPE_TEXT, UNTYPED
+from cerflow.schema import HIDDEN_TYPES
 from cerflow.values.array_types import Ints
 from cerflow.values.arrow_columns import one_array
 from cerflow.values.complex_events import UNNAMED
@@ -186,7 +186,7 @@ def _lanes(table: pa.Table, stream: ViewedStream, used: Ints, said: list[str]) -
         column = values[0] if len(values) == 1 else pc.coalesce(*(value.cast(pa.string()) for value in values))
         codes, texts = text_codes(column)
         texts = ["without a type" if text == UNNAMED else text for text in texts]
-        title = "type" if names[0] in (TYPE_TEXT, UNTYPED) else "/".join(names)
+        title = "type" if names[0] in HIDDEN_TYPES else "/".join(names)
         found[title] = _ranked(codes, texts, used, title, said)
     return found
 

@@ -15,7 +15,14 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
-from cerflow.automata.model.transducer import TYPE_LABEL, Accumulation, Transducer, Transition, Write
+from cerflow.automata.model.transducer import (
+    TYPE_LABEL,
+    Accumulation,
+    Transducer,
+    Transition,
+    Write,
+    registers_read,
+)
 from cerflow.conditions.connectives import UNKNOWN, conjuncts, constant
 from cerflow.conditions.evaluate import arithmetic, compare, value_on
 from cerflow.conditions.guards import (
@@ -67,7 +74,6 @@ __all__ = [
     "choices",
     "kept",
     "matches",
-    "registers_read",
 ]
 
 #: The content of a register: nothing yet, a row of values, or the rows of a collection.
@@ -197,7 +203,7 @@ class RunReader:
 
     def _holds(self, atom: Condition, position: int, memory: Memory) -> bool:
         """Whether an atom is true; with a collection, whether it is true for every row."""
-        registers = registers_read([atom])
+        registers = tuple(sorted(registers_read([atom])))
         key = (atom, position, tuple(memory[r] for r in registers))
         if key not in self._asked:
             self._asked[key] = all(
@@ -341,12 +347,6 @@ def _attributes_tested(test: Condition) -> list[str] | None:
     if not all(isinstance(node, _OF_ATTRIBUTES) for node in nodes):
         return None
     return sorted({node.name for node in nodes if isinstance(node, Attribute)})
-
-
-def registers_read(roots: Iterable[Node]) -> tuple[int, ...]:
-    """The registers that expressions read."""
-    found = {leaf.register for root in roots for leaf in leaves(root) if isinstance(leaf, Stored)}
-    return tuple(sorted(found))
 
 
 def _ranging(roots: Iterable[Node]) -> tuple[int, ...]:

@@ -21,6 +21,7 @@ from cerflow.language.condition import (
     Expression,
 )
 from cerflow.language.formula import Window
+from cerflow.language.node import Node
 from cerflow.values.operators import Operator
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ __all__ = [
     "Transition",
     "Write",
     "asks_all_rows",
+    "registers_read",
 ]
 
 #: Stands for the label "type of the event" if the query does not name that type.
@@ -86,9 +88,7 @@ class Write:
 
     def reads(self) -> frozenset[int]:
         """The registers whose content is copied or tested."""
-        return frozenset(
-            leaf.register for e in (*self.row, *self.where) for leaf in leaves(e) if isinstance(leaf, Stored)
-        )
+        return frozenset(registers_read((*self.row, *self.where)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class Transition:
 
     def reads(self) -> frozenset[int]:
         """The registers whose content this transition needs, beyond copying it along."""
-        found = {leaf.register for atom in self.atoms for leaf in leaves(atom) if isinstance(leaf, Stored)}
+        found = registers_read(self.atoms)
         for write in self.writes:
             found.update(write.reads())
             if not write.fresh:
@@ -191,8 +191,7 @@ class Transducer:
         live: list[set[int]] = [set() for _ in range(self.states)]
         incoming: dict[int, list[tuple[int, _Reads]]] = {}
         for t in self.transitions:
-            tested = {leaf.register for atom in t.atoms for leaf in leaves(atom) if isinstance(leaf, Stored)}
-            reads = frozenset(tested), [(w.register, w.fresh, w.reads()) for w in reversed(t.writes)]
+            reads = registers_read(t.atoms), [(w.register, w.fresh, w.reads()) for w in reversed(t.writes)]
             incoming.setdefault(t.target, []).append((t.source, reads))
             live[t.source] |= _needs(reads, live[t.target])
         pending = list(range(self.states))
@@ -208,7 +207,12 @@ class Transducer:
 
 #: What a transition reads: the registers in its atoms; and of each write, from the last on, its register, whether it is
 #: fresh, and the registers that it reads.
-_Reads = tuple[frozenset[int], list[tuple[int, bool, frozenset[int]]]]
+_Reads = tuple[set[int], list[tuple[int, bool, frozenset[int]]]]
+
+
+def registers_read(roots: Iterable[Node]) -> set[int]:
+    """The registers that expressions read."""
+    return {leaf.register for root in roots for leaf in leaves(root) if isinstance(leaf, Stored)}
 
 
 def _needs(reads: _Reads, after: Iterable[int]) -> set[int]:

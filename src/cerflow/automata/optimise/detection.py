@@ -13,11 +13,18 @@ from dataclasses import replace
 
 from cerflow import limits
 from cerflow.automata.model.fragment import Fragment
-from cerflow.automata.model.transducer import HIDDEN_LABEL, Accumulation, Transducer, Transition, Write
+from cerflow.automata.model.transducer import (
+    HIDDEN_LABEL,
+    Accumulation,
+    Transducer,
+    Transition,
+    Write,
+    registers_read,
+)
 from cerflow.automata.optimise.covering import Field, Relation, covering_relations
 from cerflow.automata.optimise.simplify import simplify
 from cerflow.conditions.connectives import conjuncts
-from cerflow.conditions.guards import InWindow, Stored, leaves
+from cerflow.conditions.guards import InWindow, Stored
 from cerflow.values.operators import Operator
 
 __all__ = ["Simulation", "begun", "best_values", "for_detection", "latest_starts"]
@@ -69,7 +76,7 @@ def latest_starts(transducer: Transducer) -> tuple[int | None, ...]:
             windows -= write.reads()
         for atom in t.atoms:
             if not (isinstance(atom, InWindow) and type(atom.start) is Stored):
-                windows -= {leaf.register for leaf in leaves(atom) if isinstance(leaf, Stored)}
+                windows -= registers_read([atom])
     kept = [[r for r in live if transducer.registers[r].window is not None] for live in transducer.live()]
     return tuple(starts[0] if len(starts) == 1 and starts[0] in windows else None for starts in kept)
 

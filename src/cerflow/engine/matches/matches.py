@@ -20,7 +20,7 @@ from cerflow.engine.matches.counting import detecting, matches_of_part
 from cerflow.engine.matches.display import SHOWN, as_html, drawn, page
 from cerflow.engine.matches.listing import Listing, join_dictionaries
 from cerflow.engine.matches.picking import First, NumberRange, Order, Picker, picked
-from cerflow.engine.matches.row_limit import Announced, counted_rows, digits, readable_number
+from cerflow.engine.matches.row_limit import Announced, ToldIfNone, counted_rows, digits, readable_number
 from cerflow.engine.matches.sampling import Sample
 from cerflow.engine.matches.strategy_parts import ChosenParts
 from cerflow.engine.matches.unfolding import NO_LIMIT, Part, unfolded
@@ -409,19 +409,3 @@ def _number(given: object) -> int:
         return operator.index(given)  # type: ignore[arg-type]
     except TypeError:
         raise ArgumentError(f"the index of a match must be an integer or a slice, not {given!r}") from None
-
-
-class ToldIfNone:
-    """The same parts; ``tell`` is called when all have been read and there was none."""
-
-    def __init__(self, parts: Iterable[Part], tell: Callable[[], None]) -> None:
-        self._parts = parts
-        self._tell = tell
-
-    def __iter__(self) -> Iterator[Part]:
-        none = True
-        for part in self._parts:
-            none = False
-            yield part
-        if none:
-            self._tell()

@@ -17,7 +17,7 @@ from cerflow.engine.results.report import COUNT_TYPE, CountForm, Report
 from cerflow.errors import TooManyMatchesError
 from cerflow.values.arrow_columns import array_of_numbers, array_of_texts
 
-__all__ = ["LESS", "Announced", "Bound", "counted_rows", "digits", "readable_number", "row_count"]
+__all__ = ["LESS", "Announced", "Bound", "ToldIfNone", "counted_rows", "digits", "readable_number", "row_count"]
 
 #: The advice on asking for fewer matches.
 LESS = "LIMIT n, COUNT(*), SELECT NONE and, in Python, aggregates give less"
@@ -63,6 +63,22 @@ class Announced:
         for part in self._parts:
             self._tell(*row_count(part, self._limit, self._counts))
             yield part
+
+
+class ToldIfNone:
+    """The same parts; ``tell`` is called when all have been read and there was none."""
+
+    def __init__(self, parts: Iterable[Part], tell: Callable[[], None]) -> None:
+        self._parts = parts
+        self._tell = tell
+
+    def __iter__(self) -> Iterator[Part]:
+        none = True
+        for part in self._parts:
+            none = False
+            yield part
+        if none:
+            self._tell()
 
 
 def row_count(part: Part, limit: int | None, counts: bool) -> tuple[int, bool]:

@@ -351,10 +351,10 @@ class Memory:
             words = np.zeros(2 * len(words), np.int64)
             index = np.zeros((2 * len(index), 3), np.int64)
         table = np.full(4 * len(index), -1, np.int32)
-        begins, ends = np.cumsum(sizes) - sizes, int(sizes.sum())
+        begins, total = np.cumsum(sizes) - sizes, int(sizes.sum())
         index[: len(old)] = np.column_stack((begins, sizes, state.set_index[old, layout.SET_HASH]))
-        words[:ends] = state.set_words[
-            np.repeat(state.set_index[old, layout.SET_BEGIN] - begins, sizes) + np.arange(ends)
+        words[:total] = state.set_words[
+            np.repeat(state.set_index[old, layout.SET_BEGIN] - begins, sizes) + np.arange(total)
         ]
         _enter(table, index[1 : len(old), layout.SET_HASH])
         cleaned = state._replace(set_index=index, set_words=words, set_table=table)
@@ -362,7 +362,7 @@ class Memory:
         for (array, rows, slot), numbers in zip(holders, renumbered):
             array[rows, slot] = numbers
         state.counters[layout.N_SETS] = len(old)
-        state.counters[layout.N_SET_WORDS] = ends
+        state.counters[layout.N_SET_WORDS] = total
         self.state = cleaned
         if holders:
             self.rehash()

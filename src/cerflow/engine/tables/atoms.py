@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from cerflow.automata.model.transducer import Accumulation, Transducer
+from cerflow.automata.model.transducer import Accumulation, Transducer, registers_read
 from cerflow.conditions.connectives import conjunction
 from cerflow.conditions.guards import AllRows, InWindow, Stored, leaves
 from cerflow.engine import layout, opcodes
@@ -106,7 +106,7 @@ class AtomCompiler(Instructions):
         ``kind`` is the kind of the register that it is written to. Transitions with the same computation share the
         program.
         """
-        read = sorted({leaf.register for leaf in leaves(expression) if isinstance(leaf, Stored)})
+        read = sorted(registers_read([expression]))
         key = (expression, kind, *((register, places[register], sets.get(register)) for register in read))
         known = self._computed.get(key)
         if known is None:

@@ -28,7 +28,7 @@ from cerflow.language.parser import duration_in_microseconds
 from cerflow.language.printer import show
 from cerflow.programs.program import read_query
 from cerflow.query import Query
-from cerflow.schema import TYPE_TEXT, UNTYPED, ValueKind
+from cerflow.schema import HIDDEN_TYPES, ValueKind
 from cerflow.spark.frames.events import CORRUPT, EventColumns
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.pushdown import pushdown
@@ -153,7 +153,7 @@ class PreparedStream:
         frame = _sendable(frame, df, plan, events, skip=self.bad == "skip")
         keys = events.keys(plan)
         bucket = F.pmod(F.xxhash64(*keys), F.lit(self.buckets)).cast(IntegerType()) if self.buckets > 1 else F.lit(0)
-        named = [name for name in df.columns if name not in (plan.sequence, TYPE_TEXT, UNTYPED)]
+        named = [name for name in df.columns if name not in (plan.sequence, *HIDDEN_TYPES)]
         record = record_text(events, named, whole=self.bad != "tell") if corrupt else F.lit(None).cast(StringType())
         columns = [events.plain(name) for name in work.schema.names[:-1]]
         sent = frame.select(bucket.alias(BUCKET), REASON, INSTANT, record.alias(RECORD), *columns)

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
 from cerflow.errors import QueryWarning
-from cerflow.schema import TYPE_TEXT, UNTYPED
+from cerflow.schema import HIDDEN_TYPES
 from cerflow.spark.failures import own_errors_raised
 from cerflow.spark.frames.events import CORRUPT
 from cerflow.spark.frames.output import exists, write_frame
@@ -88,7 +88,7 @@ class _BatchWriter:
             if self._output.dead_letter is not None:
                 letters = unpacked(rows, LETTERS, schema).toDF(*_letter_names(schema))
                 letters = letters if self._corrupt else letters.drop(letters.columns[-2])
-                letters = letters.drop(TYPE_TEXT, UNTYPED)
+                letters = letters.drop(*HIDDEN_TYPES)
                 format = self._output.format if self._output.format in FILES else "parquet"
                 _write(letters, self._output.dead_letter, batch, format, {}, last["late"] + last["bad"])
             matches = unpacked(rows, MATCHES, self._result)
