@@ -205,7 +205,7 @@ def test_it_says_why_events_are_no_match(page):
     page.get_by_role("tab", name="Why not?").click()
     page.get_by_label("Events", exact=True).fill("x@3, y@4")
     page.get_by_role("button", name="Why not?").click()
-    api.expect(page.get_by_text("They are a match, detected at event 4.")).to_be_visible()
+    api.expect(page.get_by_text("The events are a match, detected at event 4.")).to_be_visible()
     page.get_by_label("Events", exact=True).fill("x@0, y@4")
     page.keyboard.press("Enter")
     api.expect(page.get_by_text("WITHIN 3 EVENTS").last).to_be_visible()
@@ -213,6 +213,39 @@ def test_it_says_why_events_are_no_match(page):
     # An answer goes with the query.
     write(page, "SELECT * WHERE A ; B")
     api.expect(page.get_by_text("the events are too far apart: 0 to 4")).to_be_hidden()
+
+
+def test_the_matches_that_it_finds_are_matches(chromium, tmp_path):
+    # No column of types; events of other keys show that deadlines have passed; matches lie beyond the first stretch.
+    rows = [(f"2026-01-01T{k // 1200:02d}:{k // 20 % 60:02d}:{k % 20 * 3:02d}Z", f"h{k % 3}") for k in range(6000)]
+    results = ["bad" if k in (4500, 4503, 4509, 5400, 5403) else "ok" for k in range(6000)]
+    text = "at,host,result\n" + "".join(f"{at},{host},{result}\n" for (at, host), result in zip(rows, results))
+    query = (
+        "DEFINE bad AS result = 'bad'\nSELECT * WHERE (bad AS a ; bad AS b) NOT FOLLOWED BY bad FOR 1 MINUTES\n"
+        "PARTITION BY host\nWITHIN 5 MINUTES"
+    )
+    with studio(tmp_path, text, query) as address:
+        page = chromium.new_page()
+        page.set_default_timeout(PATIENCE)
+        page.goto(address)
+        page.wait_for_function("window.cerflowWords !== undefined")
+        page.get_by_role("button", name="Run").click()
+        api.expect(page.get_by_text(re.compile(r"^3 matches in 6,000 events"))).to_be_visible()
+        heads = page.locator(".q-table").first.locator("th").all_inner_texts()
+        assert [head.removesuffix("arrow_upward") for head in heads[:4]] == ["#", "host", "events", "detected_at"]
+        for number, last, shown_by, detected in ((1, 4509, 4529, 2), (3, 5403, 5423, 1)):
+            page.get_by_role("tab", name="Matches").click()
+            page.get_by_role("button", name=f"Match {number}", exact=True).click()
+            page.get_by_role("button", name="Step to it").click()
+            api.expect(page.get_by_text(f"the deadline of b@{last} passes")).to_be_visible()
+            api.expect(page.get_by_text("key 'h0'")).to_be_visible()
+            api.expect(page.get_by_text(f"as event {shown_by} shows")).to_be_visible()
+            api.expect(page.get_by_text(re.compile(f"^{detected} match(es)? detected$"))).to_be_visible()
+            page.get_by_role("tab", name="Matches").click()
+            page.get_by_role("button", name="Ask about it").click()
+            page.get_by_role("button", name="Why not?").click()
+            api.expect(page.get_by_text(f"The events are a match, detected at event {shown_by}.")).to_be_visible()
+        page.close()
 
 
 def test_queries_are_compared(page):

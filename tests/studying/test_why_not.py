@@ -127,6 +127,16 @@ def test_conditions_of_automata_are_named_as_those_of_expressions():
     assert "more or fewer events" in str(types.why_not(events, [0, 1, 2]))
 
 
+def test_event_kinds_are_shown_by_their_names():
+    query = cerflow.parse("DEFINE hot AS v > 5 SELECT * WHERE (hot AS x) NOT FOLLOWED BY hot FOR 2 MILLISECONDS")
+    events = [{"t": k, "v": v} for k, v in enumerate((9, 9, 1, 2, 3))]
+    answer = query.why_not(events, [0], time="t")
+    assert str(answer).startswith("NOT FOLLOWED BY hot FOR 2 MILLISECONDS: before the deadline")
+    assert str(query.why_not(events, [2], time="t")).startswith("hot: ")
+    trace = Trace(query.tree, read_sample(query, events, time="t"))
+    assert [step.words for step in trace[3].before] == ["3: the deadline of x@1 passes"]
+
+
 def test_labels_count():
     query = cerflow.parse("SELECT * WHERE A AS x ; A AS y")
     assert not query.why_not(rows("AA"), [("x", 0), ("y", 1)])

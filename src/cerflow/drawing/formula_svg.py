@@ -65,17 +65,19 @@ def _of_stream(stream: str | None) -> list[tuple[str, str]]:
 
 
 def _event_type(node: f.EventType, _: Sequence[Box]) -> Box:
-    return _leaf(show(node), *_of_stream(node.stream), (node.name, "cf-bold"))
+    return _leaf(show(node, kinds=False), *_of_stream(node.stream), (node.name, "cf-bold"))
 
 
 def _any_event(node: f.AnyEvent, _: Sequence[Box]) -> Box:
-    return _leaf(show(node), *_of_stream(node.stream), ("EVENT", "cf-bold"))
+    return _leaf(show(node, kinds=False), *_of_stream(node.stream), ("EVENT", "cf-bold"))
 
 
 def _not_event(node: f.NotEvent, _: Sequence[Box]) -> Box:
     filtered = () if node.condition is None else _condition("FILTER", node.condition)
-    name = show(node.event)
-    return framed(None, ((("NOT ", "cf-forbids"), (name, "cf-bold")),), filtered, shape="cf-bad", title=show(node))
+    name = show(node.event, kinds=False)
+    return framed(
+        None, ((("NOT ", "cf-forbids"), (name, "cf-bold")),), filtered, shape="cf-bad", title=show(node, kinds=False)
+    )
 
 
 def _terminal(node: r.Terminal, _: Sequence[Box]) -> Box:
@@ -86,15 +88,15 @@ def _terminal(node: r.Terminal, _: Sequence[Box]) -> Box:
     if node.registers:
         lines.append(((f"INTO {', '.join(node.registers)}", "cf-write"),))
     shape = "cf-shape" if node.label is None else "cf-shape cf-event"
-    return framed(None, tuple(lines), shape=shape, title=show(node))
+    return framed(None, tuple(lines), shape=shape, title=show(node, kinds=False))
 
 
 def _automaton(node: AutomatonFormula, _: Sequence[Box]) -> Box:
-    return _leaf(show(node), ("AUTOMATON", "cf-bold"), (f"{node.model}: {len(node.states)} states", ""))
+    return _leaf(show(node, kinds=False), ("AUTOMATON", "cf-bold"), (f"{node.model}: {len(node.states)} states", ""))
 
 
 def _sign(text: str) -> Callable[[Any, Sequence[Box]], Box]:
-    return lambda node, _: _leaf(show(node), (text, "cf-bold"), shape="cf-shape")
+    return lambda node, _: _leaf(show(node, kinds=False), (text, "cf-bold"), shape="cf-shape")
 
 
 # -- lines at boxes
@@ -106,20 +108,20 @@ def _condition(word: str, condition: Node) -> tuple[tuple[tuple[str, str], ...],
 
 
 def _filter(node: f.Filter, below: Sequence[Box]) -> Box:
-    return with_lines(below[0], (), _condition("FILTER", node.condition), show(node))
+    return with_lines(below[0], (), _condition("FILTER", node.condition), show(node, kinds=False))
 
 
 def _as(node: f.As, below: Sequence[Box]) -> Box:
-    return with_lines(below[0], (((f"AS {quote_name(node.label)}", "cf-labels"),),), (), show(node))
+    return with_lines(below[0], (((f"AS {quote_name(node.label)}", "cf-labels"),),), (), show(node, kinds=False))
 
 
 def _rename(node: f.Rename, below: Sequence[Box]) -> Box:
     text = f"[{quote_name(node.old)} -> {quote_name(node.new)}]"
-    return framed(below[0], (((text, "cf-labels"),),), title=show(node))
+    return framed(below[0], (((text, "cf-labels"),),), title=show(node, kinds=False))
 
 
 def _headed(words: Callable[[Any], str]) -> Callable[[Any, Sequence[Box]], Box]:
-    return lambda node, below: framed(below[0], (((words(node), "cf-bold"),),), title=show(node))
+    return lambda node, below: framed(below[0], (((words(node), "cf-bold"),),), title=show(node, kinds=False))
 
 
 def _strategy(node: f.Selection | Select) -> str:
@@ -131,47 +133,49 @@ def _strategy(node: f.Selection | Select) -> str:
 
 
 def _in_row(way: Way) -> Callable[[Any, Sequence[Box]], Box]:
-    return lambda node, below: beside(below[0], way, below[1], show(node))
+    return lambda node, below: beside(below[0], way, below[1], show(node, kinds=False))
 
 
 def _all_in_row(way: Way, word: str) -> Callable[[Any, Sequence[Box]], Box]:
     def made(node: Any, below: Sequence[Box]) -> Box:
         row = below[0]
         for box in below[1:]:
-            row = beside(row, way, box, show(node))
-        return framed(row, (((word, "cf-bold"),),), title=show(node))
+            row = beside(row, way, box, show(node, kinds=False))
+        return framed(row, (((word, "cf-bold"),),), title=show(node, kinds=False))
 
     return made
 
 
 def _in_stack(word: str) -> Callable[[Any, Sequence[Box]], Box]:
-    return lambda node, below: stacked(below[0], word, below[1], show(node))
+    return lambda node, below: stacked(below[0], word, below[1], show(node, kinds=False))
 
 
 def _again(sign: str, skips: bool) -> Callable[[Any, Sequence[Box]], Box]:
     meaning = _LATER.meaning if skips else _NEXT.meaning
-    return lambda node, below: looped(below[0], Way(sign, meaning, skips), show(node))
+    return lambda node, below: looped(below[0], Way(sign, meaning, skips), show(node, kinds=False))
 
 
 def _repetition(node: f.Repetition, below: Sequence[Box]) -> Box:
     if (node.least, node.most) == (0, 1):
-        return framed(below[0], ((("?  or nothing", "cf-bold"),),), title=show(node))
+        return framed(below[0], ((("?  or nothing", "cf-bold"),),), title=show(node, kinds=False))
     most = "" if node.most is None else node.most
     times = f"{{{node.least}}}" if node.least == most else f"{{{node.least},{most}}}"
     sign = f":{times}" if node.strict else times
-    return looped(below[0], Way(sign, (_NEXT if node.strict else _LATER).meaning, not node.strict), show(node))
+    return looped(
+        below[0], Way(sign, (_NEXT if node.strict else _LATER).meaning, not node.strict), show(node, kinds=False)
+    )
 
 
 def _exclusion(word: str) -> Callable[[Any, Sequence[Box]], Box]:
-    return lambda node, below: excluding(below[0], word, below[1], show(node))
+    return lambda node, below: excluding(below[0], word, below[1], show(node, kinds=False))
 
 
 def _not_followed(node: f.NotFollowedBy, below: Sequence[Box]) -> Box:
-    return excluding(below[0], f"NOT FOLLOWED FOR {show(node.window)} BY", below[1], show(node))
+    return excluding(below[0], f"NOT FOLLOWED FOR {show(node.window)} BY", below[1], show(node, kinds=False))
 
 
 def _window(node: f.Within | r.Windowed, below: Sequence[Box]) -> Box:
-    return bracketed(below[0], f"WITHIN {show(node.window)}", show(node))
+    return bracketed(below[0], f"WITHIN {show(node.window)}", show(node, kinds=False))
 
 
 # -- the whole query
@@ -180,7 +184,7 @@ def _window(node: f.Within | r.Windowed, below: Sequence[Box]) -> Box:
 def _select(node: Select, below: Sequence[Box]) -> Box:
     (box,) = below
     if node.window is not None:
-        box = bracketed(box, f"WITHIN {show(node.window)}", show(node))
+        box = bracketed(box, f"WITHIN {show(node.window)}", show(node, kinds=False))
     strategy = "" if node.strategy is f.Strategy.ALL else f"{_strategy(node)} "
     clauses = {
         "SELECT": strategy + show(node.projection),

@@ -197,7 +197,7 @@ def _filters(formula: Formula) -> list[_Facts]:
         found.append(
             {
                 "condition": show(current.condition),
-                "of": show(filtered),
+                "of": show(filtered, kinds=False),
                 "clauses": normal,
                 "bound_outside": {label: show(nodes[binder]) for label, binder in sorted(bindings.items())},
             }

@@ -35,15 +35,16 @@ _OR, _CONJUNCTION, _NOT, _ATOM, _SUM, _TERM, _UNARY, _PRIMARY, _IN_PARENTHESES =
 _WINDOWED, _UNION, _INTERSECTION, _CONCATENATION, _PREFIX, _REPEATED, _OPERAND = range(7)
 
 
-def show(tree: Node) -> str:
+def show(tree: Node, *, kinds: bool = True) -> str:
     """The text of a tree of any kind: formula, condition, expression, window, query and its parts, SREMO.
 
+    ``kinds=False`` leaves out the definitions of event kinds, for parts of a query.
     Reading it back gives an equal tree, provided that the tree is one that a text can give: names not empty, numbers
     finite and within 64 bits, windows larger than zero, brackets ``x[…]`` not nested.
     """
     written: list[str] = []
     stack: list[_Piece] = [(tree, 0)]
-    if isinstance(tree, f.Formula | s.Select):
+    if kinds and isinstance(tree, f.Formula | s.Select):
         stack += reversed(_kinds(kinds_in(tree)))
     while stack:
         piece = stack.pop()

@@ -108,9 +108,7 @@ class AskingPanel:
         self._answer.clear()
         with self._answer:
             if not answer:
-                ui.label(f"They are a match, detected at event {answer.detected_at}.").classes(
-                    "text-positive font-medium"
-                ).mark("answer")
+                ui.label(f"{sentence(str(answer))}.").classes("text-positive font-medium").mark("answer")
             elif answer.shape is not None:
                 ui.label(f"{sentence(answer.shape)}.").mark("answer")
             for number, way in enumerate(answer.ways):

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from nicegui import ui
 
 from cerflow.engine.kernels.base.library import is_at_hand
+from cerflow.engine.results.report import BOOKKEEPING
 from cerflow.errors import CerflowError
 from cerflow.studio.session import Outcome, StoppableRun, StoppedError, StudioSession
 from cerflow.studying.wording import sentence, shown_value
@@ -165,13 +166,12 @@ class RunningPanel:
         for part in (self._table, self._view):
             part.set_visibility(bool(outcome.rows))
         self._detail.clear()
-        names = [name for name in (outcome.rows[0] if outcome.rows else {}) if name != "events"]
+        names = sorted(outcome.rows[0] if outcome.rows else (), key=BOOKKEEPING.__contains__)
         self._table.columns = [
-            {"name": name, "label": name, "field": name, "sortable": True, "align": "left"}
-            for name in ("#", *names, *(["events"] if outcome.rows and "events" in outcome.rows[0] else []))
+            {"name": name, "label": name, "field": name, "sortable": True, "align": "left"} for name in ("#", *names)
         ]
         self._table.rows = [
-            {"#": k, **{name: _cell(row[name]) for name in names}, "events": _events(row)}
+            {"#": k, **{name: _events(row) if name == "events" else _cell(row[name]) for name in names}}
             for k, row in enumerate(outcome.rows, 1)
         ]
 
@@ -224,7 +224,8 @@ class RunningPanel:
                     pairs = [(label, event["position"]) for event in row["events"] for label in event["labels"]]
                     ui.button("Ask about it", on_click=lambda: self._ask_about(pairs)).props("flat no-caps")
             found = row.get("events") or []
-            names = list(found[0]) if found else []
+            untyped = self._session.events is not None and self._session.events.type is None
+            names = [name for name in (found[0] if found else ()) if name != "type" or not untyped]
             ui.table(
                 rows=[{name: _cell(event[name]) for name in names} for event in found],
                 columns=[{"name": n, "label": n, "field": n, "align": "left"} for n in names],

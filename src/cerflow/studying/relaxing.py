@@ -99,9 +99,9 @@ def _of_node(k: int, current: Node) -> Iterator[Constraint]:
             for number, part in enumerate(conjuncts(current.condition)):
                 yield Constraint("condition", k, number, part, show(part))
         case EventType():
-            yield Constraint("type", k, 0, current, show(current))
+            yield Constraint("type", k, 0, current, show(current, kinds=False))
         case NotEvent():
-            yield Constraint("type", k, 0, current, show(current))
+            yield Constraint("type", k, 0, current, show(current, kinds=False))
         case StrictSequence() | StrictIteration():
             yield Constraint("contiguity", k, 0, current, ":" if isinstance(current, StrictSequence) else ":+")
         case Repetition():
@@ -112,11 +112,11 @@ def _of_node(k: int, current: Node) -> Iterator[Constraint]:
                 yield Constraint("repetition", k, 1, current, f"{{{current.least},{most}}}")
         case Exclusion():
             end = f" FOR {show(current.window)}" if isinstance(current, NotFollowedBy) else ""
-            text = f"{_OPERATORS[type(current).__name__]} {show(current.right)}{end}"
+            text = f"{_OPERATORS[type(current).__name__]} {show(current.right, kinds=False)}{end}"
             yield Constraint("exclusion", k, 0, current, text)
         case Conjunction():
             for side, operand in enumerate((current.left, current.right)):
-                yield Constraint("both", k, side, operand, f"AND {show(operand)}")
+                yield Constraint("both", k, side, operand, f"AND {show(operand, kinds=False)}")
         case Start():
             yield Constraint("start", k, 0, current, "START")
         case Selection():

@@ -50,11 +50,12 @@ _Place = tuple[int, Memory]
 
 
 class SubstreamRuns:
-    """The configurations of one substream."""
+    """The configurations of one substream; ``kinds`` are the event kinds of the query."""
 
-    def __init__(self, transducer: Transducer, part: Substream) -> None:
+    def __init__(self, transducer: Transducer, part: Substream, kinds: Collection[str] = ()) -> None:
         self._transducer = transducer
         self._part = part
+        self._kinds = kinds
         self._key = part.key
         self._reader = TimedReader(transducer, part.events)
         self._timed = {
@@ -145,12 +146,16 @@ class SubstreamRuns:
 
     def _named(self, positions: Iterable[int], going_on: Iterable[Pairs]) -> tuple[tuple[str | None, int], ...]:
         """Positions with a label each, where they are in partial matches."""
-        found: dict[int, str | None] = dict.fromkeys(sorted(positions))
+        labels: dict[int, set[str]] = {position: set() for position in sorted(positions)}
         for label, position in chain.from_iterable(going_on):
-            # A label of AS says more than a type, and comes later or is the only one.
-            if position in found and found[position] in (None, self._part.events[self._part.places[position]].type):
-                found[position] = label
-        return tuple((label, position) for position, label in found.items())
+            if position in labels:
+                labels[position].add(label)
+        named: list[tuple[str | None, int]] = []
+        for position, found in labels.items():
+            # A label of AS says more than a type or a kind.
+            given = found - {self._part.events[self._part.places[position]].type, *self._kinds}
+            named.append((min(given or found, default=None), position))
+        return tuple(named)
 
     def read(self, event: Event, place: int) -> TracedStep:
         """Take all configurations past an event, a tick or a pause."""

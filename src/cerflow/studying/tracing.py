@@ -8,6 +8,7 @@ from itertools import chain
 
 from cerflow.automata.model.transducer import Transducer
 from cerflow.engine.recognize.planning import compile_select, detects_only, fitted
+from cerflow.language.event_kinds import kinds_in
 from cerflow.language.select import Consumption, Projection, ProjectionKind, Select
 from cerflow.studying.deadlines import is_pause, is_tick, moments
 from cerflow.studying.samples import StudiedEvents, key_of_event, substreams_by_key
@@ -31,7 +32,8 @@ class Trace:
         self.sample = sample
         self.transducer = automaton_to_trace(select, sample)
         self._moments = moments(self.transducer, sample, substreams_by_key(select, sample.events))
-        self._runs = {key: SubstreamRuns(self.transducer, part) for key, part in self._moments.parts.items()}
+        kinds = kinds_in(select)
+        self._runs = {key: SubstreamRuns(self.transducer, part, kinds) for key, part in self._moments.parts.items()}
         self._steps: list[TracedEvent] = []
         self._behind: tuple[PassedDeadline, ...] | None = None
 

@@ -190,13 +190,19 @@ def _summary(query: Query, schema: Schema | None) -> str:
     # Matches of the first-order reading have no labels.
     labels = sorted(given) if query.reading == "second-order" else []
     windows = [] if query.tree.window is None else [show(query.tree.window)]
-    windows += [f"{show(n.window)} for {_short(show(n.operand))}" for n in nodes if isinstance(n, Within | Windowed)]
+    windows += [
+        f"{show(n.window)} for {_short(show(n.operand, kinds=False))}"
+        for n in nodes
+        if isinstance(n, Within | Windowed)
+    ]
     lines = [
         f"event types: {', '.join(types) or 'any'}",
         f"labels:      {', '.join(labels) or 'none of its own'}",
         f"window:      {', '.join(dict.fromkeys(windows)) or 'none'}",
     ]
-    absences = [f"{show(n.window)} without {_short(show(n.right))}" for n in nodes if isinstance(n, NotFollowedBy)]
+    absences = [
+        f"{show(n.window)} without {_short(show(n.right, kinds=False))}" for n in nodes if isinstance(n, NotFollowedBy)
+    ]
     if absences:
         lines.append(f"deadline:    {', '.join(dict.fromkeys(absences))}")
     if query.tree.partition:

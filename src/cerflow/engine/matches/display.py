@@ -36,17 +36,19 @@ def as_html(report: Report, rows: Sequence[Mapping[str, Any]], number: int) -> s
     labels: dict[str | None, list[FlatColumn]] = {}
     for column in report.flat:
         labels.setdefault(column.label, []).append(column)
-    plain = [name for name in report.schema.names if name != "events"]
-    head = "".join(f"<th>{escape(name)}</th>" for name in [*plain, *(label or OTHERS for label in labels)])
+    asked = [name for name in report.schema.names[len(report.leading) :] if name != "events"]
+    names = [*asked, *(label or OTHERS for label in labels), *report.leading]
+    head = "".join(f"<th>{escape(name)}</th>" for name in names)
     lines = []
     for row in rows:
-        cells = [_text(row[name]) for name in plain]
+        cells = [_text(row[name]) for name in asked]
         for label, columns in labels.items():
             if label is None:
                 events = [e for e in row["events"] if not labels.keys() & set(e["labels"])]
             else:
                 events = [e for e in row["events"] if label in e["labels"]]
             cells.append(_events(events, columns))
+        cells += [_text(row[name]) for name in report.leading]
         lines.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
     said = counted(number, "row") if report.counts else counted(number, "match", "matches")
     if number > len(rows):

@@ -21,7 +21,7 @@ from cerflow.language.select import CountItem, ExpressionItem, LabelItem, Select
 from cerflow.predicates.registry import predicates_in
 from cerflow.schema import Schema, ValueKind
 
-__all__ = ["COUNT_TYPE", "POSITION", "CountForm", "EventForm", "Report", "kept_labels"]
+__all__ = ["BOOKKEEPING", "COUNT_TYPE", "POSITION", "CountForm", "EventForm", "Report", "kept_labels"]
 
 #: The forms of the events of a match: each with its attributes, or as its number in a dictionary of events.
 EventForm = Literal["structs", "dictionary"]
@@ -34,6 +34,9 @@ POSITION = "\0position"
 
 #: The columns of a result that are positions; they are absent where events are not numbered.
 _COUNTED = ("detected_at", "start", "end")
+
+#: The columns that every match has, before keys and computed columns; tables for people show them last.
+BOOKKEEPING = ("detected_at", "detected_time", "start", "end", "start_time", "end_time")
 
 #: Counts of matches may be exponential in the length of the stream.
 COUNT_TYPE = pa.decimal128(38, 0)
@@ -70,8 +73,7 @@ class Report:
         self.predicates = {predicate.name: predicate for predicate in predicates_in(select.projection)}
         self.time_type = pa.int64() if schema.time is None else schema.columns.field(schema.time).type
         #: The columns before the partition keys.
-        extent = [] if self.counts else ["start", "end", "start_time"]
-        leading = ["detected_at", "detected_time", *extent, "end_time"]
+        leading = [n for n in BOOKKEEPING if not (self.counts and n in ("start", "end", "start_time"))]
         self.leading = [name for name in leading if positions or name not in _COUNTED]
         self.event_fields = self._event_fields()
         self.schema = pa.schema(self._fields())
@@ -116,7 +118,7 @@ class Report:
         return frozenset(found)
 
     def _fields(self) -> list[pa.Field]:
-        taken = {"detected_at", "detected_time", "start", "end", "start_time", "end_time", "events"}
+        taken = {*BOOKKEEPING, "events"}
         fields = [pa.field(n, pa.int64() if n in _COUNTED else self.time_type) for n in self.leading]
         for key in self.select.partition:
             name = _unused(key[0], taken)
