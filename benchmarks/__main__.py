@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -67,7 +68,7 @@ def main(
     out.mkdir(parents=True, exist_ok=True)
     begin = time.monotonic()
     cases = [case for name in chosen if name in SUITES for case in SUITES[name](scale)]
-    rows, missing = measured(cases, runs, limit, cache.resolve())
+    rows, missing = measured([cases], runs, limit, cache.resolve())
     if "start" in chosen:
         rows += _start(scale, runs)
     interpreter = interpreter_mb()
@@ -93,11 +94,23 @@ def main(
         raise typer.Exit(1)
 
 
-def measured(cases: list[Case], runs: int, limit: float, cache: Path) -> tuple[list[Row], dict[str, str]]:
-    """The rows of the cases, and why engines are missing."""
+def measured(
+    batches: Sequence[Sequence[Case]],
+    runs: int,
+    limit: float,
+    cache: Path,
+    keep: Callable[[list[Row]], None] = lambda rows: None,
+) -> tuple[list[Row], dict[str, str]]:
+    """The rows of batches of cases, one batch after another, and why engines are missing; ``keep`` gets a batch's."""
+    rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder, _console.status("") as status:
-        engines, missing = _engines(cases, cache, Path(folder))
-        return measure(cases, engines, runs=runs, limit=limit, tell=status.update), missing
+        engines, missing = _engines([case for batch in batches for case in batch], cache, Path(folder))
+        for batch in batches:
+            needed = [e for e in engines if e.layout is not None or any(case.peer(e.name) for case in batch)]
+            found = measure(batch, needed, runs=runs, limit=limit, tell=status.update)
+            keep(found)
+            rows += found
+    return rows, missing
 
 
 def _start(scale: Scale, runs: int) -> list[Row]:

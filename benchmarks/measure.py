@@ -12,7 +12,7 @@ from benchmarks.cases import Case, Mode, Point
 from benchmarks.engines import Engine, laid_out
 from benchmarks.processes import OverLimitError, ProcessDiedError
 
-__all__ = ["DIFFER", "IDLE", "OVER", "Row", "measure"]
+__all__ = ["DIFFER", "IDLE", "OVER", "Row", "check_questions", "measure"]
 
 #: The status of a row whose engine took longer than the limit.
 OVER = "over the limit"
@@ -27,7 +27,7 @@ IDLE = "tells nothing"
 _OF_EVENTS = ("detect", "aggregate", "first", "sample")
 
 #: What else of an answer is kept.
-_DETAILS = ("compile", "course", "live", "bytes", "gather", "enumeration", "remembered")
+_DETAILS = ("compile", "course", "live", "bytes", "gather", "enumeration", "remembered", "where")
 
 #: Seconds beyond the limit in which an engine may say so itself, which spares starting it again.
 _GRACE = 1.0
@@ -144,7 +144,7 @@ def measure(
         for engine in engines:
             engine.stop()
     _check(cases, rows)
-    _check_questions(cases, rows)
+    check_questions(cases, list(rows.values()))
     return list(rows.values())
 
 
@@ -240,32 +240,38 @@ def _check(cases: Sequence[Case], rows: dict[tuple[int, str, str], Row]) -> None
                 row.checked = True
 
 
-def _check_questions(cases: Sequence[Case], rows: dict[tuple[int, str, str], Row]) -> None:
-    """Whether cases that ask something have matches, as many as others of the same question, and not of another one."""
+def check_questions(cases: Sequence[Case], rows: Sequence[Row]) -> None:
+    """Note in rows whether cases that ask something have matches, as many as the same question, not those of another.
+
+    Cases that were measured apart can be checked together.
+    """
+    by_name = {(case.suite, case.name): case for case in cases}
+    where = {(row.suite, row.case): row.details.get("where") for row in rows if row.mode == "detect"}
     asked = [
-        (case, row)
-        for (number, engine, mode), row in rows.items()
-        if (case := cases[number]).question and engine.startswith("cerflow") and mode not in _OF_EVENTS and row.matches
+        (case, row, where.get((row.suite, row.case)))
+        for row in rows
+        if (case := by_name[row.suite, row.case]).question and row.mode not in _OF_EVENTS and row.matches
+        if row.engine.startswith("cerflow")
     ]
-    for case, row in asked:
-        problem = _problem(case, row, asked)
+    for one in asked:
+        problem = _problem(*one, asked)
         if problem:
-            row.note = problem
+            one[1].note = problem
 
 
-def _problem(case: Case, row: Row, asked: Sequence[tuple[Case, Row]]) -> str | None:
-    """What is wrong with the number of matches of a case that asks something."""
+def _problem(case: Case, row: Row, where: int | None, asked: Sequence[tuple[Case, Row, int | None]]) -> str | None:
+    """What is wrong with the matches of a case that asks something; ``where`` they are detected, if that is known."""
     if row.matches == "0":
         return None if case.empty else f"{IDLE}: no match"
     if case.empty:
         return f"{DIFFER}: {row.matches}, but none was expected, as {case.empty}"
-    for other, theirs in asked:
+    for other, theirs, there in asked:
         if case.question is None or other.question is None or other.stream != case.stream:
             continue
         common = sum(a == b for a, b in zip(case.question, other.question))
         if common == 2 and theirs.matches != row.matches:
             return f"{DIFFER}: {row.case} {row.matches}, {theirs.case} {theirs.matches}"
-        if common == 1 and theirs.matches == row.matches:
+        if common == 1 and theirs.matches == row.matches and (where is None or there is None or where == there):
             return f"{IDLE}: as many matches as {theirs.case}"
     return None
 

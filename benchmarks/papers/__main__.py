@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -15,12 +16,17 @@ from rich.console import Console
 from benchmarks.__main__ import measured
 from benchmarks.cases import Case, Scale, Stream
 from benchmarks.environment import environment, interpreter_mb
+from benchmarks.measure import check_questions
 from benchmarks.papers.figures import FIGURES, place_and_form
+from benchmarks.papers.keeping import KeptRows, Plan, in_batches
 from benchmarks.papers.page import write_page
 from benchmarks.peers import CACHE
 from benchmarks.suites import cel, determinism, srt
+from cerflow import __version__
 
 __all__ = ["main", "paper_cases"]
+
+_console = Console(stderr=True)
 
 #: The longest stream whose matches are all listed, and the events of random streams, where time is short.
 _LISTED, _EVENTS = 1000, 50_000
@@ -57,8 +63,13 @@ def main(
     limit: Annotated[float, typer.Option(help="Seconds that one question may take.")] = 60,
     cache: Annotated[Path, typer.Option(help="Where peers are installed.")] = CACHE,
     figures: Annotated[list[str] | None, typer.Option("--figure", help="Only figures whose key begins so.")] = None,
+    again: Annotated[bool, typer.Option(help="Measure all cases, also those whose rows are in the folder.")] = False,
 ) -> None:
-    """Measure the figures of the papers with cerflow and other engines, and write one page."""
+    """Measure the figures of the papers with cerflow and other engines, and write one page.
+
+    Every case that was measured stays in the folder: a run that was interrupted (Ctrl-C) writes the page with what
+    there is, and the next one goes on behind it.
+    """
     if quick:
         runs, limit = 1, min(limit, 8.0)
     if data is not None and not data.exists():
@@ -66,16 +77,27 @@ def main(
     stocks = Stream("stocks", {} if data is None else {"path": str(data.resolve())})
     cases = _chosen(paper_cases(stocks, quick=quick), figures)
     out.mkdir(parents=True, exist_ok=True)
-    rows, missing = measured(cases, runs, limit, cache.resolve())
+    way = f"cerflow {__version__}, {runs} runs, {limit:g} s, {'quick' if quick else 'full'}, {stocks.arguments}"
+    kept = KeptRows(out / "measured.json", way)
+    if again:
+        kept.forget()
+    batches = in_batches([case for case in cases if not kept.rows_of(case)])
+    plan = Plan(batches, runs, limit, _console.print)
+    missing: dict[str, str] = {}
+    with suppress(KeyboardInterrupt):
+        _, missing = measured(batches, runs, limit, cache.resolve(), lambda found: plan.done(kept.add(found)))
+    rows = [row for case in cases for row in kept.rows_of(case)]
+    check_questions(cases, rows)
+    left = sum(not kept.rows_of(case) for case in cases)
+    if left:
+        _console.print(f"{left} cases are not measured; the same command goes on with them")
     told = {**environment(interpreter_mb()), "runs": runs, "limit": f"{limit:g} s for one question"}
     told |= {"size": "quick" if quick else "full", "load": f"{os.getloadavg()[0]:.1f} at the end"}
     page = write_page(out, rows, told, missing)
     Console().print(f"{len(rows)} rows in {page}")
     wrong = [row for row in rows if row.wrong]
     for row in wrong:
-        Console(stderr=True).print(
-            f"[bold red]wrong[/]: {row.case}, {row.engine}, {row.mode}: {row.note or row.status}"
-        )
+        _console.print(f"[bold red]wrong[/]: {row.case}, {row.engine}, {row.mode}: {row.note or row.status}")
     if wrong:
         raise typer.Exit(1)
 

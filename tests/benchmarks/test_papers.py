@@ -5,16 +5,19 @@ from dataclasses import replace
 import pytest
 from benchmarks.cases import Case, Question, Stream
 from benchmarks.engines import cerflow_engine
-from benchmarks.measure import DIFFER, IDLE, OVER, Row, measure
+from benchmarks.measure import DIFFER, IDLE, OVER, Row, check_questions, measure
 from benchmarks.papers.__main__ import paper_cases
 from benchmarks.papers.figures import FIGURES, place_and_form
+from benchmarks.papers.keeping import KeptRows, Plan, in_batches
 from benchmarks.papers.page import write_page
 from benchmarks.papers.queries import FOLDER, query_files
 from benchmarks.streams import load
 from benchmarks.suites.determinism import COPIES, DETERMINISED, WINDOWS
+from benchmarks.suites.srt import PATTERNS
 from benchmarks.worker import answer
 
 import cerflow
+from cerflow.examples import stocks
 from support.runners import bag, semantics
 
 CASES = {case.name: case for case in paper_cases(Stream("stocks", {}))}
@@ -168,3 +171,73 @@ def test_pages_tell_what_was_over_the_limit(tmp_path):
     assert "| events | matches | cerflow, apart | Esper |\n|---|---|---|---|\n| 200 | 7 | 0.5 | over |\n" in page
     assert "| events | matches | cerflow, apart |\n|---|---|---|\n| 200 | 7 | 1.5 |\n" in page
     assert f"**Failed:** {case.name}, FlinkCEP, write: out of memory" in page
+
+
+@pytest.mark.parametrize("seed", [1, 7, 42, 2024])
+def test_ticks_of_every_seed_match_the_patterns_about_as_often_as_the_papers(seed):
+    """Each pattern in its narrowest window, beside the counts on the ticks of the paper where it matches there."""
+    recorded = {"seq3": 819, "kleene3": 1_367, "nested4": 763, "q1": 686, "q3": 29_069, "q4": 272, "q5": 5_287}
+    ticks = stocks(224_473, seed)
+    found = {}
+    for named in PATTERNS.values():
+        for name, pattern in named.items():
+            query = cerflow.parse(pattern.cel(1000 if name.startswith("q") else 500))
+            matches = query.match(ticks, time="stock_time")
+            detected = matches.aggregate({"n": "count"})["detected_at"].to_pylist()
+            found[name] = (matches.count(), sum(detected))
+    assert found.pop("q2") == (0, 0)
+    assert all(count > 0 for count, _ in found.values())
+    assert len(set(found.values())) == 16, "two patterns have the same matches"
+    for name, count in recorded.items():
+        assert count / 3 < found[name][0] < count * 7
+
+
+@pytest.mark.parametrize("seed", range(1, 21, 4))
+def test_nobody_buys_what_the_second_query_asks_for_within_its_window(seed):
+    ticks = stocks(224_473, seed)
+    q2 = PATTERNS["q"]["q2"]
+    assert cerflow.parse(q2.cel(1000)).match(ticks, time="stock_time").count() == 0
+    assert cerflow.parse(q2.cel(2000)).match(ticks, time="stock_time").count() > 0
+
+
+def test_runs_go_on_where_they_were_interrupted(tmp_path):
+    cases = [CASES[name] for name in ("seq3, 500 ms", "seq3, 500 ms, SREMO", "seq3, 1000 ms", "q1, 1000 ms")]
+    assert [[case.name for case in batch] for batch in in_batches(cases)] == [
+        ["seq3, 500 ms", "seq3, 500 ms, SREMO", "seq3, 1000 ms"],
+        ["q1, 1000 ms"],
+    ]
+    row = Row("srt", cases[0].name, "cerflow", "count", cases[0].query, [], cases[0].point, 10, "3", [0.5])
+    kept = KeptRows(tmp_path / "measured.json", "three runs")
+    kept.add([row])
+    assert KeptRows(tmp_path / "measured.json", "three runs").rows_of(cases[0]) == [row]
+    assert KeptRows(tmp_path / "measured.json", "three runs").rows_of(cases[2]) == []
+    other = KeptRows(tmp_path / "measured.json", "one run")
+    assert other.rows_of(cases[0]) == []
+    other.add([row])
+    again = KeptRows(tmp_path / "measured.json", "three runs")
+    assert again.rows_of(cases[0]) == [row]
+    assert again.rows_of(replace(cases[0], query="another")) == []
+    again.forget()
+    assert again.rows_of(cases[0]) == []
+
+
+def test_plans_tell_how_long_the_rest_takes():
+    told = []
+    cases = [CASES[name] for name in ("seq3, 500 ms", "q1, 1000 ms")]
+    plan = Plan([[case] for case in cases], 3, 60, told.append)
+    plan.done(5)
+    assert told[0] == "2 cases in 2 batches, 30 questions, 60 s at most for each"
+    assert told[1].startswith("15 of 30 questions in 0 min, 5 rows more; the rest will take")
+
+
+def test_cases_with_as_many_matches_elsewhere_are_right():
+    def row(case, mode, matches, **details):
+        return Row("srt", case.name, "cerflow", mode, case.query, [], matches=matches, details=details)
+
+    one, other = (CASES[name] for name in ("seq3, 500 ms", "q1, 1000 ms"))
+    other = replace(other, question=one.question._replace(pattern="q1"))
+    for where, wrong in ((7, True), (8, False)):
+        rows = [row(one, "count", "5"), row(one, "detect", "2", where=7)]
+        rows += [row(other, "count", "5"), row(other, "detect", "2", where=where)]
+        check_questions([one, other], rows)
+        assert [r.note.startswith(IDLE) for r in rows if r.mode == "count"] == [wrong, wrong]
