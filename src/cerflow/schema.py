@@ -180,14 +180,6 @@ class Schema:
         """Whether events have no types."""
         return self.type == UNTYPED
 
-    def require_types(self) -> None:
-        """Raise `InputError` if the types are the text of other values, for what reads columns of files as they are."""
-        if self.typed_by is not None:
-            held = self.columns.field(self.typed_by).type
-            raise InputError(
-                f"the type column '{self.typed_by}' must hold text here, not {held}; cerflow.spark.match takes it"
-            )
-
     def types_in(self, rows: pa.Table) -> frozenset[str] | None:
         """The types of events, as text; None if events have no types."""
         if self.untyped:

@@ -158,3 +158,19 @@ def test_a_malformed_message_is_named_by_its_place_and_shown_once(session, serve
     )
     assert skipped.exit_code == 0, skipped.stderr
     assert "5 events, 0 late, 1 bad" in skipped.stderr
+
+
+def test_messages_need_no_types_if_the_query_names_none(session, server, tmp_path):
+    topics = Topics(session, server)
+    events = [{name: value for name, value in event.items() if name != "type"} for event in EVENTS]
+    topics.send("logins", events)
+    query = "DEFINE low AS v % 2 = 0, high AS v % 2 = 1 SELECT a.v, b.v WHERE low AS a ; high AS b PARTITION BY k"
+    arguments = ["stream", "-e", query, "--input", f"kafka://{topics.address}/logins", "--time-column", "t"]
+    arguments += ["--columns", "t bigint, k int, v int", "--delay", "1 second", "--buckets", "2"]
+    arguments += ["--output", f"kafka://{topics.address}/pairs", "--checkpoint", str(tmp_path), "--available-now"]
+    done = CliRunner().invoke(app, [*arguments, "--flush"])
+    assert done.exit_code == 0, done.stderr
+    expected = cerflow.parse(query).match(events, time="t").to_pylist()
+    assert sorted((row["a_v"], row["b_v"]) for _, row in topics.read("pairs")) == sorted(
+        (row["a_v"], row["b_v"]) for row in expected
+    )

@@ -45,7 +45,11 @@ def rows(table):
 
 
 def assert_exact(query, path, table, **options):
-    local = {"time": options.get("time"), "on_bad_record": options.get("onBadRecord", "fail")}
+    local = {
+        "type": options.get("type", "type"),
+        "time": options.get("time"),
+        "on_bad_record": options.get("onBadRecord", "fail"),
+    }
     expected = cerflow.parse(query).match(table, positions=bool(options.get("positions")), **local).to_arrow()
     found = recognised(query, path, **options)
     assert expected.num_rows > 0
@@ -99,10 +103,36 @@ def test_files_without_types(tmp_path, monkeypatch, positions):
     assert_exact("SELECT x WHERE EVENT AS x ; EVENT PARTITION BY k WITHIN 5 EVENTS", tmp_path, table, **given)
     with pytest.raises(QueryError, match="'low' is named as the type of an event, but the events have no types"):
         recognised("SELECT * WHERE low", tmp_path, time="t")
-    coded = pa.table({"type": [1, 2], "t": [1, 2]})
-    pq.write_table(coded, tmp_path / "coded.parquet")
-    with pytest.raises(InputError, match="the type column 'type' must hold text here, not int64"):
-        recognised('SELECT * WHERE "1"', tmp_path / "coded.parquet", time="t")
+
+
+@pytest.mark.parametrize(("name", "codes"), [("type", [4624, 4625, 4634]), ("code", [1, 2, 3]), ("ok", [True, False])])
+def test_types_that_are_integers_or_booleans(tmp_path, monkeypatch, name, codes):
+    on_many_cores(monkeypatch)
+    values = [codes[k % len(codes)] for k in range(200)]
+    table = ticks(200).drop_columns("type").append_column(name, pa.array(values))
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=20)
+    first, second = (f'"{str(code).lower() if isinstance(code, bool) else code}"' for code in codes[:2])
+    given = {"time": "t", "type": name}
+    assert_exact(f"SELECT * WHERE {first} AS x ; {second} AS y WITHIN 5 MILLISECONDS", tmp_path, table, **given)
+    assert_exact(
+        f"SELECT x.{name} AS c WHERE {first} AS x ; {second} PARTITION BY v WITHIN 5 EVENTS", tmp_path, table, **given
+    )
+    assert_exact(f"SELECT * WHERE EVENT AS x ; {second} PARTITION BY type WITHIN 9 EVENTS", tmp_path, table, **given)
+    lacking = pa.table({name: pa.array([codes[0], None]), "t": [1, 2]})
+    pq.write_table(lacking, tmp_path / "lacking.parquet")
+    with pytest.raises(BadRecordError, match=f"no event type in '{name}'"):
+        recognised(f"SELECT * WHERE {first}", tmp_path / "lacking.parquet", **given)
+    if isinstance(codes[0], bool):
+        return
+    pq.write_table(pa.table({name: [0.5], "t": [1]}), tmp_path / "fractions.parquet")
+    with pytest.raises(InputError, match=f"the type column '{name}' must hold text"):
+        recognised(f"SELECT * WHERE {first}", tmp_path / "fractions.parquet", **given)
+    # The value may also be that of a directory.
+    folder = tmp_path / "folders" / f"{name}={codes[0]}"
+    folder.mkdir(parents=True)
+    pq.write_table(table.drop_columns(name), folder / "t.parquet")
+    alike = table.set_column(table.column_names.index(name), name, pa.array([codes[0]] * 200))
+    assert_exact(f"SELECT * WHERE {first} AS x ; {first} AS y WITHIN 3 EVENTS", tmp_path / "folders", alike, **given)
 
 
 def test_files_with_other_columns(tmp_path):
@@ -356,7 +386,6 @@ def test_an_attribute_of_a_window_that_decreases(tmp_path):
         ({"quury": "x"}, InputError, "no option 'quury'; did you mean 'query'"),
         ({"time": "tt"}, InputError, "time column 'tt' is not in the input"),
         ({"sequence": "typ"}, InputError, "did you mean 'type'"),
-        ({"type": "v"}, InputError, "must hold text"),
         ({"positions": "yes"}, InputError, "must be true or false, not 'yes'"),
         ({"onBadRecord": "skp"}, InputError, "must be fail or skip, not 'skp'; did you mean 'skip'"),
         ({"sliceRows": "0"}, InputError, "a number above 0, not '0'"),

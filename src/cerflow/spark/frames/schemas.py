@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 from pyspark.sql.types import DataType, StructType
 
 from cerflow.errors import InputError
-from cerflow.spark.worker import run_own_python
+from cerflow.spark.worker import require_cerflow, run_own_python
 from cerflow.stream_inputs import schema_of
 from cerflow.values.complex_events import UNNAMED
 
@@ -44,6 +44,7 @@ def with_types(df: DataFrame, type: str | None, constant_type: str | None = None
     if not isinstance(df, DataFrame):
         return df, type or "type"
     run_own_python(df.sparkSession)
+    require_cerflow(df.sparkSession)
     known = schema_of(arrow_schema(df), type=type, constant_type=constant_type)
     if known.type in df.columns:
         return df, known.type

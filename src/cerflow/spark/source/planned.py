@@ -22,7 +22,7 @@ from cerflow.predicates.registry import predicates_in
 from cerflow.programs.program import Program, read_query
 from cerflow.pushdown.relevance import types_named
 from cerflow.query import Query
-from cerflow.schema import UNTYPED, Schema, ValueKind
+from cerflow.schema import HIDDEN_TYPES, UNTYPED, Schema, ValueKind
 from cerflow.slices.by_row_groups import GroupReach, GroupSlice, RowGroup, Slices, slices_of_row_groups
 from cerflow.slices.division import divided
 from cerflow.spark.source.files import DataFile, find_files
@@ -96,7 +96,6 @@ def plan_files(options: Options, files: Sequence[DataFile], types: pa.Schema | N
     stored, alike = columns_of(files)
     columns = stored if types is None else types
     schema = Schema(columns, options.type, options.time, options.stream, options.time_unit)
-    schema.require_types()
     query.check(schema)
     if schema.untyped:
         # A column that every file lacks, as the values of directories are.
@@ -104,12 +103,14 @@ def plan_files(options: Options, files: Sequence[DataFile], types: pa.Schema | N
     sort_by_time(schema.columns.empty_table(), options.time, options.sequence)
     work = _work(query, options, schema, files)
     struct, _ = declared(work.result)
-    typed = None if schema.untyped else schema.type
+    typed = None if schema.untyped else schema.typed_by or schema.type
     everything = groups_of(files, schema.columns, leading=work.scan.leading, type=typed, time=schema.time)
     condition = relevant_condition(query.tree, query.plan(schema).transducer, schema, counted=work.positions)
     work = replace(work, scan=replace(work.scan, types=types_named(condition, schema)))
     groups = everything
-    if alike and columns.equals(stored) and not any(file.constants for file in files):
+    # Statistics of other columns are not those of the types, which are text.
+    comparable = schema.typed_by is None and not any(file.constants for file in files)
+    if alike and comparable and columns.equals(stored):
         groups = relevant_groups(everything, files, condition, schema, skip=options.skip)
     irrelevant = len(everything) - len(groups)
     groups = _wanted(groups, files, options)
@@ -169,7 +170,7 @@ def _work(query: Query, options: Options, schema: Schema, files: Sequence[DataFi
         )
     sequence = options.sequence if options.time is not None else None
     read = [*needed, *(name for name in {leading, sequence} - {None, *needed} if name is not None)]
-    texts = [name for name in read if schema.kind(name) is ValueKind.STRING and name not in (sequence, UNTYPED)]
+    texts = [name for name in read if schema.kind(name) is ValueKind.STRING and name not in (sequence, *HIDDEN_TYPES)]
     short = short_texts(files, texts) | {schema.type}
     encoded = pa.dictionary(pa.int32(), pa.string())
     columns = pa.schema([(f.name, encoded if f.name in short else f.type) for f in schema.columns if f.name in read])
@@ -180,10 +181,11 @@ def _work(query: Query, options: Options, schema: Schema, files: Sequence[DataFi
     RecordChecker(sent, "skip")
     report = Report(query.tree, sent, positions=positions, position=None)
     until = typed_time(options.until, schema.columns, schema.time)
+    typed_by = None if schema.typed_by is None else schema.columns.field(schema.typed_by)
     return Work(
         query=options.query,
         language=options.language,
-        scan=Scan(columns, schema.type, schema.time, leading, sequence, options.skip),
+        scan=Scan(columns, schema.type, schema.time, leading, sequence, options.skip, typed_by=typed_by),
         needed=needed,
         time_unit=schema.time_unit,
         stream=schema.stream,

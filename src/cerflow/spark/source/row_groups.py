@@ -37,7 +37,8 @@ class Scan:
     ``columns`` are all columns that are read, in the types of what is handed on: text that repeats as dictionaries.
     Events are ordered by ``leading``, ties by ``sequence`` if there is one, then as they stand in the input; without
     ``leading`` by the latter alone. ``skip`` leaves out events without a type or a ``time``, else they are errors.
-    All relevant events have one of ``types``; None if they may have others.
+    All relevant events have one of ``types``; None if they may have others. If the files do not have ``type``, it is
+    the text of the values of ``typed_by``.
     """
 
     columns: pa.Schema
@@ -47,6 +48,11 @@ class Scan:
     sequence: str | None
     skip: bool
     types: tuple[str, ...] | None = None
+    typed_by: pa.Field | None = None
+
+    def source(self, name: str) -> str:
+        """The column of the files from which a column is made."""
+        return self.typed_by.name if self.typed_by is not None and name == self.type else name
 
 
 @dataclass(frozen=True)
@@ -155,7 +161,7 @@ class RowGroupReader:
 
     def _batches(self, group: RowGroup, file: pq.ParquetFile) -> Iterator[tuple[int, _Columns]]:
         """The columns that do not decide, in batches, each with its number of rows."""
-        stored = [name for name in self._body if name in file.schema_arrow.names]
+        stored = self._stored(file, self._body)
         if not stored:
             for start in range(0, group.rows, limits.SOURCE_BATCH_ROWS):
                 count = min(limits.SOURCE_BATCH_ROWS, group.rows - start)
@@ -168,11 +174,15 @@ class RowGroupReader:
 
     def _read(self, group: RowGroup, file: pq.ParquetFile, names: Sequence[str]) -> _Columns:
         """Whole columns of a row group."""
-        stored = [name for name in names if name in file.schema_arrow.names]
+        stored = self._stored(file, names)
         table = file.read_row_group(group.index, columns=stored, use_threads=False) if stored else None
         if table is not None and table.num_rows != group.rows:
             raise InputError(f"'{self._files[group.file].name}' has changed since it was planned to read it")
         return self._fitted(group, table, names, group.rows)
+
+    def _stored(self, file: pq.ParquetFile, names: Sequence[str]) -> list[str]:
+        there = file.schema_arrow.names
+        return [name for name in dict.fromkeys(map(self._scan.source, names)) if name in there]
 
     def _fitted(self, group: RowGroup, table: pa.Table | None, names: Sequence[str], count: int) -> _Columns:
         """Columns in the types that are wanted: as read, from the names of directories, or null."""
@@ -180,13 +190,19 @@ class RowGroupReader:
         found = {}
         for name in names:
             data_type = self._scan.columns.field(name).type
-            if table is not None and name in table.column_names:
-                column = table.column(name)
+            source = self._scan.source(name)
+            if table is not None and source in table.column_names:
+                column = table.column(source)
+                if source != name:
+                    column = column.cast(pa.string()).dictionary_encode()
                 if column.type != data_type:
                     column = column.cast(data_type)
                 found[name] = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
             else:
-                found[name] = pa.repeat(pa.scalar(constants.get(name), pa.string()).cast(_plain(data_type)), count)
+                constant = pa.scalar(constants.get(source), pa.string())
+                if source != name and self._scan.typed_by is not None:
+                    constant = constant.cast(self._scan.typed_by.type)
+                found[name] = pa.repeat(constant.cast(_plain(data_type)), count)
                 if pa.types.is_dictionary(data_type):
                     found[name] = found[name].dictionary_encode().cast(data_type)
         return found
@@ -201,11 +217,13 @@ class RowGroupReader:
         usable: Mask | None = None
         for name, what in ((scan.type, "event type"), (scan.time, "time")):
             missing = None if name is None else _missing(head[name])
-            if missing is None:
+            if name is None or missing is None:
                 continue
             if not scan.skip:
                 row = group.first + int(np.flatnonzero(missing)[0])
-                raise BadRecordError(f"{row} of '{self._files[group.file].name}'", f"no {what} in '{name}'")
+                raise BadRecordError(
+                    f"{row} of '{self._files[group.file].name}'", f"no {what} in '{scan.source(name)}'"
+                )
             usable = ~missing if usable is None else usable & ~missing
         return usable
 
