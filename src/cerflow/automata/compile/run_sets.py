@@ -41,6 +41,10 @@ class RunSet:
         """This set with further states without memory."""
         return RunSet(self.states | frozenset(states), self.rows)
 
+    def within(self, states: frozenset[int]) -> RunSet:
+        """The part of this set that is in these states."""
+        return RunSet(self.states & states, self.rows & states)
+
 
 EMPTY = RunSet()
 

@@ -109,8 +109,9 @@ def preferred(
     # With NEXT a preferred run stays preferred, wherever it goes.
     overtaken = _simulation(fragment, registers) if strategy is Strategy.NEXT else operator.eq
     marked = _marked_with(by)
-    abreast = _abreast(fragment, marked) if strategy is Strategy.LAST else None
-    others_counts, better_from_better, better_from_others = _order(strategy, marked)
+    order = _order(strategy, marked)
+    others_counts, better_from_better, better_from_others = order
+    others_matter, better_matter = _rivals_that_matter(fragment, order)
 
     def step(rivals: _Rivals | None, t: Transition) -> Iterator[tuple[_Rivals | None, Transition]]:
         if rivals is None:
@@ -135,9 +136,9 @@ def preferred(
                 continue  # whatever ends this run, ends a preferred one
             guards, empty = alone
             ahead, writes = followed.step(case, _BETTER, better, rivals.better, empty)
-            if abreast is not None:
-                ahead = RunSet(ahead.states & abreast[t.target], ahead.rows & abreast[t.target])
+            ahead = ahead.within(better_matter[t.target])
             beside, more = followed.step(case, name, others, rivals.others)
+            beside = beside.within(others_matter[t.target])
             if strategy is not Strategy.LAST:
                 beside = RunSet(beside.states - ahead.states, beside.rows)
             asked = reguarded(t, [*case.literals, *guards])
@@ -156,32 +157,47 @@ def _simulation(fragment: Fragment, registers: RegisterFile) -> Callable[[int, i
     return Simulation(Transducer(fragment.states, initial, final, transitions, kept), pairs).holds
 
 
-def _abreast(fragment: Fragment, marked: _Counts) -> list[frozenset[int]]:
-    """For each state, the states from which a run may end with one from it, both marking the same events until then.
+def _rivals_that_matter(
+    fragment: Fragment, order: tuple[Callable[[Transition], _Counts], ...]
+) -> tuple[list[frozenset[int]], list[frozenset[int]]]:
+    """For each state of a run: in which states others may still become preferred and end with it, and preferred ones.
 
-    With LAST a rival elsewhere is as good as any other: one of the two will mark an event that the other does not, and
-    the latest such event decides.
+    An EVENT behind a choice, for example, tells how many events a run still takes; rivals that take another number
+    need not be followed.
     """
     transitions = fragment.transitions
     if len(transitions) ** 2 > limits.ABREAST_PAIRS:
-        return [frozenset(range(fragment.states))] * fragment.states
-    before: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    pending: list[tuple[int, int]] = []
+        every = [frozenset(range(fragment.states))] * fragment.states
+        return every, every
+    others_counts, better_from_better, better_from_others = order
+    #: Pairs of a run's state and its rival's, and whether the rival is preferred.
+    before: dict[tuple[int, int, bool], list[tuple[int, int, bool]]] = {}
+    pending: list[tuple[int, int, bool]] = []
     tests = [conjuncts(t.test) for t in transitions]
     for (k, t), (j, u) in combinations_with_replacement(enumerate(transitions), 2):
-        if marked(t) != marked(u) or (k != j and contradicts([*tests[k], *tests[j]])):
+        if k != j and contradicts([*tests[k], *tests[j]]):
             continue
         for a, b in ((t, u), (u, t)):
-            before.setdefault((a.target, b.target), []).append((a.source, b.source))
-            if a.target in fragment.final and b.target in fragment.final:
-                pending.append((a.source, b.source))
+            for was, counts, becomes in (
+                (True, better_from_better, True),
+                (False, better_from_others, True),
+                (False, others_counts, False),
+            ):
+                if counts(a)(b):
+                    source, target = (a.source, b.source, was), (a.target, b.target, becomes)
+                    before.setdefault(target, []).append(source)
+                    if becomes and a.target in fragment.final and b.target in fragment.final:
+                        pending.append(source)
     found = set(pending)
     while pending:
         for pair in before.get(pending.pop(), ()):
             if pair not in found:
                 found.add(pair)
                 pending.append(pair)
-    return [frozenset(r for r in range(fragment.states) if (q, r) in found) for q in range(fragment.states)]
+    matter: list[list[set[int]]] = [[set() for _ in range(fragment.states)] for _ in range(2)]
+    for state, rival, preferred_already in found:
+        matter[preferred_already][state].add(rival)
+    return list(map(frozenset, matter[False])), list(map(frozenset, matter[True]))
 
 
 def _every(_: Transition) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 
 from cerflow.automata.model.clock import has_ticks, never_reads_tick
 from cerflow.automata.model.fragment import reachable_states
@@ -44,17 +43,48 @@ def _grows(transducer: Transducer, number: int, live: Sequence[frozenset[int]]) 
     edges: list[list[int]] = [[] for _ in range(transducer.states)]
     for t in kept:
         edges[t.source].append(t.target)
-    #: The transitions on which a run comes back to their source, by this.
-    back: dict[int, list[Transition]] = {}
-    reached = cache(lambda state: reachable_states([state], edges))
-    for source in {t.source for t in kept if _adds(t, number)}:
-        back[source] = [t for t in kept if t.source == source and source in reached(t.target)]
+    component = _components(edges)
+    #: Of each state the transitions on which a run may come back to it, by whether they add; those with equal guards
+    #: count once.
+    back: dict[int, tuple[dict[object, Transition], dict[object, Transition]]] = {}
+    for t in kept:
+        if component[t.source] == component[t.target]:
+            adding, others = back.setdefault(t.source, ({}, {}))
+            (adding if _adds(t, number) else others)[t.test, t.atoms] = t
     return any(
-        _adds(t, number) and not _adds(other, number) and _compatible(t, other)
-        for found in back.values()
-        for t in found
-        for other in found
+        _compatible(t, other) for adding, others in back.values() for t in adding.values() for other in others.values()
     )
+
+
+def _components(edges: Sequence[Sequence[int]]) -> list[int]:
+    """Of each state the number of its strongly connected component, by the algorithm of Kosaraju and Sharir."""
+    backwards: list[list[int]] = [[] for _ in edges]
+    for source, targets in enumerate(edges):
+        for target in targets:
+            backwards[target].append(source)
+    finished: list[int] = []
+    seen = [False] * len(edges)
+    for root in range(len(edges)):
+        ahead = [] if seen[root] else [(root, iter(edges[root]))]
+        seen[root] = True
+        while ahead:
+            state, targets_left = ahead[-1]
+            following = next((q for q in targets_left if not seen[q]), None)
+            if following is None:
+                finished.append(state)
+                ahead.pop()
+            else:
+                seen[following] = True
+                ahead.append((following, iter(edges[following])))
+    found = [-1] * len(edges)
+    for root in reversed(finished):
+        pending = [root] if found[root] < 0 else []
+        while pending:
+            state = pending.pop()
+            if found[state] < 0:
+                found[state] = root
+                pending += backwards[state]
+    return found
 
 
 def _keeps(t: Transition, register: int) -> bool:
