@@ -8,7 +8,7 @@ from cerflow.automata.model.transducer import Transducer
 from cerflow.conditions.connectives import TRUE
 from cerflow.deciding.witnesses import Answer
 from cerflow.from_automata.star_semantics import matches_of_star_runs
-from cerflow.papers.model.automaton import SKIPPED, State, Way, sorted_states
+from cerflow.papers.model.automaton import SKIPPED, State, Successor, sorted_states
 from cerflow.papers.model.models import CEA, UCEA, FreeA, defined_for
 from cerflow.papers.model.runs import reported_matches
 from cerflow.papers.translations.equivalence import difference
@@ -32,7 +32,7 @@ def with_star_runs(automaton: FreeA) -> FreeA:
     """
     kept = delete_unlabelled(automaton)
 
-    def ways(place: tuple[State, str]) -> Iterator[Way[tuple[State, str]]]:
+    def successors(place: tuple[State, str]) -> Iterator[Successor[tuple[State, str]]]:
         state, phase = place
         if phase == "•":
             return
@@ -43,7 +43,7 @@ def with_star_runs(automaton: FreeA) -> FreeA:
                 yield (t.target, "•"), *t.effect
 
     starts = [(q, "◦") for q in sorted_states(kept.starts)]
-    return type(automaton).built(starts, ways, lambda place: place[1] == "•")
+    return type(automaton).built(starts, successors, lambda place: place[1] == "•")
 
 
 def star_matches(automaton: FreeA | Transducer, events: StreamGiven) -> frozenset[tuple[int, ComplexEvent]]:

@@ -16,7 +16,7 @@ from cerflow import limits
 from cerflow.deciding.budget import Budget
 from cerflow.language.condition import Condition
 from cerflow.papers.constructions.determinize import transitions_by_minterm
-from cerflow.papers.model.automaton import MARKED, SKIPPED, State, Way, sorted_states
+from cerflow.papers.model.automaton import MARKED, SKIPPED, State, Successor, sorted_states
 from cerflow.papers.model.cea import ComplexEventAutomaton, ComplexEventTransition
 from cerflow.papers.model.models import CEA, defined_for
 from cerflow.papers.translations.cea_models import with_marked_ends
@@ -31,14 +31,16 @@ _MARKS = (True, False)
 def select_strict(automaton: ComplexEventAutomaton) -> ComplexEventAutomaton:
     """The complex events that are intervals: first only ◦, in states (q, "◦"), then only •, in states (q, "•")."""
 
-    def ways(place: tuple[State, str]) -> Iterator[Way[tuple[State, str]]]:
+    def successors(place: tuple[State, str]) -> Iterator[Successor[tuple[State, str]]]:
         state, phase = place
         for t in automaton.leaving(state):
             if t.marks or phase == "◦":
                 yield (t.target, "•" if t.marks else "◦"), *t.effect
 
     starts = [(q, "◦") for q in sorted_states(automaton.starts)]
-    return ComplexEventAutomaton.built(starts, ways, lambda place: place[0] in automaton.finals and place[1] == "•")
+    return ComplexEventAutomaton.built(
+        starts, successors, lambda place: place[0] in automaton.finals and place[1] == "•"
+    )
 
 
 @defined_for(CEA)
@@ -69,7 +71,7 @@ def select_max(automaton: ComplexEventAutomaton, *, most: int | None = None) -> 
     """
     steps = _Steps(automaton, most)
 
-    def ways(pair: tuple[_Set, _Set]) -> Iterator[Way[tuple[_Set, _Set]]]:
+    def successors(pair: tuple[_Set, _Set]) -> Iterator[Successor[tuple[_Set, _Set]]]:
         same, larger = pair
         for step in steps.of(same | larger):
             with_mark = step.reached(larger, True)
@@ -82,7 +84,7 @@ def select_max(automaton: ComplexEventAutomaton, *, most: int | None = None) -> 
     def is_final(pair: tuple[_Set, _Set]) -> bool:
         return not pair[0].isdisjoint(automaton.finals) and pair[1].isdisjoint(automaton.finals)
 
-    return ComplexEventAutomaton.built([(automaton.starts, frozenset[State]())], ways, is_final)
+    return ComplexEventAutomaton.built([(automaton.starts, frozenset[State]())], successors, is_final)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,7 @@ def _best(
     """A_NXT or A_LAST; ``pieces`` is the order in which k classes are followed, by • (True) or ◦."""
     steps = _Steps(automaton, most)
 
-    def ways(place: tuple[_Preorder, State]) -> Iterator[Way[tuple[_Preorder, State]]]:
+    def successors(place: tuple[_Preorder, State]) -> Iterator[Successor[tuple[_Preorder, State]]]:
         classes, state = place
         own = next(i for i, members in enumerate(classes) if state in members)
         for step in steps.of(frozenset[State]().union(*classes)):
@@ -145,7 +147,7 @@ def _best(
         return state in first & automaton.finals
 
     starts: list[tuple[_Preorder, State]] = [((automaton.starts,), q) for q in sorted_states(automaton.starts)]
-    return ComplexEventAutomaton.built(starts, ways, is_final)
+    return ComplexEventAutomaton.built(starts, successors, is_final)
 
 
 def _leads(t: ComplexEventTransition, sources: _Set, target: State, marks: bool) -> bool:

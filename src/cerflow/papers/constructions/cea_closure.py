@@ -9,7 +9,7 @@ from cerflow import limits
 from cerflow.deciding.budget import Budget
 from cerflow.papers.constructions.determinize import transitions_by_minterm
 from cerflow.papers.constructions.minterms import contradictory
-from cerflow.papers.model.automaton import MARKED, SKIPPED, Automaton, State, Way, sorted_states
+from cerflow.papers.model.automaton import MARKED, SKIPPED, Automaton, State, Successor, sorted_states
 from cerflow.papers.model.models import CEA, UCEA, FreeA, defined_for
 
 __all__ = ["io_complement", "io_determinize", "is_io_deterministic"]
@@ -54,19 +54,19 @@ def is_io_deterministic(automaton: Automaton) -> bool:
     There must be one start state, and the conditions of two transitions from one state with the same output must
     exclude each other (P1 §6). Only a cheap test decides this.
     """
-    ways = [(t.source, t.output, t.guard) for t in automaton.transitions]
+    transitions = [(t.source, t.output, t.guard) for t in automaton.transitions]
     return len(automaton.starts) == 1 and all(
-        one[:2] != other[:2] or contradictory((one[2], other[2])) for one, other in combinations(ways, 2)
+        one[:2] != other[:2] or contradictory((one[2], other[2])) for one, other in combinations(transitions, 2)
     )
 
 
 def _subsets(
     automaton: FreeA, outputs: frozenset[frozenset[str]] | None, most: int | None
-) -> Callable[[_Subset], Iterator[Way[_Subset]]]:
+) -> Callable[[_Subset], Iterator[Successor[_Subset]]]:
     """The steps from a subset: to non-empty subsets or, with each of ``outputs``, to any subset."""
     budget = Budget(limits.PAPER_STEPS if most is None else most)
 
-    def ways(subset: _Subset) -> Iterator[Way[_Subset]]:
+    def successors(subset: _Subset) -> Iterator[Successor[_Subset]]:
         leaving = [t for state in sorted_states(subset) for t in automaton.leaving(state)]
         for minterm, taken in transitions_by_minterm(leaving, budget):
             targets: dict[frozenset[str], set[State]] = {output: set() for output in sorted(outputs or (), key=sorted)}
@@ -76,4 +76,4 @@ def _subsets(
             for output, target in targets.items():
                 yield frozenset(target), minterm.condition, output, SKIPPED
 
-    return ways
+    return successors

@@ -22,8 +22,8 @@ from cerflow.papers.model.automaton import (
     SKIPPED,
     Automaton,
     State,
+    Successor,
     TransitionLike,
-    Way,
     check_epsilon_free,
     sorted_states,
 )
@@ -88,7 +88,7 @@ def unchecked_subsets(
     """The same for an automaton whose runs are known not to overwrite registers that others will read."""
     budget = Budget(limits.PAPER_STEPS if most is None else most)
 
-    def ways(subset: frozenset[State]) -> Iterator[Way[frozenset[State]]]:
+    def successors(subset: frozenset[State]) -> Iterator[Successor[frozenset[State]]]:
         leaving = [t for state in sorted_states(subset) for t in automaton.leaving(state)]
         for minterm, taken in transitions_by_minterm(leaving, budget, satisfiable=satisfiable):
             output = SKIPPED.union(*(t.output for t in taken)) if marking else SKIPPED
@@ -96,7 +96,7 @@ def unchecked_subsets(
             yield frozenset(t.target for t in taken), minterm.condition, output, writes
 
     return type(automaton).built(
-        [automaton.starts], ways, lambda subset: not subset.isdisjoint(automaton.finals), automaton.registers
+        [automaton.starts], successors, lambda subset: not subset.isdisjoint(automaton.finals), automaton.registers
     )
 
 
@@ -104,6 +104,6 @@ def transitions_by_minterm(
     transitions: Iterable[T], budget: Budget, *, satisfiable: bool = True
 ) -> Iterator[tuple[Minterm, list[T]]]:
     """The minterms of the conditions of some transitions, and with each the transitions that it allows."""
-    ways = [(t, t.condition) for t in transitions if t.condition is not None]
-    for minterm in construct_minterms((c for _, c in ways), satisfiable=satisfiable, budget=budget):
-        yield minterm, [t for t, condition in ways if minterm.entails(condition)]
+    guarded = [(t, t.condition) for t in transitions if t.condition is not None]
+    for minterm in construct_minterms((c for _, c in guarded), satisfiable=satisfiable, budget=budget):
+        yield minterm, [t for t, condition in guarded if minterm.entails(condition)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cerflow.papers.model.automaton import Effect, State, Way, enclosed, sorted_states
+from cerflow.papers.model.automaton import Effect, State, Successor, enclosed, sorted_states
 from cerflow.papers.model.models import RMA, SRT, RegisterA, defined_for
 
 __all__ = ["eliminate_epsilon"]
@@ -19,7 +19,7 @@ __all__ = ["eliminate_epsilon"]
 def eliminate_epsilon(automaton: RegisterA) -> RegisterA:
     """The automaton without ε-transitions and with the same matches; its states are sets of the original ones."""
 
-    def ways(place: frozenset[State]) -> Iterator[Way[frozenset[State]]]:
+    def successors(place: frozenset[State]) -> Iterator[Successor[frozenset[State]]]:
         targets: dict[Effect, set[State]] = {}
         for inner in sorted_states(place):
             for t in automaton.leaving(inner):
@@ -30,5 +30,5 @@ def eliminate_epsilon(automaton: RegisterA) -> RegisterA:
 
     start = enclosed(automaton, automaton.starts)
     return type(automaton).built(
-        [start], ways, lambda place: not place.isdisjoint(automaton.finals), automaton.registers
+        [start], successors, lambda place: not place.isdisjoint(automaton.finals), automaton.registers
     )

@@ -12,7 +12,7 @@ from itertools import product as pairs
 from cerflow.conditions.connectives import conjunction, conjuncts
 from cerflow.papers.constructions.closure import set_apart
 from cerflow.papers.constructions.minterms import contradictory
-from cerflow.papers.model.automaton import State, Way, check_epsilon_free, sorted_states
+from cerflow.papers.model.automaton import State, Successor, check_epsilon_free, sorted_states
 from cerflow.papers.model.faults import SharedRegistersError
 from cerflow.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, defined_for
 
@@ -36,7 +36,7 @@ def product(left: AnyA, right: AnyA) -> AnyA:
     if shared:
         raise SharedRegistersError(f"one side writes register {min(shared)}, which the other one uses")
 
-    def ways(place: tuple[State, State]) -> Iterator[Way[tuple[State, State]]]:
+    def successors(place: tuple[State, State]) -> Iterator[Successor[tuple[State, State]]]:
         for one, other in pairs(left.leaving(place[0]), right.leaving(place[1])):
             conditions = [*conjuncts(one.guard), *conjuncts(other.guard)]
             if one.output == other.output and not contradictory(conditions):
@@ -44,7 +44,7 @@ def product(left: AnyA, right: AnyA) -> AnyA:
 
     return type(left).built(
         pairs(sorted_states(left.starts), sorted_states(right.starts)),
-        ways,
+        successors,
         lambda place: place[0] in left.finals and place[1] in right.finals,
         dict.fromkeys((*left.registers, *right.registers)),
     )

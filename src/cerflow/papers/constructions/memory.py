@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 from cerflow.language.automaton import rename_registers
-from cerflow.papers.model.automaton import State, Way
+from cerflow.papers.model.automaton import State, Successor
 from cerflow.papers.model.models import AnyA
 from cerflow.papers.model.srt import SymbolicRegisterTransducer
 
@@ -70,7 +70,7 @@ def in_turn(transducer: SymbolicRegisterTransducer, registers: Sequence[str]) ->
     """
     live = _live(transducer)
 
-    def ways(place: _Place) -> Iterator[Way[_Place]]:
+    def successors(place: _Place) -> Iterator[Successor[_Place]]:
         state, turn, held = place
         names = {own: registers[k] for own, k in held}
         for t in transducer.leaving(state):
@@ -86,4 +86,4 @@ def in_turn(transducer: SymbolicRegisterTransducer, registers: Sequence[str]) ->
             )
 
     starts: list[_Place] = [(transducer.start, 0, ())]
-    return transducer.built(starts, ways, lambda place: place[0] in transducer.finals)
+    return transducer.built(starts, successors, lambda place: place[0] in transducer.finals)

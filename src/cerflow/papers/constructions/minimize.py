@@ -25,8 +25,8 @@ from cerflow.papers.constructions.minterms import construct_minterms
 from cerflow.papers.model.automaton import (
     Automaton,
     State,
+    Successor,
     TransitionLike,
-    Way,
     check_epsilon_free,
     sorted_states,
 )
@@ -68,7 +68,7 @@ def minimize(automaton: AnyA, *, most: int | None = None) -> AnyA:
         .made(
             (
                 needed.transition(source, target, condition, output, writes)
-                for source, condition, (target, output, writes) in merged.ways
+                for source, condition, (target, output, writes) in merged.successors
             ),
             starts=(merged.classes[q] for q in needed.starts),
             finals=(merged.classes[q] for q in needed.finals),
@@ -83,7 +83,7 @@ class _Merged:
     """The class of each state, and the continuations from each class."""
 
     classes: Mapping[State, int]
-    ways: list[tuple[int, Condition, _Behaviour]]
+    successors: list[tuple[int, Condition, _Behaviour]]
 
 
 def _merged(automaton: Automaton, budget: Budget) -> _Merged:
@@ -91,7 +91,10 @@ def _merged(automaton: Automaton, budget: Budget) -> _Merged:
     basis = list(dict.fromkeys(atom for t in automaton.transitions for atom in _atoms(t.guard)))
     minterms = [frozenset(minterm.positive) for minterm in construct_minterms(basis, budget=budget)]
     leaving = {q: automaton.leaving(q) for q in sorted_states(automaton.states)}
-    rows = {q: [[t for t in ways if _allows(t.guard, minterm)] for minterm in minterms] for q, ways in leaving.items()}
+    rows = {
+        q: [[t for t in successors if _allows(t.guard, minterm)] for minterm in minterms]
+        for q, successors in leaving.items()
+    }
     classes = {q: int(q in automaton.finals) for q in rows}
     while True:
         signatures = {
@@ -103,12 +106,12 @@ def _merged(automaton: Automaton, budget: Budget) -> _Merged:
             break
         classes = {q: numbers[signature] for q, signature in signatures.items()}
     first = {k: q for q, k in reversed(classes.items())}
-    ways: list[tuple[int, Condition, _Behaviour]] = []
+    successors: list[tuple[int, Condition, _Behaviour]] = []
     for k, state in sorted(first.items()):
         for behaviour in dict.fromkeys(_behaviour(t, classes) for t in leaving[state]):
             does = [any(_behaviour(t, classes) == behaviour for t in taken) for taken in rows[state]]
-            ways += [(k, _condition(case), behaviour) for case in _cases(list(zip(minterms, does)), basis)]
-    return _Merged(classes, ways)
+            successors += [(k, _condition(case), behaviour) for case in _cases(list(zip(minterms, does)), basis)]
+    return _Merged(classes, successors)
 
 
 def _behaviour(t: TransitionLike, classes: Mapping[State, int]) -> _Behaviour:
@@ -166,9 +169,9 @@ def _condition(case: _Case) -> Condition:
 def _ending_as_marked(automaton: AnyA) -> AnyA:
     """The same runs, with states that record whether the last event was marked, as final ones must."""
 
-    def ways(place: tuple[State, bool]) -> Iterator[Way[tuple[State, bool]]]:
+    def successors(place: tuple[State, bool]) -> Iterator[Successor[tuple[State, bool]]]:
         for t in automaton.leaving(place[0]):
             yield (t.target, bool(t.output)), *t.effect
 
     starts = [(q, False) for q in sorted_states(automaton.starts)]
-    return type(automaton).built(starts, ways, lambda place: place[1] and place[0] in automaton.finals)
+    return type(automaton).built(starts, successors, lambda place: place[1] and place[0] in automaton.finals)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cerflow.papers.model.automaton import State, Way, check_epsilon_free, fresh_names, sorted_states
+from cerflow.papers.model.automaton import State, Successor, check_epsilon_free, fresh_names, sorted_states
 from cerflow.papers.model.conditions import rename_registers
 from cerflow.papers.model.models import RMA, SRT, RegisterA, defined_for
 
@@ -34,7 +34,7 @@ def to_single_register(automaton: RegisterA) -> RegisterA:
     physical = [next(names) for _ in logical]
     empty = next(names)
 
-    def ways(place: _Place) -> Iterator[Way[_Place]]:
+    def successors(place: _Place) -> Iterator[Successor[_Place]]:
         state, places = place
         where = {r: str(p) for r, p in zip(logical, places)}
         for t in automaton.leaving(state):
@@ -49,4 +49,4 @@ def to_single_register(automaton: RegisterA) -> RegisterA:
             yield target, rename_registers(t.guard, where), t.output, writes
 
     starts: list[_Place] = [(state, (empty,) * len(logical)) for state in sorted_states(automaton.starts)]
-    return type(automaton).built(starts, ways, lambda place: place[0] in automaton.finals, None)
+    return type(automaton).built(starts, successors, lambda place: place[0] in automaton.finals, None)

@@ -21,7 +21,7 @@ from cerflow.language.condition import (
     Literal,
 )
 from cerflow.language.formula import AttributeWindow, DurationWindow, Window
-from cerflow.papers.model.automaton import State, Way, sorted_states
+from cerflow.papers.model.automaton import State, Successor, sorted_states
 from cerflow.papers.model.faults import AutomatonError
 from cerflow.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, defined_for
 from cerflow.papers.model.srt import SymbolicRegisterTransducer
@@ -40,7 +40,7 @@ def restrict_to_window(automaton: AnyA, window: int) -> AnyA:
     if window < 1:
         raise AutomatonError("a window has at least one event")
 
-    def ways(place: tuple[State, int]) -> Iterator[Way[tuple[State, int]]]:
+    def successors(place: tuple[State, int]) -> Iterator[Successor[tuple[State, int]]]:
         state, age = place
         for t in automaton.leaving(state):
             after = age if t.condition is None else min(age + 1, window + 1) if age or t.output else 0
@@ -48,7 +48,7 @@ def restrict_to_window(automaton: AnyA, window: int) -> AnyA:
                 yield (t.target, after), *t.effect
 
     starts = [(state, 0) for state in sorted_states(automaton.starts)]
-    return type(automaton).built(starts, ways, lambda place: place[0] in automaton.finals, automaton.registers)
+    return type(automaton).built(starts, successors, lambda place: place[0] in automaton.finals, automaton.registers)
 
 
 @defined_for(SRT)
@@ -61,7 +61,7 @@ def restrict_to_extent(
     first mark, 1 while another one must follow, 2 behind the last one, which alone is compared with the first.
     """
 
-    def ways(place: tuple[State, int]) -> Iterator[Way[tuple[State, int]]]:
+    def successors(place: tuple[State, int]) -> Iterator[Successor[tuple[State, int]]]:
         state, phase = place
         for t in transducer.leaving(state):
             condition, output, writes = t.effect
@@ -74,7 +74,7 @@ def restrict_to_extent(
                 yield (t.target, 2), test, output, writes
 
     return transducer.built(
-        [(transducer.start, 0)], ways, lambda place: place[0] in transducer.finals and place[1] != 1
+        [(transducer.start, 0)], successors, lambda place: place[0] in transducer.finals and place[1] != 1
     )
 
 

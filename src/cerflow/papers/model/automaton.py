@@ -36,8 +36,8 @@ __all__ = [
     "Effect",
     "RegisterAutomaton",
     "State",
+    "Successor",
     "TransitionLike",
-    "Way",
     "check_epsilon_free",
     "enclosed",
     "fresh_names",
@@ -53,8 +53,8 @@ A = TypeVar("A", bound="Automaton")
 Q = TypeVar("Q", bound=State)
 #: Condition (None is ε), output and writes of a transition.
 Effect = tuple[Condition | None, frozenset[str], frozenset[str]]
-#: A step of a construction: the state it leads to, and its effect.
-Way = tuple[Q, Condition | None, frozenset[str], frozenset[str]]
+#: A successor in a construction: the target state, with condition, output and writes.
+Successor = tuple[Q, Condition | None, frozenset[str], frozenset[str]]
 
 
 class TransitionLike:
@@ -218,11 +218,11 @@ class Automaton:
     def built(
         cls,
         starts: Iterable[Q],
-        ways: Callable[[Q], Iterable[Way[Q]]],
+        successors: Callable[[Q], Iterable[Successor[Q]]],
         is_final: Callable[[Q], bool],
         registers: Iterable[str] | None = None,
     ) -> Self:
-        """The automaton that a construction reaches from its start states; ``ways`` are the steps from a state.
+        """The automaton of all states that are reachable from the start states by ``successors``.
 
         By default it has the registers that it uses.
         """
@@ -230,7 +230,7 @@ class Automaton:
         found = dict.fromkeys(first)
         transitions: dict[TransitionLike, None] = {}
         for state in (frontier := list(found)):
-            for target, condition, output, writes in ways(state):
+            for target, condition, output, writes in successors(state):
                 transitions[cls.transition(state, target, condition, output, writes)] = None
                 if target not in found:
                     found[target] = None

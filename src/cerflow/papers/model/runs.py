@@ -115,7 +115,7 @@ def runs(automaton: Automaton, events: StreamGiven) -> Iterator[Run]:
         yield run
         here = run.configurations[-1]
         been = {c.state for c in run.configurations if c.index == here.index}
-        for t, contents in reversed(list(reader.ways(here.state, here.contents, here.index))):
+        for t, contents in reversed(list(reader.successors(here.state, here.contents, here.index))):
             if t.condition is not None or t.target not in been:
                 after = reader.configuration(here.index + (t.condition is not None), t.target, contents)
                 marks = run.complex_event | {(label, here.index) for label in t.output}
@@ -161,7 +161,7 @@ class _Evaluator:
         """The runs before any event was read."""
         return self._closed({(state, self.empty, frozenset(), False) for state in self.automaton.starts})
 
-    def ways(self, state: State, contents: Contents, position: int) -> Iterator[tuple[TransitionLike, Contents]]:
+    def successors(self, state: State, contents: Contents, position: int) -> Iterator[tuple[TransitionLike, Contents]]:
         """The transitions that a run may take next, ε-transitions included, and the registers after each."""
         for t in self.automaton.leaving(state):
             if t.condition is None or (position < len(self.events) and self.fires(t.condition, position, contents)):
@@ -176,7 +176,7 @@ class _Evaluator:
         """The runs after one more event."""
         following: set[_Partial] = set()
         for state, contents, marked, _ in current:
-            for t, after in self.ways(state, contents, position):
+            for t, after in self.successors(state, contents, position):
                 if t.condition is not None:
                     more = marked | {(label, position) for label in t.output} if marks else marked
                     following.add((t.target, after, more, bool(t.output)))

@@ -1,4 +1,4 @@
-"""Facts about all ways to a state: register safety (003 §4), and "appears on every trail" (003 Algorithm 3)."""
+"""Facts about all paths to a state: register safety (003 §4), and "appears on every trail" (003 Algorithm 3)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T", bound=_Arc)
 def on_every_trail(
     starts: Iterable[State], transitions: Iterable[T], gives: Callable[[T], frozenset[str]]
 ) -> dict[State, frozenset[str]]:
-    """For every reachable state, the items that every way to it gives.
+    """For every reachable state, the items that every path to it gives.
 
     A trail enters no state twice, but the items of every trail are also those of every walk. So this is the greatest
     solution of the equations of all transitions.
@@ -47,7 +47,7 @@ def on_every_trail(
 
 
 def unsafe_reads(automaton: Automaton) -> Iterator[tuple[TransitionLike, str]]:
-    """Transitions and registers that they read although some way to them does not write these."""
+    """Transitions and registers that they read although some path to them does not write these."""
     written = on_every_trail(automaton.starts, automaton.transitions, lambda t: t.writes)
     for t in automaton.transitions:
         if t.condition is not None and t.source in written:

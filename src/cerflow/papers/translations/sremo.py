@@ -36,7 +36,7 @@ from cerflow.papers.constructions.intersection import product
 from cerflow.papers.constructions.memory import events_remembered, in_turn, without_idle_writes
 from cerflow.papers.constructions.schemas import Schemas, SingleEnded
 from cerflow.papers.constructions.windows import restrict_to_extent, restrict_to_window
-from cerflow.papers.model.automaton import SKIPPED, State, Way, fresh_names
+from cerflow.papers.model.automaton import SKIPPED, State, Successor, fresh_names
 from cerflow.papers.model.srt import SymbolicRegisterTransducer
 from cerflow.rewriting.sremo.strategies import expand
 
@@ -146,7 +146,7 @@ class _SremoCompiler:
             return transducer
         own = {register: next(self._names) for register in sorted(registers)}
 
-        def ways(place: _Written) -> Iterator[Way[_Written]]:
+        def successors(place: _Written) -> Iterator[Successor[_Written]]:
             state, written = place
             for t in transducer.leaving(state):
                 assert t.condition is not None
@@ -155,7 +155,7 @@ class _SremoCompiler:
                 yield (t.target, after), condition, t.output, frozenset(own.get(r, r) for r in t.writes)
 
         starts: list[_Written] = [(transducer.start, frozenset())]
-        return transducer.built(starts, ways, lambda place: place[0] in transducer.finals)
+        return transducer.built(starts, successors, lambda place: place[0] in transducer.finals)
 
     def _complement(self, current: Complement, operand: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
         """The complement; its writes go to registers of its own, which are read nowhere else.
