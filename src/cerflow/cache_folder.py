@@ -85,7 +85,7 @@ def open_own(path: Path) -> BinaryIO | None:
 
 
 def _doubt(folder: Path) -> str | None:
-    """Why somebody else may put files into a folder, and the way out; None if nobody can."""
+    """Why somebody else may put files into a folder, and the remedy; None if nobody can."""
     for place in (folder, *folder.parents):
         status = place.stat()
         reason = _others(status)

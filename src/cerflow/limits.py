@@ -181,7 +181,7 @@ BATCH_ROWS = 1 << 17
 COLUMN_ROWS = 1 << 22
 #: Rows of the batches of a table, on average, that are processed where they are; smaller ones are joined first.
 BATCH_LEAST = 1 << 14
-#: Ways in which an event may not be an event that ends some waiting; conditions with more are tested as a whole.
+#: Alternatives of the condition that an event does not end a wait; a condition with more is tested as a whole.
 LOOP_ALTERNATIVES = 16
 #: Members of sets of runs that there is room for once there are more than a few.
 MEMBERS = 1 << 12

@@ -283,7 +283,7 @@ def in_ticks(duration: Literal, schema: Schema) -> int | float:
 
 
 def refuse_mixture(reason: str, place: Node, left: Sort, right: Sort, schema: Schema) -> NoReturn:
-    """Raise `QueryError` for a timestamp or duration beside something that it does not go with, with the way out."""
+    """Raise `QueryError` for a timestamp or duration beside something that it does not go with, with a remedy."""
     kinds = {left.kind, right.kind}
     if kinds == {ValueKind.TIMESTAMP}:
         hint = "The difference of two timestamps is a duration, and a timestamp and a duration can be added."

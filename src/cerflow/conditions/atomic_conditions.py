@@ -42,7 +42,7 @@ _NEGATIONS = (Operator.NE, Operator.GT, Operator.GE)
 
 @lru_cache(maxsize=4096)
 def normal(test: Condition) -> Condition:
-    """The test, with equal atomic conditions written in one way and constant parts evaluated."""
+    """The test, with equal atomic conditions written alike and constant parts evaluated."""
     return _of_test(transform(test, _simpler))
 
 

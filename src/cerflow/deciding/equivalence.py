@@ -32,14 +32,14 @@ __all__ = ["compare_transducers", "find_difference", "shortest_match"]
 
 @dataclass(frozen=True)
 class _PathStep:
-    """The last step of a way, with the steps before it."""
+    """The last step of a path, with the steps before it."""
 
     before: _PathStep | None
     minterm: EventMinterm
     labels: Labels
 
 
-#: Finds a way to a witness and its side, in one event space, perhaps over events that need not exist.
+#: Finds a path to a witness and its side, in one event space, perhaps over events that need not exist.
 _Search = Callable[[EventMinterms, bool], tuple[_PathStep, int] | None]
 
 
@@ -104,8 +104,8 @@ def shortest_match(
         return answer
 
     def search(algebra: EventMinterms, assume: bool) -> tuple[_PathStep, int] | None:
-        way = _match(algebra, runs, assume)
-        return None if way is None else (way, 0)
+        path = _match(algebra, runs, assume)
+        return None if path is None else (path, 0)
 
     return _searched((formula,), transducer.mentioned, search, schema, budget, replay)
 
@@ -184,8 +184,8 @@ def _searched(
     algebras = [EventMinterms(event_space, mentioned, budget) for event_space in event_spaces_of(roots, schema)]
     found = [(*hit, algebra.event_space) for algebra in algebras if (hit := search(algebra, False)) is not None]
     if found:
-        way, side, event_space = min(found, key=lambda f: len(_steps(f[0])))
-        steps = _steps(way)
+        path, side, event_space = min(found, key=lambda f: len(_steps(f[0])))
+        steps = _steps(path)
         witness = witness_of([s.minterm.values for s in steps], [s.labels for s in steps], side, event_space)
         if replay is not None and not replay(witness):
             return Answer(None, reason="the stream that was found does not have the match by definition")
@@ -205,13 +205,13 @@ def _searched(
 def _difference(
     algebra: EventMinterms, left: Subsets, right: Subsets, one_sided: bool, assume: bool
 ) -> tuple[_PathStep, int] | None:
-    """A shortest way to a difference, and the side that detects; with ``assume`` also over assumed events."""
+    """A shortest path to a difference, and the side that detects; with ``assume`` also over assumed events."""
     nothing: Subset = frozenset()
     begin = (left.initial, right.initial)
     seen = {begin}
     pending: deque[tuple[tuple[Subset, Subset], _PathStep | None]] = deque([(begin, None)])
     while pending:
-        (a, b), way = pending.popleft()
+        (a, b), path = pending.popleft()
         for minterm in algebra.minterms(tuple(dict.fromkeys((*left.tests(a), *right.tests(b))))):
             if minterm.assumed and not assume:
                 continue
@@ -222,7 +222,7 @@ def _difference(
                 if pair in seen or (one_sided and not pair[0]):
                     continue
                 seen.add(pair)
-                step = _PathStep(way, minterm, labels)
+                step = _PathStep(path, minterm, labels)
                 detects = left.accepts(pair[0]), right.accepts(pair[1])
                 if detects == (True, False) or (detects == (False, True) and not one_sided):
                     return step, int(detects[1])
@@ -231,11 +231,11 @@ def _difference(
 
 
 def _match(algebra: EventMinterms, runs: Subsets, assume: bool) -> _PathStep | None:
-    """A shortest way to a match."""
+    """A shortest path to a match."""
     seen: set[Configuration] = set(runs.initial)
     pending: deque[tuple[Configuration, _PathStep | None]] = deque((c, None) for c in sorted(seen, key=lambda c: c[0]))
     while pending:
-        configuration, way = pending.popleft()
+        configuration, path = pending.popleft()
         for test, labels, after in runs.moves(configuration):
             if after in seen:
                 continue
@@ -244,16 +244,16 @@ def _match(algebra: EventMinterms, runs: Subsets, assume: bool) -> _PathStep | N
                 continue
             seen.add(after)
             named = labels - {TYPE_LABEL} | {minterm.type} if TYPE_LABEL in labels else labels
-            step = _PathStep(way, minterm, named)
+            step = _PathStep(path, minterm, named)
             if runs.accepts((after,)):
                 return step
             pending.append((after, step))
     return None
 
 
-def _steps(way: _PathStep | None) -> list[_PathStep]:
+def _steps(path: _PathStep | None) -> list[_PathStep]:
     found = []
-    while way is not None:
-        found.append(way)
-        way = way.before
+    while path is not None:
+        found.append(path)
+        path = path.before
     return found[::-1]

@@ -1,7 +1,7 @@
 """The forms that events can have: the kind of every attribute, and whether streams have names.
 
 A column has one kind throughout. Without a schema it is read off the conditions; where these leave a choice that
-matters, each way is an event space of its own, and what is to hold of all streams must hold in every event space.
+matters, each combination is an event space of its own, and a property of all streams must hold in every event space.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _EXACT = 2**53 - 2**10
 
 @dataclass(frozen=True)
 class EventSpace:
-    """One way the columns can be.
+    """One combination of kinds of the columns.
 
     ``kinds`` gives the kind of every attribute that is read, ``columns`` the types where a schema names them. ``type``
     is the column with the event's type, ``stream`` the one with the stream's name (None: the streams have no names),
@@ -72,7 +72,7 @@ class EventSpace:
 def event_spaces_of(roots: Iterable[Node], schema: Schema | None = None) -> list[EventSpace]:
     """The event spaces that formulas or conditions can be evaluated in.
 
-    Raises `QueryError` if an attribute is used in ways that no kind of value allows, `UnsupportedQueryError` if there
+    Raises `QueryError` if an attribute is used as no kind of value allows, `UnsupportedQueryError` if there
     are too many event spaces.
     """
     reading = _KindDemands()

@@ -1,6 +1,6 @@
 """I/O-determinisation: one run for every output (P1 Proposition 1 and App. C.1, P2 §4.2).
 
-States become sets of configurations; from a set there is one way on for every minterm of the tests and every set of
+States become sets of configurations; from a set there is one transition for every minterm of the tests and every set of
 labels. Registers are part of the configurations, so they have to hold finitely many values.
 """
 
@@ -41,7 +41,7 @@ class Subsets:
         return any(configuration[0] in self.transducer.final for configuration in subset)
 
     def moves(self, configuration: Configuration) -> tuple[Move, ...]:
-        """The ways on from one configuration."""
+        """The transitions from one configuration."""
         return self._memory.moves(configuration)
 
     def tests(self, subset: Subset) -> list[Condition]:

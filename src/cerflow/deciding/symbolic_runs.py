@@ -138,8 +138,8 @@ class Runs:
             self._leaving[t.source].append(t)
         self.live = transducer.live()
         self._needed = windows_needed(transducer)
-        #: States from which every way to a match labels an event.
-        self._labelling = _all_ways_label(transducer)
+        #: States from which every path to a match labels an event.
+        self._labelling = _all_paths_label(transducer)
         nodes = (n for root in expressions_of(transducer) for n in walk(root))
         #: Whether it matters when an event comes.
         self.measures = isinstance(transducer.window, CountWindow) or any(isinstance(n, Measure) for n in nodes)
@@ -203,7 +203,7 @@ class Runs:
         return tuple(c if register in live else self.empty[register] for register, c in enumerate(after))
 
 
-def _all_ways_label(transducer: Transducer) -> frozenset[int]:
+def _all_paths_label(transducer: Transducer) -> frozenset[int]:
     free = set(transducer.final)
     grown = True
     while grown:
@@ -215,24 +215,24 @@ def _all_ways_label(transducer: Transducer) -> frozenset[int]:
 
 @dataclass
 class _Reached:
-    """A configuration, the condition under which some run reaches it, and the ways there."""
+    """A configuration, the condition under which it is reachable, and the transitions to it."""
 
     configuration: SymbolicConfiguration
     holds: Any
-    ways: list[tuple[_Reached, Labels, Any]] = field(default_factory=list)
+    incoming: list[tuple[_Reached, Labels, Any]] = field(default_factory=list)
 
     def labels(self, model: Any) -> list[Labels]:
         """The labels of a run that a model allows."""
         found: list[Labels] = []
         current = self
-        while current.ways:
-            for before, labels, guard in current.ways:
+        while current.incoming:
+            for before, labels, guard in current.incoming:
                 if z3.is_true(model.eval(z3.And(before.holds, guard), model_completion=True)):
                     found.append(labels)
                     current = before
                     break
             else:
-                raise AssertionError("a model satisfies no way to a configuration")
+                raise AssertionError("a model satisfies no path to a configuration")
         return found[::-1]
 
 
@@ -249,7 +249,7 @@ def shortest_runs(runs: Runs, solver: Solver) -> Iterator[SymbolicWitness | None
             for labels, guard, target in runs.moves(reached.configuration, event):
                 entry = following.setdefault(target.key(), _Reached(target, z3.BoolVal(False)))
                 entry.holds = z3.simplify(z3.Or(entry.holds, z3.And(reached.holds, guard)))
-                entry.ways.append((reached, labels, guard))
+                entry.incoming.append((reached, labels, guard))
         position += 1
         layer = []
         for key, entry in following.items():

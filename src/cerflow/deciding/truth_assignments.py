@@ -195,7 +195,7 @@ class TruthAssignments:
                     yield TruthAssignment(truths, values, tuple(open_))
 
     def _has_odd_orders(self, columns: Sequence[str], conditions: Sequence[Condition]) -> bool:
-        """Whether attributes that are compared with one another may be ordered in ways that are not tried."""
+        """Whether attributes that are compared with one another may have orders that are not tried."""
         nodes = [n for c in conditions for n in walk(c)]
         if any(isinstance(n, Like) or (isinstance(n, Function) and n.name == "length") for n in nodes):
             return True

@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 
 from cerflow.drawing.svg import LINE, Sheet, Texts, text_width
 
-__all__ = ["Box", "Way", "beside", "bracketed", "draw", "excluding", "framed", "looped", "stacked", "with_lines"]
+__all__ = ["Box", "Connector", "beside", "bracketed", "draw", "excluding", "framed", "looped", "stacked", "with_lines"]
 
 _PAD = 10.0
 #: Room of the connection between two boxes, and of a loop above a box.
@@ -24,7 +24,7 @@ def _nothing(_sheet: Sheet, _x: float, _y: float, _group: Element) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Connector:
     """A connection: its sign, its meaning, and whether events may be skipped on it."""
 
     sign: str
@@ -47,7 +47,7 @@ class Box:
     own: _Own = _nothing
     kind: str = "cf-part"
     title: str = ""
-    ways: tuple[Way, ...] = ()
+    connectors: tuple[Connector, ...] = ()
     inner: Box | None = None
     head: _Lines = ()
     foot: _Lines = ()
@@ -100,15 +100,15 @@ def framed(inner: Box | None, head: _Lines, foot: _Lines = (), *, shape: str = "
     return Box(width, height, middle, parts, own, kind, title, inner=inner, head=head, foot=foot)
 
 
-def beside(left: Box, way: Way, right: Box, title: str) -> Box:
+def beside(left: Box, connector: Connector, right: Box, title: str) -> Box:
     """Two boxes with a connection; rows with connections of the same kind become one row."""
     boxes: list[Box] = []
-    ways: list[Way] = []
+    connectors: list[Connector] = []
     for box in (left, right):
-        same = box.ways and set(box.ways) == {way}
+        same = box.connectors and set(box.connectors) == {connector}
         boxes += [part for _, _, part in box.parts] if same else [box]
-        ways += [*(box.ways if same else ()), way]
-    ways.pop()
+        connectors += [*(box.connectors if same else ()), connector]
+    connectors.pop()
     middle = max(box.middle for box in boxes)
     height = middle + max(box.height - box.middle for box in boxes)
     parts, x, gaps = [], 0.0, []
@@ -119,13 +119,15 @@ def beside(left: Box, way: Way, right: Box, title: str) -> Box:
         x += _GAP
 
     def own(sheet: Sheet, x: float, y: float, group: Element) -> None:
-        for gap, one in zip(gaps, ways):
+        for gap, one in zip(gaps, connectors):
             start, end = (x + gap + 4, y + middle), (x + gap + _GAP - 4, y + middle)
             sheet.line((start, (end[0] - 6, end[1])), "cf-shaft cf-skips" if one.skips else "cf-shaft", group)
             sheet.head(end, start, group)
             sheet.text(x + gap + _GAP / 2 - 3, y + middle - 11, ((one.sign, "cf-bold"),), group, "middle")
 
-    return Box(x - _GAP, height, middle, tuple(parts), own, "cf-way", f"{title}\n{way.meaning}", tuple(ways))
+    return Box(
+        x - _GAP, height, middle, tuple(parts), own, "cf-way", f"{title}\n{connector.meaning}", tuple(connectors)
+    )
 
 
 def stacked(upper: Box, word: str, lower: Box, title: str) -> Box:
@@ -157,10 +159,10 @@ def excluding(wanted: Box, word: str, refused: Box, title: str) -> Box:
     return framed(Box(width, wanted.height + _PAD + lower.height, wanted.middle, parts), (), title=title)
 
 
-def looped(box: Box, way: Way, title: str) -> Box:
+def looped(box: Box, connector: Connector, title: str) -> Box:
     """A box with an arrow from its end back to its beginning, with a sign above."""
     side = 14.0
-    width, height = max(box.width, text_width(way.sign) + 24) + 2 * side, box.height + _LOOP
+    width, height = max(box.width, text_width(connector.sign) + 24) + 2 * side, box.height + _LOOP
     middle = _LOOP + box.middle
     left = (width - box.width) / 2
 
@@ -168,11 +170,11 @@ def looped(box: Box, way: Way, title: str) -> Box:
         start, end = (x + left + box.width, y + middle), (x + left, y + middle)
         top = y + LINE
         way_back = (start, (x + width - 3, start[1]), (x + width - 3, top), (x + 3, top), (x + 3, end[1]))
-        sheet.line((*way_back, (end[0] - 7, end[1])), "cf-shaft cf-skips" if way.skips else "cf-shaft", group)
+        sheet.line((*way_back, (end[0] - 7, end[1])), "cf-shaft cf-skips" if connector.skips else "cf-shaft", group)
         sheet.head(end, (x + 3, end[1]), group)
-        sheet.text(x + width / 2, y + LINE / 2 - 2, ((way.sign, "cf-bold"),), group, "middle")
+        sheet.text(x + width / 2, y + LINE / 2 - 2, ((connector.sign, "cf-bold"),), group, "middle")
 
-    return Box(width, height, middle, ((left, _LOOP, box),), own, "cf-way", f"{title}\n{way.meaning}")
+    return Box(width, height, middle, ((left, _LOOP, box),), own, "cf-way", f"{title}\n{connector.meaning}")
 
 
 def bracketed(box: Box, text: str, title: str) -> Box:

@@ -41,19 +41,19 @@ class _Drawing:
         self.texts = [_texts(arrow) for arrow in diagram.arrows]
         # Arrows side by side are bundled, those that mark events apart. Of loops, these are below their vertex.
         self.loops: dict[tuple[int, bool], list[int]] = {}
-        ways: dict[tuple[int, int, bool], list[int]] = {}
+        bundled: dict[tuple[int, int, bool], list[int]] = {}
         for k, arrow in enumerate(diagram.arrows):
             if arrow.source == arrow.target:
                 self.loops.setdefault((arrow.source, arrow.marks), []).append(k)
             else:
-                ways.setdefault((arrow.source, arrow.target, arrow.marks), []).append(k)
-        bundles = [Bundle(source, target, self._room(arrows)) for (source, target, _), arrows in ways.items()]
+                bundled.setdefault((arrow.source, arrow.target, arrow.marks), []).append(k)
+        bundles = [Bundle(source, target, self._room(arrows)) for (source, target, _), arrows in bundled.items()]
         self.places = [self._place(k) for k in range(len(diagram.vertices))]
         layout = laid_out(diagram, self.places, bundles)
         self.sheet = Sheet(title or diagram.kind, theme)
         for curve in layout.begins.values():
             self._shaft(curve, self.sheet.group("cf-begin"))
-        for arrows, curve in zip(ways.values(), layout.curves):
+        for arrows, curve in zip(bundled.values(), layout.curves):
             self._bundle(arrows, curve)
         for k, centre in enumerate(layout.centres):
             self._vertex(k, *centre)
@@ -138,7 +138,7 @@ class _Drawing:
         self.sheet.head(curve.points[-1], curve.points[-2], group)
 
     def _draw_loops(self, vertex: int, marks: bool, x: float, y: float) -> None:
-        """Loops of one side share their way, and their texts stand in a stack."""
+        """Loops of one side share their curve, and their texts stand in a stack."""
         place, down = self.places[vertex], 1 if marks else -1
         half = min(11.0, place.width / 2 - 4)
         edge = (place.width / 2) * 0.83 if place.round else place.height / 2

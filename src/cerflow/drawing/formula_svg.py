@@ -11,7 +11,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from cerflow import limits
-from cerflow.drawing.boxes import Box, Way, beside, bracketed, draw, excluding, framed, looped, stacked, with_lines
+from cerflow.drawing.boxes import (
+    Box,
+    Connector,
+    beside,
+    bracketed,
+    draw,
+    excluding,
+    framed,
+    looped,
+    stacked,
+    with_lines,
+)
 from cerflow.drawing.svg import Sheet, Theme, shortened
 from cerflow.errors import PictureError
 from cerflow.language import formula as f
@@ -24,9 +35,9 @@ from cerflow.language.select import Consumption, Select
 
 __all__ = ["formula_svg"]
 
-_LATER = Way(";", "other events may come between", True)
-_NEXT = Way(":", "no event comes between", False)
-_READ = Way(".", "no event comes between", False)
+_LATER = Connector(";", "other events may come between", True)
+_NEXT = Connector(":", "no event comes between", False)
+_READ = Connector(".", "no event comes between", False)
 #: Letters of a line of a condition, and lines of one.
 _LETTERS, _LINES = 44, 6
 
@@ -132,15 +143,15 @@ def _strategy(node: f.Selection | Select) -> str:
 # -- connections
 
 
-def _in_row(way: Way) -> Callable[[Any, Sequence[Box]], Box]:
-    return lambda node, below: beside(below[0], way, below[1], show(node, kinds=False))
+def _in_row(connector: Connector) -> Callable[[Any, Sequence[Box]], Box]:
+    return lambda node, below: beside(below[0], connector, below[1], show(node, kinds=False))
 
 
-def _all_in_row(way: Way, word: str) -> Callable[[Any, Sequence[Box]], Box]:
+def _all_in_row(connector: Connector, word: str) -> Callable[[Any, Sequence[Box]], Box]:
     def made(node: Any, below: Sequence[Box]) -> Box:
         row = below[0]
         for box in below[1:]:
-            row = beside(row, way, box, show(node, kinds=False))
+            row = beside(row, connector, box, show(node, kinds=False))
         return framed(row, (((word, "cf-bold"),),), title=show(node, kinds=False))
 
     return made
@@ -152,7 +163,7 @@ def _in_stack(word: str) -> Callable[[Any, Sequence[Box]], Box]:
 
 def _again(sign: str, skips: bool) -> Callable[[Any, Sequence[Box]], Box]:
     meaning = _LATER.meaning if skips else _NEXT.meaning
-    return lambda node, below: looped(below[0], Way(sign, meaning, skips), show(node, kinds=False))
+    return lambda node, below: looped(below[0], Connector(sign, meaning, skips), show(node, kinds=False))
 
 
 def _repetition(node: f.Repetition, below: Sequence[Box]) -> Box:
@@ -162,7 +173,7 @@ def _repetition(node: f.Repetition, below: Sequence[Box]) -> Box:
     times = f"{{{node.least}}}" if node.least == most else f"{{{node.least},{most}}}"
     sign = f":{times}" if node.strict else times
     return looped(
-        below[0], Way(sign, (_NEXT if node.strict else _LATER).meaning, not node.strict), show(node, kinds=False)
+        below[0], Connector(sign, (_NEXT if node.strict else _LATER).meaning, not node.strict), show(node, kinds=False)
     )
 
 
@@ -239,8 +250,8 @@ _MAKERS: dict[type[Node], Callable[[Any, Sequence[Box]], Box]] = {
     r.Plus: _again("+", False),
     r.Optional: _headed(lambda node: "?  or nothing"),
     r.Complement: _headed(lambda node: "!  what does not match"),
-    r.AnyMatch: _all_in_row(Way("", "any events may come between", True), "any"),
-    r.NextMatch: _all_in_row(Way("", "events that do not fit may come between", True), "next"),
-    r.Unordered: _all_in_row(Way("", "in any order", False), "unordered"),
+    r.AnyMatch: _all_in_row(Connector("", "any events may come between", True), "any"),
+    r.NextMatch: _all_in_row(Connector("", "events that do not fit may come between", True), "next"),
+    r.Unordered: _all_in_row(Connector("", "in any order", False), "unordered"),
     r.Windowed: _window,
 }

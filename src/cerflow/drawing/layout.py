@@ -46,7 +46,7 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Arrows from one vertex to another that take the same way, and the size of their texts."""
+    """Arrows from one vertex to another along the same curve, and the size of their texts."""
 
     source: int
     target: int
@@ -55,7 +55,7 @@ class Bundle:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The way of arrows: the control points of cubic curves, and the centre of their texts."""
+    """The course of arrows: the control points of cubic curves, and the centre of their texts."""
 
     points: tuple[Point, ...]
     text: Point | None
@@ -110,7 +110,7 @@ def _sizes_only(diagram: Diagram, places: Sequence[Extent], bundles: Sequence[Bu
     # In this order, so that loops back are found from the initial states on.
     for k in sorted(range(len(places)), key=lambda k: not diagram.vertices[k].begins):
         place = places[k]
-        # Graphviz knows no loops; their room is kept on both sides, as the ways of arrows lead to the middle.
+        # Graphviz knows no loops; their room is kept on both sides, as arrows point to the middle.
         width, height = max(place.width, place.spread), place.height + 2 * max(place.above, place.below)
         lines.append(f"v{k} [{_inches(width, height)}];")
         if diagram.vertices[k].begins:
@@ -153,8 +153,8 @@ def _read(diagram: Diagram, places: Sequence[Extent], bundles: Sequence[Bundle],
         return lambda p: abs(p[0] - x) < place.width / 2 and abs(p[1] - y) < place.height / 2
 
     def clipped(curve: Curve, source: int | None, target: int) -> Curve:
-        way = curve.points if source is None else _left_out(curve.points, within(source))
-        return Curve(_left_out(way[::-1], within(target))[::-1], curve.text)
+        points = curve.points if source is None else _left_out(curve.points, within(source))
+        return Curve(_left_out(points[::-1], within(target))[::-1], curve.text)
 
     return Layout(
         tuple(centres[f"v{k}"] for k in range(len(places))),
@@ -163,15 +163,15 @@ def _read(diagram: Diagram, places: Sequence[Extent], bundles: Sequence[Bundle],
     )
 
 
-def _left_out(way: tuple[Point, ...], within: Callable[[Point], bool]) -> tuple[Point, ...]:
+def _left_out(points: tuple[Point, ...], within: Callable[[Point], bool]) -> tuple[Point, ...]:
     """Cubic curves without the part at their beginning that lies within a vertex."""
-    while len(way) > 4 and within(way[3]):
-        way = way[3:]
+    while len(points) > 4 and within(points[3]):
+        points = points[3:]
     low, high = 0.0, 1.0
     for _ in range(20):
         middle = (low + high) / 2
-        low, high = (middle, high) if within(_rest(way[:4], middle)[0]) else (low, middle)
-    return *_rest(way[:4], high), *way[4:]
+        low, high = (middle, high) if within(_rest(points[:4], middle)[0]) else (low, middle)
+    return *_rest(points[:4], high), *points[4:]
 
 
 def _rest(curve: tuple[Point, ...], t: float) -> tuple[Point, ...]:

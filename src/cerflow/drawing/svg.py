@@ -50,7 +50,7 @@ def _colours(colours: dict[str, str]) -> str:
     return "".join(f"--cf-{name}:{value};" for name, value in colours.items())
 
 
-# Pages of notebooks and manuals tell in these ways that they are dark or light, whatever the system prefers.
+# By these attributes pages of notebooks and manuals say that they are dark or light, whatever the system prefers.
 _DARK_PAGES = ('[data-jp-theme-light="false"]', ".vscode-dark", '[data-md-color-scheme="slate"]', ".body--dark")
 _LIGHT_PAGES = ('[data-jp-theme-light="true"]', ".vscode-light", '[data-md-color-scheme="default"]', ".body--light")
 

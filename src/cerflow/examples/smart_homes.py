@@ -16,8 +16,8 @@ _PLUGS = 14
 _RATE = 413.0
 #: The share of readings of plugs that are in use.
 _BUSY = 0.08
-#: How often a wave begins: so many households begin to draw power one after another, each more than the one before,
-#: this many readings apart at least and at most.
+#: The probability of a wave, and the number of households that begin to draw power one after another, each more than
+#: the one before. Below: the least and greatest number of readings between them.
 _WAVES, _WAVE = 6e-6, 24
 _APART = (15, 90)
 

@@ -187,7 +187,7 @@ class _Orders:
         self.gap[start + program.late] += program.pause
 
     def first(self, number: int) -> _Orders:
-        """The first so many orders, with the programs that are whole in them."""
+        """The first ``number`` orders, with the programs that lie within them."""
         return _Orders(
             self.flurry[:number],
             self.company[:number],
@@ -220,7 +220,7 @@ def _orders(random: np.random.Generator, events: int) -> _Orders:
         large[flurry], 2 * _LARGE_GAP * _dealt(random, events, _DECK), random.exponential(_SMALL_GAP, events)
     )
     baskets, rallies = (round(events * program.share) for program in (_BASKET, _RALLY))
-    # One program in each of so many equal parts of the orders.
+    # One program in each of several equal parts of the orders.
     starts = ((np.arange(baskets + rallies) + random.random(baskets + rallies) / 2) * events).astype(np.int64)
     starts //= max(baskets + rallies, 1)
     rally = np.diff(np.arange(len(starts) + 1) * rallies // max(len(starts), 1)) > 0

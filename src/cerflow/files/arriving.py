@@ -48,8 +48,8 @@ def arriving_events(
     """The events of standard input as they come, at least one table; all have the same columns.
 
     The types of columns follow from the rows that come first. Columns of JSON that come later are left out, which
-    ``say`` is told, unless the query reads them or they have a declared type. If ``patient``, rows that can be no
-    events do not decide: the types wait for others. Raises InputError as `read_inputs` does.
+    ``say`` is told, unless the query reads them or they have a declared type. If ``patient``, rows that cannot be
+    events do not decide: the types follow from later ones. Raises InputError as `read_inputs` does.
     """
     source = one.events
     csv = source.format is InputFormat.CSV

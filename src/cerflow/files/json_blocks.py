@@ -131,7 +131,7 @@ def _by_arrow(data: bytes, as_text: Collection[str]) -> pa.Table | None:
     if not (np.all(signs[begins] == ord("{")) and np.all(signs[np.append(breaks, len(signs)) - 1] == ord("}"))):
         return None
     opened = (signs == ord("{")) | (signs == ord("["))
-    # Every line has one bracket: it can only have too many if there are so many more.
+    # Every line has one bracket, so only if there are this many more can a line have too many.
     more = np.count_nonzero(opened) - len(begins)
     if more >= limits.JSON_DEPTH and np.add.reduceat(opened, begins, dtype=np.int64).max() > limits.JSON_DEPTH:
         return None

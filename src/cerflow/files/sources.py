@@ -137,7 +137,7 @@ def partition_values(source: Source, file: Path) -> dict[str, str | None]:
 
 
 def refuse_double(file: Path, columns: Iterable[str], partitions: Iterable[str]) -> None:
-    """Raise InputError for a column that a file has and its directories say, perhaps in different ways."""
+    """Raise InputError for a column that a file has and its directories both define, perhaps with different values."""
     for name in columns:
         if name in partitions:
             raise InputError(f"the column '{name}' is in {file} and in the name of its directory too")

@@ -10,7 +10,7 @@ from cerflow.errors import UnsupportedQueryError
 from cerflow.from_automata.transition_formulas import Descriptions
 from cerflow.language.condition import Constant
 from cerflow.language.formula import AnyEvent, Filter, Formula, Start, Within
-from cerflow.rewriting.paths import Paths, ways_through
+from cerflow.rewriting.paths import Paths, paths_through
 
 __all__ = ["formula_of", "refuse_registers", "star_formula_of"]
 
@@ -42,9 +42,9 @@ def formula_of(transducer: Transducer, *, types: Collection[str] | None = None) 
         if state in transducer.skipping:
             # Events read after the last event of the match are left out.
             _add(edges, state, _END, _read(reads, Transition(state, state)))
-    ways = ways_through(edges, range(transducer.states), lambda q: q not in transducer.skipping)
-    found = Paths(ways.get((_ANYWHERE, _END), Paths()).formula)
-    at_once = ways.get((_AT_ONCE, _END), Paths()).formula
+    paths = paths_through(edges, range(transducer.states), lambda q: q not in transducer.skipping)
+    found = Paths(paths.get((_ANYWHERE, _END), Paths()).formula)
+    at_once = paths.get((_AT_ONCE, _END), Paths()).formula
     if at_once is not None:
         found = found.or_(Paths(Start(at_once)))
     return _finished(found.formula, transducer, reads)
@@ -63,8 +63,8 @@ def star_formula_of(transducer: Transducer, *, types: Collection[str] | None = N
         _add(edges, t.source, t.target, _read(reads, t))
     edges.update(((_ANYWHERE, state), Paths(empty=True)) for state in star.initial)
     edges.update(((state, _END), Paths(empty=True)) for state in star.final)
-    ways = ways_through(edges, range(star.states))
-    return _finished(ways.get((_ANYWHERE, _END), Paths()).formula, star, reads)
+    paths = paths_through(edges, range(star.states))
+    return _finished(paths.get((_ANYWHERE, _END), Paths()).formula, star, reads)
 
 
 def _read(reads: Descriptions, t: Transition) -> Paths:

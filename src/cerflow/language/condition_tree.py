@@ -167,7 +167,7 @@ class ConditionBuilder(CallBuilder):
         # It is written out at every WHEN, so nested ones would grow without end.
         if size > 1 and size * len(parts) > limits.CASE_NODES:
             raise QuerySyntaxError(
-                "the value behind CASE is too large for so many WHEN",
+                "the value behind CASE is too large for this number of WHEN",
                 span=span_of(children[1]),
                 hint="write CASE WHEN … = … THEN …",
             )

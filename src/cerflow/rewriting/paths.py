@@ -1,4 +1,4 @@
-"""Regular expressions for the ways through a graph whose edges are formulas (Kleene's construction, P2 §C.1)."""
+"""Regular expressions for the paths through a graph whose edges are formulas (Kleene's construction, P2 §C.1)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from cerflow.language.formula import (
 from cerflow.language.node import with_children
 from cerflow.rewriting.rebuild import check_tree_size, size
 
-__all__ = ["Paths", "ways_through"]
+__all__ = ["Paths", "paths_through"]
 
 N = TypeVar("N", bound=Hashable)
 
 
 @dataclass(frozen=True)
 class Paths:
-    """The readings of a way: a match of the formula, or (``empty``) nothing; None is a formula without match."""
+    """The readings of a path: a match of the formula, or (``empty``) nothing; None is a formula without match."""
 
     formula: Formula | None = None
     empty: bool = False
@@ -94,21 +94,21 @@ class _Graph(Generic[N]):
         """The growth of the formulas if a node is taken out."""
         into = [x.nodes for p, x in self.into.get(node, {}).items() if p != node]
         out = [y.nodes for q, y in self.out.get(node, {}).items() if q != node]
-        ways = len(into) * len(out)
+        pairs = len(into) * len(out)
         grown = sum(into) * (len(out) - 1) + sum(out) * (len(into) - 1)
         again = self.out.get(node, {}).get(node)
         if again is not None:
-            grown += ways * (again.nodes + min(max(into, default=0), max(out, default=0)))
-        return grown, ways
+            grown += pairs * (again.nodes + min(max(into, default=0), max(out, default=0)))
+        return grown, pairs
 
 
-def ways_through(
+def paths_through(
     edges: Mapping[tuple[N, N], Paths],
     inner: Collection[N],
     strict: Callable[[N], bool] = lambda _: False,
     span: Span | None = None,
 ) -> dict[tuple[N, N], Paths]:
-    """The readings between the other nodes, on ways through the ``inner`` ones.
+    """The readings between the other nodes, on paths through the ``inner`` ones.
 
     ``strict`` says of an inner node that what comes into it and what goes out are joined by ``:`` rather than ``;``.
     Nodes are taken out one by one, in the order that keeps formulas small. Raises `UnsupportedQueryError` if they

@@ -26,7 +26,7 @@ from cerflow.rewriting.events import below, outer_labels
 from cerflow.rewriting.filters import push_down_filters
 from cerflow.rewriting.labels import push_down_labels
 from cerflow.rewriting.names import FreshNames
-from cerflow.rewriting.paths import Paths, ways_through
+from cerflow.rewriting.paths import Paths, paths_through
 from cerflow.rewriting.rebuild import transformed
 from cerflow.rewriting.repetitions import without_repetitions
 
@@ -193,7 +193,7 @@ class _Gap:
 
 def _iterated(formula: Formula) -> Formula:
     """``formula :+``: with b the matches without a gap and pᵢ # mᵢ # sᵢ those with gaps, the repetitions of b, and the
-    ways from a pᵢ to an sⱼ on which sᵢ b* pⱼ are adjacent."""
+    paths from a pᵢ to an sⱼ on which sᵢ b* pⱼ are adjacent."""
     block, gaps = _with_and_without_gaps(formula)
     repeated = Paths() if block is None else Paths.of(block)
     some = repeated.repeated()
@@ -213,10 +213,10 @@ def _iterated(formula: Formula) -> Formula:
         for n, following in enumerate(gaps):
             between = Paths.of(gap.last).then(some).then(Paths.of(following.first))
             edges[("out", k), ("in", n)] = blocks(between)
-    ways = ways_through(edges, inner, span=formula.span).get((start, end), Paths())
+    paths = paths_through(edges, inner, span=formula.span).get((start, end), Paths())
     if some.formula is not None:
-        ways = Paths.of(adjacent(some.formula)).or_(ways)
-    found = ways.formula
+        paths = Paths.of(adjacent(some.formula)).or_(paths)
+    found = paths.formula
     assert found is not None
     return found
 

@@ -90,8 +90,8 @@ def keys_kept(select: Select, transducer: Transducer, schema: Schema | None = No
     if _time_ends_all(select, transducer):
         return None
     why = "no window bounds its matches" if window is None else "its window passes with its own events only"
-    way = "WITHIN and a duration set a time" if has_ticks(transducer) else "forget= (--key-timeout) sets a time"
-    return f"one with a partial match is remembered for good, as {why}; {way}"
+    remedy = "WITHIN and a duration set a time" if has_ticks(transducer) else "forget= (--key-timeout) sets a time"
+    return f"one with a partial match is remembered for good, as {why}; {remedy}"
 
 
 def _time_ends_all(select: Select, transducer: Transducer) -> bool:

@@ -109,7 +109,7 @@ def own_error(error: BaseException | str) -> CerflowError | None:
 
 
 def as_cerflow_error(error: BaseException | str) -> CerflowError:
-    """The error of cerflow that made Spark fail, or else an `InputError` with all that Spark says, and ways out."""
+    """The error of cerflow that made Spark fail, or else an `InputError` with all that Spark says, and remedies."""
     own = own_error(error)
     return InputError(f"Spark failed: {_said(error)}") if own is None else own
 

@@ -25,7 +25,7 @@ class PartialMatches:
 
     @cached_property
     def count(self) -> int:
-        """The number of ways that lead to them: of complex events, if the automaton has one run for each."""
+        """Their number: that of complex events, if the automaton has one run for each."""
         return sum(part.count for part in self.before) if self.before else 1
 
     def __iter__(self) -> Iterator[Pairs]:

@@ -183,11 +183,11 @@ class SubstreamRuns:
                 _add(following.setdefault(target, {}), shared, t, event, place)
             refused += refusals
             if not moved and refusals:
-                ways = (
+                described = (
                     f"to q{self._transducer.transitions[r.transition].target}: {' and '.join(r.because)}"
                     for r in refusals
                 )
-                words = "no transition may fire; " + "; ".join(ways)
+                words = "no transition may fire; " + "; ".join(described)
                 died.append(Death(self._shown((state, memory), shared), shared.count, "guard", words, True))
         if len(following) > limits.TRACED_CONFIGURATIONS:
             raise UnsupportedQueryError(

@@ -169,7 +169,7 @@ def _refuse_strangers(found: MatchEvents, table: pa.Table, rows: Ints, stream: V
 
 
 def _lanes(table: pa.Table, stream: ViewedStream, used: Ints, said: list[str]) -> dict[str, tuple[Ints, list[str]]]:
-    """The ways to lay events out in lanes: for each the lane of every event, and the names of the lanes."""
+    """The choices of lanes for events: for each the lane of every event, and the names of the lanes."""
     own = stream.type if stream.type in table.column_names else "type"
     keys = _likely_keys(table, {own, stream.time}) if stream.keys is None else stream.keys
     columns = [[own], *map(list, keys)]

@@ -99,7 +99,7 @@ def preferred(
     """
     if strategy is Strategy.MAX and not enlarged(operand, by):
         return operand
-    # For NEXT there is another way then, so less may be spent on it.
+    # For NEXT there is another construction, so this one has a smaller budget.
     less = each_start and strategy is Strategy.NEXT
     most_work = limits.RUN_SET_WORK // 6 if less else limits.RUN_SET_WORK
     followed = FollowedRuns(operand, registers, most_work=most_work)

@@ -97,7 +97,7 @@ def check_fragment_size(fragment: Fragment, more: int = 0) -> None:
 
 
 def without_dead_states(fragment: Fragment) -> Fragment:
-    """The fragment without the states that lie on no way from an initial to a final one."""
+    """The fragment without the states that are not on a path from an initial to a final one."""
     forward: list[list[int]] = [[] for _ in range(fragment.states)]
     backward: list[list[int]] = [[] for _ in range(fragment.states)]
     for t in fragment.transitions:

@@ -24,7 +24,7 @@ _Timer = tuple[int, Window]
 
 
 def windows_needed(transducer: Transducer) -> list[frozenset[int]]:
-    """For each state, the registers with starts of windows that every way from it to a match still tests.
+    """For each state, the registers with starts of windows that every path from it to a match still tests.
 
     Once such a window has passed, the run cannot lead to a match.
     """

@@ -106,7 +106,7 @@ def _compatible(t: Transition, other: Transition) -> bool:
 def kept_values(transducer: Transducer, *, detecting: bool = False) -> Register | None:
     """A register whose values are remembered for good; None if there is none, or a window drops them.
 
-    Runs may wait in a state with its content, and no window need be open on every way from there to a match. So a
+    Runs may wait in a state with its content, and no window need be open on every path from there to a match. So a
     partition has one configuration more for each different value of the events, however long the stream is. With
     ``detecting`` the best value stands for all where conditions only ask for less or greater.
     """

@@ -117,9 +117,11 @@ class _Determinization:
                 for q, copies in current.members.items()
                 for t in self._leaving[q]
             ]
-            for labels in sorted({way.transition.labels for way in leaving} - {_NOTHING}, key=sorted):
-                self._read(current, labels, [way for way in leaving if way.transition.labels == labels])
-            self._leave_out(current, [way for way in leaving if not way.transition.labels])
+            for labels in sorted({candidate.transition.labels for candidate in leaving} - {_NOTHING}, key=sorted):
+                self._read(
+                    current, labels, [candidate for candidate in leaving if candidate.transition.labels == labels]
+                )
+            self._leave_out(current, [candidate for candidate in leaving if not candidate.transition.labels])
         # Matches end in the last state.
         last = len(self._sets)
         transitions = [t.moved(t.source, last) if t.target < 0 else t for t in self._transitions]
@@ -143,12 +145,12 @@ class _Determinization:
     def _numbered(self, copies: _Copies) -> dict[int, int]:
         return {r: self._number(r, copy) for r, copy in copies.items()}
 
-    def _contents(self, way: _Candidate) -> _Contents:
+    def _contents(self, candidate: _Candidate) -> _Contents:
         """The contents of the live registers after a transition."""
-        copies = way.copies
+        copies = candidate.copies
         numbers = self._numbered(copies)
-        found = {r: _Content(copies.get(r)) for r in sorted(self._live[way.transition.target])}
-        for write in way.transition.writes:
+        found = {r: _Content(copies.get(r)) for r in sorted(self._live[candidate.transition.target])}
+        for write in candidate.transition.writes:
             if write.register in found:
                 row = tuple(with_registers(e, numbers) for e in write.row)
                 where = tuple(with_registers(c, numbers) for c in write.where)
@@ -158,41 +160,41 @@ class _Determinization:
 
     # -- steps ---------------------------------------------------------------------------------------------------
 
-    def _read(self, current: _Set, labels: _Labels, ways: Sequence[_Candidate]) -> None:
+    def _read(self, current: _Set, labels: _Labels, candidates: Sequence[_Candidate]) -> None:
         """The successors at an event with these labels."""
         # Conditions that all of them share need not be negated.
-        first, *others = (way.guard for way in ways)
+        first, *others = (candidate.guard for candidate in candidates)
         common = [c for c in first if all(c in other for other in others)]
-        for literals, held in self._divided(current, common, ways):
+        for literals, held in self._divided(current, common, candidates):
             if held:
                 outcome = _Successors({}, detects=False)
-                for way in held:
-                    self._go(outcome, way)
+                for candidate in held:
+                    self._go(outcome, candidate)
                 self._add(current, literals, labels, outcome)
 
-    def _leave_out(self, current: _Set, ways: Sequence[_Candidate]) -> None:
+    def _leave_out(self, current: _Set, candidates: Sequence[_Candidate]) -> None:
         """The successors at an event without labels: some members stay in any case, others may have to move or die."""
         final = self._given.final
         stay = {q: copies for q, copies in current.members.items() if q in self._given.skipping - final}
-        moving = [way for way in ways if not self._adds_nothing(way, stay)]
+        moving = [candidate for candidate in candidates if not self._adds_nothing(candidate, stay)]
         if not moving and len(stay) == len(current.members):
             self._transitions.append(Transition(current.number, current.number))
             return
         for literals, held in self._divided(current, [], moving):
             outcome = _Successors({q: {r: _Content(c) for r, c in copies.items()} for q, copies in stay.items()}, False)
-            for way in held:
-                self._go(outcome, way)
+            for candidate in held:
+                self._go(outcome, candidate)
             self._add(current, literals, _NOTHING, outcome)
 
-    def _adds_nothing(self, way: _Candidate, stay: Mapping[int, _Copies]) -> bool:
+    def _adds_nothing(self, candidate: _Candidate, stay: Mapping[int, _Copies]) -> bool:
         """Whether a run only gets to a state where another one stays."""
-        target = way.transition.target
+        target = candidate.transition.target
         if target in self._given.final or target not in stay:
             return target not in self._given.final and not self._leaving[target]
-        return self._contents(way) == {r: _Content(copy) for r, copy in stay[target].items()}
+        return self._contents(candidate) == {r: _Content(copy) for r, copy in stay[target].items()}
 
     def _divided(
-        self, current: _Set, required: Sequence[Condition], ways: Sequence[_Candidate]
+        self, current: _Set, required: Sequence[Condition], candidates: Sequence[_Candidate]
     ) -> Iterable[tuple[list[Condition], list[_Candidate]]]:
         """The cases of an event, with the open transitions in each.
 
@@ -206,17 +208,20 @@ class _Determinization:
 
         # A condition on all rows of a collection can be tested, but not negated.
         undeniable = [c for c in required if self._asks_all_rows(c)]
-        if any(self._asks_all_rows(c) and c not in undeniable for way in ways for c in way.guard):
+        if any(self._asks_all_rows(c) and c not in undeniable for candidate in candidates for c in candidate.guard):
             raise _UnboundedError
-        guards = [self._tree.literals(c for c in way.guard if not ends(c) and c not in undeniable) for way in ways]
+        guards = [
+            self._tree.literals(c for c in candidate.guard if not ends(c) and c not in undeniable)
+            for candidate in candidates
+        ]
         for case in self._tree.cases([c for c in required if not ends(c) and c not in undeniable], guards):
             self._cases += 1
             if self._cases > limits.OUTPUT_CASES:
                 raise _UnboundedError
             # A combination that no event satisfies is not a case.
             if sum(not is_local(c) for c in case.literals) < 2 or not contradicts(case.literals):
-                held = [ways[k] for k in sorted(case.held)]
-                ending = dict.fromkeys(c for way in held for c in way.guard if ends(c))
+                held = [candidates[k] for k in sorted(case.held)]
+                ending = dict.fromkeys(c for candidate in held for c in candidate.guard if ends(c))
                 yield [*case.literals, *undeniable, *ending], held
 
     def _asks_all_rows(self, condition: Condition) -> bool:
@@ -225,13 +230,13 @@ class _Determinization:
 
     # -- sets ----------------------------------------------------------------------------------------------------
 
-    def _go(self, outcome: _Successors, way: _Candidate) -> None:
+    def _go(self, outcome: _Successors, candidate: _Candidate) -> None:
         """Add the successor by a transition."""
-        target = way.transition.target
+        target = candidate.transition.target
         outcome.detects = outcome.detects or target in self._given.final
         if not self._leaving[target]:
             return
-        contents = self._contents(way)
+        contents = self._contents(candidate)
         known = outcome.members.get(target, contents)
         outcome.members[target] = contents if known == contents else self._better(known, contents)
 

@@ -54,7 +54,7 @@ def summarise_query(
     language: Language | None = None,
     reading: Reading = "second-order",
 ) -> str:
-    """The summary of a sound query; raises the error of an unsound one.
+    """The summary of a valid query; raises the error of an invalid one.
 
     Warns of probable mistakes: types that never occur, parts that never match, branches that add nothing.
     """

@@ -105,8 +105,8 @@ def reopen_closed_streams() -> None:
 
     Else a file that is opened later would take their place.
     """
-    ways = (("stdin", "r", os.O_WRONLY), ("stdout", "w", os.O_RDONLY), ("stderr", "w", os.O_RDWR))
-    for name, mode, access in ways:
+    streams = (("stdin", "r", os.O_WRONLY), ("stdout", "w", os.O_RDONLY), ("stderr", "w", os.O_RDWR))
+    for name, mode, access in streams:
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, access), mode, encoding="utf-8"))
 

@@ -353,7 +353,7 @@ class Machine:
         # The first snapshots of this version do not name the automaton, and later ones not what it remembers.
         header = {**{name: own[name] for name in ("automaton", "remembering")}, **contents.description}
         if {name: header.get(name) for name in own} != own:
-            raise SnapshotError("the snapshot numbers states or labels in another way than this cerflow does")
+            raise SnapshotError("the snapshot numbers states or labels differently from this version of cerflow")
         texts = header.get("strings")
         check_strings(texts, self.tables)
         assert isinstance(texts, list)
@@ -380,7 +380,7 @@ class Machine:
 
     @property
     def bytes(self) -> int:
-        """The bytes of the state, and of what a push that is under way has found."""
+        """The bytes of the state, and of what the current push has found."""
         return self.memory.bytes + self._beside
 
     @property
@@ -395,7 +395,7 @@ class Machine:
     def checkpoint(self, *, processed: bool, strict: bool, room: int | None) -> Callable[[], bool]:
         """A function that goes back to the present state, and returns False if it cannot.
 
-        ``processed`` says whether events may be processed when a push fails in a foreseen way; otherwise only this
+        ``processed`` says whether events may be processed when a push fails with an expected error; otherwise only this
         machine may, and only once events are prepared. ``strict`` says that a refused event is a failure. Against all
         other failures and interruptions a state of up to ``room`` bytes is copied; None stands for any state, at once.
         """

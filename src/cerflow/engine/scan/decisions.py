@@ -20,7 +20,7 @@ from cerflow.values.array_types import IntRows, Ints
 
 __all__ = ["Decisions", "TooManyDecisionsError"]
 
-#: Tests that are asked together at most: so many bits has an outcome.
+#: The greatest number of tests that are asked together, which is the number of bits of an outcome.
 _TOGETHER = 60
 _NOTHING: frozenset[int] = frozenset()
 #: The loops of a state, once one of them holds.

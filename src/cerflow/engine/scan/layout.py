@@ -79,23 +79,23 @@ COLUMN_WORDS = 8
     T_DATA,  # as in columns
     T_VALID,
     T_OFFSET,
-    T_BYTES,  # the bytes of texts, and so many there are
+    T_BYTES,  # the bytes of texts, and their number
     T_SIZE,
     T_CLASSES,  # by entry: its class (int64), -1 unless known
     T_CODES,  # by entry: its code among the strings of the recogniser, -1 unless known
-    T_TRUTHS,  # by class: the truth values of conditions, so many in a row
+    T_TRUTHS,  # by class: the truth values of conditions, and their number per class
     T_WIDTH,
     T_SLOTS,  # the hash table: S_… words for each slot, and a mask for slots
     T_MASK,
     T_ENTRIES,  # by entry: where its bytes begin among those that are kept, and the row where it appeared
     T_COUNT,  # entries so far
     T_ROOM,
-    T_KEPT,  # the bytes of texts that are kept, so many are used, so many there is room for
+    T_KEPT,  # the bytes of texts that are kept, the number used, the capacity
     T_USED,
     T_LIMIT,
     T_WAYS,  # by entry: the ways that its text leaves open, as a byte (0: no way depends on the column)
     T_JUDGED,  # entries whose classes are known
-    T_SINGLES,  # so many texts leave open other ways than most (-1: unknown, or too many)
+    T_SINGLES,  # the number of texts that leave open other ways than most (-1: unknown, or too many)
     T_SINGLED,  # each as two words: an index of the dictionary or the key of a short text, and the ways; full fours
     T_OTHERS,  # the ways that all other texts leave open, not null
     T_OPEN,  # the ways that any text leaves open, or null

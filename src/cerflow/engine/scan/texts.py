@@ -23,7 +23,7 @@ from cerflow.values.arrow_columns import array_of_numbers
 __all__ = ["TextEntries"]
 
 _UNKNOWN = -1
-#: Entries and bytes that there is room for at first, and so many times more if there are more.
+#: The first numbers of entries and bytes, and the factor by which they grow.
 _ENTRIES, _BYTES, _LARGER = 256, 4096, 4
 
 

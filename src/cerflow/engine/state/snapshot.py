@@ -88,7 +88,7 @@ def write_snapshot(kind: str, contents: Contents) -> bytes:
 def read_snapshot(kind: str, data: bytes) -> Contents:
     """The contents of a snapshot of some kind.
 
-    Raises `SnapshotError` if the bytes are no such snapshot, are damaged, or have another version.
+    Raises `SnapshotError` if the bytes are not such a snapshot, are damaged, or have another version.
     """
     body = _body(kind, data)
     try:

@@ -18,7 +18,7 @@ _KINDS = {
 }
 
 #: How an atom finds configurations (kind, slot, whether it is a float), and the event column that it compares.
-_Way = tuple[int, int, int]
+_Candidate = tuple[int, int, int]
 
 
 class Indexes:
@@ -31,45 +31,45 @@ class Indexes:
     def __init__(
         self, atoms: Sequence[Sequence[Sequence[int]]], sources: Sequence[int], allowed: Sequence[bool]
     ) -> None:
-        self._ways = [_ways(rows) for rows in atoms]
-        counts: list[Counter[_Way]] = [Counter() for _ in allowed]
-        for ways, source in zip(self._ways, sources):
+        self._candidates = [_candidates(rows) for rows in atoms]
+        counts: list[Counter[_Candidate]] = [Counter() for _ in allowed]
+        for candidates, source in zip(self._candidates, sources):
             if allowed[source]:
-                counts[source].update(ways.keys())
+                counts[source].update(candidates.keys())
         self._chosen = [_best(count) for count in counts]
 
     def rows(self) -> list[list[int]]:
         """The rows of `TableArrays.indexes`."""
         heaps = 0
         rows = []
-        for way in self._chosen:
-            if way is None:
+        for candidate in self._chosen:
+            if candidate is None:
                 rows.append([layout.SCAN, 0, 0, -1])
                 continue
-            ordered = way[0] != layout.EQUAL
-            rows.append([*way, heaps if ordered else -1])
+            ordered = candidate[0] != layout.EQUAL
+            rows.append([*candidate, heaps if ordered else -1])
             heaps += ordered
         return rows
 
     def column(self, state: int, moves: Sequence[int]) -> int:
         """The event column that finds all configurations in the sources of these moves, or -1."""
-        way = self._chosen[state]
-        if way is None or not moves:
+        candidate = self._chosen[state]
+        if candidate is None or not moves:
             return -1
-        columns = {self._ways[move].get(way, -1) for move in moves}
+        columns = {self._candidates[move].get(candidate, -1) for move in moves}
         return columns.pop() if len(columns) == 1 else -1
 
 
-def _best(count: Counter[_Way]) -> _Way | None:
-    """The way that serves most moves; among equals, equality finds the fewest configurations."""
-    return max(count, key=lambda way: (count[way], way[0] == layout.EQUAL), default=None)
+def _best(count: Counter[_Candidate]) -> _Candidate | None:
+    """The candidate that serves most moves; among equals, equality finds the fewest configurations."""
+    return max(count, key=lambda candidate: (count[candidate], candidate[0] == layout.EQUAL), default=None)
 
 
-def _ways(rows: Sequence[Sequence[int]]) -> Mapping[_Way, int]:
-    found: dict[_Way, int] = {}
+def _candidates(rows: Sequence[Sequence[int]]) -> Mapping[_Candidate, int]:
+    found: dict[_Candidate, int] = {}
     for row in rows:
         operator, kind = row[layout.A_OPERATOR], row[layout.A_KIND]
         if operator in _KINDS and kind != layout.RANK:
-            way = (_KINDS[operator], row[layout.A_RIGHT], int(kind == layout.FLOAT))
-            found.setdefault(way, row[layout.A_LEFT])
+            candidate = (_KINDS[operator], row[layout.A_RIGHT], int(kind == layout.FLOAT))
+            found.setdefault(candidate, row[layout.A_LEFT])
     return found

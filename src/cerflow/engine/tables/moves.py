@@ -152,7 +152,7 @@ class Moves:
         for t in self._transducer.transitions:
             # A loop on a final state detects again.
             if t.stays and t.source not in self._transducer.final:
-                loops[t.source] += [self._numbers(ways) for ways in self._alternatives(t.test)]
+                loops[t.source] += [self._numbers(tests) for tests in self._alternatives(t.test)]
         return loops
 
     def _alternatives(self, test: Condition) -> list[tuple[Condition, ...]]:

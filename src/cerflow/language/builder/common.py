@@ -102,9 +102,9 @@ def window(
     Raises QueryError if it is not larger than zero, not a whole number of microseconds, or too large.
     """
     amounts = (days, hours, minutes, seconds, milliseconds)
-    ways = (events is not None) + any(amount != 0 for amount in amounts) + (size is not None)
-    if ways != 1 or (attribute is not None and size is None):
-        raise ArgumentError("give a window in one way: events=…, a duration, or a size and the name of an attribute")
+    given = (events is not None) + any(amount != 0 for amount in amounts) + (size is not None)
+    if given != 1 or (attribute is not None and size is None):
+        raise ArgumentError("give one of these: events=…, a duration, or a size and the name of an attribute")
     if events is not None:
         if isinstance(events, bool) or not isinstance(events, int):
             raise ArgumentError(f"events must be an integer, not {type(events).__name__}")

@@ -34,11 +34,11 @@ _NEVER = "it can never match"
 
 @dataclass(frozen=True)
 class Stages:
-    """What becomes of a formula on its way to complex events; ``str`` and notebooks show it stage by stage.
+    """The stages from a formula to its complex events; ``str`` and notebooks show it stage by stage.
 
     ``well_formed`` and ``safe`` are properties of the ``formula``. ``safe_form`` and ``lp_form`` are equivalent to it;
     ``automaton`` is the CEA of ``lp_form``, ``deterministic`` one that is I/O-deterministic, and ``matches`` are the
-    pairs (n, C) of the latter in ``events``. A stage that cannot be reached is None, and ``reason`` says why.
+    pairs (n, C) of the latter in ``events``. A stage that does not exist is None, and ``reason`` says why.
     """
 
     formula: Formula
@@ -83,7 +83,7 @@ class Stages:
         return "\n".join(pieces)
 
     def _shown(self) -> Iterator[tuple[str, Any]]:
-        """The stages up to the one that could not be reached, with titles."""
+        """The stages that exist, with titles."""
         yield "formula", self.formula
         yield "well-formed", self.well_formed
         yield "safe", self.safe
@@ -101,7 +101,7 @@ class Stages:
             yield "ends here", self.reason
 
     def _rows(self) -> Iterator[tuple[str, str, str, str]]:
-        """For each event: its position, its values, the states that are reached behind it, and the matches it ends."""
+        """For each event: its position, its values, the reachable states behind it, and the matches it ends."""
         if self.events is None or self.matches is None or self.deterministic is None:
             return
         for event, states in zip(self.events, reached_states(self.deterministic, self.events)[1:]):

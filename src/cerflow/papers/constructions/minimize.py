@@ -2,7 +2,7 @@
 
 Without registers this is Moore's refinement for symbolic automata: states are distinguished by what follows on each
 minterm of all conditions. With registers, states are merged if they continue in the same way with the same events in
-the same registers. A smaller automaton may then use its registers in another way; for arbitrary conditions no method is
+the same registers. A smaller automaton may then use its registers differently; for arbitrary conditions no method is
 known, as there are no canonical register automata for them. An automaton that is not deterministic has no unique
 smallest one, and is refused.
 """
@@ -46,7 +46,7 @@ _Behaviour = tuple[int, frozenset[str], frozenset[str]]
 def minimize(automaton: AnyA, *, most: int | None = None) -> AnyA:
     """The deterministic transducer, or the I/O-deterministic automaton, with the same matches and the fewest states.
 
-    Only states on the way to a final one count, so there is no sink. The result is smallest among automata that read
+    Only states on a path to a final one count, so there is no sink. The result is smallest among automata that read
     the same conditions into the same registers: registers are not exchanged, and contradictions between conditions
     count as far as `construct_minterms` finds them. Raises `NotDeterministicError` unless the automaton is certain to
     be deterministic, `EpsilonFreeError` for ε-transitions, and `UnsupportedQueryError` if more than ``most`` minterms

@@ -41,11 +41,11 @@ class Unrolled(Generic[RegisterA]):
     registers_of: Mapping[str, frozenset[str]]
 
     def walk(self, state: State) -> tuple[State, ...]:
-        """The original states on the way to a state, as the papers name it."""
-        way = {t.target: t.source for t in self.transducer.transitions}
+        """The original states on the path to a state, as the papers name it."""
+        parent = {t.target: t.source for t in self.transducer.transitions}
         found = [state]
-        while found[-1] in way:
-            found.append(way[found[-1]])
+        while found[-1] in parent:
+            found.append(parent[found[-1]])
         return tuple(self.state_of[q] for q in reversed(found))
 
 
@@ -68,7 +68,7 @@ def unroll(automaton: RegisterA, window: int, *, prune: bool = True, most: int |
     starts = list(copy_of)
     registers_of: dict[str, frozenset[str]] = {}
     transitions: list[TransitionLike] = []
-    # `FindLastAppearance`, stored for the whole way to each state of the frontier.
+    # `FindLastAppearance`, stored for the whole path to each state of the frontier.
     frontier: list[tuple[State, Mapping[str, str]]] = [(start, {}) for start in starts]
     for depth in range(1, window + 1):
         following: list[tuple[State, Mapping[str, str]]] = []
@@ -101,7 +101,7 @@ def unroll(automaton: RegisterA, window: int, *, prune: bool = True, most: int |
 
 
 def _steps_to_final(automaton: Automaton) -> dict[State, int]:
-    """For each state that leads to a final one, the least number of events on the way."""
+    """For each state that leads to a final one, the least number of events on a path to it."""
     steps = dict.fromkeys(automaton.finals, 0)
     into: dict[State, list[State]] = {}
     for t in automaton.transitions:

@@ -1,4 +1,4 @@
-"""The models for which a construction is defined; other models are refused with a way out."""
+"""The models for which a construction is defined; other models are refused, with a conversion that helps."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RegisterA = TypeVar("RegisterA", bound=RegisterAutomaton)
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: What makes an automaton of each model; an RMA is as good as an SRT.
-_WAYS: dict[type, str] = {
+_CONVERSIONS: dict[type, str] = {
     CEA: "as_complex_event_automaton",
     UCEA: "as_unary_automaton",
     SRT: "as_transducer",
@@ -65,8 +65,10 @@ def _check(name: str, models: tuple[type[Automaton], ...], given: list[Automaton
     for value in given:
         if not isinstance(value, models):
             wanted = " or ".join(map(_name, models))
-            ways = " or ".join(f"{_WAYS[model]}(…)" for model in models if model is not RMA)
-            raise TransitionKindError(f"{name} takes {wanted}, not {_name(type(value))}; {ways} makes one, if it can")
+            conversions = " or ".join(f"{_CONVERSIONS[model]}(…)" for model in models if model is not RMA)
+            raise TransitionKindError(
+                f"{name} takes {wanted}, not {_name(type(value))}; {conversions} makes one, if it can"
+            )
     if {type(value) for value in given} not in ({RMA, SRT}, *({model} for model in models), set()):
         kinds = " and ".join(_name(type(value)) for value in given)
         raise TransitionKindError(f"{name} takes automata of one model, not {kinds}")

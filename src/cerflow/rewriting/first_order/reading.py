@@ -101,7 +101,7 @@ def _has_partly_bound(formula: Formula) -> bool:
 
 
 def _renamed_apart(formula: Formula) -> tuple[Formula, dict[str, str]]:
-    """The formula with variables renamed so that no label has more events than the variable; and the way back."""
+    """The formula with variables renamed so that no label has more events than the variable; and the inverse."""
     nodes = list(walk(formula))
     around = _scopes_around(nodes)
     defined: dict[int, frozenset[str]] = {}

@@ -110,7 +110,7 @@ class _Placing:
         if self._window is None:
             return self._otherwise(plan.division.reason)
         if not exact(schema):
-            return self._otherwise(f"Spark may compare the values of '{schema.time}' in another way")
+            return self._otherwise(f"Spark may compare the values of '{schema.time}' differently")
         if schema.time is None and plan.sequence is not None:
             return self._otherwise("the order is that of a sequence, without a time")
         # Spark's estimate takes longer than a look at the files.
@@ -195,12 +195,12 @@ class _Placing:
 
     def _clustered(self, found: PartitionSurvey) -> Placement | None:
         """Files, or else whole partitions, as they are; None if they do not lie one after the other."""
-        ways = [stretches(found.pieces, found.files), found.pieces.part]
+        divisions = [stretches(found.pieces, found.files), found.pieces.part]
         if isinstance(self._window, DurationWindow):
             # As few as possible: what lies around cuts between stretches is read twice.
-            ways.insert(0, stretches(found.pieces, found.files, partial(self._axis.bounds, self._window)))
-        sizes = [len(np.unique(numbers)) for numbers in ways]
-        tried = (self._lying(found, ways[sizes.index(size)]) for size in dict.fromkeys(sizes))
+            divisions.insert(0, stretches(found.pieces, found.files, partial(self._axis.bounds, self._window)))
+        sizes = [len(np.unique(numbers)) for numbers in divisions]
+        tried = (self._lying(found, divisions[sizes.index(size)]) for size in dict.fromkeys(sizes))
         return next((placement for placement in tried if placement is not None), None)
 
     def _lying(self, found: PartitionSurvey, numbers: Ints) -> Placement | None:

@@ -1,6 +1,6 @@
 """Pieces of a DataFrame as the statistics of its Parquet files tell them, for which no job has to run.
 
-This takes a look at Spark's plan, for which there is no public way. Wherever anything is unknown there, or the
+This takes a look at Spark's plan, for which Spark has no public interface. Wherever anything is unknown there, or the
 statistics do not tell enough, the answer is None, and a survey counts instead.
 """
 

@@ -83,7 +83,7 @@ def is_small(frame: DataFrame) -> bool:
 
 
 def _explained(frame: DataFrame) -> str:
-    # There is no public way to get the text instead of printing it; without it everything works, if with more jobs.
+    # Spark has no public function that gives the text instead of printing it. Without the text there are more jobs.
     try:
         connected = getattr(type(frame), "_explain_string", None)
         if connected is not None:

@@ -87,7 +87,7 @@ class Checkpoint:
 
     @property
     def clock(self) -> DataFrame:
-        """The times in the folder ``clock`` as a stream, which removes them when they are no more needed."""
+        """The times in the folder ``clock`` as a stream, which removes them when they are no longer needed."""
         folder = self._own("clock")
         self._files.mkdirs(self._path(folder))
         reader = self.spark.readStream.schema("instant bigint").option("multiLine", True)

@@ -213,7 +213,7 @@ def number_of_buckets(plan: JobPlan, buckets: int) -> int:
     if plan.positions:
         why = "positions count all events"
     elif plan.keys:
-        why = "its keys meet in CONSUME BY ANY, or Spark compares them in another way"
+        why = "its keys meet in CONSUME BY ANY, or Spark compares them differently"
     else:
         why = "it has no PARTITION BY, or none that all statements of a program have"
     text = f"one task at a time recognises the whole stream: {why}"

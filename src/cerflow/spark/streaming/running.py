@@ -287,7 +287,7 @@ class RunningStream:
         silence: tuple[int, float] | None = None
         while not self._writer.ended.wait(seconds) and self.query.isActive:
             latest = max((report.batchId for report in self.query.recentProgress if _read(report)), default=seen)
-            # A long micro-batch is no silence.
+            # A long micro-batch is not a lack of events.
             if latest != seen or self.query.status["isDataAvailable"]:
                 seen, silence = latest, silence if latest == seen else None
             elif silence is not None and self._stream.work.deadlines:
