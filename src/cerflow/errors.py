@@ -31,6 +31,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 __all__ = [
+    "DOT",
     "ArgumentError",
     "BadRecordError",
     "CerflowError",
@@ -52,10 +53,21 @@ __all__ = [
     "UnsupportedQueryError",
     "at_least_one",
     "counted",
+    "dotted",
     "expect",
     "nearest",
     "visible",
 ]
+
+
+#: Joins the parts of a nested attribute (`cerflow.values.nested`). It looks like a dot, and is another character, since
+#: a column may be called ``device.os``.
+DOT = "\u2024"
+
+
+def dotted(text: str) -> str:
+    """A text for people, with plain dots in the names of nested attributes."""
+    return text.replace(DOT, ".")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +81,9 @@ class Span:
 class CerflowError(Exception):
     """Root of all errors that cerflow raises on purpose."""
 
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*(dotted(given) if isinstance(given, str) else given for given in arguments))
+
 
 class _LocatedError(CerflowError):
     """An error about a query, which knows where in the text it arose.
@@ -79,8 +94,8 @@ class _LocatedError(CerflowError):
 
     def __init__(self, reason: str, *, span: Span | None = None, hint: str | None = None) -> None:
         super().__init__(reason)
-        self.reason = reason
-        self.hint = hint
+        self.reason = dotted(reason)
+        self.hint = None if hint is None else dotted(hint)
         self.span = span
         self.line: int | None = None
         self.column: int | None = None
@@ -133,7 +148,7 @@ class QueryError(_LocatedError, ValueError):
         if suggestion is not None:
             hint = f"Did you mean '{suggestion}'?" + (f" {hint}" if hint else "")
         super().__init__(reason, span=span, hint=hint)
-        self.suggestion = suggestion
+        self.suggestion = None if suggestion is None else dotted(suggestion)
 
 
 class QueryWarning(_LocatedError, UserWarning):  # noqa: N818  # it is a warning
@@ -161,7 +176,7 @@ class BadRecordError(InputError):
     def __init__(self, row: int | str, reason: str) -> None:
         super().__init__(f"row {row}: {reason}")
         self.row = row
-        self.reason = reason
+        self.reason = dotted(reason)
 
 
 class OutputError(CerflowError, OSError):

@@ -43,7 +43,7 @@ from cerflow.language.node import walk
 from cerflow.language.parser import parse_query
 from cerflow.language.printer import show
 from cerflow.language.select import Select
-from cerflow.language.sremo import Regular, Sremo, names_told_apart
+from cerflow.language.sremo import Regular, Sremo, names_told_apart, with_fields
 from cerflow.language.sremo_parser import parse_sremo
 from cerflow.schema import Schema
 from cerflow.stream_inputs import EventRoles, schema_of
@@ -132,7 +132,7 @@ class Query:
             tree = Regular(tree, span=tree.span)
         if isinstance(tree, Formula):
             tree = Select(tree)
-        tree = with_kinds(names_told_apart(tree))
+        tree = with_kinds(with_fields(names_told_apart(tree)))
         if reading == "first-order" and any(isinstance(n, Regular | AutomatonFormula) for n in walk(tree)):
             raise QueryError("the first-order reading is for formulas, not for SREMO or automata")
         self.text = text
@@ -328,6 +328,7 @@ class Query:
                 self._plans.check(schema)
             else:
                 check_types(self._tree, schema)
+            schema = schema.reading(attributes_in(self._tree))
         # Before sorting, so that a refused event is named by its place in the input.
         table, numbers = usable_in_order(
             table, RecordChecker(holding(schema, [self._tree]), on_bad_record, in_order=False), sequence
@@ -388,7 +389,7 @@ class Query:
         """The Arrow schema of the result for events of an Arrow schema; for the arguments see `match`."""
         from cerflow.engine.results.report import Report
 
-        events = schema_of(schema, **roles)
+        events = schema_of(schema, **roles).reading(attributes_in(self._tree))
         with Located(self.text):
             self._plans.check(events)
             return Report(self._tree, events, positions=positions, position=None).schema
@@ -398,7 +399,7 @@ class Query:
 
         Raises `QueryError` or `UnsupportedQueryError`, with the place.
         """
-        _check_schema(schema)
+        schema = _read_by(self._tree, schema)
         with Located(self.text):
             if schema is None:
                 self._plans.transducer()
@@ -412,6 +413,7 @@ class Query:
         """
         from cerflow.slices.division import keys_kept
 
+        schema = _read_by(self._tree, schema)
         with Located(self.text):
             transducer = self._plans.transducer() if schema is None else self._plans.plan(schema).transducer
         return keys_kept(self.tree, transducer, schema)
@@ -432,7 +434,7 @@ class Query:
         from cerflow.deciding.remarks import kept_for_good, remarks
         from cerflow.engine.recognize.planning import detects_only
 
-        _check_schema(schema)
+        schema = _read_by(self._tree, schema)
         if self._refused is not None:
             return ()
         window = self.tree.window if isinstance(self.tree.window, CountWindow) else None
@@ -441,7 +443,8 @@ class Query:
         with Located(self.text):
             if schema is not None:
                 self._plans.check(schema)
-            found = remarks(self.tree.formula, window=window, branches=branches, schema=schema)
+            formula = self.tree.formula if schema is None else with_fields(self.tree.formula, schema.attributes)
+            found = remarks(formula, window=window, branches=branches, schema=schema)
             small = sum(1 for _ in walk(self.tree.formula)) <= limits.REMARK_OPTIMISED_NODES
             if small and self.tree.window is None:
                 with suppress(UnsupportedQueryError):
@@ -550,7 +553,7 @@ class Query:
         """
         from cerflow.explaining.facts import explain_query
 
-        _check_schema(schema)
+        schema = _read_by(self._tree, schema)
         with Located(self.text):
             return explain_query(
                 self.written,
@@ -563,9 +566,12 @@ class Query:
             )
 
 
-def _check_schema(schema: Schema | None) -> None:
-    if schema is not None:
-        expect(schema, Schema, "the schema must be a cerflow.Schema, such as cerflow.Schema(table.schema, time='t')")
+def _read_by(tree: Select, schema: Schema | None) -> Schema | None:
+    """The schema with the nested attributes that a query reads; raises `ArgumentError` for anything but a schema."""
+    if schema is None:
+        return None
+    expect(schema, Schema, "the schema must be a cerflow.Schema, such as cerflow.Schema(table.schema, time='t')")
+    return schema.reading(attributes_in(tree))
 
 
 def _from_text(text: str, language: Language, reading: Reading) -> Query:

@@ -111,7 +111,7 @@ class QuerySet(Mapping[str, Query]):
         checker = RecordChecker(self._holding(schema), on_bad_record, in_order=False)
         clock = None if until is None else clock_time(until, schema)
         table, numbers = usable_in_order(table, checker, sequence)
-        found = _Pass(FiniteStream(plans, schema, table, numbers, clock, memory=memory))
+        found = _Pass(FiniteStream(plans, checker.schema, table, numbers, clock, memory=memory))
         return {
             name: Matches(_PartsOf(found, name), plan.report, plan.limit, stream=table) for name, plan in plans.items()
         }

@@ -17,6 +17,7 @@ from cerflow.engine.results.report import CountForm, EventForm, Report
 from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.language.formula import UNNAMED, Formula
 from cerflow.language.select import Select
+from cerflow.language.sremo import with_fields
 from cerflow.rewriting.numbers import with_floats
 from cerflow.rewriting.times import with_zones
 from cerflow.schema import Schema, ValueKind, kind_of
@@ -29,6 +30,7 @@ from cerflow.semantics.sremo import sremo_derivations, sremo_match_string, sremo
 from cerflow.values.arrow_columns import rows_as_columns, values_as_array
 from cerflow.values.complex_events import ComplexEvent
 from cerflow.values.events import Stream, as_value, raw_time
+from cerflow.values.nested import is_nested, root_of
 from cerflow.values.units import DAY, MICROSECONDS
 
 __all__ = [
@@ -42,6 +44,10 @@ __all__ = [
     "sremo_matches",
     "stream_of",
 ]
+
+
+#: The kinds of decimals that are other numbers to conditions.
+_FORMS = {ValueKind.INTEGER: pa.int64(), ValueKind.FLOAT: pa.float64()}
 
 
 class ReadStatement(Protocol):
@@ -188,12 +194,14 @@ def stream_of(table: pa.Table, schema: Schema) -> Stream:
 
 
 def _read(table: pa.Table, schema: Schema) -> tuple[list[dict[str, Any]], Stream]:
-    table = schema.with_types(table)
+    table = schema.completed(table)
     try:
         rows = table.to_pylist()
     except OverflowError as error:
         raise InputError(f"times are read one by one in the years 1 to 9999 only: {error}") from error
-    values = _values(table, rows)
+    # The semantics finds fields itself.
+    own = [name for name in table.column_names if not is_nested(name) or root_of(name) not in table.column_names]
+    values = _values(table.select(own), [{name: row[name] for name in own} for row in rows])
     return rows, Stream.from_dicts(
         values, type=schema.type, time=schema.time, time_unit=schema.time_unit, stream=schema.stream
     )
@@ -245,8 +253,8 @@ def reference_program(
 
 
 def _fitting(select: Select, schema: Schema) -> Select:
-    """The query with all that follows from the types of columns: integers that become floats, time zones."""
-    return with_zones(with_floats(select, schema), schema)
+    """The query with all that follows from columns: fields of structs, integers that become floats, time zones."""
+    return with_zones(with_floats(with_fields(select, schema.attributes), schema), schema)
 
 
 def _raw(time: Any) -> Time | None:
@@ -259,17 +267,22 @@ def _decimal(value: Any, data_type: pa.DataType) -> Any:
 
 def _values(table: pa.Table, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows with decimals that are integers or floats to conditions as these, and TRUE for what none can read."""
-    forms = {ValueKind.INTEGER: pa.int64(), ValueKind.FLOAT: pa.float64()}
-    changed = {
-        f.name: table.column(f.name).cast(forms[kind_of(f.type)]).to_pylist()
-        for f in table.schema
-        if pa.types.is_decimal(f.type) and kind_of(f.type) in forms
-    }
-    for field in table.schema:
-        if kind_of(field.type) is ValueKind.OTHER:
-            known = table.column(field.name).is_valid().to_pylist()
-            changed[field.name] = [True if value else None for value in known]
+    changed = {f.name: [_readable(row[f.name], f.type) for row in rows] for f in table.schema if _changes(f.type)}
     return [{**row, **{name: values[k] for name, values in changed.items()}} for k, row in enumerate(rows)]
+
+
+def _changes(data_type: pa.DataType) -> bool:
+    return pa.types.is_decimal(data_type) or kind_of(data_type) is ValueKind.OTHER
+
+
+def _readable(value: Any, data_type: pa.DataType) -> Any:
+    if value is None:
+        return None
+    if pa.types.is_struct(data_type):
+        return {f.name: _readable(value[f.name], f.type) for f in data_type}
+    if pa.types.is_decimal(data_type) and kind_of(data_type) in _FORMS:
+        return pa.scalar(value, data_type).cast(_FORMS[kind_of(data_type)]).as_py()
+    return True if kind_of(data_type) is ValueKind.OTHER else value
 
 
 def _as_time(raw: Time, data_type: pa.DataType) -> Any:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from cerflow.errors import InputError, expect, nearest
 from cerflow.values.arrow_columns import plain_type
 from cerflow.values.complex_events import UNNAMED
+from cerflow.values.nested import field_type, field_values, is_nested, joined, parts_of, root_of
 from cerflow.values.units import MICROSECONDS, PER_SECOND, UNIT_NAMES, TimeUnit, check_unit
 
 __all__ = ["HIDDEN_TYPES", "UNTYPED", "Schema", "ValueKind", "kind_of"]
@@ -102,7 +103,8 @@ class Schema:
     of the input stream (None: one unnamed stream). Events have no types with ``type=None``, and where no column has the
     name ``"type"``; ``constant_type`` gives all of them one. Every column is an attribute of every event (null where an
     event does not carry it), the type column too. ``time_unit`` is what a numeric time column counts (None: not said,
-    milliseconds).
+    milliseconds). The names may be those of fields of structs, ``device.os``, where no column is called so; `reading`
+    adds the fields that queries read.
     ``forget`` is a number of microseconds: a substream whose next event comes later than that after its last one
     begins again (None: it never does).
     """
@@ -123,6 +125,8 @@ class Schema:
 
     def __post_init__(self) -> None:
         expect(self.columns, pa.Schema, "the schema of events must be one of Arrow, such as table.schema")
+        for role in ("type", "time", "stream"):
+            self._settle_field(role)
         self._settle_type()
         names = self.columns.names
         for role, name in (("type", self.type), ("time", self.time), ("stream", self.stream)):
@@ -154,6 +158,22 @@ class Schema:
         if self.time_unit is not None:
             self._check_unit(self.time_unit)
 
+    def _settle_field(self, role: str) -> None:
+        """Name the field of a struct that has a role, and add its column."""
+        name = getattr(self, role)
+        if isinstance(name, str) and "." in name and name not in self.columns.names:
+            field = joined(name.split("."))
+            if field_type(self.columns, parts_of(field)) is not None:
+                object.__setattr__(self, role, field)
+                object.__setattr__(self, "columns", self.reading([field]).columns)
+
+    def reading(self, names: Iterable[str]) -> Schema:
+        """The schema with columns for the nested attributes among some names, as far as there are such fields."""
+        fields = [name for name in names if is_nested(name) and name not in self.columns.names]
+        found = {name: field_type(self.columns, parts_of(name)) for name in sorted(fields)}
+        added = [pa.field(name, data_type) for name, data_type in found.items() if data_type is not None]
+        return replace(self, columns=pa.schema([*self.columns, *added], self.columns.metadata)) if added else self
+
     def _settle_type(self) -> None:
         """Name the column that `with_types` adds, where none of the input holds the types as text."""
         names, hidden = self.columns.names, None
@@ -184,11 +204,20 @@ class Schema:
         """The types of events, as text; None if events have no types."""
         if self.untyped:
             return None
-        found = pc.unique(self.with_types(rows).column(self.type)).to_pylist()
+        found = pc.unique(self.completed(rows).column(self.type)).to_pylist()
         return frozenset(str(value) for value in found if value is not None)
 
-    def with_types(self, rows: Rows) -> Rows:
-        """Events with a column of their types as text, if the input has none."""
+    def completed(self, rows: Rows) -> Rows:
+        """Events with the columns that the input has not: of nested attributes, and of types as text."""
+        given = rows.schema.names
+        for name in filter(is_nested, self.columns.names):
+            root = root_of(name)
+            if name not in given and root in given:
+                field = self.columns.field(name)
+                rows = rows.append_column(field, field_values(rows.column(root), name).cast(field.type))
+        return self._with_types(rows)
+
+    def _with_types(self, rows: Rows) -> Rows:
         if self.type not in HIDDEN_TYPES or self.type in rows.schema.names:
             return rows
         if self.typed_by is None:
@@ -208,20 +237,24 @@ class Schema:
         return UNNAMED if self.constant_type is None else self.constant_type
 
     @property
-    def type_of(self) -> Callable[[Mapping[str, Any]], dict[str, Any]] | None:
-        """What is to be added to an event given as a mapping; None for nothing."""
-        if self.type not in HIDDEN_TYPES:
+    def completing(self) -> Callable[[Mapping[str, Any]], dict[str, Any]] | None:
+        """A function that completes an event given as a mapping, as `completed` does; None if nothing is missing."""
+        fields = [(name, parts_of(name)) for name in self.columns.names if is_nested(name)]
+        if self.type not in HIDDEN_TYPES and not fields:
             return None
-        name, column = self.type, self.typed_by
-        if column is None:
-            only = {name: self._only_type}
-            return lambda _: only
+        hidden, column = self.type if self.type in HIDDEN_TYPES else None, self.typed_by
 
-        def text(event: Mapping[str, Any]) -> dict[str, Any]:
-            value = event.get(column)
-            return {name: str(value).lower() if isinstance(value, bool) else None if value is None else str(value)}
+        def completed(event: Mapping[str, Any]) -> dict[str, Any]:
+            found = dict(event)
+            for name, parts in fields:
+                found[name] = _field_of(event, parts)
+            if hidden is not None:
+                value = self._only_type if column is None else found.get(column)
+                text = str(value).lower() if isinstance(value, bool) else value
+                found[hidden] = None if text is None else str(text)
+            return found
 
-        return text
+        return completed
 
     def _check_unit(self, unit: TimeUnit) -> None:
         check_unit(unit)
@@ -277,8 +310,13 @@ class Schema:
 
     @property
     def known_names(self) -> tuple[str, ...]:
-        """The names of the input's columns, for messages."""
-        return tuple(name for name in self.columns.names if name not in HIDDEN_TYPES)
+        """The names of the input's columns."""
+        return tuple(name for name in self.columns.names if name not in HIDDEN_TYPES and not is_nested(name))
+
+    @property
+    def given(self) -> pa.Schema:
+        """The columns of the input, without those that `completed` adds."""
+        return pa.schema([self.columns.field(name) for name in self.known_names])
 
     def has(self, attribute: str) -> bool:
         """Whether there is an attribute of this name."""
@@ -298,3 +336,17 @@ class Schema:
     def kind(self, attribute: str) -> ValueKind:
         """The kind of an attribute; raises KeyError if there is none of that name."""
         return self._kinds[attribute]
+
+
+def _field_of(event: Mapping[str, Any], parts: Sequence[str]) -> Any:
+    """The value of a nested attribute of an event; null where a dict on the way lacks it."""
+    found: Any = event
+    for number, part in enumerate(parts):
+        if found is None:
+            return None
+        if not isinstance(found, Mapping):
+            raise InputError(
+                f"the value {found!r} of '{'.'.join(parts[:number])}' is not a dict, so it has no field '{part}'"
+            )
+        found = found.get(part)
+    return found

@@ -102,11 +102,6 @@ def test_queries_that_are_not(predicate, query, place, message, suggestion):
     assert query[error.span.start : error.span.end] == place
 
 
-def test_partition_key_called_like_a_result_column():
-    with pytest.raises(QueryError, match="partition key 'start'"):
-        check_query(parse_query('SELECT * WHERE A PARTITION BY "start"'))
-
-
 @pytest.mark.parametrize(
     ("expression", "message"),
     [

@@ -211,7 +211,10 @@ def test_hint(text: str, hint: str | None) -> None:
         ("SELECT * WHERE A LIMIT 1.5", "the number behind LIMIT must be a positive integer"),
         ("SELECT SUM(*) AS n WHERE A", "only COUNT takes *, not SUM"),
         ("SELECT price AS p WHERE A", "'price' stands here without a label"),
-        ("SELECT x.price s WHERE A AS x", "unexpected 's', expected an arithmetic operator, ',', AS, FROM or WHERE"),
+        (
+            "SELECT x.price s WHERE A AS x",
+            "unexpected 's', expected an arithmetic operator, ',', '.', AS, FROM or WHERE",
+        ),
         ("SELECT x.price + 1 FROM s WHERE A AS x", "a computed column needs a name"),
         ("SELECT *, x WHERE A AS x", "* reports all labels, so only values stand beside it, not the label 'x'"),
     ],

@@ -142,7 +142,7 @@ def test_kinds_are_visible_in_the_statements_below():
 
 
 REFUSED = {
-    "DEFINE a AS x.v > 1 SELECT * WHERE a": "the label 'x' means nothing here",
+    "DEFINE a AS time(x) > 1 SELECT * WHERE a": "the label 'x' means nothing here",
     "DEFINE a AS p(x) SELECT * WHERE a": "the label 'x' means nothing here",
     "DEFINE a AS v > 1, a AS v > 2 SELECT * WHERE a": "'a' is defined twice",
     "DEFINE a AS sum(v) > 1 SELECT * WHERE a": "sum has no place here",

@@ -78,7 +78,7 @@ def assert_limited(query: cerflow.Query, table: pa.Table, found: Rows) -> None:
         assert bag(found) == bag([{**row, **{n: min(row[n], most) for n in counts}} for row in everything])
         return
     # One event may show that deadlines of several partitions have passed.
-    names = ["detected_at", "detected_time", *(key[0] for key in query.tree.partition)]
+    names = ["detected_at", "detected_time", *query.tree.key_columns]
 
     def counted(rows: Rows) -> Counter[Any]:
         return Counter(tuple(row[name] for name in names) for row in rows)

@@ -37,7 +37,7 @@ from cerflow.language.formula import (
     can_be_absent,
 )
 from cerflow.language.node import Node, walk
-from cerflow.language.select import CountItem, ExpressionItem, LabelItem, Select
+from cerflow.language.select import BOOKKEEPING, CountItem, ExpressionItem, LabelItem, Select
 from cerflow.language.sremo import MARK, Regular, Sremo, Terminal
 from cerflow.predicates.registry import is_about_set
 
@@ -181,16 +181,8 @@ def _check_column_names(select: Select) -> None:
     if any(isinstance(item, CountItem) for item in select.projection.items):
         taken = {"detected_at", "detected_time", "end_time"}
     else:
-        taken = {"detected_at", "detected_time", "start", "end", "start_time", "end_time", "events"}
-    shown = {name: name for name in taken}
-    for key in select.partition:
-        if key[0].casefold() in shown:
-            raise QueryError(
-                f"partition key '{key[0]}' would be a second result column of that name",
-                span=select.span,
-                hint="Rename the attribute in the input.",
-            )
-        shown[key[0].casefold()] = key[0]
+        taken = {*BOOKKEEPING, "events"}
+    shown = {name: name for name in taken} | {name.casefold(): name for name in select.key_columns}
     for name, item in computed_names(select):
         if name.casefold() in shown:
             raise QueryError(

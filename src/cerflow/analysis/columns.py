@@ -31,6 +31,8 @@ from cerflow.language.condition import (
 from cerflow.language.formula import As, AttributeWindow, EventKind, EventType, Rename
 from cerflow.language.node import Node, walk
 from cerflow.language.select import LabelItem, Select
+from cerflow.language.sremo import Regular, possible_fields
+from cerflow.values.nested import is_nested, root_of
 from cerflow.values.operators import Operator
 
 __all__ = ["ColumnUsage", "attributes_in", "columns_by_type", "usage_of"]
@@ -58,30 +60,38 @@ class ColumnUsage:
 
 
 def attributes_in(tree: Node) -> set[str]:
-    """The attributes that a tree reads: in conditions and expressions, in windows, and as partition keys."""
+    """The attributes that a tree reads: in conditions, expressions and windows, as keys, and nested ones as results."""
     found = set()
     for node in walk(tree):
         if isinstance(node, Attribute):
             found.add(node.name)
+        elif isinstance(node, Regular):
+            # Events show whether they are fields.
+            found.update(possible.as_field.name for possible in possible_fields(node))
         elif isinstance(node, Select):
             found.update(name for key in node.partition for name in key)
         elif isinstance(node, AttributeWindow):
             found.add(node.attribute)
+        elif isinstance(node, LabelItem):
+            found.update(filter(is_nested, node.attributes or ()))
     return found
 
 
 def columns_named(tree: Node, *roles: object) -> set[str] | None:
     """The columns that a query reads, or reports by their names, and those with a role; None for all of them.
 
-    Roles that are not names are left to whoever checks the arguments.
+    Roles that are not names are left to whoever checks the arguments, and may be fields of the columns named here.
     """
-    found = attributes_in(tree) | {name for name in roles if isinstance(name, str)}
+    found = attributes_in(tree)
+    for role in roles:
+        if isinstance(role, str):
+            found |= {role, role.partition(".")[0]}
     for node in walk(tree):
         if isinstance(node, LabelReference):
             return None  # a predicate gets whole events
         if isinstance(node, LabelItem):
             found.update(node.attributes or ())
-    return found
+    return set(map(root_of, found))
 
 
 def columns_by_type(tree: Node) -> dict[str, frozenset[str] | None]:

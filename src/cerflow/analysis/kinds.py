@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple, NoReturn
 
 import pyarrow as pa
 
 from cerflow.analysis.kind_checks import a_kind, check_moment, check_ordered, check_string, kind_name
-from cerflow.errors import QueryError, nearest
+from cerflow.errors import QueryError, Span, nearest
 from cerflow.language.condition import (
     DATE_PARTS,
     Aggregate,
@@ -23,8 +24,10 @@ from cerflow.language.condition import (
     Negative,
     TruthValue,
 )
+from cerflow.language.lexicon import quote_attribute
 from cerflow.language.node import Node, fold, walk
-from cerflow.schema import Schema, ValueKind
+from cerflow.schema import Schema, ValueKind, kind_of
+from cerflow.values.nested import field_type, joined, nested_names, parts_of
 
 __all__ = [
     "ADDITIVE",
@@ -183,8 +186,15 @@ def _sort_of_attribute(attribute: Attribute, schema: Schema) -> Sort:
     data_type = schema.columns.field(attribute.name).type
     if pa.types.is_null(data_type):
         return Sort(None)
+    if pa.types.is_struct(data_type):
+        first = joined((attribute.name, data_type.field(0).name)) if data_type.num_fields else None
+        hint = f"Name one of its fields, such as {first}." if first else None
+    else:
+        hint = _way_out(data_type) if pa.types.is_nested(data_type) else None
     raise QueryError(
-        f"attribute '{attribute.name}' has type {data_type}, which cannot be computed with", span=attribute.span
+        f"attribute '{attribute.name}' has type {data_type}, which cannot be computed with",
+        span=attribute.span,
+        hint=hint,
     )
 
 
@@ -217,18 +227,65 @@ def _mixed(sorts: Iterable[Sort]) -> bool:
     return {True, False} <= {sort.zoned for sort in sorts}
 
 
-def kind_of_attribute(name: str, place: Node, schema: Schema) -> ValueKind:
+def kind_of_attribute(name: str, place: Node, schema: Schema, what: str = "attribute") -> ValueKind:
     """The kind of an attribute; raises `QueryError` at a place if there is none of that name."""
     if schema.has(name):
         return schema.kind(name)
     # The event type can always be read as `type`.
     if name == "type" and not schema.untyped:
         return schema.kind(schema.type)
-    raise QueryError(
-        f"unknown attribute '{name}'",
-        span=place.span,
-        suggestion=nearest(name, schema.known_names),
-        hint=f"The attributes are {', '.join(schema.known_names)}.",
+    raise _unknown(name, place, schema, what)
+
+
+def _unknown(name: str, place: Node, schema: Schema, what: str) -> QueryError:
+    """The error for an attribute that there is not, with the place of the first part of its name that is not there."""
+    *above, last = parts_of(name)
+    known = field_type(schema.columns, above) if above else None
+    if above and known is None:
+        rest = len(quote_attribute(last)) + 1
+        shorter = joined(above)
+        there = None if place.span is None else replace(place, span=Span(place.span.start, place.span.end - rest))
+        if ".".join((*above, last)) in schema.columns.names:
+            column = quote_attribute(".".join((*above, last)))
+            return QueryError(
+                f"unknown {what} '{above[0]}'", span=place.span, hint=f"The column is written in quotes: {column}."
+            )
+        return _unknown(shorter, there or place, schema, what)
+    if not above:
+        below = [name for name in nested_names(schema.columns) if parts_of(name)[-1] == last]
+        return QueryError(
+            f"unknown {what} '{last}'",
+            span=place.span,
+            suggestion=nearest(last, schema.known_names) or next(iter(below), None),
+            hint=f"The attributes are {', '.join(schema.known_names)}.",
+        )
+    span = None if place.span is None else Span(place.span.end - len(quote_attribute(last)), place.span.end)
+    if known is not None and pa.types.is_struct(known):
+        fields = [field.name for field in known]
+        return QueryError(
+            f"'{joined(above)}' has no field '{last}'",
+            span=span,
+            suggestion=nearest(last, fields),
+            hint=f"Its fields are {', '.join(fields)}.",
+        )
+    return QueryError(
+        f"'{joined(above)}' has type {known}, so it has no field '{last}'", span=span, hint=_way_out(known)
+    )
+
+
+def _way_out(data_type: pa.DataType) -> str | None:
+    """What to do about a value that holds several values, or text; None if there is nothing to do."""
+    if pa.types.is_map(data_type):
+        return "Make a column or a struct of the keys that are read: in Spark m['key'], in DuckDB m.key."
+    if pa.types.is_nested(data_type):
+        return (
+            "A list has no single value: make one event of each element (explode in Spark, Polars and pandas, UNNEST "
+            "in DuckDB), or a column of the one that is meant."
+        )
+    return (
+        "If it holds JSON, make structs of it: from_json in Spark, str.json_decode in Polars."
+        if (kind_of(data_type) is ValueKind.STRING)
+        else None
     )
 
 

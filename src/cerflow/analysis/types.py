@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
+from cerflow.analysis.columns import attributes_in
 from cerflow.analysis.kind_checks import a_kind, check_moment, check_ordered, check_string
 from cerflow.analysis.kinds import (
     inexact,
@@ -15,7 +17,7 @@ from cerflow.analysis.kinds import (
     refuse_zones,
     sort_of,
 )
-from cerflow.errors import QueryError, nearest
+from cerflow.errors import QueryError, Span
 from cerflow.language.automaton import AutomatonStep
 from cerflow.language.condition import (
     Aggregate,
@@ -49,8 +51,9 @@ from cerflow.language.formula import (
 )
 from cerflow.language.node import Node, walk
 from cerflow.language.select import ExpressionItem, LabelItem, Select
-from cerflow.language.sremo import Regular, Sremo, Terminal, Windowed
+from cerflow.language.sremo import Regular, Sremo, Terminal, Windowed, with_fields
 from cerflow.schema import Schema, ValueKind
+from cerflow.values.nested import is_nested
 from cerflow.values.operators import Operator
 
 __all__ = ["check_sremo_types", "check_types"]
@@ -65,6 +68,8 @@ def check_types(select: Select, schema: Schema) -> None:
     Raises `QueryError`, with the place, for unknown attributes and partition keys, values of kinds that cannot be
     compared or computed with, and windows on what is not a number or without times.
     """
+    schema = schema.reading(attributes_in(select))
+    select = with_fields(select, schema.attributes)
     for current in walk(select.formula):
         if schema.untyped and isinstance(current, EventType | TypeTest) and not isinstance(current, EventKind):
             _refuse_type(current, select, schema)
@@ -209,7 +214,10 @@ def _check_window(window: Window, schema: Schema) -> None:
             hint="Name it with time=…, or use n EVENTS, or n [attribute].",
         )
     if isinstance(window, AttributeWindow):
-        kind = kind_of_attribute(window.attribute, window, schema)
+        place, span = window, window.span
+        if span is not None and is_nested(window.attribute):
+            place = replace(window, span=Span(span.start, span.end - 1))  # without the bracket behind the field
+        kind = kind_of_attribute(window.attribute, place, schema)
         if not kind.numeric:
             if kind is ValueKind.DECIMAL:
                 raise inexact(Attribute(None, window.attribute, span=window.span), "cannot measure a window", schema)
@@ -223,14 +231,7 @@ def _check_key(number: int, select: Select, schema: Schema) -> None:
     spans = select.key_spans[number] if select.key_spans else (select.span,) * len(key)
     kinds = []
     for name, span in zip(key, spans):
-        if not schema.has(name) and (name != "type" or schema.untyped):
-            raise QueryError(
-                f"unknown partition key '{name}'",
-                span=span,
-                suggestion=nearest(name, schema.known_names),
-                hint=f"The attributes are {', '.join(schema.known_names)}.",
-            )
-        kind = kind_of_attribute(name, select, schema)
+        kind = kind_of_attribute(name, replace(select, span=span), schema, "partition key")
         if kind is ValueKind.OTHER and not pa.types.is_null(schema.columns.field(name).type):
             column = schema.columns.field(name).type
             raise QueryError(f"partition key '{name}' has type {column}, which has no equality", span=span)

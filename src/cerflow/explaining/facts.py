@@ -40,7 +40,7 @@ from cerflow.engine.results.report import Report, kept_labels
 from cerflow.engine.scan.effects import counted_states, empties_states
 from cerflow.engine.scan.programs import ScanProgram, scan_program
 from cerflow.engine.tables.transducer_tables import TransducerTables
-from cerflow.errors import ArgumentError, UnsupportedQueryError
+from cerflow.errors import ArgumentError, UnsupportedQueryError, dotted
 from cerflow.explaining.text import as_text
 from cerflow.language.condition import Not, numbers_matches
 from cerflow.language.formula import UNNAMED, AnyEvent, As, Filter, Formula, NotEvent, Project, Within
@@ -122,7 +122,7 @@ def explain_query(
         "relevant_events": None if transducer is None else _relevant(select, transducer, schema),
         "spark": None if transducer is None else _spark(select, schema),
     }
-    return json.dumps(facts, indent=2, ensure_ascii=False) if format == "json" else as_text(facts)
+    return dotted(json.dumps(facts, indent=2, ensure_ascii=False) if format == "json" else as_text(facts))
 
 
 def _check_format(format: str) -> None:

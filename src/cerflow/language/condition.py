@@ -12,6 +12,7 @@ from types import UnionType
 
 from cerflow.errors import QuerySyntaxError, Span
 from cerflow.language.node import Node, node, walk
+from cerflow.values.nested import joined
 from cerflow.values.operators import Operator
 
 __all__ = [
@@ -95,12 +96,20 @@ class Literal(Expression):
 class Attribute(Expression):
     """``label.name``; with ``label=None`` the attribute of the event at hand.
 
-    ``quoted`` says that a name without label stands in double quotes, so that it is not an event kind.
+    The name of a nested attribute is that of `cerflow.values.nested`. ``quoted`` says that a name without label stands
+    in double quotes, so that it is not an event kind; ``doubtful`` that in a bracket or terminal of a text the label
+    may be the column of a nested attribute.
     """
 
     label: str | None
     name: str
     quoted: bool = field(default=False, kw_only=True, compare=False)
+    doubtful: bool = field(default=False, kw_only=True, compare=False)
+
+    @property
+    def as_field(self) -> Attribute:
+        """``a.b`` as the field b of the attribute a of the event at hand."""
+        return self if self.label is None else Attribute(None, joined((self.label, self.name)), span=self.span)
 
 
 @node

@@ -259,9 +259,10 @@ class ConditionBuilder(CallBuilder):
         return part
 
     def attribute(self, children: Sequence[Piece]) -> Parsed:
-        """``label.attribute``."""
+        """``label.attribute``, or in a bracket or terminal ``attribute.field``."""
         label, attribute = self.parts(children)
-        return self.make(children, Attribute, label.value, attribute.value)
+        value = Attribute(label.value, attribute.value, doubtful=True, span=span_of(*children))
+        return self.part(children, value)
 
     # -- windows
 

@@ -18,6 +18,7 @@ from cerflow.errors import ArgumentError, QueryError, QuerySyntaxError, Span
 from cerflow.language.lexicon import lexical_grammar
 from cerflow.language.parser_tables import parser_of
 from cerflow.language.syntax_errors import explain_syntax
+from cerflow.values.nested import joined
 
 __all__ = ["Parsed", "Piece", "TreeBuilder", "load_grammar", "parse_from", "refuse_surrogates", "span_of"]
 
@@ -101,6 +102,10 @@ class TreeBuilder:
         return part
 
     attribute_name = name
+
+    def path(self, children: Sequence[Piece]) -> Parsed:
+        """``device.os``; the value is the name of the nested attribute."""
+        return self.part(children, joined(part.value for part in self.parts(children)))
 
     def group(self, children: Sequence[Piece]) -> Parsed:
         """``(…)``: the part inside, over the stretch with the parentheses."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from cerflow.language.condition import AGGREGATES, FUNCTIONS, LONGER_FUNCTIONS, MATCH_NUMBER, SET_TESTS
+from cerflow.values.nested import parts_of
 from cerflow.values.units import DURATION_UNITS
 
 __all__ = [
@@ -105,7 +106,7 @@ def quote_name(name: str, *, always: bool = False) -> str:
 
 def quote_attribute(name: str) -> str:
     """The name of an attribute as it stands behind a dot or in a list, where reserved words need no quotes."""
-    return name if _word.fullmatch(name) else quote_name(name, always=True)
+    return ".".join(part if _word.fullmatch(part) else quote_name(part, always=True) for part in parts_of(name))
 
 
 def quote_register(name: str) -> str:

@@ -44,6 +44,7 @@ from cerflow.language.formula import (
     Without,
 )
 from cerflow.language.grammars import Parsed, Piece, load_grammar, parse_from, span_of
+from cerflow.language.node import transform
 from cerflow.language.select import (
     Consumption,
     CountItem,
@@ -170,7 +171,9 @@ class _CeqlBuilder(SremoBuilder):
         found = []
         for name, condition in zip(parts[::2], parts[1::2]):
             self.no_bracket_in(condition, "the condition of an event kind")
-            found.append((name.value, span_of(name), self.condition(condition)))
+            # The only event there is has no label, so dots lead to fields.
+            own = transform(self.condition(condition), lambda n: n.as_field if isinstance(n, Attribute) else n)
+            found.append((name.value, span_of(name), own))
         span = span_of(*children)
         return Parsed(found, span.start, span.end)
 

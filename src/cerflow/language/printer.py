@@ -16,6 +16,7 @@ from cerflow.language.automaton_json import automaton_to_json
 from cerflow.language.event_kinds import kinds_in
 from cerflow.language.lexicon import BUILT_IN, quote_attribute, quote_name, quote_register, quote_string
 from cerflow.language.node import Node, transform
+from cerflow.values.nested import joined, parts_of
 from cerflow.values.units import DURATION_UNITS
 
 __all__ = ["show"]
@@ -146,7 +147,9 @@ def _literal(node: c.Literal, _: int) -> tuple[int, list[_Piece]]:
 
 def _attribute(node: c.Attribute, _: int) -> tuple[int, list[_Piece]]:
     if node.label is None:
-        return _PRIMARY, [quote_name(node.name, always=node.quoted)]
+        first, *fields = parts_of(node.name)
+        name = quote_name(first, always=node.quoted)
+        return _PRIMARY, [f"{name}.{quote_attribute(joined(fields))}" if fields else name]
     return _PRIMARY, [f"{quote_name(node.label)}.{quote_attribute(node.name)}"]
 
 

@@ -9,8 +9,10 @@ from cerflow.errors import Span
 from cerflow.language.condition import Aggregate, Attribute, Expression, LabelReference
 from cerflow.language.formula import Formula, Strategy, Window, check_by
 from cerflow.language.node import Node, node
+from cerflow.values.nested import unnested
 
 __all__ = [
+    "BOOKKEEPING",
     "Consumption",
     "CountItem",
     "Definition",
@@ -22,6 +24,10 @@ __all__ = [
     "Statements",
     "column_name",
 ]
+
+
+#: The columns that every match has, before keys and computed columns; tables for people show them last.
+BOOKKEEPING = ("detected_at", "detected_time", "start", "end", "start_time", "end_time")
 
 
 class Consumption(StrEnum):
@@ -63,7 +69,7 @@ def column_name(expression: Expression) -> str | None:
     """
     match expression:
         case Attribute(label=str(label), name=name):
-            return f"{label}_{name}".replace(".", "_")
+            return unnested(f"{label}_{name}").replace(".", "_")
         case Aggregate(name=name, argument=LabelReference(label=str(label))):
             return f"{name}_{label}"
         case Aggregate(name=name, argument=Attribute() as argument):
@@ -114,6 +120,18 @@ class Select(Node):
     def __post_init__(self) -> None:
         check_by(self.strategy, self.by)
         super().__post_init__()
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """The names of the result's columns for the partition keys; one that is taken gets an underscore behind it."""
+        taken, found = {*BOOKKEEPING, "events"}, []
+        for key in self.partition:
+            name = unnested(key[0])
+            while name.casefold() in taken:
+                name += "_"
+            taken.add(name.casefold())
+            found.append(name)
+        return tuple(found)
 
 
 @node

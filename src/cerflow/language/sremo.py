@@ -6,12 +6,13 @@ the event in register ``r``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TypeVar, cast
 
-from cerflow.language.condition import Attribute, Condition, Constant, LabelReference, PredicateCall
-from cerflow.language.formula import Formula, Window
-from cerflow.language.node import Node, fold, node, walk, with_children
+from cerflow.language.automaton import AutomatonFormula
+from cerflow.language.condition import Attribute, Bracket, Condition, Constant, LabelReference, PredicateCall
+from cerflow.language.formula import As, EventType, Formula, Rename, Window
+from cerflow.language.node import Node, fold, node, transform, walk, with_children
 
 __all__ = [
     "ANY_EVENT",
@@ -33,6 +34,8 @@ __all__ = [
     "Unordered",
     "Windowed",
     "names_told_apart",
+    "possible_fields",
+    "with_fields",
 ]
 
 N = TypeVar("N", bound=Node)
@@ -186,3 +189,63 @@ def _with_attributes(regular: Regular) -> Regular:
         return with_children(current, [*map(argument, below)] if isinstance(current, PredicateCall) else below)
 
     return cast(Regular, fold(cast(Node, regular), visit))
+
+
+def with_fields(root: N, columns: Collection[str] = ()) -> N:
+    """The same tree in which ``a.b`` is field b of attribute a where a bracket or terminal of a text says so and there
+    is no label or register a. Only a complete query or expression shows which there are.
+
+    A register that SREMO reads and never writes is an empty one unless ``columns`` of events have its name.
+    """
+    if not any(isinstance(current, Attribute) and current.doubtful for current in walk(root)):
+        return root
+    labels = frozenset(label for current in walk(root) for label in _labels_in(current))
+
+    def visit(current: Node) -> Node:
+        match current:
+            case Bracket():
+                return _fields_for(current, lambda a: a.label not in labels)
+            case Regular():
+                possible = set(possible_fields(current))
+                return _fields_for(current, lambda a: a in possible and {a.label, a.as_field.name} & known)
+            case AutomatonFormula():
+                registers = {*current.registers, *(name for step in current.steps for name, _ in step.selection)}
+                return _fields_for(current, lambda a: a.label not in registers)
+        return current
+
+    known = frozenset(columns)
+    if isinstance(root, Sremo):
+        return cast(N, cast(Regular, visit(Regular(root))).expression)
+    return cast(N, transform(root, visit))
+
+
+def possible_fields(expression: Node) -> list[Attribute]:
+    """What reads registers that an expression never writes, in its text, and may be a field of a struct."""
+    written = {r for n in walk(expression) if isinstance(n, Terminal) for r in n.registers}
+    read = (n for n in walk(expression) if isinstance(n, Attribute) and n.doubtful)
+    return [attribute for attribute in read if attribute.label not in written]
+
+
+def _fields_for(root: Node, chosen: Callable[[Attribute], object]) -> Node:
+    """The tree with those doubtful attributes as fields for which ``chosen`` is true."""
+
+    def visit(current: Node) -> Node:
+        return current.as_field if isinstance(current, Attribute) and current.doubtful and chosen(current) else current
+
+    return transform(root, visit)
+
+
+def _labels_in(current: Node) -> Iterable[str]:
+    """The labels that a node may give to events."""
+    match current:
+        case EventType(name):
+            return (name,)
+        case As(_, label):
+            return (label,)
+        case Rename(_, old, new):
+            return (old, new)
+        case Terminal(label=str(label)):
+            return (label,)
+        case AutomatonFormula():
+            return current.labels
+    return ()

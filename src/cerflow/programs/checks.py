@@ -105,5 +105,5 @@ def _definition_of(event: EventType | AnyEvent, read: Collection[str]) -> str | 
 
 
 def _attributes(select: Select) -> set[str]:
-    found = {"type", "start_time", "end_time", *(key[0] for key in select.partition)}
+    found = {"type", "start_time", "end_time", *select.key_columns}
     return found | {item.name for item in select.projection.items if isinstance(item, ExpressionItem)}

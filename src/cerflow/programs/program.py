@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
-from cerflow.analysis.columns import columns_named
+from cerflow.analysis.columns import attributes_in, columns_named
 from cerflow.drawing.targets import picture, shown_or_told
 from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
@@ -128,6 +128,7 @@ class Program:
         used = self._used()
         queries: dict[str | None, Query] = {n: query for n, query in self.definitions.items() if n in used}
         queries[None] = self.query
+        events = events.reading(attributes_in(self.tree))
         with Located(self.text):
             return ProgramPlan.of(statements_for(queries, events), events)
 
@@ -158,7 +159,7 @@ class Program:
         table = to_table(events, needed=columns_named(self.tree, *given))
         if unknown_types(table):
             return self.query.match(table, positions=positions, **roles)
-        schema = schema_of(table.schema, **roles)
+        schema = schema_of(table.schema, **roles).reading(attributes_in(self.tree))
         plan = self.plan(schema)
         statements = plan.statements
         table, _ = usable_in_order(table, RecordChecker(plan.schema, on_bad_record, in_order=False), sequence)

@@ -163,8 +163,8 @@ class ProgramRecognizer:
             return self._push(events)
 
     def _push(self, events: Any) -> Matches:
-        columns = self._checker.schema.columns
-        rows = as_batch(events, columns) if isinstance(events, Mapping) else as_rows(events, columns)
+        columns, given = self._checker.schema.columns, self._checker.schema.given
+        rows = as_batch(events, given) if isinstance(events, Mapping) else as_rows(events, given)
         uncount, latest = self._checker.checkpoint(), self._checker.latest_time
         usable = list(self._checker.accept(rows)) if rows.num_rows else []
         # The last one goes back by itself.

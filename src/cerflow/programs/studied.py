@@ -9,6 +9,7 @@ from typing import Any, Unpack
 import pyarrow as pa
 
 from cerflow import limits
+from cerflow.analysis.columns import attributes_in
 from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import RecordChecker
 from cerflow.engine.events.time_order import usable_in_order
@@ -102,7 +103,8 @@ def _prepared(
         queries[name] = one
     queries[of] = query if of is None else definitions[of]
     table = to_table(events)
-    schema = schema_of(table.schema, **roles)
+    read = {name for one in queries.values() for name in attributes_in(one.tree)}
+    schema = schema_of(table.schema, **roles).reading(read)
     plan = ProgramPlan.of(statements_for(queries, schema), schema)
     table, _ = usable_in_order(table, RecordChecker(plan.schema, "fail", in_order=False), sequence)
     return plan.statements, schema, table

@@ -32,6 +32,7 @@ from cerflow.language.sremo import (
     Unordered,
     Windowed,
     names_told_apart,
+    with_fields,
 )
 from cerflow.semantics.complex_events import within
 from cerflow.semantics.conditions import satisfies_with_registers
@@ -54,7 +55,7 @@ def sremo_matches(expression: SremoGiven, events: StreamGiven) -> frozenset[tupl
     Raises `QueryError` for aggregates, and for a read behind ``&`` of a register that both sides write.
     """
     stream = as_stream(events)
-    denotation = SremoDenotation(sremo_tree(expression), stream)
+    denotation = SremoDenotation(with_fields(sremo_tree(expression), _columns(stream)), stream)
     return frozenset(
         (n, marks)
         for n in range(len(stream))
@@ -62,6 +63,10 @@ def sremo_matches(expression: SremoGiven, events: StreamGiven) -> frozenset[tupl
         for marks, _ in denotation(m, n + 1)
         if marks and max(support(marks)) == n
     )
+
+
+def _columns(stream: Sequence[Event]) -> set[str]:
+    return {name for event in stream for name in event.attributes}
 
 
 def sremo_match_string(expression: SremoGiven, events: StreamGiven) -> frozenset[ComplexEvent]:

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from nicegui import ui
 
 from cerflow.engine.kernels.base.library import is_at_hand
-from cerflow.engine.results.report import BOOKKEEPING
 from cerflow.errors import CerflowError
+from cerflow.language.select import BOOKKEEPING
 from cerflow.studio.session import Outcome, StoppableRun, StoppedError, StudioSession
 from cerflow.studying.wording import sentence, shown_value
 

@@ -9,6 +9,7 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
+from cerflow.analysis.columns import attributes_in
 from cerflow.automata.model.clock import PAUSE, TICK
 from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import RecordChecker
@@ -135,7 +136,7 @@ def read_sample(
     Raises what `Query.match` raises for events that cannot be used.
     """
     table = to_table(events)
-    schema = schema_of(table.schema, **roles)
+    schema = schema_of(table.schema, **roles).reading(attributes_in(query.tree))
     checker = RecordChecker(holding(schema, [query.tree]), "fail", in_order=False)
     return StudiedEvents(usable_in_order(table, checker, sequence)[0], schema, first, until)
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from cerflow import limits
 from cerflow.analysis.scopes import labels_of
-from cerflow.errors import ArgumentError, QueryError, Span, UnsupportedQueryError
+from cerflow.errors import ArgumentError, QueryError, Span, UnsupportedQueryError, dotted
 from cerflow.language.condition import Attribute, LabelReference
 from cerflow.language.formula import (
     AttributeWindow,
@@ -214,8 +214,12 @@ def _condition(c: Constraint, sample: StudiedEvents, found: Fit) -> str:
             read |= {f"{label} is event {p}": None for p in places}
         else:
             bare = [n.name for n in walk(node) if isinstance(n, Attribute) and n.label is None]
-            read |= {f"{label}.{name} = {_value(sample, p, name)} at event {p}": None for p in places for name in bare}
-    return f"it does not hold; {_few(list(read))}" if read else "it does not hold"
+            read |= {
+                f"{label}.{dotted(name)} = {_value(sample, p, name)} at event {p}": None
+                for p in places
+                for name in bare
+            }
+    return dotted(f"it does not hold; {_few(list(read))}") if read else "it does not hold"
 
 
 def _value(sample: StudiedEvents, position: int, name: str) -> str:
@@ -238,7 +242,7 @@ def _window(c: Constraint, sample: StudiedEvents, positions: list[int]) -> str:
         return f"the events are too far apart: {first.position} to {last.position}"
     if isinstance(c.node, AttributeWindow):
         name = c.node.attribute
-        values = [f"{name} = {shown_value(e.attribute(name))} at event {e.position}" for e in (first, last)]
+        values = [f"{dotted(name)} = {shown_value(e.attribute(name))} at event {e.position}" for e in (first, last)]
         return f"the events are too far apart: {', '.join(values)}"
     when = f"event {first.position} is at {_time(sample, first)}, event {last.position} at {_time(sample, last)}"
     return f"the events are too far apart: {when}"

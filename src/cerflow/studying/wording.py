@@ -10,6 +10,7 @@ from cerflow.automata.model.diagrams import show_condition
 from cerflow.automata.model.runs import Content, Memory
 from cerflow.automata.model.transducer import Register
 from cerflow.conditions.guards import Stored, StreamTest, TypeTest
+from cerflow.errors import dotted
 from cerflow.language.condition import Attribute, Condition
 from cerflow.language.node import walk
 from cerflow.values.events import Event, Value
@@ -54,7 +55,7 @@ def shown_guard(part: Condition, registers: Sequence[Register], event: Event, me
             case StreamTest():
                 read["stream"] = str(event.stream)
             case Attribute(_, name):
-                read[name] = shown_value(event.attribute(name))
+                read[dotted(name)] = shown_value(event.attribute(name))
             case Stored(register, place):
                 kept = memory[register]
                 read[f"r{register}"] = shown_value(kept[place]) if isinstance(kept, tuple) else _content(kept)

@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any, overload
 
 from cerflow.errors import InputError
+from cerflow.values.nested import flattened
 from cerflow.values.units import MICROSECONDS, TimeUnit
 
 __all__ = [
@@ -102,13 +103,14 @@ class Stream(Sequence[Event]):
         time_unit: TimeUnit | None = None,
         stream: str | None = None,
     ) -> Stream:
-        """The stream of a list of dicts, ordered stably by time where there is one.
+        """The stream of a list of dicts, ordered stably by time where there is one; fields of dicts in them are nested
+        attributes.
 
         ``time_unit`` is what times that are numbers count, milliseconds unless given. Every key of any row is an
         attribute of every event, null where the row lacks it. Raises `InputError` for a row without type, time or
         (where asked for) name of the stream.
         """
-        table = [dict(row) for row in rows]
+        table = [dict(flattened(row)) for row in rows]
         names = dict.fromkeys(name for row in table for name in row)
         for index, row in enumerate(table):
             for role, column in (("type", type), ("time", time), ("stream", stream)):
@@ -165,6 +167,9 @@ def as_value(raw: Any) -> Value:
     match raw:
         case None | bool() | int() | str():
             return raw
+        case Mapping():
+            # Only whether there is one can be asked.
+            return True
         case float():
             return None if math.isnan(raw) else raw
         case Decimal():

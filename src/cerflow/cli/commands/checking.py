@@ -137,7 +137,7 @@ def _gap(query: Query, events: pa.Table, schema: Schema) -> QueryWarning | None:
     if query.tree.streams and schema.stream is not None:
         streams = pa.array(query.tree.streams, pa.string())
         events = events.filter(pc.is_in(events.column(schema.stream).cast(pa.string()), value_set=streams))
-    types = schema.with_types(events).column(schema.type).cast(pa.string())
+    types = schema.completed(events).column(schema.type).cast(pa.string())
     named = pc.is_in(types, value_set=pa.array(sorted(query.types_named()), pa.string()))
     keys = {
         f"key {k}": pc.coalesce(*(events.column(schema.column(name)).cast(pa.string()) for name in key))

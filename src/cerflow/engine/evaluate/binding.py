@@ -74,7 +74,7 @@ class WholeEvent(Expression):
 def readable(schema: Schema, without: str | None = None) -> tuple[str, ...]:
     """The attributes of a whole event: all whose types conditions can read, except the one called ``without``."""
     # The engine's own columns have names that no input can have.
-    names = (n for n in schema.attributes if n != without and not n.startswith("\0"))
+    names = (n for n in schema.known_names if n != without and not n.startswith("\0"))
     return tuple(n for n in names if schema.kind(n) is not ValueKind.OTHER)
 
 

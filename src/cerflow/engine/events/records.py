@@ -133,7 +133,7 @@ class RecordChecker:
 
     def _aligned(self, batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
         columns = self.schema.columns
-        batch = self.schema.with_types(batch)
+        batch = self.schema.completed(batch)
         fits = isinstance(batch, pa.RecordBatch) and batch.schema.equals(columns)
         if fits and not any(batch.column(k).dictionary.null_count for k in self._dictionaries):
             return batch

@@ -42,7 +42,7 @@ def usable_in_order(table: pa.Table, checker: RecordChecker, sequence: str | Non
 
     The numbers are None if all rows are accepted and stay in place. Raises the checker's errors.
     """
-    table = checker.schema.with_types(table)
+    table = checker.schema.completed(table)
     if sequence is None and checker.all_in_order(table):
         return table, None
     usable = checker.usable(table)

@@ -33,7 +33,12 @@ def columns_needed(select: Select, schema: Schema) -> tuple[str, ...]:
 
 
 def holding(schema: Schema, selects: Iterable[Select]) -> Schema:
-    """The schema with the columns whose values some queries hold, see `Schema.held`."""
+    """The schema with the nested attributes that some queries read, and the columns whose values they hold.
+
+    See `Schema.reading` and `Schema.held`.
+    """
+    selects = list(selects)
+    schema = schema.reading(name for select in selects for name in attributes_in(select))
     held: dict[str, int] = {}
     for select in selects:
         found = attributes_in(select) | (set(readable(schema)) if shows_events(select) else set())

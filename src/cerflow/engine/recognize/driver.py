@@ -64,8 +64,8 @@ class Driver:
     ) -> None:
         self.checker = checker
         self._columns = columns = checker.schema.columns
-        self._typed = checker.schema.type_of
-        self._given = pa.schema([f for f in columns if f.name in checker.schema.known_names])
+        self._completed = checker.schema.completing
+        self._given = checker.schema.given
         if store is None:
             store = EventStore(pa.schema([columns.field(name) for name in columns_kept(plans, checker.schema)]))
         self.store = store
@@ -160,7 +160,7 @@ class Driver:
             self._hold()
         try:
             if type(events) is dict or isinstance(events, Mapping):
-                return self._push_one(events if self._typed is None else {**events, **self._typed(events)})
+                return self._push_one(events if self._completed is None else self._completed(events))
             return self._push_rows(as_rows(events, self._given))
         finally:
             if self._amid:

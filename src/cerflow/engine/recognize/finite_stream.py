@@ -37,7 +37,7 @@ class FiniteStream:
         clocked: int = 0,
         memory: int | None = None,
     ) -> None:
-        self.table = table
+        self.table = table = schema.completed(table)
         self._plans = plans
         self._schema = schema
         self._numbers = numbers

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from cerflow import limits
 from cerflow.analysis.checks import check_query
+from cerflow.analysis.columns import attributes_in
 from cerflow.analysis.types import check_types
 from cerflow.automata.model.clock import deadlines_of, has_ticks
 from cerflow.automata.model.transducer import Transducer, Write
@@ -274,6 +275,7 @@ class Plans:
 
     def plan(self, schema: Schema, position: str | None = None, positions: bool = True) -> Plan:
         """The plan for events of a schema; raises as `Plan`."""
+        schema = schema.reading(attributes_in(self._select))
         for plan in self._plans:
             if plan.fits(schema, position, positions):
                 return plan

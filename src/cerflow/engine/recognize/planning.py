@@ -41,6 +41,7 @@ from cerflow.language.formula import (
 )
 from cerflow.language.node import Node, walk
 from cerflow.language.select import Consumption, ProjectionKind, Select
+from cerflow.language.sremo import with_fields
 from cerflow.rewriting.bounds import with_implied_bounds
 from cerflow.rewriting.implied import without_implied_times
 from cerflow.rewriting.rebuild import transformed
@@ -75,12 +76,14 @@ def compile_select(select: Select) -> Transducer:
 
 
 def fitted(select: Select, schema: Schema, *, times: bool = True) -> Select:
-    """The query as it is evaluated on events of a schema: with windows of time, without conditions on times that hold
-    in any case, with bounds that follow from others, and without arithmetic on ``times``.
+    """The query as it is evaluated on events of a schema: with fields of structs in place of registers that are never
+    written, with windows of time, without conditions on times that hold in any case, with bounds that follow from
+    others, and without arithmetic on ``times``.
 
     With ``times=False`` the query must be its own `with_times_as_numbers`; the schema may lack columns of precomputed
     conditions.
     """
+    select = with_fields(select, schema.attributes)
     select = without_implied_times(_with_windows_of_time(select, schema), schema)
     select = with_implied_bounds(select, schema)
     return with_times_as_numbers(select, schema) if times else select

@@ -17,11 +17,12 @@ from cerflow.engine.results.computed_columns import computed_type, selected_attr
 from cerflow.engine.results.flat import FlatColumn, flat_columns
 from cerflow.errors import ArgumentError, expect, nearest
 from cerflow.language.condition import Expression, numbers_matches
-from cerflow.language.select import CountItem, ExpressionItem, LabelItem, Select
+from cerflow.language.select import BOOKKEEPING, CountItem, ExpressionItem, LabelItem, Select
 from cerflow.predicates.registry import predicates_in
 from cerflow.schema import Schema, ValueKind
+from cerflow.values.nested import is_nested, unnested
 
-__all__ = ["BOOKKEEPING", "COUNT_TYPE", "POSITION", "CountForm", "EventForm", "Report", "kept_labels"]
+__all__ = ["COUNT_TYPE", "POSITION", "CountForm", "EventForm", "Report", "kept_labels"]
 
 #: The forms of the events of a match: each with its attributes, or as its number in a dictionary of events.
 EventForm = Literal["structs", "dictionary"]
@@ -34,9 +35,6 @@ POSITION = "\0position"
 
 #: The columns of a result that are positions; they are absent where events are not numbered.
 _COUNTED = ("detected_at", "start", "end")
-
-#: The columns that every match has, before keys and computed columns; tables for people show them last.
-BOOKKEEPING = ("detected_at", "detected_time", "start", "end", "start_time", "end_time")
 
 #: Counts of matches may be exponential in the length of the stream.
 COUNT_TYPE = pa.decimal128(38, 0)
@@ -92,7 +90,7 @@ class Report:
         if not self.listed:
             wanted = None
         names = [n for n in self.events.attributes if n not in (self.events.type, self.position, PRECOMPUTED)]
-        return [n for n in names if wanted is None or n in wanted]
+        return [n for n in names if (not is_nested(n) if wanted is None else n in wanted)]
 
     @property
     def stored(self) -> list[str]:
@@ -118,11 +116,8 @@ class Report:
         return frozenset(found)
 
     def _fields(self) -> list[pa.Field]:
-        taken = {*BOOKKEEPING, "events"}
         fields = [pa.field(n, pa.int64() if n in _COUNTED else self.time_type) for n in self.leading]
-        for key in self.select.partition:
-            name = _unused(key[0], taken)
-            taken.add(name)
+        for name, key in zip(self.select.key_columns, self.select.partition):
             fields.append(pa.field(name, self.key_type(key)))
         if self.counts:
             return fields + [pa.field(item.name, COUNT_TYPE) for item in self.counts]
@@ -228,6 +223,7 @@ def _common(kind: ValueKind, types: Sequence[pa.DataType], unit: str) -> pa.Data
 
 def _unused(name: str, taken: set[str]) -> str:
     """A name that clashes with a field of results gets an underscore."""
+    name = unnested(name)
     while name in taken:
         name += "_"
     return name

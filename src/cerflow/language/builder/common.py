@@ -7,13 +7,14 @@ from fractions import Fraction
 from typing import Generic, NoReturn, TypedDict, TypeVar
 
 from cerflow.errors import ArgumentError, QueryError
+from cerflow.language.condition import Attribute, Expression
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
 from cerflow.language.lexicon import LARGEST_INTEGER
 from cerflow.language.node import Node
 from cerflow.language.printer import show
 from cerflow.values.units import DURATION_UNITS
 
-__all__ = ["Expr", "WindowArguments", "checked_name", "window"]
+__all__ = ["Expr", "WindowArguments", "attribute_name", "checked_name", "window"]
 
 T = TypeVar("T", bound=Node)
 
@@ -75,6 +76,12 @@ def checked_name(name: object, what: str) -> str:
     return name
 
 
+def attribute_name(given: object, what: str) -> str:
+    """The name of an attribute: a string that names a column, or ``this.device.os``, which may be nested."""
+    tree = given.tree if isinstance(given, Expr) else None
+    return tree.name if isinstance(tree, Attribute) and tree.label is None else checked_name(given, what)
+
+
 class WindowArguments(TypedDict, total=False):
     """The keywords of `window`."""
 
@@ -88,7 +95,7 @@ class WindowArguments(TypedDict, total=False):
 
 def window(
     size: int | float | timedelta | None = None,
-    attribute: str | None = None,
+    attribute: str | Expr[Expression] | None = None,
     *,
     events: int | None = None,
     days: int | float = 0,
@@ -98,6 +105,8 @@ def window(
     milliseconds: int | float = 0,
 ) -> Window:
     """A window: ``window(events=5)``, ``window(minutes=10)``, ``window(timedelta(…))`` or ``window(500, "attribute")``.
+
+    A nested attribute is ``this.device.at``.
 
     Raises QueryError if it is not larger than zero, not a whole number of microseconds, or too large.
     """
@@ -119,7 +128,7 @@ def window(
         if isinstance(size, bool) or not isinstance(size, int | float):
             raise ArgumentError(f"the size of a window must be a number, not {type(size).__name__}")
         plain = int(size) if isinstance(size, int) else float(size)
-        return AttributeWindow(_positive(plain), checked_name(attribute, "the attribute of a window"))
+        return AttributeWindow(_positive(plain), attribute_name(attribute, "the attribute of a window"))
     # A float stands for the decimal it is written as: 0.1 means one tenth.
     total = sum(
         (Fraction(str(_finite(n))) * factor for n, factor in zip(amounts, DURATION_UNITS.values())), Fraction(0)

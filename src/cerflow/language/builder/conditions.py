@@ -14,6 +14,7 @@ from cerflow.language.lexicon import LARGEST_INTEGER
 from cerflow.language.node import Node
 from cerflow.language.parser import parse_condition, parse_expression
 from cerflow.language.select import ExpressionItem
+from cerflow.values.nested import joined
 from cerflow.values.operators import Operator
 from cerflow.values.text_patterns import check_like, check_regexp
 
@@ -37,11 +38,26 @@ __all__ = [
 
 
 class ValueExpr(Expr[c.Expression]):
-    """A value computed from events; comparisons give conditions, also ``==`` and ``!=``."""
+    """A value computed from events; comparisons give conditions, also ``==`` and ``!=``.
+
+    Of an attribute, ``x.device.os`` and ``x.device["os"]`` are fields; one that is called as a method here, such as
+    ``lower``, is ``x.device["lower"]``.
+    """
 
     __slots__ = ()
+    __iter__ = None
     _function = "value"
     __hash__ = None  # type: ignore[assignment]  # == gives a condition, so values cannot be keys
+
+    def __getattr__(self, name: str) -> ValueExpr:
+        if name.startswith("_") or not isinstance(self.tree, c.Attribute):
+            raise AttributeError(f"a value has no method '{name}'", name=name, obj=self)
+        return self[name]
+
+    def __getitem__(self, name: str) -> ValueExpr:
+        if not isinstance(self.tree, c.Attribute):
+            raise ArgumentError("only an attribute has fields, as in x.device['os']")
+        return ValueExpr(c.Attribute(self.tree.label, joined((self.tree.name, checked_name(name, "a field")))))
 
     def __add__(self, other: AnyValue) -> ValueExpr:
         return _arithmetic("+", self, other)

@@ -22,7 +22,7 @@ from cerflow.errors import ArgumentError, QueryError, expect, nearest
 from cerflow.language import condition as c
 from cerflow.language import formula as f
 from cerflow.language import select as s
-from cerflow.language.builder.common import Expr, WindowArguments, checked_name, window
+from cerflow.language.builder.common import Expr, WindowArguments, attribute_name, checked_name, window
 from cerflow.language.builder.conditions import (
     AnyCondition,
     Label,
@@ -234,9 +234,9 @@ def max_(operand: FormulaExpr | ValueExpr, *, by: Labels = ()) -> FormulaExpr | 
     return FormulaExpr(f.Selection(f.Strategy.MAX, _formula(operand), _compared(by)))
 
 
-def item(name: Label | str, *attributes: str) -> s.LabelItem:
-    """``label`` or ``label[attribute, …]``, an item for `select`."""
-    return s.LabelItem(_label(name), tuple(checked_name(a, "an attribute") for a in attributes) or None)
+def item(name: Label | str, *attributes: str | ValueExpr) -> s.LabelItem:
+    """``label`` or ``label[attribute, …]``, an item for `select`; a nested attribute is ``this.device.os``."""
+    return s.LabelItem(_label(name), tuple(attribute_name(a, "an attribute") for a in attributes) or None)
 
 
 def count_matches(name: str = "count") -> s.CountItem:
@@ -261,7 +261,7 @@ def select(
     strategy: str = "ALL",
     by: Labels = (),
     streams: Iterable[str] = (),
-    partition_by: Iterable[str | Iterable[str]] = (),
+    partition_by: Iterable[str | ValueExpr | Iterable[str | ValueExpr]] = (),
     within: f.Window | None = None,
     consume_by: str = "NONE",
     limit: int | None = None,
@@ -271,7 +271,8 @@ def select(
     The pattern is a formula, or an expression e of SREMO for ``SREMO(e)``. ``items`` are labels, `item`, attributes and
     aggregates of them, ``value.as_(name)`` and `count_matches`; none of them means ``*``, and ``events=False`` means
     ``SELECT NONE``. ``"*"`` before values reports the events beside them. ``by`` are the labels of
-    ``SELECT NEXT BY x, y …``. A key in ``partition_by`` is an attribute or alternatives of one key.
+    ``SELECT NEXT BY x, y …``. A key in ``partition_by`` is an attribute (``"id"``, nested
+    ``this.device.id``) or alternatives of one key.
     """
     if items and not events:
         raise ArgumentError("SELECT NONE takes no items")
@@ -350,11 +351,11 @@ def _item(
     return s.LabelItem(_label(given))
 
 
-def _key(given: str | Iterable[str]) -> tuple[str, ...]:
-    names = (given,) if isinstance(given, str) else tuple(given)
+def _key(given: str | ValueExpr | Iterable[str | ValueExpr]) -> tuple[str, ...]:
+    names = (given,) if isinstance(given, str | ValueExpr) else tuple(given)
     if not names:
         raise QueryError("a partition key needs at least one attribute")
-    return tuple(checked_name(name, "an attribute") for name in names)
+    return tuple(attribute_name(name, "an attribute") for name in names)
 
 
 def _choice(given: str, known: list[str], what: str) -> str:
