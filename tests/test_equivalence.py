@@ -1,6 +1,7 @@
 """What users ask about formulas, and get."""
 
 import doctest
+from itertools import combinations, product
 
 import pyarrow as pa
 import pytest
@@ -245,3 +246,78 @@ def test_a_stored_truth_value_may_hold_a_choice():
     found = cerflow.satisfiable("(B AS x FILTER x.s IS NULL) ; (A AS y FILTER CASE WHEN x.s IS NULL THEN x.v END < 2)")
     assert found.verdict is None
     assert "CASE WHEN" in found.reason
+
+
+#: Formulas, and whether they have all complex events, with their labels and by positions alone.
+UNIVERSAL = [
+    ("EVENT+", True, True),
+    ("A+", False, False),
+    ("EVENT AS x", False, False),
+    ("EVENT+ AS x", False, True),
+    ("(EVENT OR EVENT AS x)+", True, True),
+    ("(A OR NOT(A))+", True, True),
+    ("A OR EVENT ; EVENT+", False, False),
+    ("EVENT OR EVENT ; EVENT+", True, True),
+    ("EVENT OR (EVENT ; EVENT)+", False, False),
+    ("(EVENT OR (EVENT ; EVENT)) WITHIN 2 EVENTS", True, True),
+    ("(EVENT OR (EVENT : EVENT)) WITHIN 3 EVENTS", False, False),
+    ("MAX(EVENT+)", False, False),
+    ("(A FILTER A.v > 1) OR (A FILTER A.v <= 1) OR NOT(A) OR EVENT ; EVENT+", False, False),
+]
+
+
+@pytest.mark.parametrize(("text", "with_labels", "alone"), UNIVERSAL)
+def test_universality_is_that_of_the_definitions(text, with_labels, alone):
+    """All complex events of all streams of up to three events, by the semantics."""
+    verdicts = cerflow.universal(text), cerflow.universal(text, output="positions")
+    assert [verdict.verdict for verdict in verdicts] == [with_labels, alone]
+    query = cerflow.parse(f"SELECT * WHERE {text}")
+    bound = int(text.split()[-2]) if "WITHIN" in text else 3
+    names = [frozenset(), frozenset("x")] if "AS x" in text else [frozenset()]
+    lacking = {"labels": False, "positions": False}
+    for types, values in product(product("AZ", repeat=3), product((None, 1, 2), repeat=3)):
+        events = pa.Table.from_pylist([{"type": t, "v": v} for t, v in zip(types, values)])
+        found = {
+            tuple((e["position"], frozenset(e["labels"])) for e in m["events"])
+            for m in query.match(events, runner="semantics").to_pylist()
+            if m["detected_at"] == 2
+        }
+        supports = {tuple(place for place, _ in match) for match in found}
+        for earlier in subsets((0, 1)):
+            places = (*earlier, 2)
+            if places[-1] - places[0] >= bound:
+                continue
+            lacking["positions"] |= places not in supports
+            for extra in product(names, repeat=len(places)):
+                match = tuple((place, frozenset(types[place]) | more) for place, more in zip(places, extra))
+                lacking["labels"] |= match not in found
+    assert lacking == {"labels": not with_labels, "positions": not alone}
+
+
+def subsets(places):
+    return [some for n in range(len(places) + 1) for some in combinations(places, n)]
+
+
+def test_universality_with_conditions_between_events_is_decided_within_a_window():
+    pytest.importorskip("z3", reason="the extra 'decide' is not installed")
+    same, other = (f"((EVENT AS x ; EVENT AS y) FILTER {c})" for c in ("x.v = y.v", "x.v > y.v"))
+    verdict = cerflow.universal(f"(EVENT OR {same} OR {other}) WITHIN 2 EVENTS", output="positions")
+    assert verdict.verdict is False
+    assert verdict.complex_event == {("•", 0), ("•", 1)}
+    assert verdict.detected_by is None
+    assert cerflow.universal(f"(EVENT OR {same} OR (EVENT ; EVENT)) WITHIN 2 EVENTS", output="positions")
+
+
+def test_universality_in_the_first_order_reading_is_of_positions():
+    assert cerflow.universal("A AS x", reading="first-order").complex_event == {("•", 0)}
+    assert cerflow.universal(cerflow.parse("SELECT * WHERE A AS x", reading="first-order")).verdict is False
+
+
+def test_universality_of_many_labels_is_refused():
+    text = " OR ".join(f"EVENT AS x{k}" for k in range(7))
+    with pytest.raises(cerflow.UnsupportedQueryError, match="7 labels") as caught:
+        cerflow.universal(text)
+    assert "positions" in caught.value.hint
+    assert cerflow.universal(text, output="positions").verdict is False
+    with pytest.raises(cerflow.CerflowError, match="output"):
+        cerflow.universal("A", output="names")

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from cerflow.engine.matches.matches import Matches
     from cerflow.engine.recognize.recognizer import Recognizer
     from cerflow.engine.recognize.set_recognizer import SetRecognizer
-    from cerflow.equivalence import Verdict, contained, difference, equivalent, satisfiable
+    from cerflow.equivalence import Verdict, contained, difference, equivalent, satisfiable, universal
     from cerflow.files.events import read_events
     from cerflow.programs.program import Program, match, parse_program
     from cerflow.programs.recognizer import ProgramRecognizer
@@ -101,6 +101,7 @@ __all__ = [
     "rewritings",
     "satisfiable",
     "streams",
+    "universal",
     "unregister_predicate",
 ]
 
@@ -122,6 +123,7 @@ _imported = imported_later(
         "parse_program": "cerflow.programs.program",
         "read_events": "cerflow.files.events",
         "satisfiable": "cerflow.equivalence",
+        "universal": "cerflow.equivalence",
     },
 )
 

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import combinations
 from typing import Any, Literal
 
 import pyarrow as pa
 
+from cerflow import limits
+from cerflow.analysis.scopes import labels_of, relation_names
 from cerflow.analysis.types import check_types
 from cerflow.deciding.budget import Budget
 from cerflow.deciding.equivalence import find_difference, shortest_match
@@ -19,13 +23,23 @@ from cerflow.deciding.witnesses import Answer, Replay, Witness
 from cerflow.errors import ArgumentError, QueryError, UnsupportedQueryError
 from cerflow.language.builder.formulas import FormulaExpr
 from cerflow.language.builder.given import formula_tree
-from cerflow.language.formula import UNNAMED, Formula, positions_alone
+from cerflow.language.formula import (
+    UNNAMED,
+    AnyEvent,
+    As,
+    CountWindow,
+    Disjunction,
+    Formula,
+    Iteration,
+    Within,
+    positions_alone,
+)
 from cerflow.language.select import Select
 from cerflow.query import Query, Reading
 from cerflow.reference import is_detected
 from cerflow.schema import Schema
 
-__all__ = ["FormulaLike", "Verdict", "contained", "difference", "equivalent", "satisfiable"]
+__all__ = ["FormulaLike", "Verdict", "contained", "difference", "equivalent", "satisfiable", "universal"]
 
 #: A formula as a tree, in the notation of the builder, as text, or a query, of which only its formula counts.
 FormulaLike = Formula | FormulaExpr | str | Query
@@ -170,6 +184,50 @@ def satisfiable(
     except (QueryError, UnsupportedQueryError) as error:
         raise _located(error, text) from None
     return replace(_verdict(answer, answer.exists), detected_by=None)
+
+
+def universal(
+    f: FormulaLike,
+    *,
+    schema: Schema | None = None,
+    steps: int | None = None,
+    output: Output = "labels",
+    reading: Reading = "second-order",
+) -> Verdict:
+    """Whether a formula has all complex events, in every stream; otherwise as `equivalent`.
+
+    All are those that mark at least one event, the last one where they are detected, and of each marked event the type
+    and any of the labels that the formula gives with AS. So ``EVENT+`` is universal, and so is ``(EVENT OR EVENT AS
+    x)+``. With ``output="positions"``, and in the first-order reading, all nonempty sets of positions are asked for.
+    Of a formula ``φ WITHIN n EVENTS`` it is asked whether it has all within the window; that is decided with conditions
+    between events, too.
+    If the formula is not universal, the verdict has a shortest stream with a complex event that it lacks.
+
+    Raises `UnsupportedQueryError` for more than six labels, too.
+
+    >>> import cerflow
+    >>> cerflow.universal("(A OR NOT(A))+")
+    <Verdict True>
+    >>> cerflow.universal("A+ AS x", output="positions")
+    <Verdict False: {•@0} detected at 0 in [{'type': 'other'}]>
+    """
+    formula, text, read = _formula(f, reading, schema)
+    alone = output == "positions" or read == "first-order"
+    labels = [] if alone else sorted(labels_of(formula).assigned - relation_names(formula))
+    if len(labels) > limits.UNIVERSAL_LABELS:
+        raise _located(
+            UnsupportedQueryError(
+                f"whether a formula with {len(labels)} labels has all complex events takes too long to decide",
+                hint='With output="positions" labels do not count.',
+            ),
+            text,
+        )
+    each = [reduce(As, some, AnyEvent()) for n in range(len(labels) + 1) for some in combinations(labels, n)]
+    everything: Formula = Iteration(reduce(Disjunction, each))
+    if isinstance(formula, Within) and isinstance(formula.window, CountWindow):
+        everything = Within(everything, formula.window)
+    answer = _compared(everything, f, schema, steps, output, reading, one_sided=True)
+    return replace(_verdict(answer, None if answer.exists is None else not answer.exists), detected_by=None)
 
 
 def _compared(

@@ -52,6 +52,8 @@ FILTER_DEPTH = 50
 EVENT_SPACES = 32
 #: Steps of a decision or determinisation unless the caller gives a number; beyond, it is refused.
 DECISION_STEPS = 2_000_000
+#: Labels of a formula of which it is asked whether it has all complex events; more are refused.
+UNIVERSAL_LABELS = 6
 #: Steps of a decision that a question to the solver counts for.
 SOLVER_STEPS = 5_000
 #: Resources, as Z3 counts them, of one question to the solver; beyond, the answer is not known.
