@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import combinations
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -222,7 +221,9 @@ def universal(
             ),
             text,
         )
-    each = [reduce(As, some, AnyEvent()) for n in range(len(labels) + 1) for some in combinations(labels, n)]
+    each: list[Formula] = [AnyEvent()]
+    for label in labels:
+        each += [As(some, label) for some in each]
     everything: Formula = Iteration(reduce(Disjunction, each))
     if isinstance(formula, Within) and isinstance(formula.window, CountWindow):
         everything = Within(everything, formula.window)
