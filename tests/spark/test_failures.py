@@ -140,6 +140,7 @@ REMEDIES = [
     ("[CONCURRENT_STREAM_LOG_UPDATE] Multiple streaming jobs detected for 3.", "Another process uses this checkpoint"),
     ("java.io.FileNotFoundException: File file:/c/state/0/1/3.changelog does not exist", "--set-back"),
     ("[FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH] Encountered error: Column: [v]", "ignoreCorruptFiles"),
+    ("org.apache.spark.SparkException: Python worker failed to connect back.", "start the stream again"),
     ("java.lang.AssertionError: assertion failed: offsets are lost", "checkpoint"),
 ]
 

@@ -72,6 +72,11 @@ _REMEDIES = [
             "plans data sources and begins streams; the manual's page 'On a cluster' lists what is needed.",
         ),
         (
+            "Python worker failed to connect back",
+            "Spark waits ten seconds for Python to start where a stream begins, which a busy machine exceeds: start "
+            "the stream again, and it goes on where it was.",
+        ),
+        (
             "Cannot run program",
             "PYSPARK_PYTHON has to name a Python on executors and, for data sources and streams, on the driver's "
             "machine.",

@@ -16,7 +16,7 @@ from cerflow.spark.streaming.matching import CHANGELOG
 from cerflow.spark.streaming.processor import with_identifiers
 from cerflow.spark.streaming.status import prometheus_text
 from support.runners import only_deep
-from support.spark.file_streams import LAST, PAIRS, disordered, events
+from support.spark.file_streams import LAST, PAIRS, disordered, events, patiently
 from support.spark.results import bag
 
 ROLES = {"time": "t", "sequence": "seq", "buckets": 2}
@@ -29,9 +29,12 @@ def started(stream, query=PAIRS, output="output", **given):
 
 
 def finished(stream, **given):
-    running = started(stream, **given)
-    running.await_termination()
-    return running
+    def ended():
+        running = started(stream, **given)
+        running.await_termination()
+        return running
+
+    return patiently(ended)
 
 
 def written(stream, folder="output", format="parquet"):

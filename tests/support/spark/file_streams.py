@@ -4,6 +4,9 @@ import random
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.errors import StreamingQueryException
+
+from cerflow.errors import InputError
 
 PAIRS = "SELECT *, b.v - a.v AS rise WHERE (A AS a ; B AS b) FILTER a.v < b.v PARTITION BY [k] WITHIN 1 SECOND"
 
@@ -32,6 +35,16 @@ def disordered(table, disorder, seed=2):
 LAST = pa.table({"type": ["Z"], "t": [100_000], "k": pa.array([None], pa.int64()), "v": [0], "seq": [10_000]})
 
 
+def patiently(attempt):
+    """What an attempt at a stream gives, which goes on where it was if Python did not start in Spark's ten seconds."""
+    try:
+        return attempt()
+    except (StreamingQueryException, InputError) as error:
+        if "failed to connect back" not in str(error):
+            raise
+        return attempt()
+
+
 class FileStream:
     """A folder of Parquet files as a stream, one file for each micro-batch."""
 
@@ -53,6 +66,12 @@ class FileStream:
         """Process all that is there; gives the matches of this run and those before, and Spark's reports."""
         path = str(self.folder / "output")
         writer = matches.writeStream.format("parquet").trigger(availableNow=True)
-        query = writer.option("checkpointLocation", str(self.folder / "checkpoint")).start(path)
-        query.awaitTermination()
-        return self.spark.read.parquet(path).toArrow(), query.recentProgress
+        writer = writer.option("checkpointLocation", str(self.folder / "checkpoint"))
+
+        def ended():
+            query = writer.start(path)
+            query.awaitTermination()
+            return query.recentProgress
+
+        progress = patiently(ended)
+        return self.spark.read.parquet(path).toArrow(), progress
