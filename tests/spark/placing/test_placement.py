@@ -93,11 +93,16 @@ def in_parts(table, parts=4):
     return [table.slice(a, b - a) for a, b in zip([0, *ends[:-1]], ends, strict=True)]
 
 
+def but_deep(*chosen, among=None):
+    """All windows with and without positions; those not chosen, which take the same ways, run in `make test-deep`."""
+    pairs = [(one, positions) for one in among or WINDOWS for positions in (False, True)]
+    return [pytest.param(*pair, marks=() if pair in chosen else ONLY_DEEP) for pair in pairs]
+
+
 WINDOWS = ("WITHIN 6 MILLISECONDS", "WITHIN 4 EVENTS", "WITHIN 3 [n]", "PARTITION BY k WITHIN 6 MILLISECONDS")
 
 
-@pytest.mark.parametrize("window", WINDOWS)
-@pytest.mark.parametrize("positions", [pytest.param(False, marks=ONLY_DEEP), True])
+@pytest.mark.parametrize(("window", "positions"), but_deep((WINDOWS[0], True), (WINDOWS[2], True)))
 def test_files_in_the_order_of_time_stay_where_they_are(spark, tmp_path, one_file_each, window, positions):
     table = stream()
     frame = written(spark, tmp_path, in_parts(table))
@@ -108,7 +113,7 @@ def test_files_in_the_order_of_time_stay_where_they_are(spark, tmp_path, one_fil
     assert assert_alike(f"{PAIR} {window}", frame, table, positions, time="t")
 
 
-@pytest.mark.parametrize("key", ["", "PARTITION BY k"])
+@pytest.mark.parametrize("key", ["", pytest.param("PARTITION BY k", marks=ONLY_DEEP)])
 def test_a_window_on_the_time_column_is_one_of_time(spark, tmp_path, one_file_each, key):
     """Events that cannot matter stay behind, and so do integers that only conditions read."""
     table = stream()
@@ -127,8 +132,7 @@ LATE = (
 )
 
 
-@pytest.mark.parametrize("query", LATE)
-@pytest.mark.parametrize("positions", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("query", "positions"), but_deep((LATE[0], False), (LATE[1], True), among=LATE))
 def test_slices_extend_to_deadlines(spark, tmp_path, one_file_each, query, positions):
     table = stream()
     # The second file begins behind the gap, so its first event shows deadlines of the first.
@@ -148,8 +152,10 @@ def test_slices_extend_to_deadlines(spark, tmp_path, one_file_each, query, posit
     assert "windows and deadlines end" in explain(query, frame, positions=positions, **roles)
 
 
-@pytest.mark.parametrize("window", WINDOWS[:3])
-@pytest.mark.parametrize("positions", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("window", "positions"),
+    but_deep((WINDOWS[0], True), (WINDOWS[1], False), (WINDOWS[2], True), among=WINDOWS[:3]),
+)
 def test_other_events_are_shuffled_by_slice(spark, window, positions):
     table = stream()
     mixed = table.take(pa.array(np.random.default_rng(1).permutation(table.num_rows)))
@@ -197,8 +203,7 @@ def test_partitions_that_overlap_a_little_and_are_out_of_order_inside(spark, tmp
     frame = written(spark, tmp_path, in_parts(table.take(pa.array(near))))
     query = f"{PAIR} WITHIN 5 MILLISECONDS"
     assert isinstance(placed(query, frame, time="t", sequence="q").how, Clustered)
-    for positions in (False, True):
-        assert assert_alike(query, frame, table, positions, time="t", sequence="q")
+    assert assert_alike(query, frame, table, True, time="t", sequence="q")
 
 
 def test_partitions_too_far_out_of_order_are_sorted_by_spark(spark, tmp_path, one_file_each, monkeypatch):
@@ -337,14 +342,7 @@ def cut_between_files(frame, query, **roles):
     return isinstance(how, Clustered) and len(how.stretches) > len({stretch.part for stretch in how.stretches})
 
 
-@pytest.mark.parametrize(
-    ("window", "positions"),
-    [
-        pytest.param(window, positions, marks=ONLY_DEEP if positions == number % 2 else ())
-        for number, window in enumerate(WINDOWS)
-        for positions in (False, True)
-    ],
-)
+@pytest.mark.parametrize(("window", "positions"), but_deep((WINDOWS[1], True), (WINDOWS[3], False)))
 def test_partitions_are_cut_between_files(spark, tmp_path, any_share, window, positions):
     frame = small_files(spark, tmp_path, stream(900), seed=len(window))
     query = f"{PAIR} {window}"
@@ -355,16 +353,15 @@ def test_partitions_are_cut_between_files(spark, tmp_path, any_share, window, po
     assert "cut between files" in " ".join(explain(query, frame, time="t").split())
 
 
-@pytest.mark.parametrize("query", LATE)
-def test_deadlines_pass_between_files(spark, tmp_path, any_share, query):
+@pytest.mark.parametrize(("query", "positions"), but_deep((LATE[0], True), (LATE[1], False), among=LATE))
+def test_deadlines_pass_between_files(spark, tmp_path, any_share, query, positions):
     table = stream(900)
     frame = small_files(spark, tmp_path, table, seed=5)
     assert cut_between_files(frame, query, time="t")
-    for positions in (False, True):
-        assert assert_alike(query, frame, in_order(frame), positions, time="t", until=table["t"][-1].as_py() + 5)
+    assert assert_alike(query, frame, in_order(frame), positions, time="t", until=table["t"][-1].as_py() + 5)
 
 
-@pytest.mark.parametrize("seed", [2, 3, 4, *(pytest.param(seed, marks=ONLY_DEEP) for seed in (0, 1, 5))])
+@pytest.mark.parametrize("seed", [2, 3, *(pytest.param(seed, marks=ONLY_DEEP) for seed in (0, 1, 4, 5))])
 def test_files_may_overlap_and_be_out_of_order_inside(spark, tmp_path, any_share, seed):
     table = stream(900, seed=seed, burst=bool(seed % 2))
     random = np.random.default_rng(seed)
@@ -377,7 +374,7 @@ def test_files_may_overlap_and_be_out_of_order_inside(spark, tmp_path, any_share
     assert assert_alike(query, frame, in_order(frame, sequence), True, time="t", sequence=sequence)
 
 
-@pytest.mark.parametrize("positions", [False, True])
+@pytest.mark.parametrize("positions", [pytest.param(False, marks=ONLY_DEEP), True])
 def test_disorder_that_is_small_beside_the_window_does_not_cost_the_slices(spark, tmp_path, positions):
     """Spark puts files together, larger ones first; slices around cuts between these would have half of the events."""
     table = stream(1200, burst=False)
