@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from array import array
 from functools import cached_property, partial
+from struct import Struct
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ __all__ = ["KERNELS", "Kernel", "Row"]
 KERNELS: dict[str, Kernel] = {}
 #: Functions of C without Python's lock, and with it: to let go of it costs as much as a small kernel.
 _FREE, _HELD = ctypes.CFUNCTYPE(ctypes.c_int64), ctypes.PYFUNCTYPE(ctypes.c_int64)
+#: The first for a row that is only read, as bytes: they are passed by their address.
+_READING = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_char_p)
 
 
 class Kernel:
@@ -35,6 +38,7 @@ class Kernel:
         self.arguments = [(np.dtype(kind[0]), int(kind[1:] or 0)) for kind in arguments.split()]
         #: The words of a row.
         self.size = sum(1 + axes for _, axes in self.arguments) + max(results - 1, 0)
+        self._packed = Struct(f"{self.size}q").pack
         KERNELS[name] = self
 
     @cached_property
@@ -46,6 +50,10 @@ class Kernel:
     def free(self) -> Any:
         """The function of a row, without Python's lock."""
         return _FREE(self.address)
+
+    @cached_property
+    def _reading(self) -> Any:
+        return _READING(self.address)
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the kernel."""
@@ -61,9 +69,10 @@ class Kernel:
             # NumPy itself takes six times as long to tell the address.
             words.append(pa.py_buffer(argument).address)
             words += argument.shape
+        if self.results <= 1:
+            return self._reading(self._packed(*words))
         row = array("q", words + [0] * (self.results - 1))
-        found = self.free(ctypes.c_void_p(row.buffer_info()[0]))
-        return found if self.results <= 1 else (found, *row[1 - self.results :])
+        return (self.free(ctypes.c_void_p(row.buffer_info()[0])), *row[1 - self.results :])
 
 
 class Row:
