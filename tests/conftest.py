@@ -135,14 +135,16 @@ def interrupt():
 
 
 @pytest.fixture(scope="session")
-def spark(interrupt):
+def spark(interrupt, tmp_path_factory):
     """One Spark session for all tests of a process; the command line takes it, too."""
     pytest.importorskip("pyspark", reason="PySpark is not installed")
-    from support.spark.sessions import small_session
+    from support.spark.sessions import home_without_zips, small_session
 
     session = small_session()
     try:
-        entered = session.__enter__()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("SPARK_HOME", str(home_without_zips(tmp_path_factory.mktemp("spark"))))
+            entered = session.__enter__()
     except InputError as problem:
         pytest.skip(str(problem))
     yield entered
