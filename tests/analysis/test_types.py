@@ -113,7 +113,7 @@ NUMERIC = Schema(
 )
 def test_durations_beside_a_numeric_time(text, kind):
     if kind is None:
-        with pytest.raises(QueryError, match="combines no") as caught:
+        with pytest.raises(QueryError, match="cannot combine") as caught:
             kind_of_expression(parse_expression(text), NUMERIC)
         assert "becomes a duration with its unit" in str(caught.value)
     else:
@@ -174,7 +174,7 @@ def test_conditions_that_fit(condition):
         ("y[Price > 1]", "Price", "unknown attribute 'Price'", "price"),
         ("near(x, y.prise)", "y.prise", "unknown attribute 'prise'", "price"),
         ("near(x.name + 1, y)", "x.name", "'+' needs numbers, but this is a string", None),
-        ("near(x.tags, y)", "x.tags", "which cannot be computed with", None),
+        ("near(x.tags, y)", "x.tags", "which expressions cannot use", None),
         ("NOT x.zzzz = 1", "x.zzzz", "unknown attribute 'zzzz'", None),
         ("x.name > 1", "x.name > 1", "a string cannot be compared with an integer", None),
         ("x.id = 'one'", "x.id = 'one'", "an integer cannot be compared with a string", None),
@@ -185,16 +185,16 @@ def test_conditions_that_fit(condition):
         ("x.ts > y.name", "y.name", "a timestamp cannot be compared with a string", None),
         ("x.tags = 'a'", "x.tags", "has type list<item: string>", None),
         ("x.name + 1 = 2", "x.name", "'+' needs numbers, but this is a string", None),
-        ("1 - x.ts = 2", "1 - x.ts", "'-' combines no integer with a timestamp", None),
-        ("x.ts + y.ts = 2", "x.ts + y.ts", "'+' combines no timestamp with a timestamp", None),
-        ("x.ts + '2024-01-01' = x.ts", "x.ts + '2024-01-01'", "'+' combines no timestamp with a string", None),
+        ("1 - x.ts = 2", "1 - x.ts", "'-' cannot combine an integer with a timestamp", None),
+        ("x.ts + y.ts = 2", "x.ts + y.ts", "'+' cannot combine a timestamp with a timestamp", None),
+        ("x.ts + '2024-01-01' = x.ts", "x.ts + '2024-01-01'", "'+' cannot combine a timestamp with a string", None),
         ("x.ts - y.name = x.gap", "y.name", "a timestamp cannot meet a string", None),
         ("x.ts - 'noon' = x.gap", "'noon'", "'noon' is not a timestamp", None),
-        ("x.gap - x.ts = x.gap", "x.gap - x.ts", "'-' combines no duration with a timestamp", None),
-        ("x.gap * x.gap > x.gap", "x.gap * x.gap", "'*' combines no duration with a duration", None),
-        ("x.gap % 2 = x.gap", "x.gap % 2", "'%' combines no duration with an integer", None),
-        ("1 / x.gap > 1", "1 / x.gap", "'/' combines no integer with a duration", None),
-        ("x.gap + 1 > x.gap", "x.gap + 1", "'+' combines no duration with an integer", None),
+        ("x.gap - x.ts = x.gap", "x.gap - x.ts", "'-' cannot combine a duration with a timestamp", None),
+        ("x.gap * x.gap > x.gap", "x.gap * x.gap", "'*' cannot combine a duration with a duration", None),
+        ("x.gap % 2 = x.gap", "x.gap % 2", "'%' cannot combine a duration with an integer", None),
+        ("1 / x.gap > 1", "1 / x.gap", "'/' cannot combine an integer with a duration", None),
+        ("x.gap + 1 > x.gap", "x.gap + 1", "'+' cannot combine a duration with an integer", None),
         ("x.gap > 5", "x.gap > 5", "a duration cannot be compared with an integer", None),
         ("x.gap > '5 minutes'", "x.gap > '5 minutes'", "a duration cannot be compared with a string", None),
         ("x.ts > 5 MINUTES", "x.ts > 5 MINUTES", "a timestamp cannot be compared with a duration", None),

@@ -80,7 +80,7 @@ def test_arithmetic(sign: str, left: Any, right: Any, result: Any) -> None:
     ],
 )
 def test_kinds_that_do_not_go_together(sign: str, left: Any, right: Any) -> None:
-    with pytest.raises(InputError, match=rf"'\{sign}' combines no"):
+    with pytest.raises(InputError, match=rf"'\{sign}' cannot combine"):
         time_arithmetic(sign, left, right)
 
 

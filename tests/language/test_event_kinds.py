@@ -142,11 +142,11 @@ def test_kinds_are_visible_in_the_statements_below():
 
 
 REFUSED = {
-    "DEFINE a AS time(x) > 1 SELECT * WHERE a": "the label 'x' means nothing here",
-    "DEFINE a AS p(x) SELECT * WHERE a": "the label 'x' means nothing here",
+    "DEFINE a AS time(x) > 1 SELECT * WHERE a": "so it cannot read the label 'x'",
+    "DEFINE a AS p(x) SELECT * WHERE a": "so it cannot read the label 'x'",
     "DEFINE a AS v > 1, a AS v > 2 SELECT * WHERE a": "'a' is defined twice",
-    "DEFINE a AS sum(v) > 1 SELECT * WHERE a": "sum has no place here",
-    "DEFINE a AS prev(v) > 1 SELECT * WHERE a": "prev has no place here",
+    "DEFINE a AS sum(v) > 1 SELECT * WHERE a": "sum cannot be used here",
+    "DEFINE a AS prev(v) > 1 SELECT * WHERE a": "prev cannot be used here",
     "DEFINE a AS match_number() > 1 SELECT * WHERE a": "one event, which has no match",
     "DEFINE a AS x[v > 1] SELECT * WHERE a": "a bracket cannot stand inside the condition of an event kind",
     "DEFINE a AS SOME x: x.v > 1 SELECT * WHERE a": "SOME cannot stand inside the condition of an event kind",

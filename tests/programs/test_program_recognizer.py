@@ -53,7 +53,7 @@ def test_a_push_that_breaks_off_stops_the_recogniser(monkeypatch: pytest.MonkeyP
         with pytest.raises(KeyboardInterrupt):
             recognizer.push({"type": "B", "v": 2})
     for call in (lambda: recognizer.push({"type": "B", "v": 2}), recognizer.snapshot):
-        with pytest.raises(cerflow.CerflowError, match="a push broke off"):
+        with pytest.raises(cerflow.CerflowError, match="an earlier push failed midway"):
             call()
     recognizer.take_over(before)
     assert recognizer.push({"type": "B", "v": 2}).count() == 1

@@ -116,7 +116,7 @@ def test_a_run_can_be_stopped(session, monkeypatch):
     assert (run().events, run().stopped) == (0, "it was stopped")
     ended = StoppableRun(session.query(), session.loaded(), most=10, seconds=0)()
     assert ended.events == 0
-    assert "time" in ended.stopped
+    assert "limit" in ended.stopped
 
 
 def exploding(tmp_path):
@@ -224,7 +224,7 @@ def test_definitions_read_as_far_as_is_looked_at(session, monkeypatch):
     assert part.reached == 5
     with part._lock:
         assert session.progress.startswith("The definitions have read 5 of 5 events")
-    with pytest.raises(UnsupportedQueryError, match="the query reads 3 events, and none there"):
+    with pytest.raises(UnsupportedQueryError, match="the query reads 3 events, and has none at this position"):
         session.trace(3, 10)
 
 

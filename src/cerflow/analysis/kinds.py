@@ -9,7 +9,7 @@ from typing import NamedTuple, NoReturn
 
 import pyarrow as pa
 
-from cerflow.analysis.kind_checks import a_kind, check_moment, check_ordered, check_string, kind_name
+from cerflow.analysis.kind_checks import a_kind, check_moment, check_ordered, check_string
 from cerflow.errors import QueryError, Span, nearest
 from cerflow.language.condition import (
     DATE_PARTS,
@@ -192,7 +192,7 @@ def _sort_of_attribute(attribute: Attribute, schema: Schema) -> Sort:
     else:
         hint = _way_out(data_type) if pa.types.is_nested(data_type) else None
     raise QueryError(
-        f"attribute '{attribute.name}' has type {data_type}, which cannot be computed with",
+        f"attribute '{attribute.name}' has type {data_type}, which expressions cannot use",
         span=attribute.span,
         hint=hint,
     )
@@ -328,7 +328,11 @@ def _sort_of_time_arithmetic(current: Arithmetic, left: Sort, right: Sort, schem
     found = TIME_ARITHMETIC.get((sign, kinds[0], kinds[1]))  # type: ignore[arg-type]
     if found is None:
         refuse_mixture(
-            f"'{sign}' combines no {kind_name(left.kind)} with {a_kind(right.kind)}", current, left, right, schema
+            f"'{sign}' cannot combine {a_kind(left.kind)} with {a_kind(right.kind)}",
+            current,
+            left,
+            right,
+            schema,
         )
     return Sort(found, zoned=(left.zoned or right.zoned or False) if found is ValueKind.TIMESTAMP else None)
 

@@ -233,7 +233,7 @@ def arithmetic(sign: str, left: Any, right: Any) -> Value:
 
 def _check_computable(value: Any) -> None:
     if isinstance(value, Decimal):
-        raise InputError("nothing is computed with decimals, which are compared exactly; make them floats or integers")
+        raise InputError("decimals can be compared, but not computed with; make them floats or integers")
 
 
 def _representable(number: Any) -> Value:

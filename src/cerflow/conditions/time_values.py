@@ -82,7 +82,7 @@ def time_arithmetic(sign: str, left: Any, right: Any) -> datetime | timedelta | 
     kinds = tuple("t" if isinstance(v, datetime) else "d" if isinstance(v, timedelta) else "n" for v in (left, right))
     given = _OPERATIONS.get((sign, *kinds))
     if given is None or isinstance(left, str) or isinstance(right, str):
-        raise InputError(f"'{sign}' combines no {type(left).__name__} with a {type(right).__name__}")
+        raise InputError(f"'{sign}' cannot combine {type(left).__name__} with {type(right).__name__}")
     numbers = (microseconds_of(v) if isinstance(v, datetime | timedelta) else v for v in (left, right))
     return given(*numbers)
 

@@ -112,7 +112,7 @@ def _condition(condition: Condition, write: _Writer) -> Any:
             return {"not": _condition(operand, write)}
         case Satisfied(operand):
             return {"satisfied": _condition(operand, write)}
-    raise UnsupportedQueryError(f"no JSON for the condition {write(condition)}")
+    raise UnsupportedQueryError(f"there is no JSON form of the condition {write(condition)}")
 
 
 # -- reading

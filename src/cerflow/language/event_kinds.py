@@ -45,13 +45,13 @@ def check_kind(condition: Condition) -> None:
         match current:
             case Attribute(label=str(label)) | LabelReference(label=str(label)) | Bracket(label=label):
                 raise QueryError(
-                    f"the condition of an event kind reads the event itself, so the label '{label}' means nothing here",
+                    f"the condition of an event kind reads the event alone, so it cannot read the label '{label}'",
                     span=current.span,
                     hint="Write the attribute alone, as in DEFINE failed AS result = 'failed'.",
                 )
             case Aggregate() | SetTest() | Some() | Function("prev"):
                 name = "SOME" if isinstance(current, Some) else current.name
-                raise QueryError(f"an event kind is about one event, so {name} has no place here", span=current.span)
+                raise QueryError(f"an event kind is about one event, so {name} cannot be used here", span=current.span)
             case Function(name) if name == MATCH_NUMBER:
                 raise QueryError("an event kind is about one event, which has no match", span=current.span)
 

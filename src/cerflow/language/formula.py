@@ -67,7 +67,7 @@ def check_by(strategy: Strategy, by: tuple[LabelReference, ...]) -> None:
     """Raise `QueryError` if a strategy that compares no positions is to compare those of some labels."""
     if by and not strategy.compares:
         raise QueryError(
-            f"{strategy} does not compare positions, so BY says nothing to it",
+            f"{strategy} does not compare positions, so BY has no effect on it",
             span=by[0].span,
             hint="NEXT, LAST and MAX do.",
         )

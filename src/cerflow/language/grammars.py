@@ -150,7 +150,7 @@ def parse_from(lark: Lark, text: str, start: str) -> Any:
     if len(text) > limits.QUERY_CHARACTERS:
         raise QuerySyntaxError(
             f"the text has {len(text):,} characters; a query may have {limits.QUERY_CHARACTERS:,}",
-            hint="Long lists of values belong into the events, as an attribute, or into a registered predicate.",
+            hint="Long lists of values belong in the events, as an attribute, or into a registered predicate.",
         )
     refuse_surrogates(text)
     try:

@@ -71,7 +71,7 @@ def explain_syntax(error: UnexpectedInput, text: str, lark: Lark, rule: str) -> 
     span = Span(start, start + len(found))
     told = hint_for(found, text[:start], accepted, names)
     if found[0] not in _SYMBOLS and found[0] not in "'\"" and not (found[0].isalnum() or found[0] == "_"):
-        return QuerySyntaxError(f"the character {found[0]!r} means nothing here", span=span, hint=told, expected=names)
+        return QuerySyntaxError(f"unexpected character {found[0]!r}", span=span, hint=told, expected=names)
     shown = "string" if found[0] == "'" else "quoted name" if found[0] == '"' else f"'{found}'"
     reason = f"unexpected {shown}, expected {_listed(few(names))}"
     return QuerySyntaxError(reason, span=span, hint=told, expected=names)

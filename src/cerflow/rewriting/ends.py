@@ -114,7 +114,7 @@ class BlockEnd:
     def rest(self) -> Formula | None:
         """The formula before or behind the block, None if there is none.
 
-        There must be no START, FILTER and renaming around it.
+        It must not stand inside START, FILTER or a renaming.
         """
         found: Formula | None = None
         for step in self.steps:

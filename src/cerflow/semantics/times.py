@@ -87,7 +87,7 @@ def time_arithmetic(sign: str, left: Any, right: Any) -> Value:
             return None if right == 0 else duration(nearest_integer(float(left // MICROSECOND) / float(right)))
         case "/", datetime.timedelta(), datetime.timedelta():
             return None if not right else float(left // MICROSECOND) / float(right // MICROSECOND)
-    raise TypeError(f"{left!r} {sign} {right!r} means nothing")
+    raise TypeError(f"{left!r} {sign} {right!r} is not defined")
 
 
 def _times(microseconds: int, number: int | float) -> Value:

@@ -103,7 +103,7 @@ def stream(
         raise InputError("stream needs a streaming DataFrame, of spark.readStream; cerflow.spark.run takes others")
     if not hasattr(df.sparkSession, "_jvm"):
         raise UnsupportedQueryError(
-            "stream keeps files in the checkpoint, which Spark Connect does not reach",
+            "stream keeps files in the checkpoint, which Spark Connect cannot access",
             hint="Give the DataFrame of cerflow.spark.match to writeStream yourself.",
         )
     check_spark()
@@ -146,7 +146,7 @@ def _checked_output(
             f"format must be one of {', '.join(FILES)} and kafka, not {format!r}; for others output may be a function"
         )
     if (format == "kafka") != (output is None):
-        raise ArgumentError("output is a directory or a function, and with format='kafka' nothing")
+        raise ArgumentError("output is a directory or a function; with format='kafka' leave it out")
     if format == "kafka":
         for name in ("kafka.bootstrap.servers", "topic"):
             if name not in (options or {}):

@@ -258,7 +258,7 @@ class StudioSession:
         """The chosen query and a stretch of what it reads."""
         query, sample = self._read(first + size, stopped)
         if first >= sample.end:
-            raise UnsupportedQueryError(f"the query reads {sample.end:,} events, and none there")
+            raise UnsupportedQueryError(f"the query reads {sample.end:,} events, and has none at this position")
         return query, sample.stretch(first, sample.end)
 
     def trace(self, first: int, size: int, stopped: Callable[[], bool] = never) -> Trace:
@@ -321,7 +321,7 @@ class StoppableRun:
             if self._stopped.is_set():
                 raise StoppedError("it was stopped")
             if time.perf_counter() - begin > self._seconds:
-                raise StoppedError(f"the time of {self._seconds:g} s is over")
+                raise StoppedError(f"the limit of {self._seconds:g} s is exceeded")
 
         # Matches are shown of whole pushes, so where events cost much, few are pushed.
         size = min(_FIRST_ROWS, limits.STUDIO_PUSHED_ROWS)

@@ -55,7 +55,7 @@ def check_regexp(pattern: str, span: Span | None = None) -> None:
         raise QueryError(
             f"this regular expression cannot be read: {fault}",
             span=span,
-            hint="REGEXP has the syntax of RE2: no references back (\\1), no looking around ((?=…), (?<!…)).",
+            hint="REGEXP has the syntax of RE2, without backreferences (\\1) and lookaround ((?=…), (?<!…)).",
         )
 
 

@@ -150,7 +150,7 @@ def test_what_case_repeats_is_bounded():
     operand = "x.n"
     for _ in range(12):
         operand = f"(CASE {operand} WHEN 1 THEN 1 WHEN 2 THEN 2 END)"
-    with pytest.raises(QuerySyntaxError, match="too large for so many WHEN"):
+    with pytest.raises(QuerySyntaxError, match="too large for this number of WHEN"):
         cerflow.parse(f"SELECT {operand} AS c WHERE A AS x")
     deep = "x.n"
     for _ in range(200):

@@ -291,7 +291,7 @@ def test_what_cannot_be_undone_is_said(monkeypatch):
         lambda: recognizer.push({"type": "A"}),
         recognizer.snapshot,
     ):
-        with pytest.raises(cerflow.CerflowError, match="a push broke off"):
+        with pytest.raises(cerflow.CerflowError, match="an earlier push failed midway"):
             call()
     assert cerflow.Recognizer.restore(QUERIES["query"], before).events == 10
 
@@ -310,7 +310,7 @@ def test_a_single_event_that_is_interrupted(monkeypatch, place):
     with pytest.raises(KeyboardInterrupt):
         recognizer.push({"type": "B"})
     monkeypatch.undo()
-    with pytest.raises(cerflow.CerflowError, match="a push broke off"):
+    with pytest.raises(cerflow.CerflowError, match="an earlier push failed midway"):
         recognizer.push({"type": "B"})
 
 

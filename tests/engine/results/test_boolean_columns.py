@@ -116,7 +116,7 @@ def test_predicates_are_those_of_the_beginning(predicate):
         ("(x[v > 1])", "a bracket cannot stand inside a computed column"),
         ("(SOME y: y.v > 1)", "SOME cannot stand inside a computed column"),
         ("nears(x.v, 1)", "unknown function or predicate 'nears'"),
-        ("CASE WHEN x.v = 1 THEN x.raw END", "attribute 'raw' has type binary, which cannot be computed with"),
+        ("CASE WHEN x.v = 1 THEN x.raw END", "attribute 'raw' has type binary, which expressions cannot use"),
         ("x.raw", "attribute 'raw' has type binary"),
         ("(x.raw = x.raw)", "attribute 'raw' has type binary"),
         ("(x.s > 1)", "a string cannot be compared with an integer"),

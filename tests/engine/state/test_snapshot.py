@@ -128,10 +128,10 @@ def changed(snapshot, **changes):
 
 def test_another_version(snapshot):
     query = cerflow.parse(TEXT)
-    with pytest.raises(SnapshotError, match=r"version 99, this cerflow reads version 6"):
+    with pytest.raises(SnapshotError, match=r"version 99, this version of cerflow reads version 6"):
         Recognizer.restore(query, snapshot.replace(b"snapshot 6\n", b"snapshot 99\n", 1))
     earlier = _archived(header=np.frombuffer(b'{"version": 5}', np.uint8), positions=np.zeros(1), events=np.zeros(1))
-    with pytest.raises(SnapshotError, match=r"version 5 or an earlier one, this cerflow reads version 6"):
+    with pytest.raises(SnapshotError, match=r"version 5 or an earlier one, this version of cerflow reads version 6"):
         Recognizer.restore(query, earlier)
     with pytest.raises(SnapshotError, match="snapshot of a recogniser, not of a set of queries"):
         QuerySet({"q": TEXT}).restore(snapshot, SCHEMA, time="t")

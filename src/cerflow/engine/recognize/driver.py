@@ -44,7 +44,7 @@ def columns_kept(plans: Mapping[str, Plan], schema: Schema, *, whole: bool = Fal
 
 def broken_off() -> CerflowError:
     """The error for a recogniser that was interrupted where it could not be undone."""
-    return CerflowError("a push broke off, so what is remembered is not whole; go on from a snapshot")
+    return CerflowError("an earlier push failed midway, so the state is incomplete; restore a snapshot")
 
 
 class Driver:

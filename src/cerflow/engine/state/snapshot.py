@@ -123,15 +123,17 @@ def _body(kind: str, data: bytes) -> memoryview:
     if not begin.startswith(_BEGIN):
         if _is_earlier(begin, data):
             raise SnapshotError(
-                f"the snapshot has version 5 or an earlier one, this cerflow reads version {VERSION}: "
-                "restore it with the cerflow that took it, or let the events pass again"
+                f"the snapshot has version 5 or an earlier one, this version of cerflow reads version {VERSION}: "
+                "restore it with the version that took it, or let the events pass again"
             )
         raise SnapshotError(f"these bytes are not a snapshot of a {kind}: they do not begin like one")
     version = begin[len(_BEGIN) :].partition(b"\n")[0]
     if version != b"%d" % VERSION:
         if not version.isdigit():
             raise SnapshotError("the snapshot is damaged: its first line holds no version")
-        raise SnapshotError(f"the snapshot has version {version.decode()}, this cerflow reads version {VERSION}")
+        raise SnapshotError(
+            f"the snapshot has version {version.decode()}, this version of cerflow reads version {VERSION}"
+        )
     start = len(_BEGIN) + len(version) + 1
     body = whole[start + _DIGEST :]
     if _checksum(body) != whole[start : start + _DIGEST]:

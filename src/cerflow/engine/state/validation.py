@@ -99,10 +99,10 @@ def check_events(events: pa.Table, positions: Ints, columns: pa.Schema, came: in
 
 
 def check_marks(image: Image, tables: TransducerTables, positions: Ints) -> None:
-    """After the mark that stands for none, marks are of kept events, in their order, with label sets of the query."""
+    """After the empty mark, marks are of kept events, in their order, with label sets of the query."""
     marks = image.marks
-    require(len(marks), "there is not even the mark that stands for none")
-    require(tuple(marks[layout.NO_MARK].tolist()) == (-1, 0), "the mark that stands for none marks an event")
+    require(len(marks), "the empty mark is missing")
+    require(tuple(marks[layout.NO_MARK].tolist()) == (-1, 0), "the empty mark marks an event")
     require(len(marks) == 1 or not tables.detecting, "a query that only detects has marks")
     at, labels = marks[1:, layout.M_POSITION], marks[1:, layout.M_LABEL]
     require((at[1:] >= at[:-1]).all(), "the marks are not in the order of the events")
@@ -116,7 +116,7 @@ def check_marks(image: Image, tables: TransducerTables, positions: Ints) -> None
 def check_nodes(image: Image, tables: TransducerTables) -> None:
     """Nodes point to older ones, which leave the window no earlier (children) or no later (neighbours in the heap)."""
     nodes = image.nodes
-    require(len(nodes), "there is not even the node of the complex event without events")
+    require(len(nodes), "the node of the complex event without events is missing")
     require(len(nodes) == 1 or not tables.detecting, "a query that only detects has nodes")
     small = nodes.view(np.int32)
     measure, numbers = nodes[:, layout.W_MEASURE], np.arange(len(nodes))
@@ -136,7 +136,7 @@ def check_nodes(image: Image, tables: TransducerTables) -> None:
     below = right >= 0
     ranked = _within(rank, 1, _HIGHEST + 1) and (rank[below] == rank[right[below]] + 1).all()
     require(ranked, "the ranks of nodes of the match graph are not those of a heap")
-    require((small[:, layout.I_REST] == layout.BOTTOM).all(), "a node of a heap leads on like one of a list")
+    require((small[:, layout.I_REST] == layout.BOTTOM).all(), "a node of a heap continues like one of a list")
 
 
 def _check_lists(image: Image) -> None:
@@ -147,7 +147,7 @@ def _check_lists(image: Image) -> None:
     numbers = np.arange(1, len(image.nodes))
     ends = (layout.I_CHILD, layout.I_LEFT, layout.I_RIGHT, layout.I_REST)
     alone = everything[layout.BOTTOM, list(ends)].tolist() == [-1, -1, -1, 0]
-    require(alone, "the node of the complex event without events leads on")
+    require(alone, "the node of the complex event without events continues")
     for target in (child, left, right, rest):
         require(((target >= -1) & (target < numbers)).all(), "a node of the match graph points to no older one")
     for target in (left, right, rest):
@@ -251,7 +251,7 @@ def check_members(image: Image, tables: TransducerTables) -> None:
 def check_collections(image: Image, tables: TransducerTables, known: int) -> None:
     """Registers hold collections that are there, of whole rows; nothing else is a collection."""
     sizes = image.set_sizes
-    require(len(sizes) and sizes[0] == 0, "there is not even the empty collection")
+    require(len(sizes) and sizes[0] == 0, "the empty collection is missing")
     require((sizes >= 0).all() and (sizes <= len(image.set_words)).all(), "a collection has an impossible size")
     require(int(sizes.sum()) == len(image.set_words), "collections do not have the words that are there")
     for array, rows, slot, register in set_holders(image, tables):

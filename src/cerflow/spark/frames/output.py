@@ -166,7 +166,7 @@ def observed(counts: Observation, output: str) -> dict[str, Any]:
     waiting.join(limits.SPARK_OBSERVED_SECONDS)
     if not found:
         raise OutputError(
-            f"the rows for '{output}' are written, but Spark did not tell their number within "
+            f"the rows for '{output}' are written, but Spark did not report their number within "
             f"{limits.SPARK_OBSERVED_SECONDS} seconds; raise spark.scheduler.listenerbus.eventqueue.capacity"
         )
     return found[0]

@@ -90,8 +90,8 @@ def plan_files(options: Options, files: Sequence[DataFile], types: pa.Schema | N
         )
     if predicates_in(query.tree):
         raise UnsupportedQueryError(
-            "predicates of one's own are not known where the data source reads",
-            hint="cerflow.spark.match takes them along: match(query, spark.read.parquet(path), …).",
+            "the data source does not support your own predicates",
+            hint="cerflow.spark.match does: match(query, spark.read.parquet(path), …).",
         )
     stored, alike = columns_of(files)
     columns = stored if types is None else types

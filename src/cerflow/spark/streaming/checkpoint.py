@@ -161,7 +161,7 @@ class Checkpoint:
             )
         versions = self._versions()
         if batch and any(number > batch for number, _ in versions) and not any(0 < n <= batch for n, _ in versions):
-            raise InputError(f"the state before micro-batch {batch} is not in '{self.path}' any more: {_ANEW}")
+            raise InputError(f"the state before micro-batch {batch} is not in '{self.path}' any longer: {_ANEW}")
         self._files.delete(self._path(self._own(STATUS)), False)
         for folder, first in (("commits", batch), ("offsets", batch + 1)):
             for number in sorted(self.batches(folder), reverse=True):

@@ -356,7 +356,7 @@ def refuse_watermark(df: DataFrame) -> None:
         raise UnsupportedQueryError(
             "the streaming DataFrame has a watermark of its own, and events that wait for that one would be lost",
             hint="Leave withWatermark out: delay= sets the watermark. What needs it (dropDuplicatesWithinWatermark, "
-            "windows) belongs into a query before, which writes to a table or topic that this one reads.",
+            "windows) belongs in an earlier query, which writes to a table or topic that this one reads.",
         )
 
 

@@ -26,7 +26,7 @@ __all__ = ["BucketStore", "StateHead", "Step", "process"]
 
 #: The version of what is kept in the store.
 _FORMAT = 1
-_WAY_OUT = "go on with the cerflow that wrote it, or start with a new checkpoint"
+_REMEDY = "go on with the cerflow that wrote it, or start with a new checkpoint"
 #: The cost of an entry of the log beside its bytes.
 _ENTRY_BYTES = 100
 
@@ -143,7 +143,8 @@ def process(
 def _check(head: StateHead, query: str) -> None:
     if head.format != _FORMAT:
         raise SnapshotError(
-            f"the state in the checkpoint has version {head.format}, this cerflow reads version {_FORMAT}: {_WAY_OUT}"
+            f"the state in the checkpoint has version {head.format}, this version of cerflow reads version {_FORMAT}: "
+            f"{_REMEDY}"
         )
     if head.query != query:
         raise SnapshotError(
@@ -179,7 +180,7 @@ def _restored(work: StreamWork, store: BucketStore, head: StateHead) -> Bucket:
     try:
         return Bucket(work, b"".join(store.chunks()) if head.snapshot else None)
     except SnapshotError as error:
-        raise SnapshotError(f"cannot read the state in the checkpoint ({error}): {_WAY_OUT}") from error
+        raise SnapshotError(f"cannot read the state in the checkpoint ({error}): {_REMEDY}") from error
 
 
 def _lacking(before: StateHead, head: StateHead, log: list[bytes]) -> list[bytes] | None:

@@ -49,7 +49,7 @@ _GAUGES = {
     "batch_seconds": "When the last micro-batch was written, in seconds since 1970",
     "watermark_seconds": "Time before which events are late, in seconds since 1970",
     "watermark_lag_seconds": "How far the watermark was behind the clock when the micro-batch was written",
-    "buckets": "Buckets that the last micro-batch reached",
+    "buckets": "Buckets that got events in the last micro-batch",
     "buckets_held": "Those of them that were in memory",
 }
 

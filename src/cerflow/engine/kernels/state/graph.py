@@ -34,7 +34,7 @@ from cerflow.engine.layout import (
 def add_mark(marks, counters, position, label):
     """The number of the mark of an event with a label set; marks of the latest event are reused."""
     m = counters[N_MARKS] - 1
-    # Position -1 belongs to the mark that stands for none.
+    # Position -1 belongs to the empty mark.
     while marks[m, M_POSITION] == position:
         if marks[m, M_LABEL] == label:
             return m
