@@ -176,7 +176,7 @@ def stream(
     from cerflow.cli.commands.request import load_query
     from cerflow.cli.spark.streaming import (
         StreamRequest,
-        noted_status,
+        recorded_status,
         run_stream,
         set_checkpoint_back,
         shown_status,
@@ -191,7 +191,7 @@ def stream(
 
     if status is not None:
         with errors_reported():
-            typer.echo(shown_status(noted_status(status)))
+            typer.echo(shown_status(recorded_status(status)))
         return
     allowed = None if ahead == "any" else ahead
     settings = spark_settings(conf)

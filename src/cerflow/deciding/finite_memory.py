@@ -39,7 +39,7 @@ __all__ = ["Configuration", "FiniteMemory", "Move", "UnboundedMemoryError"]
 #: A state, what the registers hold (starts of windows as how many events ago, less than zero), and how many events ago
 #: the complex event began, where the window of the whole asks for it.
 Configuration = tuple[int, Memory, int | None]
-#: A condition on the event, its labels, and the configuration that is reached.
+#: A condition on the event, its labels, and the next configuration.
 Move = tuple[Condition, frozenset[str], Configuration]
 
 _Row = tuple[Value, ...]

@@ -1,4 +1,4 @@
-"""Proofs that runs with registers lead nowhere, however long they are: reachability as Horn clauses, by Z3's Spacer.
+"""Proofs that runs with registers never match, however long they are: reachability as Horn clauses, by Z3's Spacer.
 
 A clause says which values registers may hold in a state. A proof is a set of invariants. For comparisons in a linear
 order there always is one; where registers count or add up, Spacer may give up.
@@ -92,7 +92,7 @@ class _Clauses:
         self._engine.add_rule(z3.ForAll(variables, clause) if variables else clause)
 
     def unreachable(self) -> bool | None:
-        """Whether it is proved that the goal is not reached; None if Spacer gives up."""
+        """Whether it is proved that the goal is unreachable; None if Spacer gives up."""
         try:
             outcome = self._engine.query(self.goal)
         except z3.Z3Exception:

@@ -202,7 +202,7 @@ class Sheet:
 
 
 def _along(points: Sequence[Point]) -> Iterator[Point]:
-    """Points on cubic curves, close enough together to tell how far they reach."""
+    """Points on cubic curves, close enough together to give their extent."""
     yield points[0]
     for k in range(0, len(points) - 1, 3):
         (ax, ay), (bx, by), (cx, cy), (dx, dy) = points[k : k + 4]

@@ -1,4 +1,4 @@
-"""Input files become one table of usable events; rows that cannot be used are set aside with the reason."""
+"""Reads input files into one table of valid events, and bad rows with the reason into another."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class AutomatonFormula(Formula):
 
 
 def closed(states: Iterable[State], leaving: Mapping[State, list[AutomatonStep]]) -> frozenset[State]:
-    """These states, and those that ε-transitions lead to; ``leaving`` as `AutomatonFormula.leaving` gives it."""
+    """These states, and those reachable by ε-transitions; ``leaving`` as `AutomatonFormula.leaving` gives it."""
     found = set(states)
     pending = list(found)
     while pending:

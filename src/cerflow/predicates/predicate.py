@@ -19,7 +19,7 @@ class PredicateKind(StrEnum):
 
 
 class Form(StrEnum):
-    """The form in which the values of many events reach a function."""
+    """The form in which a function gets the values of many events."""
 
     VALUES = "values"  # event by event, as Python values
     NUMPY = "numpy"

@@ -38,7 +38,7 @@ from cerflow.values.operators import MIRRORED, Operator
 
 __all__ = ["without_implied_times"]
 
-#: A bound on a difference of times in microseconds, and whether the difference may reach it; lesser ones are tighter.
+#: A bound on a difference of times in microseconds, and whether the difference may equal it; lesser ones are tighter.
 _Bound = tuple[Fraction, bool]
 _Edges = dict[tuple[str, str], _Bound]
 #: Formulas whose complex events consist of whole ones of their operands.
@@ -108,7 +108,7 @@ def _needed(
         return None
     given: _Edges = {pair: _NO_TIME for pair in order if set(pair) <= set(names)}
     if window is not None:
-        # Nanoseconds are rounded down before they are subtracted, so a rounded difference may reach the window.
+        # Nanoseconds are rounded down before they are subtracted, so a rounded difference may equal the window.
         widest = Fraction(window), _in_nanoseconds(schema)
         given |= {pair: min(given.get(pair, widest), widest) for pair in permutations(names, 2)}
     kept = dict(own)
@@ -125,7 +125,7 @@ def _needed(
 
 def _implied(asked: _Difference, edges: _Edges, names: list[str], single: frozenset[str], schema: Schema) -> bool:
     shortest = dict(edges)
-    # A label without an event bounds nothing, so paths lead over labels that have one.
+    # A label without an event bounds nothing, so paths use labels that have one.
     stops = [n for n in names if n in single] if len(names) <= limits.TIMES_COMPARED else []
     for via, (x, y) in product(stops, list(permutations(names, 2))):
         first, second = shortest.get((x, via)), shortest.get((via, y))

@@ -70,8 +70,8 @@ class Clock:
 def deadline_of(window: Window, j: int, events: Sequence[Event], clock: Clock) -> Deadline | None:
     """The deadline of event j, None if it is not known to have passed, or if j has none.
 
-    An event without the attribute of ``n [attribute]`` has no deadline, and reaches none. Raises `QueryError` for a
-    duration on events without times.
+    An event without the attribute of ``n [attribute]`` has no deadline, and shows none to have passed. Raises
+    `QueryError` for a duration on events without times.
     """
     match window:
         case CountWindow():

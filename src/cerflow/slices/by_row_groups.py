@@ -62,7 +62,7 @@ class GroupSlice(Slice[Key | None]):
 
 @dataclass(frozen=True)
 class GroupReach:
-    """How far back matches reach: keys that are less than ``width`` lower, or ``events`` events.
+    """How far back matches go: keys that are less than ``width`` lower, or ``events`` events.
 
     With ``late`` the width ends with the last event before the one that detects, see `LateReach`.
     """

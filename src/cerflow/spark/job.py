@@ -37,7 +37,7 @@ __all__ = ["RunResult", "run"]
 class RunResult:
     """The result of a job.
 
-    ``events`` is the number of usable events, ``bad_records`` the number of other events, ``reasons`` their number for
+    ``events`` is the number of valid events, ``bad_records`` the number of other events, ``reasons`` their number for
     each reason; None and empty if they were not counted. ``matches`` is the number of rows that this job wrote.
     ``written`` is False if the output existed and ``mode="ignore"``; then nothing was read. ``seconds`` is the time
     that the job took.

@@ -132,7 +132,7 @@ def serve(
 
 
 def _signpost(address: str) -> Path:
-    """A file that leads a browser to an address, and that only the user can read.
+    """A file that sends a browser to an address, and that only the user can read.
 
     All users of the machine see the command line of the browser, so the token does not stand there.
     """

@@ -26,7 +26,7 @@ def contiguous(operand: Fragment, *, ticking: bool = False) -> Fragment:
             return [(_AFTER if may_read_events(each) else _INSIDE, each) for each in parted(t)]
         return [(_BEFORE if place == _BEFORE else _AFTER, t)]
 
-    # Most states after the marked events lead nowhere, and would look like hidden events if they stayed.
+    # Most states after the marked events have no successors, and would look like hidden events if they stayed.
     found = without_dead_states(track(operand, _BEFORE, step))
     return with_patience(found) if ticking else found
 

@@ -168,14 +168,14 @@ def ending_marked(operand: Fragment) -> Fragment:
 
 
 def _still(before: InWindow) -> Condition:
-    """That a deadline has not been reached; an event without the attribute reaches none."""
+    """That a deadline has not passed; an event without the attribute ends none."""
     return Not(Satisfied(Not(before))) if isinstance(before.window, AttributeWindow) else before
 
 
 def _waits(waiting: int, done: int, before: InWindow, ticking: bool) -> list[Transition]:
     """The transitions of a run that waits, given the condition that the deadline has not passed."""
     if isinstance(before.window, CountWindow):
-        # The event that reaches the deadline is the last one before it.
+        # The event that ends the wait is the last one before the deadline.
         test = conjunction([Not(TICK), Not(PAUSE)]) if ticking else conjunction([])
         loops = [Transition(waiting, waiting, thing) for thing in (TICK, PAUSE)] if ticking else []
         return [

@@ -166,7 +166,7 @@ def _marking_on(operand: Fragment) -> set[int]:
 
 
 def _before(operand: Fragment, counts: Callable[[Transition], bool]) -> list[list[int]]:
-    """For each state, the states from which a counted transition leads to it."""
+    """For each state, the states with a counted transition to it."""
     found: list[list[int]] = [[] for _ in range(operand.states)]
     for t in operand.transitions:
         if counts(t):

@@ -129,7 +129,7 @@ class FollowedRuns:
         return found
 
     def _states_with_rows(self, newest: frozenset[int]) -> frozenset[int]:
-        """States with live registers, and states that are reached depending on a condition on such registers."""
+        """States with live registers, and states that are reachable depending on a condition on such registers."""
         edges = [[t.target for t in leaving] for leaving in self.fragment.leaving()]
         return frozenset(
             reachable_states((q for q, places in enumerate(self._live) if places and q not in newest), edges)

@@ -1,7 +1,7 @@
 """Detection alone: a transducer that detects at the same events, without the events of matches.
 
 Only the end of a run matters then, and its beginning for the window. Marks between the first and the last event go, and
-so do transitions that only led to other marks: a transition is dropped if another one of its state may fire whenever it
+so do transitions that differ only in marks: a transition is dropped if another one of its state may fire whenever it
 does and leads to a state that simulates its own (a "little brother": D. Bustan and O. Grumberg, Simulation-based
 minimization, 2003). So iterations often become single steps.
 """

@@ -79,7 +79,7 @@ def _drop_dead_writes(transducer: Transducer) -> Transducer:
 def _merge(transducer: Transducer) -> Transducer:
     """Merge bisimilar states: the coarsest partition in which equal states have equal transitions into classes."""
     classes = _bisimulation(transducer)
-    # Numbered in the order in which runs reach them, so that a sequence looks like one.
+    # Numbered in the order of runs, so that a sequence looks like one.
     numbers = {c: k for k, c in enumerate(dict.fromkeys(classes[q] for q in _from_the_first(transducer)))}
     merged = [numbers[c] for c in classes]
     transitions = dict.fromkeys(t.moved(merged[t.source], merged[t.target]) for t in transducer.transitions)

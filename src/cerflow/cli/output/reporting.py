@@ -24,7 +24,7 @@ __all__ = ["RunSummary", "errors_reported", "located", "note", "reopen_closed_st
 
 @dataclass(frozen=True)
 class RunSummary:
-    """The result of a run: usable events, matches written, records refused, the seconds of each phase.
+    """The result of a run: valid events, matches written, records refused, the seconds of each phase.
 
     ``where`` says where the query ran if that was not given; ``ignored`` says that nothing was done because the output
     existed. ``drawn`` are lines that show the matches.

@@ -1,4 +1,4 @@
-"""Makes one DataFrame of usable events from input files; rows that cannot be used are kept with their reason.
+"""Reads input files into one DataFrame of valid events; bad rows are kept with the reason.
 
 The tasks read files without types of their own (CSV, JSON), one file or piece of a large file each, with the same code
 as in-process (`cerflow.files.input_plans`). Spark reads Parquet and ORC; the code for in-process reading converts their

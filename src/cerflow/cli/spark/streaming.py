@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from cerflow.spark import RunningStream, StreamStatus
 
-__all__ = ["StreamRequest", "follow", "noted_status", "run_stream", "shown_status"]
+__all__ = ["StreamRequest", "follow", "recorded_status", "run_stream", "shown_status"]
 
 _KAFKA = re.compile(r"kafka://([^/]+)/(.+)")
 #: The columns of a message of Kafka beside those of its JSON.
@@ -147,8 +147,8 @@ def _input(request: StreamRequest, spark: SparkSession, kept: Any) -> tuple[Data
 
     from cerflow.spark.frames.events import CORRUPT
 
-    noted = kept.read("input.json")
-    columns = request.columns or (None if noted is None else noted["columns"])
+    known = kept.read("input.json")
+    columns = request.columns or (None if known is None else known["columns"])
     found = _KAFKA.fullmatch(request.input)
     if found is None:
         frame, columns = _files(request, spark, columns)
@@ -170,7 +170,7 @@ def _input(request: StreamRequest, spark: SparkSession, kept: Any) -> tuple[Data
             place.alias(_KAFKA_SEQUENCE),
         ).select("event.*", *message, _KAFKA_SEQUENCE)
         sequence = _KAFKA_SEQUENCE
-    if noted is None:
+    if known is None:
         kept.write("input.json", {"columns": columns})
     return frame, sequence
 
@@ -324,7 +324,7 @@ def set_checkpoint_back(
     )
 
 
-def noted_status(checkpoint: str) -> dict[str, Any]:
+def recorded_status(checkpoint: str) -> dict[str, Any]:
     """The last status in a checkpoint on this machine; raises InputError."""
     path = Path(checkpoint) / "cerflow" / "status.json"
     try:

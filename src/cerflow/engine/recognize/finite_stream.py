@@ -1,4 +1,4 @@
-"""A finite stream: a table of usable events in their order, recognised in place."""
+"""A finite stream: a table of valid events in their order, recognised in place."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ class TransducerTables:
 
     @property
     def reached(self) -> bool:
-        """Whether deadlines lie at values of an attribute, which any event may reach."""
+        """Whether deadlines lie at values of an attribute, so that any event may end one."""
         return self.ticking and any(isinstance(column.window, AttributeWindow) for column in self.columns)
 
     @property

@@ -104,7 +104,7 @@ def _side_by_side(left: AnyA, right: AnyA) -> tuple[AnyA, AnyA]:
 
 
 def _passing(left: AnyA, right: AnyA, strict: bool) -> Iterator[TransitionLike]:
-    """The transitions that lead from the runs of one automaton into those of another, or again of the same."""
+    """The transitions from the runs of one automaton to those of another, or of the same again."""
     between: State = next(fresh_names(left.states | right.states, "between"))
     ends = [t for t in left.transitions if t.target in left.finals and _may_meet(left, t, strict)]
     begins = [t for t in right.transitions if t.source in right.starts and (t.output or not strict)]

@@ -53,7 +53,7 @@ class Unrolled(Generic[RegisterA]):
 def unroll(automaton: RegisterA, window: int, *, prune: bool = True, most: int | None = None) -> Unrolled[RegisterA]:
     """All walks of at most ``window`` events, as a tree with states 0, 1, … by length; one for each start state.
 
-    With ``prune`` walks that lead to no final state are left out, except the start. A register that a walk has not
+    With ``prune`` walks that cannot reach a final state are left out, except the start. A register that a walk has not
     written is read as the register of that name outside the tree, which is empty unless the tree is part of something
     larger. Raises `EpsilonFreeError` for an automaton with ε-transitions, and `UnsupportedQueryError` if there would be
     more than ``most`` states.

@@ -179,7 +179,7 @@ class Automaton:
         transitions: tuple[Any, ...],
         registers: tuple[str, ...],
     ) -> Self:
-        """The automaton of these parts; a new start state leads to several ones of an SRT, by ε."""
+        """The automaton of these parts; an SRT gets one start state, by ε-transitions if need be."""
 
     @classmethod
     def made(
@@ -277,7 +277,7 @@ class Automaton:
         )
 
     def renumbered(self) -> Self:
-        """The same with states 0, 1, …, in the order in which they are reached from the start states."""
+        """The same with states 0, 1, …, in breadth-first order from the start states."""
         following = _following((t.source, t.target) for t in self.transitions)
         order: dict[State, State] = {state: k for k, state in enumerate(sorted_states(self.starts))}
         for state in (frontier := list(order)):
@@ -290,7 +290,7 @@ class Automaton:
         return self.relocated(order)
 
     def trimmed(self) -> Self:
-        """Without states that no run reaches, or from which no run reaches a final one; the start of an SRT stays."""
+        """Without unreachable states, and those that cannot reach a final one; the start of an SRT stays."""
         edges = [(t.source, t.target) for t in self.transitions]
         useful = _reachable(self.starts, edges) & _reachable(self.finals, [(b, a) for a, b in edges])
         if self.model is Model.SRT:
@@ -377,7 +377,7 @@ def check_epsilon_free(*automata: Automaton) -> None:
 
 
 def enclosed(automaton: Automaton, states: Iterable[State]) -> frozenset[State]:
-    """``Enclose``: the states reached by ε-transitions alone."""
+    """``Enclose``: the states that are reachable by ε-transitions alone."""
     found = set(states)
     pending = list(found)
     while pending:

@@ -73,7 +73,7 @@ class SymbolicRegisterTransducer(RegisterAutomaton):
         transitions: tuple[Any, ...],
         registers: tuple[str, ...],
     ) -> Self:
-        """The automaton of these parts; a new start state leads by ε to several ones, or to none."""
+        """The automaton of these parts; unless there is one start, a new one has ε-transitions to them."""
         if len(starts) == 1:
             (start,) = starts
         else:

@@ -181,7 +181,7 @@ class _Placing:
         return Placement(PlacementKind.ONE_TASK, why)
 
     def _reach(self, pieces: Pieces, keys: Ints = _NO_KEYS) -> Reach:
-        """How far back matches reach, by pieces of the stream and the ``keys`` of more of its events."""
+        """How far back matches go, by pieces of the stream and the ``keys`` of more of its events."""
         window = self._window
         if isinstance(window, DurationWindow):
             reach = TimeReach(partial(self._axis.bounds, window))

@@ -210,7 +210,7 @@ def _wanted(groups: Sequence[RowGroup], files: Sequence[DataFile], options: Opti
 
 
 def _reach(query: Query, schema: Schema, groups: Sequence[RowGroup], work: Work) -> tuple[GroupReach | None, str]:
-    """How far back matches reach, None if the stream is not to be cut; and why."""
+    """How far back matches go, None if the stream is not to be cut; and why."""
     division = divided(query.tree, query.plan(schema).transducer, schema)
     window = division.window
     if window is None:

@@ -2,7 +2,7 @@
 
 ``query.json`` describes the query, ``status.json`` and ``metrics.prom`` (for Prometheus) say how far it has come, the
 files in ``clock`` hold times up to which the stream is known to be complete, and ``times.json`` has the longest delay
-so far (milliseconds) and the watermark to which the last flush led (an instant).
+so far (milliseconds) and the watermark of the last flush (an instant).
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Checkpoint:
         self.write(f"clock/{instant}.json", {"instant": instant})
 
     def watermark(self) -> int:
-        """The instant of the watermark that the last micro-batch led to; `BEGINNING` before the first."""
+        """The instant of the watermark after the last micro-batch; `BEGINNING` before the first."""
         # A stream may end between the end of a micro-batch and the plan of the next one, or amid a micro-batch.
         logs = (("offsets", "batchWatermarkMs"), ("commits", "nextBatchWatermarkMs"))
         found = [self._noted(log, max(batches), name) for log, name in logs if (batches := self.batches(log))]
@@ -188,14 +188,14 @@ class Checkpoint:
 
 
 def check_unchanged(checkpoint: Checkpoint, description: dict[str, Any]) -> None:
-    """Note the description of a query in a checkpoint, or compare it with the noted one; raises `InputError`."""
-    noted = checkpoint.read(QUERY)
-    if noted is None:
+    """Note the description of a query in a checkpoint, or compare it with the one there; raises `InputError`."""
+    written = checkpoint.read(QUERY)
+    if written is None:
         checkpoint.write(QUERY, description)
         return
-    if noted == description:
+    if written == description:
         return
-    before, now = (json.dumps(d, indent=1, ensure_ascii=False).splitlines() for d in (noted, description))
+    before, now = (json.dumps(d, indent=1, ensure_ascii=False).splitlines() for d in (written, description))
     difference = "\n".join(difflib.unified_diff(before, now, "checkpoint", "now", lineterm="", n=0))
     raise InputError(
         f"the checkpoint '{checkpoint.path}' is of another query, other columns or other buckets; take a new one, or "

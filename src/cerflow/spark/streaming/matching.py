@@ -70,7 +70,7 @@ OBSERVED = "cerflow"
 _results = count(1)
 #: What the name of the counts of events without a value, by column, has behind it.
 LACKING = "_lacking"
-#: The same for the number of bad records that are left out before they reach a bucket, which would count them.
+#: The same for the number of bad records that are left out before the buckets, which would count them.
 SKIPPED = "_skipped"
 #: How far the time of an event may be ahead of the clock, if nothing else is said.
 AHEAD = "1 day"
@@ -328,7 +328,7 @@ def _sendable(frame: DataFrame, df: DataFrame, plan: JobPlan, events: EventColum
 
 
 def _observed() -> list[Column]:
-    """The counts in Spark's progress reports for each micro-batch: sums over the buckets that it reached."""
+    """The counts in Spark's progress reports for each micro-batch: sums over the buckets with events in it."""
     counts = F.col("kind") == COUNTS
     found = [F.sum(name).alias(name) for name in COUNTED]
     return [F.count_if(counts).alias("buckets"), *found]

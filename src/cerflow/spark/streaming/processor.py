@@ -141,7 +141,7 @@ class BucketProcessor(StatefulProcessor):
         self._store = _SparkStore(handle)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:  # noqa: N802, N803
-        """Take the packed events of a bucket, and release those before the watermark that they lead to."""
+        """Take the packed events of a bucket, and release those before the watermark that follows from them."""
         # Shuffles bring rows in any order.
         packed = sorted(rows, key=lambda row: (row["task"], row["number"]))
         blobs, letters = ([bytes(row["blob"]) for row in packed if row["bad"] is bad] for bad in (False, True))

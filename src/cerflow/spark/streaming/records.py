@@ -1,4 +1,4 @@
-"""What makes a record of a stream unusable, and which values usable ones lack."""
+"""The reasons for which a record of a stream is bad, and the values that valid ones lack."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def expected_columns(plan: JobPlan) -> Mapping[str, Set[str] | None]:
 def lacking_observed(
     frame: DataFrame, events: EventColumns, expected: Mapping[str, Set[str] | None], name: str
 ) -> DataFrame:
-    """The frame, for which Spark reports the numbers of usable events without a value in each of these columns."""
+    """The frame, for which Spark reports the numbers of valid events without a value in each of these columns."""
     counts = []
     for column, types in expected.items():
         lacking = F.col(events.plain(column)).isNull() & F.col(REASON).isNull()

@@ -76,7 +76,7 @@ class BucketStore(Protocol):
         ...
 
     def set_timer(self, before: int | None, timer: int | None) -> None:
-        """Replace one timer by another; it goes off when the watermark has reached it."""
+        """Replace one timer by another; it fires when the watermark has passed it."""
         ...
 
 

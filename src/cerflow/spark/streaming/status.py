@@ -17,7 +17,7 @@ class StreamStatus:
 
     ``batch`` is the last micro-batch that was written, ``at`` the time of that, and ``watermark`` the time before which
     events are late (None before the first event). ``totals`` counts events, late ones, bad ones, released ones and
-    matches since the checkpoint began, ``last`` those of the last micro-batch, and the buckets that it reached and
+    matches since the checkpoint began, ``last`` those of the last micro-batch, and the buckets with events in it and
     those that were in memory (``held``). ``remembered`` sums up waiting events, configurations, nodes, keys and bytes
     of state over all buckets. ``lacking`` counts the events without a value in columns that the query reads of events
     of their types.
