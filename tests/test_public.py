@@ -46,6 +46,7 @@ ORDER = (
         "equivalence",
         "query",
         "query_set",
+        "query_warnings",
         "reference",
         "rewritings",
         "stream_inputs",

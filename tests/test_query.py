@@ -13,6 +13,11 @@ import pyarrow as pa
 import pytest
 
 import cerflow
+import cerflow.deciding.remarks as remarks_module
+from cerflow import QueryWarning
+from cerflow.automata.compile.formulas import compile_formula
+from cerflow.language.formula import Selection
+from cerflow.language.node import walk
 
 EVENTS = [{"type": "A", "v": 1}, {"type": "B", "v": 2}, {"type": "B", "v": 0}, {"type": "B", "v": 3}]
 TEXT = "SELECT * WHERE (A AS x ; B AS y) FILTER x.v < y.v"
@@ -136,3 +141,17 @@ def test_all_kinds_of_results_are_shown(select, said):
     events = [*EVENTS[:2], EVENTS[0], EVENTS[1]]
     assert f"<p>{said}" in cerflow.parse(f"SELECT {select} WHERE A AS x ; B").match(events)._repr_html_()
     assert "<p>0 " in cerflow.parse(f"SELECT {select} WHERE A AS x ; B").match([])._repr_html_()
+
+
+def test_why_nothing_matches_is_asked_without_choices(monkeypatch):
+    """Choices only take matches away, and may make the automaton large."""
+
+    def without_choices(formula, **named):
+        assert not any(isinstance(node, Selection) for node in walk(formula))
+        return compile_formula(formula, **named)
+
+    monkeypatch.setattr(remarks_module, "compile_formula", without_choices)
+    query = cerflow.parse("SELECT * WHERE NEXT((A AS x ; B AS y) FILTER x.v > 3 AND x.v < 2)")
+    matches = query.match([{"type": "A", "v": 1}, {"type": "B", "v": 2}])
+    with pytest.warns(QueryWarning, match="this query can never match"):
+        assert matches.to_pylist() == []

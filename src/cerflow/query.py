@@ -6,8 +6,7 @@ Queries are read and checked often where nothing is matched, so the engine is im
 from __future__ import annotations
 
 import warnings as python_warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property, partial
@@ -17,10 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import pyarrow as pa
 
-from cerflow import limits
 from cerflow.analysis.checks import check_query
 from cerflow.analysis.columns import attributes_in, columns_named
-from cerflow.analysis.event_types import doubtful_types, types_named_in
+from cerflow.analysis.event_types import types_named_in
 from cerflow.analysis.types import check_types
 from cerflow.drawing.targets import picture, shown_or_told
 from cerflow.errors import (
@@ -38,7 +36,7 @@ from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.builder.formulas import FormulaExpr
 from cerflow.language.builder.sremo import SremoExpr
 from cerflow.language.event_kinds import with_kinds
-from cerflow.language.formula import CountWindow, DurationWindow, Formula, Strategy, positions_alone
+from cerflow.language.formula import DurationWindow, Formula, Strategy, positions_alone
 from cerflow.language.node import walk
 from cerflow.language.parser import parse_query
 from cerflow.language.printer import show
@@ -59,6 +57,7 @@ if TYPE_CHECKING:
     from cerflow.engine.recognize.recognizer import Recognizer
     from cerflow.explaining.facts import ExplainFormat
     from cerflow.papers.model.automaton import Automaton
+    from cerflow.query_warnings import Warner
     from cerflow.studying.tracing import Trace
     from cerflow.studying.why_not import WhyNot
 
@@ -140,8 +139,6 @@ class Query:
         self.language = language
         self.written = tree
         self._refused: UnsupportedQueryError | None = None
-        #: The schemas for which it was asked why nothing matches.
-        self._explained: list[Schema] = []
         with Located(text):
             self._tree = tree if reading == "second-order" else self._from_first_order(tree)
             if self._refused is None:
@@ -431,43 +428,26 @@ class Query:
         there may be more that nothing is said of. The window counts if it is one of events. Raises `QueryError` if
         the query does not fit the schema.
         """
-        from cerflow.deciding.remarks import kept_for_good, remarks
-        from cerflow.engine.recognize.planning import detects_only
-
         schema = _read_by(self._tree, schema)
         if self._refused is not None:
             return ()
-        window = self.tree.window if isinstance(self.tree.window, CountWindow) else None
-        # The user has not written the branches that safe forms have.
-        branches = self.reading == "second-order"
         with Located(self.text):
             if schema is not None:
                 self._plans.check(schema)
-            formula = self.tree.formula if schema is None else with_fields(self.tree.formula, schema.attributes)
-            found = remarks(formula, window=window, branches=branches, schema=schema)
-            small = sum(1 for _ in walk(self.tree.formula)) <= limits.REMARK_OPTIMISED_NODES
-            if small and self.tree.window is None:
-                with suppress(UnsupportedQueryError):
-                    found += kept_for_good(self._plans.transducer(), detecting=detects_only(self.tree))
-        warnings = [QueryWarning(r.text, span=r.span or self.written.formula.span) for r in found]
-        if schema is not None and times is not None:
-            warnings += self._doubts(schema, times)
-        if self.text is not None:
-            for warning in warnings:
-                warning.with_source(self.text)
-        return tuple(warnings)
+            return self._warner.warnings(schema, times)
 
-    def _doubts(self, schema: Schema, times: tuple[float | None, float | None]) -> Iterator[QueryWarning]:
-        window = next((node for node in walk(self.tree) if isinstance(node, DurationWindow)), None)
-        text = None if window is None else schema.doubtful_unit(*times)
-        if window is not None and text is not None:
-            yield QueryWarning(text, span=window.span)
+    @cached_property
+    def _warner(self) -> Warner:
+        from cerflow.query_warnings import Warner
+
+        # The user has not written the branches that safe forms have.
+        branches = self.reading == "second-order"
+        span = self.written.formula.span
+        return Warner(self._tree, self.text, span, lambda: self._plans.transducer(), branches=branches)
 
     def warn_of_times(self, schema: Schema, times: tuple[float | None, float | None]) -> None:
         """Give the warning about the unit of ``times`` (see `warnings`) as a Python warning, if there is one."""
-        for warning in self._doubts(schema, times):
-            if self.text is not None:
-                warning.with_source(self.text)
+        for warning in self._warner.of_times(schema, times):
             python_warnings.warn(warning, stacklevel=3)
 
     def types_named(self) -> dict[str, Span | None]:
@@ -476,25 +456,12 @@ class Query:
 
     def doubtful_types(self, occurring: Collection[str], where: str = "input") -> list[QueryWarning]:
         """A warning for each type that the query names and that is not among those of the events."""
-        # The events of a definition, which is read as a stream, have its name as their type.
-        named = {name: span for name, span in self.types_named().items() if name not in self._tree.streams}
-        return doubtful_types(named, occurring, self.text, where=where)
+        return self._warner.of_types(occurring, where)
 
     def warn_of_no_match(self, schema: Schema, events: pa.Table) -> None:
         """Give Python warnings that may explain why nothing matches: see `match`."""
-        from cerflow.deciding.remarks import never_matches
-
-        occurring = schema.types_in(events) if len(events) and self.types_named() else None
-        if occurring is not None:
-            for doubt in self.doubtful_types(occurring):
-                python_warnings.warn(doubt, stacklevel=2)
-        if schema in self._explained or sum(1 for _ in walk(self._tree)) > limits.REMARK_NODES:
-            return
-        self._explained.append(schema)
-        window = self._tree.window if isinstance(self._tree.window, CountWindow) else None
-        if never_matches(self._tree.formula, window=window, schema=schema):
-            for warning in self.warnings(schema):
-                python_warnings.warn(warning, stacklevel=2)
+        for warning in self._warner.of_no_match(schema, events):
+            python_warnings.warn(warning, stacklevel=2)
 
     def trace(
         self, events: Any, *, sequence: str | None = None, until: Any = None, **roles: Unpack[EventRoles]

@@ -47,7 +47,7 @@ from cerflow.language.sremo import Regular
 from cerflow.rewriting.rebuild import mentions_set, transformed
 from cerflow.schema import Schema
 
-__all__ = ["Remark", "kept_for_good", "never_matches", "remarks"]
+__all__ = ["Remark", "kept_for_good", "remarks", "remarks_on_no_match"]
 
 
 #: Operators that can take all matches away, or that bring together what does not go together.
@@ -116,12 +116,19 @@ def remarks(
     return found
 
 
-def never_matches(formula: Formula, *, window: Window | None = None, schema: Schema | None = None) -> bool:
-    """Whether it is certain, and found quickly, that a formula has no match; see `remarks`."""
+def remarks_on_no_match(
+    formula: Formula, *, window: Window | None = None, schema: Schema | None = None
+) -> list[Remark]:
+    """The remarks on a formula that certainly has no match; none if that is not found quickly.
+
+    Choices are not looked at: they only take matches away.
+    """
     if any(isinstance(n, Regular) and any(True for _ in unmarked_ends(n.expression)) for n in walk(formula)):
-        return True
+        return remarks(formula, window=window, branches=False, schema=schema)
     wider = _without_choices(formula)
-    return _Inquiry(schema).never_matches(wider if window is None else Within(wider, window))
+    if not _Inquiry(schema).never_matches(wider if window is None else Within(wider, window)):
+        return []
+    return remarks(wider, window=window, branches=False, schema=schema)
 
 
 def _without_choices(formula: Formula) -> Formula:
