@@ -22,9 +22,9 @@ easier question of the same kind. "–": not measured, or not in the paper.
 
 CORE and FlinkCEP come from PyPI (`pycer`, `apache-flink-libraries`), Esper from Maven Central. Esper is asked for
 sequences, FlinkCEP for all patterns (with `--quick` for sequences), CORE for those that relate no attributes, as it has
-no words for that. Wayeb (Scala) and SASE (Java) were not run: there are only sources of them. Maven Central knows
-none of `wayeb:wayeb`, `com.github.ElAlev:Wayeb` and `edu.umass.cs.sase:sase`, and PyPI has neither. So only the papers'
-numbers stand here.
+no words for that. FlinkCEP counts more matches of nested iterations than there are by definition. Wayeb (Scala) and
+SASE (Java) were not run: there are only sources of them. Maven Central knows none of `wayeb:wayeb`,
+`com.github.ElAlev:Wayeb` and `edu.umass.cs.sase:sase`, and PyPI has neither. So only the papers' numbers stand here.
 
 Of CORE's times that of an empty stream is subtracted, so that the least are uncertain, and may be 0. Memory remembered
 by cerflow is the size of a snapshot, that of the papers what their Java processes used. On a machine
