@@ -349,3 +349,18 @@ def test_times_as_text_get_a_hint():
         InputError, match=r"the time column 'ts' has type string; .*pandas\.to_datetime\(frame\['ts'\]\)"
     ):
         cerflow.parse("SELECT * WHERE A").match([{"type": "A", "ts": "2024-03-01 10:00"}], time="ts")
+
+
+def test_columns_that_nobody_reads_may_hold_anything():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"type": ["A", "B"], "v": [1, 2], "odd": [1, "x"]})
+    text = "SELECT x.v WHERE A AS x ; B"
+    with pytest.warns(UserWarning, match="the column 'odd' is left out"):
+        assert cerflow.QuerySet({"q": text}).match(frame)["q"].count() == 1
+    with pytest.warns(UserWarning, match="the column 'odd' is left out"):
+        assert cerflow.parse(text).why_not(frame, [0, 1]).detected_at == 1
+    with pytest.warns(UserWarning, match="the column 'odd' is left out"):
+        assert len([*cerflow.parse(text).trace(frame).steps()]) == 2
+    recognizer = cerflow.parse(text).recognizer(pa.schema([("type", pa.string()), ("v", pa.int64())]))
+    with pytest.warns(UserWarning, match="the column 'odd' is left out"):
+        assert recognizer.push(frame).count() == 1

@@ -26,7 +26,7 @@ from cerflow.engine.recognize.set_recognizer import SetRecognizer
 from cerflow.errors import ArgumentError, CerflowError, expect
 from cerflow.query import Query, parse
 from cerflow.schema import Schema
-from cerflow.stream_inputs import EventRoles, schema_of
+from cerflow.stream_inputs import EventRoles, columns_wanted, schema_of
 from cerflow.values.event_tables import to_table, unknown_types
 
 __all__ = ["QuerySet"]
@@ -101,7 +101,7 @@ class QuerySet(Mapping[str, Query]):
         Nothing is recognised before some result is read; then the events pass once for all queries, and what was
         found is remembered in its shared form, whatever the number of matches. Raises as `Query.match` does.
         """
-        table = to_table(events)
+        table = to_table(events, needed=columns_wanted((query.tree for query in self.values()), sequence, roles))
         if unknown_types(table):
             return {name: query.match(table, positions=positions, **roles) for name, query in self.items()}
         schema = schema_of(table.schema, **roles)

@@ -11,7 +11,9 @@ from typing import Any, Generic, Literal, NotRequired, TypedDict, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cerflow.analysis.columns import columns_named
 from cerflow.errors import ArgumentError, InputError, expect, nearest
+from cerflow.language.node import Node
 from cerflow.language.parser import duration_in_microseconds
 from cerflow.schema import UNTYPED, Schema, kind_of
 from cerflow.values.event_tables import supposed, to_table, unknown_types
@@ -23,6 +25,7 @@ __all__ = [
     "Roles",
     "Streams",
     "column_names",
+    "columns_wanted",
     "common_roles",
     "common_schema",
     "fitted_table",
@@ -67,6 +70,13 @@ def schema_of(
     expect(constant_type, (str, NoneType), "constant_type must be text")
     column = UNTYPED if type is None else type
     return Schema(columns, column, time, stream, time_unit, duration_in_microseconds(forget), constant_type)
+
+
+def columns_wanted(trees: Iterable[Node], sequence: str | None, roles: EventRoles) -> set[str] | None:
+    """The columns that some queries read or report by name, and those with a role; None for all of them."""
+    given = (roles.get("type", "type"), roles.get("time"), roles.get("stream"), sequence)
+    found = [columns_named(tree, *given) for tree in trees]
+    return None if None in found else {name for some in found for name in some or ()}
 
 
 class Roles(TypedDict):

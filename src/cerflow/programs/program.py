@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
-from cerflow.analysis.columns import attributes_in, columns_named
+from cerflow.analysis.columns import attributes_in
 from cerflow.drawing.targets import picture, shown_or_told
 from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
@@ -37,7 +37,7 @@ from cerflow.programs.merged_streams import ProgramPlan, Statement, statements_f
 from cerflow.programs.recognizer import ProgramRecognizer, merged_events
 from cerflow.query import NO_TEXT, Language, Query, Runner, as_query_text, parse
 from cerflow.schema import Schema
-from cerflow.stream_inputs import EventRoles, schema_of
+from cerflow.stream_inputs import EventRoles, columns_wanted, schema_of
 from cerflow.values.event_tables import to_table, unknown_types
 
 if TYPE_CHECKING:
@@ -155,8 +155,7 @@ class Program:
         if runner not in ("engine", "semantics"):
             raise ArgumentError(f"runner must be 'engine' or 'semantics', not {runner!r}")
         threads = at_least_one(threads, "threads")
-        given = (roles.get("type", "type"), roles.get("time"), roles.get("stream"), sequence)
-        table = to_table(events, needed=columns_named(self.tree, *given))
+        table = to_table(events, needed=columns_wanted([self.tree], sequence, roles))
         if unknown_types(table):
             return self.query.match(table, positions=positions, **roles)
         schema = schema_of(table.schema, **roles).reading(attributes_in(self.tree))

@@ -18,7 +18,7 @@ from cerflow.programs.merged_streams import ProgramPlan, Statement, statements_f
 from cerflow.programs.recognizer import merged_events, merged_parts
 from cerflow.query import Query
 from cerflow.schema import Schema
-from cerflow.stream_inputs import EventRoles, schema_of
+from cerflow.stream_inputs import EventRoles, columns_wanted, schema_of
 from cerflow.studying.samples import StudiedEvents
 from cerflow.values.event_tables import to_table
 
@@ -102,7 +102,7 @@ def _prepared(
             break
         queries[name] = one
     queries[of] = query if of is None else definitions[of]
-    table = to_table(events)
+    table = to_table(events, needed=columns_wanted((one.tree for one in queries.values()), sequence, roles))
     read = {name for one in queries.values() for name in attributes_in(one.tree)}
     schema = schema_of(table.schema, **roles).reading(read)
     plan = ProgramPlan.of(statements_for(queries, schema), schema)

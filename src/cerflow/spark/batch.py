@@ -20,13 +20,14 @@ from cerflow.spark.failures import own_errors_raised
 from cerflow.spark.frames.events import CORRUPT, MALFORMED, EventColumns, record_as_json
 from cerflow.spark.frames.narrowing import narrowed
 from cerflow.spark.frames.plan import JobPlan, make_plan
-from cerflow.spark.frames.schemas import arrow_schema, refuse_untransferable, with_types
+from cerflow.spark.frames.schemas import arrow_schema, completed, refuse_untransferable
 from cerflow.spark.placing.files_by_tasks import files_by_tasks
 from cerflow.spark.placing.ordering import Selected, recognized, selected
 from cerflow.spark.placing.placement import Placement, PlacementKind, place
 from cerflow.spark.placing.survey import greatest_share, is_small
 from cerflow.spark.streaming.matching import AHEAD, LatePolicy, match_stream
 from cerflow.stream_inputs import EventRoles
+from cerflow.values.nested import is_nested
 from cerflow.values.units import TimeUnit
 
 __all__ = ["MatchArguments", "bad_records", "explain", "match", "plan_of"]
@@ -106,7 +107,7 @@ def match(
     for columns that are not there, and `UnsupportedQueryError` for what cannot be evaluated. All of that is found
     here, before any job.
     """
-    df, type = with_types(df, type, constant_type)
+    df, type = completed(df, query, type, time=time, stream=stream, constant_type=constant_type)
     arguments: MatchArguments = {
         "type": type,
         "time": time,
@@ -158,7 +159,14 @@ def explain(
     time, with the reason; and by key, whether one key has most of the work. Takes and raises what `match` does, and
     runs the jobs by which `match` decides, and one that counts keys.
     """
-    df, arguments["type"] = with_types(df, arguments.get("type", "type"), arguments.pop("constant_type", None))
+    df, arguments["type"] = completed(
+        df,
+        query,
+        arguments.get("type", "type"),
+        time=arguments.get("time"),
+        stream=arguments.get("stream"),
+        constant_type=arguments.pop("constant_type", None),
+    )
     whole, plan, rows = _prepared(query, df, on_bad_record, **arguments)
     placement = _placed(df, whole, plan, rows)
     share = None
@@ -230,8 +238,8 @@ def bad_records(
     files by itself would not be. Raises `InputError` for columns that are not there.
     """
     _check_frame(df)
-    given = [name for name in df.columns if name not in HIDDEN_TYPES]
-    df, type = with_types(df, type)
+    given = [name for name in df.columns if name not in HIDDEN_TYPES and not is_nested(name)]
+    df, type = completed(df, query, type, time=time, stream=stream)
     schema = Schema(arrow_schema(df), type, time, stream)
     if query is not None:
         schema = without_definitions(query).plan(schema).schema

@@ -7,6 +7,7 @@ from pyspark.sql.types import StructType
 from cerflow import limits
 from cerflow.conditions.connectives import TRUE
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
+from cerflow.errors import dotted
 from cerflow.explaining.text import relevant_lines, section, table
 from cerflow.language.printer import show
 from cerflow.spark.frames.events import EventColumns
@@ -27,7 +28,7 @@ def explained(
     """
     paragraphs = [section("Sent to the tasks", table(_sent(plan, sent, types, placement)))]
     paragraphs.append(section("Divided", table(_divided(plan, placement, greatest_share))))
-    return "\n".join(paragraphs).rstrip()
+    return dotted("\n".join(paragraphs).rstrip())
 
 
 def _sent(plan: JobPlan, sent: JobPlan, types: StructType, placement: Placement) -> list[tuple[str, str]]:

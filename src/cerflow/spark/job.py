@@ -27,7 +27,7 @@ from cerflow.spark.frames.output import (
     observed,
     write_frame,
 )
-from cerflow.spark.frames.schemas import arrow_schema, with_types
+from cerflow.spark.frames.schemas import arrow_schema, completed
 from cerflow.spark.frames.tasks import readable_value
 
 __all__ = ["RunResult", "run"]
@@ -102,7 +102,14 @@ def run(
     for path, how, found in ((output, mode, there), (dead_letter, letters, kept)):
         if found and how == "error":
             raise InputError(f"there is already something at '{path}'; choose another mode or remove it")
-    df, type = with_types(df, arguments.get("type", "type"), arguments.pop("constant_type", None))
+    df, type = completed(
+        df,
+        query,
+        arguments.get("type", "type"),
+        time=arguments.get("time"),
+        stream=arguments.get("stream"),
+        constant_type=arguments.pop("constant_type", None),
+    )
     arguments["type"] = type
     result = match(query, df, on_bad_record="fail" if on_bad_record == "fail" else "skip", **arguments)
     check_partition_columns(result, partition_by)

@@ -15,7 +15,7 @@ from cerflow.language.printer import show
 from cerflow.programs.program import Program, without_definitions
 from cerflow.query import Query
 from cerflow.spark.batch import MatchArguments, plan_of
-from cerflow.spark.frames.schemas import arrow_schema, refuse_untransferable, with_types
+from cerflow.spark.frames.schemas import arrow_schema, completed, refuse_untransferable
 from cerflow.spark.streaming.checkpoint import Checkpoint, check_unchanged
 from cerflow.spark.streaming.matching import (
     AHEAD,
@@ -87,7 +87,7 @@ def stream(
     if available_now and trigger is not None:
         raise ArgumentError("trigger is the time between micro-batches of a stream that goes on; available_now ends it")
     output_ = _checked_output(output, format, options, dead_letter, on_bad_record, late)
-    df, type = with_types(df, type, constant_type)
+    df, type = completed(df, query, type, time=time, stream=stream, constant_type=constant_type)
     arguments: MatchArguments = {
         "type": type,
         "time": time,

@@ -20,7 +20,7 @@ from cerflow.language.select import Select
 from cerflow.query import Query
 from cerflow.reference import stream_of
 from cerflow.schema import Schema
-from cerflow.stream_inputs import EventRoles, schema_of
+from cerflow.stream_inputs import EventRoles, columns_wanted, schema_of
 from cerflow.values.event_tables import to_table
 from cerflow.values.events import Event, Stream, Value, as_value, raw_time
 
@@ -135,7 +135,7 @@ def read_sample(
 
     Raises what `Query.match` raises for events that cannot be used.
     """
-    table = to_table(events)
+    table = to_table(events, needed=columns_wanted([query.tree], sequence, roles))
     schema = schema_of(table.schema, **roles).reading(attributes_in(query.tree))
     checker = RecordChecker(holding(schema, [query.tree]), "fail", in_order=False)
     return StudiedEvents(usable_in_order(table, checker, sequence)[0], schema, first, until)

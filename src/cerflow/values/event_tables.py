@@ -56,7 +56,7 @@ def to_table(events: Any, columns: pa.Schema | None = None, *, needed: Collectio
 
 def as_rows(events: Any, columns: pa.Schema) -> pa.RecordBatch | pa.Table:
     """Events that are pushed, as Arrow has them; dicts get the types of the columns. Raises as `to_table`."""
-    return events if isinstance(events, pa.RecordBatch | pa.Table) else to_table(events, columns)
+    return events if isinstance(events, pa.RecordBatch | pa.Table) else to_table(events, columns, needed=columns.names)
 
 
 def unknown_types(table: pa.Table) -> bool:

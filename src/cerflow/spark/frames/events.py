@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812  (the name under which ever
 from pyspark.sql.types import DataType, DoubleType, LongType, StructType
 
 from cerflow.engine.evaluate.ranges import limits, why
+from cerflow.errors import dotted
 from cerflow.pushdown.spark import SparkConditions
 from cerflow.schema import Schema, ValueKind
 from cerflow.spark.frames.axis import Axis
@@ -85,7 +86,7 @@ class EventColumns:
         found[f"no event type in '{schema.type.removeprefix(chr(0))}'"] = F.col(self.plain(schema.type)).isNull()
         if schema.time is not None:
             found[f"no time in '{schema.time}'"] = self._missing(schema.time)
-        return found | self.beyond(schema.columns.names)
+        return {dotted(reason): bad for reason, bad in (found | self.beyond(schema.columns.names)).items()}
 
     def beyond(self, names: Sequence[str]) -> dict[str, Column]:
         """The reasons why values of some columns cannot be held, each with its condition."""

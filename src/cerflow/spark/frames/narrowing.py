@@ -25,6 +25,7 @@ from cerflow.engine.evaluate.ranges import limits as limits_of
 from cerflow.engine.recognize.plan import Plan as EnginePlan
 from cerflow.errors import BadRecordError
 from cerflow.language.condition import Condition, Not
+from cerflow.language.sremo import with_fields
 from cerflow.predicates.registry import predicates_in
 from cerflow.programs.program import Program
 from cerflow.pushdown.relevance import Relevance, plainly
@@ -82,7 +83,8 @@ def conditions_to_precompute(
 ) -> tuple[Condition, ...]:
     """The conditions to evaluate in Spark; none if that saves no column, or only one no larger than the bits."""
     # Predicates get the values of columns, and arithmetic on times depends on the types of columns.
-    if predicates_in(query.tree) or with_times_as_numbers(query.tree, schema) is not query.tree:
+    tree = with_fields(query.tree, schema.attributes)
+    if predicates_in(tree) or with_times_as_numbers(tree, schema) is not tree:
         return ()
     engine = query.plan(schema)
     parts = dict.fromkeys(part for test in engine.tests for part in atomic_conditions(test))

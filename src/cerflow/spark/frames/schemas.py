@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import reduce
 from inspect import signature
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 from pyspark.sql.types import DataType, StructType
 
+from cerflow.analysis.columns import attributes_in
 from cerflow.errors import InputError
-from cerflow.spark.worker import require_cerflow, run_own_python
+from cerflow.programs.program import Program, without_definitions
+from cerflow.query import Query
+from cerflow.spark.worker import run_own_python
 from cerflow.stream_inputs import schema_of
 from cerflow.values.complex_events import UNNAMED
+from cerflow.values.nested import is_nested, parts_of
 
-__all__ = ["arrow_schema", "refuse_untransferable", "spark_schema", "with_types"]
+__all__ = ["arrow_schema", "completed", "refuse_untransferable", "spark_schema"]
 
 #: Marks columns of types that Arrow does not have.
 _UNKNOWN = {b"cerflow": b"no Arrow type"}
@@ -39,18 +44,37 @@ def arrow_schema(frame: DataFrame) -> pa.Schema:
     return pa.schema(fields)
 
 
-def with_types(df: DataFrame, type: str | None, constant_type: str | None = None) -> tuple[DataFrame, str]:
-    """The DataFrame with a column of types as text, and its name; see `cerflow.Schema`. All work on it begins here."""
+def completed(
+    df: DataFrame,
+    query: Query | Program | str | None,
+    type: str | None,
+    *,
+    time: str | None = None,
+    stream: str | None = None,
+    constant_type: str | None = None,
+) -> tuple[DataFrame, str]:
+    """The DataFrame with the columns that `Schema.completed` adds, and the name of that with the types.
+
+    The columns are those of types as text and of the nested attributes that a query reads. All work on it begins here.
+    """
     if not isinstance(df, DataFrame):
         return df, type or "type"
     run_own_python(df.sparkSession)
-    require_cerflow(df.sparkSession)
-    known = schema_of(arrow_schema(df), type=type, constant_type=constant_type)
-    if known.type in df.columns:
-        return df, known.type
-    only = F.lit(UNNAMED if constant_type is None else constant_type)
-    types = only if known.typed_by is None else df[f"`{known.typed_by.replace('`', '``')}`"].cast("string")
-    return df.withColumn(known.type, types), known.type
+    known = schema_of(arrow_schema(df), type=type, time=time, stream=stream, constant_type=constant_type)
+    if query is not None:
+        known = known.reading(attributes_in(without_definitions(query).tree))
+    added = [name for name in known.attributes if name not in df.columns]
+    for name in filter(is_nested, added):
+        root, *fields = parts_of(name)
+        df = df.withColumn(name, reduce(Column.getField, fields, df[_quoted(root)]))
+    if known.type in added and not is_nested(known.type):
+        only = F.lit(UNNAMED if constant_type is None else constant_type)
+        df = df.withColumn(known.type, only if known.typed_by is None else df[_quoted(known.typed_by)].cast("string"))
+    return df, known.type
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
 
 
 def _arrow_type(data_type: DataType, zone: str | None) -> pa.DataType:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from cerflow import limits
+from cerflow.analysis.columns import attributes_in
 from cerflow.engine.evaluate.measures import clock_time, duration_in_units, typed_time
 from cerflow.engine.events.records import RecordChecker
 from cerflow.engine.events.time_order import sort_by_time
@@ -35,6 +36,7 @@ from cerflow.spark.source.row_groups import Scan
 from cerflow.spark.source.skipping import relevant_condition, relevant_groups
 from cerflow.spark.source.task import Task, Work
 from cerflow.values.complex_events import UNNAMED
+from cerflow.values.nested import is_nested
 
 __all__ = ["Planned", "plan_files", "plan_read"]
 
@@ -96,6 +98,7 @@ def plan_files(options: Options, files: Sequence[DataFile], types: pa.Schema | N
     stored, alike = columns_of(files)
     columns = stored if types is None else types
     schema = Schema(columns, options.type, options.time, options.stream, options.time_unit)
+    schema = schema.reading(attributes_in(query.tree))
     query.check(schema)
     if schema.untyped:
         # A column that every file lacks, as the values of directories are.
@@ -108,8 +111,9 @@ def plan_files(options: Options, files: Sequence[DataFile], types: pa.Schema | N
     condition = relevant_condition(query.tree, query.plan(schema).transducer, schema, counted=work.positions)
     work = replace(work, scan=replace(work.scan, types=types_named(condition, schema)))
     groups = everything
-    # Statistics of other columns are not those of the types, which are text.
+    # Statistics of other columns are not those of the types, which are text, nor of fields.
     comparable = schema.typed_by is None and not any(file.constants for file in files)
+    comparable = comparable and not any(map(is_nested, schema.attributes))
     if alike and comparable and columns.equals(stored):
         groups = relevant_groups(everything, files, condition, schema, skip=options.skip)
     irrelevant = len(everything) - len(groups)
@@ -171,7 +175,7 @@ def _work(query: Query, options: Options, schema: Schema, files: Sequence[DataFi
     sequence = options.sequence if options.time is not None else None
     read = [*needed, *(name for name in {leading, sequence} - {None, *needed} if name is not None)]
     texts = [name for name in read if schema.kind(name) is ValueKind.STRING and name not in (sequence, *HIDDEN_TYPES)]
-    short = short_texts(files, texts) | {schema.type}
+    short = short_texts(files, [name for name in texts if not is_nested(name)]) | {schema.type}
     encoded = pa.dictionary(pa.int32(), pa.string())
     columns = pa.schema([(f.name, encoded if f.name in short else f.type) for f in schema.columns if f.name in read])
     positions = options.positions or needs_positions(query.tree, schema)

@@ -23,6 +23,7 @@ from cerflow.spark.source.key_shares import KeyShare
 from cerflow.spark.source.keys import keys_of
 from cerflow.values.array_types import Ints, Mask
 from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, truths_of
+from cerflow.values.nested import field_type, field_values, parts_of, root_of
 
 __all__ = ["OrderedBatch", "RowGroupReader", "Scan"]
 
@@ -182,7 +183,9 @@ class RowGroupReader:
 
     def _stored(self, file: pq.ParquetFile, names: Sequence[str]) -> list[str]:
         there = file.schema_arrow.names
-        return [name for name in dict.fromkeys(map(self._scan.source, names)) if name in there]
+        # Of structs, only the fields that are read.
+        wanted = dict.fromkeys(map(self._scan.source, names))
+        return [".".join(parts_of(name)) for name in wanted if root_of(name) in there]
 
     def _fitted(self, group: RowGroup, table: pa.Table | None, names: Sequence[str], count: int) -> _Columns:
         """Columns in the types that are wanted: as read, from the names of directories, or null."""
@@ -191,8 +194,8 @@ class RowGroupReader:
         for name in names:
             data_type = self._scan.columns.field(name).type
             source = self._scan.source(name)
-            if table is not None and source in table.column_names:
-                column = table.column(source)
+            column = None if table is None else _column(table, source)
+            if column is not None:
                 if source != name:
                     column = column.cast(pa.string()).dictionary_encode()
                 if column.type != data_type:
@@ -276,3 +279,11 @@ def _taken(columns: _Columns, rows: Ints) -> dict[str, pa.Array]:
 
 def _plain(data_type: pa.DataType) -> pa.DataType:
     return data_type.value_type if pa.types.is_dictionary(data_type) else data_type
+
+
+def _column(table: pa.Table, name: str) -> pa.ChunkedArray | None:
+    """A column that was read, or a field of its structs; None if the file lacks it."""
+    parts = parts_of(name)
+    if field_type(table.schema, parts) is None:
+        return None
+    return table.column(name) if len(parts) == 1 else field_values(table.column(parts[0]), name)

@@ -39,6 +39,7 @@ from cerflow.spark.streaming.instants import BEGINNING
 from cerflow.spark.streaming.packing import BUCKET, INSTANT, PACKED, REASON, RECORD, Packing, unpacked_rows
 from cerflow.spark.streaming.processor import COUNTED, COUNTS, MATCHES, RESULT, BucketProcessor, ProcessorOptions
 from cerflow.spark.streaming.records import expected_columns, lacking_observed, reason, record_text
+from cerflow.values.nested import is_nested
 from cerflow.values.units import DAY
 
 __all__ = [
@@ -153,7 +154,7 @@ class PreparedStream:
         frame = _sendable(frame, df, plan, events, skip=self.bad == "skip")
         keys = events.keys(plan)
         bucket = F.pmod(F.xxhash64(*keys), F.lit(self.buckets)).cast(IntegerType()) if self.buckets > 1 else F.lit(0)
-        named = [name for name in df.columns if name not in (plan.sequence, *HIDDEN_TYPES)]
+        named = [name for name in df.columns if name not in (plan.sequence, *HIDDEN_TYPES) and not is_nested(name)]
         record = record_text(events, named, whole=self.bad != "tell") if corrupt else F.lit(None).cast(StringType())
         columns = [events.plain(name) for name in work.schema.names[:-1]]
         sent = frame.select(bucket.alias(BUCKET), REASON, INSTANT, record.alias(RECORD), *columns)

@@ -29,6 +29,7 @@ from cerflow.spark.streaming.packing import BUCKET, REASON, letters_schema
 from cerflow.spark.streaming.processor import CAME, COUNTED, COUNTS, IDENTIFIER, LETTERS, MATCHES, REMEMBERED
 from cerflow.spark.streaming.status import StreamStatus, prometheus_text
 from cerflow.stream_inputs import free_name
+from cerflow.values.nested import is_nested
 
 __all__ = ["FILES", "RunningStream", "Sink", "StreamOutput", "as_json"]
 
@@ -88,7 +89,7 @@ class _BatchWriter:
             if self._output.dead_letter is not None:
                 letters = unpacked(rows, LETTERS, schema).toDF(*_letter_names(schema))
                 letters = letters if self._corrupt else letters.drop(letters.columns[-2])
-                letters = letters.drop(*HIDDEN_TYPES)
+                letters = letters.drop(*HIDDEN_TYPES, *filter(is_nested, letters.columns))
                 format = self._output.format if self._output.format in FILES else "parquet"
                 _write(letters, self._output.dead_letter, batch, format, {}, last["late"] + last["bad"])
             matches = unpacked(rows, MATCHES, self._result)
