@@ -140,7 +140,8 @@ def _in_longer_window(case: Case) -> Case:
 @pytest.mark.slow
 def test_flink_finds_as_many(tmp_path):
     engine = _peer(flink_engine, tmp_path)
-    patterns = [p for named in PATTERNS.values() for name, p in named.items() if name[-1] in "345"]
+    # Of nested iterations it counts more matches than there are by definition.
+    patterns = [p for kind in ("seq", "kleene", "q") for name, p in PATTERNS[kind].items() if name[-1] in "345"]
     _agree(engine, [_question(pattern, window) for pattern in patterns for window in (20_000, 120_000)])
 
 
