@@ -128,6 +128,8 @@ EXHAUSTIVE_SPLITS = 10_000
 PUSHED_LEAVES = 200
 #: Rows of a batch from which on that pays.
 NARROWED_ROWS = 256
+#: Keys that have states of their own where rows are ruled out by what runs can pass through; more share them.
+FLOW_KEYS = 1 << 17
 #: Events from which on their matches may be counted without a match graph.
 COUNTED_EVENTS = 256
 #: Instructions for one event in the scan of batches; with more, columns are evaluated instead.
@@ -179,6 +181,8 @@ ARGUMENT_CHARACTERS = 200
 
 #: Rows of a push that are prepared and processed at a time.
 BATCH_ROWS = 1 << 17
+#: The same where rows are ruled out by what runs can pass through: windows should be short beside it.
+FLOW_ROWS = 1 << 19
 #: The same where whole columns are compared and hardly any events are written.
 COLUMN_ROWS = 1 << 22
 #: Rows of the batches of a table, on average, that are processed where they are; smaller ones are joined first.

@@ -365,8 +365,15 @@ def _left_out(program: ScanProgram, tables: TransducerTables) -> list[str]:
         lines.append("those that do nothing to the states where partial matches may wait")
         if counted_states(tables, program.outputs):
             lines.append("most others until matches are listed: runs are counted by state")
-    if program.ahead is not None:
-        lines.append(f"those behind which no events may complete a match {show(program.ahead.window)}")
+    flow = program.flow
+    if isinstance(flow, str):
+        lines.append(f"none by the states of runs: {flow}")
+    elif isinstance(found, str):
+        keyed = " of the same key" if flow.keyed else ""
+        if flow.backwards and flow.window is not None:
+            lines.append(f"those behind which no events{keyed} may complete a match {show(flow.window)}")
+        if flow.forwards:
+            lines.append(f"those that no partial match{keyed} can take")
     return lines
 
 

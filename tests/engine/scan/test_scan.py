@@ -324,3 +324,38 @@ def test_next_asks_for_one_text_after_the_other(data):
 
 
 _KINDS, _NAMES = st.sampled_from("AB"), st.sampled_from(["x", "y", "z", None])
+
+
+@given(st.data())
+@examples(40)
+def test_an_atom_may_ask_what_a_condition_says_of_a_text(data):
+    """Its text may be new where the event is written."""
+    size = data.draw(st.integers(0, 40))
+    kinds = st.one_of(st.sampled_from("AB"), st.text(max_size=3), st.none())
+    names = data.draw(st.lists(kinds, min_size=size, max_size=size))
+    values = data.draw(st.lists(st.sampled_from([0, 1, 2, None]), min_size=size, max_size=size))
+    table = pa.table({"type": ["A"] * size, "n": pa.array(names, pa.string()), "v": pa.array(values, pa.int64())})
+    formula = "(A AS x ; A AS y) FILTER x.v > 0 AND ((y.n = 'A' AND y.v > x.v) OR (y.n LIKE 'B%' AND y.v = x.v))"
+    query = cerflow.parse(f"SELECT * WHERE ({formula}) WITHIN 8 EVENTS")
+    assert isinstance(Plan(query.tree, Schema(table.schema)).scan, ScanProgram)
+    expected = RUNNERS["semantics"](query, table)
+    for runner in ENGINE_RUNNERS.values():
+        assert bag(runner(query, table)) == bag(expected)
+
+
+def test_next_is_not_asked_about_events_of_other_types():
+    query = cerflow.parse("next([type = 'A'] AS a INTO r, [type = 'B' AND v > r.v] AS b)", language="sremo")
+    schema = pa.schema({"type": pa.string(), "v": pa.int64()})
+    explained = query.explain(schema=Schema(schema))
+    assert "only those with  type = 'A' OR type = 'B'" in explained
+    plan = Plan(query.tree, Schema(schema))
+    assert isinstance(plan.scan, ScanProgram)
+    assert plan.scan.ways.narrows
+
+
+def test_where_deadlines_pass_rows_are_scanned_by_their_texts():
+    schema = pa.schema({"type": pa.string(), "k": pa.string(), "t": pa.int64()})
+    query = cerflow.parse("SELECT * WHERE A NOT FOLLOWED BY B FOR 5 MINUTES PARTITION BY k")
+    plan = Plan(query.tree, Schema(schema, time="t"))
+    assert isinstance(plan.scan, ScanProgram)
+    assert plan.scan.ways.narrows

@@ -91,7 +91,7 @@ LISTS = {
     "a tree with half of another": (_half(9, layout.I_RIGHT, 1), "does not have its second half"),
     "a rank without end": (_half(9, layout.I_RANK, 10**6), "ranks of nodes"),
     "a mark beyond all": (_half(9, layout.I_MARK, 10**6), "a mark that is not there"),
-    "a bottom that leads on": (_half(0, layout.I_REST, 5), "without events leads on"),
+    "a bottom that leads on": (_half(0, layout.I_REST, 5), "without events continues"),
     "a part of nothing": (_half(slice(1, None), layout.I_MARK, 0), "neither a mark nor parts"),
     "a list without weight": (_half(9, layout.I_WEIGHT, 0), "has no weight"),
     "a value that is less than the least": (_cell("nodes", (9, layout.W_VALUE), -(2**62)), "what is in its list"),

@@ -12,10 +12,10 @@ from functools import cache
 
 from cerflow.automata.model.fragment import Fragment, without_dead_states
 from cerflow.automata.model.transducer import Register, Transducer, Transition, Write
-from cerflow.conditions.connectives import conjuncts
+from cerflow.conditions.connectives import conjunction, conjuncts
 from cerflow.conditions.contradiction import contradicts
-from cerflow.conditions.guards import with_registers
-from cerflow.language.condition import Condition, Expression
+from cerflow.conditions.guards import Satisfied, is_local, with_registers
+from cerflow.language.condition import Condition, Expression, Not
 from cerflow.language.formula import Window
 
 __all__ = ["simplify"]
@@ -25,7 +25,8 @@ def simplify(
     fragment: Fragment, registers: Sequence[Register], window: Window | None, mentioned: frozenset[str]
 ) -> Transducer:
     """The finished transducer of a fragment: trimmed, its registers reduced to live ones, bisimilar states merged."""
-    possible = [t for t in dict.fromkeys(fragment.transitions) if not _impossible(t)]
+    divided = (part for t in fragment.transitions for part in _divided(t))
+    possible = [t for t in dict.fromkeys(divided) if not _impossible(t)]
     useful = without_dead_states(_beginning_together(fragment.with_transitions(possible)))
     if not useful.initial:
         return Transducer(1, frozenset({0}), frozenset(), (), (), window, mentioned)
@@ -55,6 +56,23 @@ def _beginning_together(fragment: Fragment) -> Fragment:
     place = [same.get(q, q) for q in range(fragment.states)]
     moved = dict.fromkeys(t.moved(place[t.source], place[t.target]) for t in fragment.transitions)
     return Fragment(fragment.states, {place[q] for q in fragment.initial}, fragment.final, list(moved))
+
+
+def _divided(t: Transition) -> list[Transition]:
+    """A step over events that do not satisfy a condition, divided so that those of another kind are no longer asked.
+
+    What the event alone says of the condition becomes the test of one part, the rest the atom of the other.
+    """
+    match t.atoms:
+        case (Not(Satisfied(condition)),) if not t.labels and not t.writes:
+            local = [part for part in conjuncts(condition) if is_local(part)]
+            rest = [part for part in conjuncts(condition) if not is_local(part)]
+            if local and rest:
+                others = conjunction([*conjuncts(t.test), Not(Satisfied(conjunction(local)))])
+                same = conjunction([*conjuncts(t.test), *local])
+                failing = Not(Satisfied(conjunction(rest)))
+                return [replace(t, test=others, atoms=()), replace(t, test=same, atoms=(failing,))]
+    return [t]
 
 
 def _impossible(t: Transition) -> bool:

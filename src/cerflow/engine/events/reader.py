@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from cerflow import limits
 from cerflow.engine.evaluate.measures import bounds, event_times, idle_bounds, measures
 from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.evaluate.vectors import Vector
@@ -58,12 +59,12 @@ class EventReader:
     @property
     def asks_for_states(self) -> bool:
         """Whether `read` makes use of the states in which runs may be."""
-        return self._scan is not None and self._scan.follows
+        return self._scan is not None and (self._scan.follows or self._scan.flows)
 
     @property
-    def on_columns(self) -> bool:
-        """Whether matches are found on whole columns, or counted by the states of runs, if possible."""
-        return self._scan is not None and self._scan.on_columns
+    def rows_at_once(self) -> int:
+        """This many rows make a batch at most."""
+        return limits.BATCH_ROWS if self._scan is None else self._scan.rows_at_once
 
     def rows(self, batch: pa.RecordBatch, first: int) -> BatchRows:
         """The rows of a batch that begins at position ``first`` of the stream."""

@@ -114,8 +114,9 @@ class Driver:
     @cached_property
     def rows_at_once(self) -> int:
         """This many rows make a batch at most."""
-        on_columns = all(machine.reader.on_columns for machine in self._alone.values())
-        return limits.COLUMN_ROWS if on_columns and len(self._alone) == len(self.machines) else limits.BATCH_ROWS
+        if len(self._alone) < len(self.machines):
+            return limits.BATCH_ROWS
+        return min((machine.reader.rows_at_once for machine in self._alone.values()), default=limits.BATCH_ROWS)
 
     @property
     def taken(self) -> int:

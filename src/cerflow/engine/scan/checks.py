@@ -59,8 +59,12 @@ class BatchCheck:
             steps=none,
             reach=wide,
             leads=wide,
-            ways_lead=none,
-            limits=none,
+            bit_leads=none,
+            masks=np.zeros(0, np.uint8),
+            useful=np.zeros(0, np.uint8),
+            keyed=wide,
+            flows=wide,
+            entered=none,
             decided=wide,
         )
         self._shared = SharedArrays()

@@ -11,8 +11,9 @@ from cerflow.engine.scan import layout
 from cerflow.engine.scan.contiguous import Contiguity
 from cerflow.engine.scan.decisions import Decisions
 from cerflow.engine.scan.effects import counted_states, empties_states
+from cerflow.engine.scan.flow import Flow
 from cerflow.engine.scan.layout import ScanArrays
-from cerflow.engine.scan.programs import Foresight, ScanProgram
+from cerflow.engine.scan.programs import ScanProgram
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.values.array_types import IntRows, Ints
 
@@ -28,7 +29,7 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
     tests_of = np.zeros((len(tables.tests), 4), np.int64)
     for number, row in program.tests.items():
         tests_of[number] = row
-    ahead = program.ahead
+    flow = None if isinstance(program.flow, str) else program.flow
     return ScanArrays(
         control=_control(tables, program),
         columns=_rows(program.columns, layout.COLUMN_WORDS),
@@ -59,11 +60,15 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
         led=np.full(1 << layout.WAYS, layout.UNKNOWN, np.int64),
         ends=np.zeros(layout.BLOCK, np.uint8),
         hits=np.zeros(0, np.uint8),
-        steps=np.array(_steps(contiguity, ahead), np.int64),
-        reach=_rows([] if ahead is None else ahead.rows, 7),
-        leads=_rows([] if ahead is None else ahead.leads, 3),
-        ways_lead=np.array([] if ahead is None else ahead.ways_lead, np.int64),
-        limits=np.zeros(0 if ahead is None else tables.transducer.states, np.int64),
+        steps=np.array(_steps(contiguity, flow), np.int64),
+        reach=_rows([] if flow is None else flow.reach, 7),
+        leads=_rows([] if flow is None else flow.leads, 4),
+        bit_leads=np.array([] if flow is None else flow.bit_leads, np.int64),
+        masks=np.array([] if flow is None else flow.masks, np.uint8),
+        useful=np.zeros(0, np.uint8),
+        keyed=_rows([] if flow is None else flow.keyed, 7),
+        flows=np.zeros((0, 0 if flow is None else len(flow.states)), np.int64),
+        entered=np.zeros(0, np.int64),
         decided=_rows([] if program.ways is None else program.ways.decided(program.tests), 3),
     )
 
@@ -74,15 +79,17 @@ def _control(tables: TransducerTables, program: ScanProgram) -> Ints:
     if control[layout.FOLLOWS]:
         control[layout.OPENED] = counted_states(tables, program.outputs)
     control[layout.KEYED] = sum(row[layout.O_TO] == layout.TO_KEYS for row in program.outputs)
+    if isinstance(program.flow, Flow):
+        control[layout.BACKWARDS], control[layout.FORWARDS] = program.flow.backwards, program.flow.forwards
     if len(program.code):
         control[layout.PROGRAMS] = compute.address
     return control
 
 
-def _steps(contiguity: Contiguity | None, ahead: Foresight | None) -> Sequence[int]:
+def _steps(contiguity: Contiguity | None, flow: Flow | None) -> Sequence[int]:
     if contiguity is not None:
         return contiguity.steps or ()
-    return () if ahead is None else (ahead.last, ahead.others)
+    return () if flow is None else (flow.last,)
 
 
 def _rows(rows: object, width: int) -> IntRows:

@@ -49,19 +49,24 @@ __all__ = ["ScanArrays"]
     FOLLOWS,  # whether events are left out that do nothing to the states that may be occupied
     OCCUPIED,  # these, as bits
     LOOKED_AHEAD,  # whether `ways` has the ways of all rows of the batch already
-    RELEVANT,  # rows to which a way is open, about, as far as the kernel `look_ahead` has counted them
+    RELEVANT,  # rows to which a way is open, about, as far as the kernel `flow` has counted them
     KEPT,  # those of them that are left, or all rows of the batch if these were most
     COUNTS,  # whether runs are counted beside that
     OPENED,  # the states that runs enter, as bits
     BEGUN,  # the first event before which no run is in any of these, -1: unknown
     ENDED,  # the last such event (or that behind the last one)
     FOUND,  # the matches that events from BEGUN up to ENDED detect, or those in `hits`
-    LIMIT,  # for `look_ahead`: the bound of the last match that is known to end behind a row
+    LIMIT,  # for `flow`: the bound of the last match that is known to end behind a row
     PASSED,  # whether all rows before lie at or before this
     STAYS,  # whether the further rows stay, as too few go
     LEAD,  # the column of text to ask first
-) = range(31)
-CONTROLS = 31
+    BACKWARDS,  # what `flow` does
+    FORWARDS,
+    EDGE,  # the limit at the end of the batch; relevant rows at or before it, and rows behind it that are kept
+    TRIED,
+    AT_EDGE,
+) = range(36)
+CONTROLS = 36
 #: In MARKS.
 NOT_MARKED, MARKED, DECIDED = range(3)
 
@@ -157,9 +162,9 @@ LINK_WORDS = 5
 # where runs go in `runs`, the state that they enter as a bit, and a mask for the number of runs that stay (all or none)
 E_MATTERS, E_LEAVES, E_LEAD, E_LEAD_END, E_SOURCE, E_TARGET, E_ENTERS, E_STAYING = range(8)
 EFFECT_WORDS = 8
-# Columns of ScanArrays.leads and ScanArrays.moves: from a state, to a state (-1: no run goes on), whether it may end a
-# match
-LEADS_SOURCE, LEADS_TARGET, LEADS_FINAL = range(3)
+# Columns of ScanArrays.moves and ScanArrays.leads: from a state, to a state (-1: no run goes on), whether it may end a
+# match; in leads states are columns of ScanArrays.flows (-1: none), and the last column says whether runs begin there
+LEADS_SOURCE, LEADS_TARGET, LEADS_FINAL, LEADS_BEGINS = range(4)
 # Columns of ScanArrays.runs: how many there are, and how many an event adds
 RUNS, ADDED = range(2)
 RUNS_WORDS = 2
@@ -183,6 +188,9 @@ BLOCK = 4096
 CARRIED = 64
 #: Ways that have bits of their own.
 WAYS = 8
+#: Moves that have bits of their own, and the bit of events that may end the waiting of runs.
+MOVES = 7
+WAITS = 1 << MOVES
 #: Places in matches without gaps that have bits of their own.
 PLACES = 31
 
@@ -219,9 +227,13 @@ class ScanArrays(NamedTuple):
     runs: IntRows  # (states + 1, RUNS_WORDS), by state, and the matches that events from BEGUN on detect
     ends: Bytes  # (BLOCK,) by row of a block: whether a match of consecutive rows ends there
     hits: Bytes  # the same for a batch, eight rows in a byte, lowest first
-    steps: Ints  # by place in such a match, the ways of which one must be open; or those for which `look_ahead` asks
+    steps: Ints  # by place in such a match, the ways of which one must be open; or those of last events, for `flow`
     reach: IntRows  # (2, 7): as rows of outputs, what the window of all matches measures, and the bound that it sets
-    leads: IntRows  # (moves, 3), by the bit of their way
-    ways_lead: Ints  # (WAYS + 1,) into leads
-    limits: Ints  # (states,): see the kernel `look_ahead`
+    leads: IntRows  # (moves, 4), by their bits
+    bit_leads: Ints  # (MOVES + 1,) into leads
+    masks: Bytes  # (256,) by the ways that are open, the bits of the moves that they allow, and WAITS
+    useful: Bytes  # by row: those of its bits that may matter
+    keyed: IntRows  # (outputs, 7): as rows of outputs, on which all events of a match agree
+    flows: IntRows  # (keys, states): see the kernel `flow`; keys may share a row
+    entered: Ints  # (keys / 64 + 1,): which rows of flows have values, as bits
     decided: IntRows  # (tests, 3)

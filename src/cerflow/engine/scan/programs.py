@@ -9,12 +9,10 @@ from math import ceil
 import numpy as np
 
 from cerflow import limits
-from cerflow.automata.model.run_windows import window_of_runs
 from cerflow.conditions.guards import Satisfied, StreamTest, TypeTest
 from cerflow.conditions.register_values import Dated, Known, Microseconds, Whole, Word
-from cerflow.engine import layout as engine_layout
 from cerflow.engine.evaluate.binding import calls_in
-from cerflow.engine.evaluate.measures import is_global, window_size
+from cerflow.engine.evaluate.measures import window_size
 from cerflow.engine.evaluate.precomputed_conditions import Precomputed
 from cerflow.engine.evaluate.ranges import MOST
 from cerflow.engine.events.signatures import Evaluation
@@ -22,7 +20,8 @@ from cerflow.engine.events.text_tests import TextTests
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.contiguous import Contiguity, contiguity
 from cerflow.engine.scan.emitting import InexpressibleError, ScanEmitter, ScannedColumns
-from cerflow.engine.scan.ways import ALL, Ways, relevant_ways
+from cerflow.engine.scan.flow import Flow, flow_of
+from cerflow.engine.scan.ways import Ways, relevant_ways
 from cerflow.engine.tables.emitter import Emitter
 from cerflow.engine.tables.instructions import OPERATORS, EventColumn
 from cerflow.engine.tables.transducer_tables import TransducerTables
@@ -53,7 +52,7 @@ from cerflow.language.printer import show
 from cerflow.schema import ValueKind
 from cerflow.values.operators import MIRRORED
 
-__all__ = ["Foresight", "ScanProgram", "scan_program"]
+__all__ = ["ScanProgram", "scan_program"]
 
 #: The expressions that programs compute; attributes and texts are further divided.
 _COMPUTED = (
@@ -85,29 +84,12 @@ _FUNCTIONS = ("abs", "ceil", "coalesce", "floor", "position", "round", "time")
 
 
 @dataclass(frozen=True)
-class Foresight:
-    """Which events may be part of a match, by a window that bounds all matches and by the ways of the events behind.
-
-    ``rows``, ``leads`` and ``ways_lead`` are arrays of `ScanArrays`. One of the ways ``last`` is open to the last event
-    of a match; of events to which one of ``others`` is open, the window alone decides.
-    """
-
-    window: Window
-    rows: Sequence[Sequence[int]]
-    last: int
-    others: int
-    leads: Sequence[Sequence[int]]
-    ways_lead: Sequence[int]
-
-
-@dataclass(frozen=True)
 class ScanProgram:
     """The rows of `ScanArrays` that stay as they are, and which columns they read.
 
     ``attributes`` and ``texts`` are the names of the columns that ``columns`` and ``text_layouts`` describe (None: it
     is none of the batch). For each text there are the tests that it decides, those before which its class must be
     known, and the numbers of its conditions among the tests of ``judge``, twice: whether they are true, and false.
-    ``ahead`` is there if a window bounds all matches.
     """
 
     attributes: Sequence[str | None]
@@ -122,7 +104,7 @@ class ScanProgram:
     outputs: Sequence[Sequence[int]]
     ways: Ways | None
     contiguity: Contiguity | str
-    ahead: Foresight | None
+    flow: Flow | str
     code: Sequence[Sequence[int]]
     constants: Sequence[int]
 
@@ -146,8 +128,6 @@ class _ProgramCompiler:
     def program(self, keys: Sequence[tuple[str, ...]], evaluation: Evaluation) -> ScanProgram:
         if self.schema.forget is not None:
             raise InexpressibleError("keys that begin again after a time without events")
-        if self.tables.ticking:
-            raise InexpressibleError("deadlines")
         if self.tables.asks or not evaluation.asking.isdisjoint(range(len(self.tables.tests))):
             raise InexpressibleError("a predicate")
         # Types rule out most events.
@@ -160,7 +140,6 @@ class _ProgramCompiler:
             tests[number] = self._test(test)
             for name in self._texts_in(test):
                 readers.setdefault(name, set()).add(number)
-        conditions = sum(map(len, self.to.conditions))
         outputs = [row for k, key in enumerate(keys) for row in self._key(k, key)]
         outputs += [row for k, column in enumerate(self.tables.columns) for row in self._column(k, column)]
         window = self.tables.transducer.window
@@ -169,13 +148,10 @@ class _ProgramCompiler:
             outputs.append(self._window(layout.TO_BOUND, 0, window, bound=True))
         if len(self.to.code) > limits.SCAN_INSTRUCTIONS:
             raise InexpressibleError(f"programs of {len(self.to.code)} instructions")
-        if sum(map(len, self.to.conditions)) > conditions:
-            # Nothing makes sure that the class of the text is known where events are written.
-            raise InexpressibleError("whether a condition on text holds, as a value")
         judge, truths = self._judge(evaluation)
         texts = self.to.texts
         ways = relevant_ways(self.tables, frozenset().union(*evaluation.by_string.values()))
-        ahead = self._foresight(ways)
+        flow = flow_of(self.tables, outputs, ways, lambda window, bound: self._window(0, 0, window, bound=bound))
         return ScanProgram(
             self.to.attributes,
             self.to.rows,
@@ -189,7 +165,7 @@ class _ProgramCompiler:
             outputs,
             ways,
             contiguity(self.tables, outputs, ways),
-            ahead,
+            flow,
             self.to.code,
             self.to.constants,
         )
@@ -312,22 +288,6 @@ class _ProgramCompiler:
         assert column.expression is not None
         return [self._value(layout.TO_COLUMNS, k, column.expression, column.as_float)]
 
-    def _foresight(self, ways: Ways | None) -> Foresight | None:
-        """The window of all matches, if it passes at once for all keys and not every event may be a last one."""
-        tables = self.tables
-        window = window_of_runs(tables.transducer)
-        if ways is None or window is None or isinstance(window, AttributeWindow):
-            return None
-        if not is_global(window, tables.partitioned):
-            return None
-        ends = [needs for move, needs in zip(tables.moves.rows, tables.moves.needs) if move.final]
-        last = ways.needing(ends)
-        if frozenset() in ends or all(bit & last for bit in ways.bits):
-            return None
-        rows = [self._window(0, 0, window, bound=bound) for bound in (False, True)]
-        compared = tables.grouped or tables.arrays.options[engine_layout.O_STRATEGY] != engine_layout.EVERYTHING
-        return Foresight(window, rows, last, ALL if compared else ways.ending(), *_leads(tables, ways))
-
     def _is_local(self, window: Window) -> bool:
         return self.tables.partitioned and isinstance(window, CountWindow)
 
@@ -371,15 +331,3 @@ def _output(
 ) -> list[int]:
     """A row of `ScanArrays.outputs`."""
     return [to, place, form, column, *code, size]
-
-
-def _leads(tables: TransducerTables, ways: Ways) -> tuple[list[list[int]], list[int]]:
-    """`ScanArrays.leads` and `ScanArrays.ways_lead`."""
-    moves = tables.moves
-    leads: list[list[int]] = []
-    begins = [0]
-    for bit in range(layout.WAYS):
-        own = [m for m, needs in zip(moves.rows, moves.needs) if ways.needing([needs]) & 1 << bit]
-        leads += [[move.transition.source, move.target, int(move.final)] for move in own]
-        begins.append(len(leads))
-    return leads, begins

@@ -13,7 +13,7 @@ import pyarrow as pa
 from cerflow import limits
 from cerflow.engine.kernels.base.calling import Row
 from cerflow.engine.kernels.base.shared_arrays import SharedArrays
-from cerflow.engine.kernels.table import find_rows, look_ahead, narrow, scan, write_noted
+from cerflow.engine.kernels.table import find_rows, flow, narrow, scan, write_noted
 from cerflow.engine.layout import EventArrays
 from cerflow.engine.matches.graph import CountedMatches, consecutive_events
 from cerflow.engine.scan import layout
@@ -22,6 +22,7 @@ from cerflow.engine.scan.contiguous import Contiguity
 from cerflow.engine.scan.decisions import Decisions
 from cerflow.engine.scan.effects import CountedEvents, effects_of
 from cerflow.engine.scan.first_arrays import first_arrays
+from cerflow.engine.scan.flow import Flow
 from cerflow.engine.scan.programs import ScanProgram
 from cerflow.engine.scan.texts import TextEntries
 from cerflow.engine.tables.event_room import room_for
@@ -43,7 +44,7 @@ _TRIES = 16
 #: The arrays that change while a scan reads, where they are not replaced.
 _CHANGED = (
     *("control", "columns", "texts", "stack", "fixes", "chosen", "at", "noted", "groups", "members", "slots", "ways"),
-    *("runs", "led", "ends", "hits", "limits"),
+    *("runs", "led", "ends", "hits", "flows", "entered"),
 )
 
 
@@ -74,7 +75,7 @@ class BatchScan:
         self._tested = [columns_of_tests.get(name) for name in program.texts]
         texts = np.zeros((len(program.texts), layout.TEXT_WORDS), np.int64)
         texts[:, layout.T_LAYOUT] = program.text_layouts
-        last = 0 if program.ahead is None else program.ahead.last
+        last = program.flow.last if isinstance(program.flow, Flow) else 0
         self._texts = [
             TextEntries(words, column, truths, tables.strings, self._ways_left(tests, readers), last)
             for words, column, truths, tests, readers in zip(
@@ -86,10 +87,15 @@ class BatchScan:
         self._arrays = first_arrays(tables, program, texts, self._decisions)
         #: Whether the states matter in which runs may be before a batch.
         self.follows = self._arrays.control[layout.FOLLOWS] == 1
-        #: Whether matches are found on whole columns, or counted by the states of runs, if possible.
-        self.on_columns = self._arrays.control[layout.OPENED] != 0
+        #: The same for runs that pass through the batch.
+        self.flows = isinstance(program.flow, Flow) and self._contiguity is None
+        on_columns = self._arrays.control[layout.OPENED] != 0
         if self._contiguity is not None:
-            self.on_columns = self._contiguity.alone
+            on_columns = self._contiguity.alone
+        #: This many rows make a batch at most; where little is written of them, more of them tell more.
+        self.rows_at_once = limits.FLOW_ROWS if self.flows else limits.BATCH_ROWS
+        if on_columns:
+            self.rows_at_once = limits.COLUMN_ROWS
         self._events = self._room_for(_EVENTS)
         self._share()
         self._shown: tuple[Ints, ...] | None = None
@@ -169,7 +175,7 @@ class BatchScan:
             self._begin_counting(count)
         exported = ExportedBatch(batch)
         self.consecutive = None
-        self._look_ahead(exported, batch, whole)
+        self._flow(exported, batch, whole, occupied)
         if narrows and count > len(self._arrays.noted):
             self._hold(noted=np.zeros((1 << (count - 1).bit_length(), layout.NOTE_WORDS), np.int32))
         if contiguity is not None and alone:
@@ -228,17 +234,24 @@ class BatchScan:
             self._events = self._events._replace(ranks=old.ranks)
             self._shared.hold(self._events)
 
-    def _look_ahead(self, exported: ExportedBatch, batch: pa.RecordBatch, whole: bool) -> None:
-        """Close all ways to the rows of a batch that no event behind them can complete within the window."""
-        control, count = self._arrays.control, int(batch.num_rows)
+    def _flow(self, exported: ExportedBatch, batch: pa.RecordBatch, whole: bool, occupied: int) -> None:
+        """Close all ways to the rows of a batch that lie on no way from where runs may be to the end of a match."""
+        control, count, found = self._arrays.control, int(batch.num_rows), self._program.flow
         control[layout.LOOKED_AHEAD] = 0
-        if self._contiguity is not None or self._program.ahead is None or whole:
+        if self._contiguity is not None or isinstance(found, str) or whole:
             return
         # The kernels read 64 rows at a time.
         if count + 64 > len(self._arrays.ways):
             self._hold(ways=np.zeros(64 + (1 << (count - 1).bit_length()), np.uint8))
+        if len(self._arrays.useful) < len(self._arrays.ways):
+            self._hold(useful=np.zeros(len(self._arrays.ways), np.uint8))
+        keys = min(1 << (count - 1).bit_length(), limits.FLOW_KEYS) if found.keyed else 1
+        if keys != len(self._arrays.flows):
+            flows = np.zeros((keys, len(found.states)), np.int64)
+            self._hold(flows=flows, entered=np.zeros((keys >> 6) + 1, np.int64))
+        states = sum((occupied >> state & 1) << k for k, state in enumerate(found.states))
         control[layout.ROW] = count
-        while (reason := look_ahead(self._shared.address, exported.address, count)) != layout.SCANNED:
+        while (reason := flow(self._shared.address, exported.address, count, states)) != layout.SCANNED:
             self._go_on(reason, batch)
         control[layout.LOOKED_AHEAD] = 1
         if self._marks == layout.NOT_MARKED:

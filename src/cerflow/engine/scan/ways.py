@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
+from math import prod
 
 from cerflow.engine.scan import layout
 from cerflow.engine.tables.transducer_tables import TransducerTables
@@ -96,13 +98,15 @@ def relevant_ways(tables: TransducerTables, by_text: frozenset[int]) -> Ways | N
     ``by_text`` are the tests that texts decide.
     """
     moves = tables.moves
-    if tables.counted or tables.ticking:
+    if tables.counted:
         return None
     found: dict[Way, None] = dict.fromkeys((needs, frozenset[int]()) for needs in moves.needs)
     for loops in moves.waiting:
         if frozenset() not in loops:
-            # Where a loop needs several tests, any of them may fail, and nothing is said of it.
-            found[frozenset(), frozenset[int]().union(*(needs for needs in loops if len(needs) == 1))] = None
+            # Of each loop some test fails. Where that may be one of many, nothing is said.
+            many = prod(map(len, loops)) > layout.WAYS
+            for failed in product(*(() if many else loops)):
+                found[frozenset(), frozenset(failed)] = None
     ruled_out = (not held.isdisjoint(by_text) or not failed.isdisjoint(by_text) for held, failed in found)
     alone = not any(len(needs) > 1 for loops in moves.waiting if frozenset() not in loops for needs in loops)
     decides = alone and len(found) <= layout.WAYS and all(held | failed <= by_text for held, failed in found)

@@ -206,9 +206,10 @@ class Memory:
     def occupied(self) -> int:
         """The states in which runs may be, as bits; -1 (all of them) unless states alone say where runs are."""
         tables = self._tables
-        if tables.partitioned or tables.grouped or tables.transducer.states > layout.STATE_BITS:
+        if tables.grouped or tables.transducer.states > layout.STATE_BITS:
             return -1
-        filled = np.flatnonzero(self.state.heads[0, :-1] >= 0)
+        partitions = int(self.state.counters[layout.N_PARTITIONS]) if tables.partitioned else 1
+        filled = np.flatnonzero((self.state.heads[:partitions, :-1] >= 0).any(axis=0))
         return sum(1 << q for q in {*filled.tolist(), *tables.transducer.initial})
 
     def live_positions(self, bound: int) -> Ints:

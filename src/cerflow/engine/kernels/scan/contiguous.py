@@ -9,7 +9,7 @@ import numpy as np
 from cerflow.engine.kernels.base.arithmetic import wrapped_product
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.base.shared_arrays import address_of, as_float, pointer_to, scan_at
-from cerflow.engine.kernels.scan.looking_ahead import mark_block
+from cerflow.engine.kernels.scan.flow import mark_block
 from cerflow.engine.kernels.scan.scan import collected, formed, is_missing, write_event
 from cerflow.engine.kernels.scan.texts import MIX, SHIFT, entry_of
 from cerflow.engine.kernels.scan.values import ONES, load_word, locate, ones, packed, store_byte, store_word, word_of

@@ -96,8 +96,10 @@ from cerflow.engine.scan.layout import (
     SCANNED,
     SIGNATURE,
     STRETCH,
+    T_CLASSES,
     T_CODES,
     T_LAYOUT,
+    T_WIDTH,
     TEXT,
     TEXT32,
     TO_BOUND,
@@ -296,6 +298,13 @@ def write_event(s, row, signature, left_out, address):
     fixes = control[FIXES]
     if fixes + s.outputs.shape[0] > s.fixes.shape[0]:
         return NO_FIXES
+    for t in range(s.texts.shape[0]):
+        if s.texts[t, T_WIDTH] > 0:
+            # Values may ask what a condition says of the text.
+            entry = entry_of(s.texts, t, row)
+            if entry < 0 or load_word(s.texts[t, T_CLASSES], entry) < 0:
+                control[TEXT] = t
+                return NO_ROOM if entry < 0 else NO_CLASS
     begun = np.int64(0)
     keyed = control[KEYED]
     for o in range(s.outputs.shape[0]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.base.parts import part
+from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.scan.values import (
     has_bit,
     integer,
@@ -51,6 +51,38 @@ def eight_bytes(data, left):
     return np.int64(word)
 
 
+@inlined
+def _head(texts, t, start, length):
+    """The first eight bytes of a text, or zeros behind it."""
+    begin = texts[t, T_BYTES] + start
+    if length < 8 and start + 8 <= texts[t, T_SIZE]:
+        return load_word(begin, 0) & ((np.int64(1) << 8 * length) - 1)
+    return eight_bytes(begin, length)
+
+
+@inlined
+def _hash(begin, length, head):
+    h = (np.uint64(head) ^ np.uint64(length)) * MIX
+    for k in range(8, length, 8):
+        h = (h ^ (h >> SHIFT) ^ np.uint64(eight_bytes(begin + k, length - k))) * MIX
+    return h
+
+
+@part
+def hash_of_text(texts, t, row):
+    """A number of a text, the same for equal ones within a batch; 0 for null."""
+    at = texts[t, T_OFFSET] + row
+    if texts[t, T_VALID] != 0 and not has_bit(texts[t, T_VALID], at):
+        return np.int64(0)
+    if texts[t, T_LAYOUT] < TEXT32:
+        entry = 1 + integer(texts[t, T_LAYOUT], texts[t, T_DATA], at)
+        # Nothing promises that indices are in their dictionary.
+        return entry if np.uint64(entry) < np.uint64(texts[t, T_ROOM]) else np.int64(0)
+    start = text_offset(texts, t, at)
+    length = text_offset(texts, t, at + 1) - start
+    return np.int64(_hash(texts[t, T_BYTES] + start, length, _head(texts, t, start, length)) | np.uint64(1))
+
+
 @part
 def entry_of(texts, t, row):
     """The entry of a text; -1 if it is new and there is no room for it."""
@@ -64,13 +96,8 @@ def entry_of(texts, t, row):
     start = text_offset(texts, t, at)
     length = text_offset(texts, t, at + 1) - start
     begin = texts[t, T_BYTES] + start
-    if length < 8 and start + 8 <= texts[t, T_SIZE]:
-        head = load_word(begin, 0) & ((np.int64(1) << 8 * length) - 1)
-    else:
-        head = eight_bytes(begin, length)
-    h = (np.uint64(head) ^ np.uint64(length)) * MIX
-    for k in range(8, length, 8):
-        h = (h ^ (h >> SHIFT) ^ np.uint64(eight_bytes(begin + k, length - k))) * MIX
+    head = _head(texts, t, start, length)
+    h = _hash(begin, length, head)
     slots, mask = texts[t, T_SLOTS], texts[t, T_MASK]
     slot = np.int64(h >> SHIFT) & mask
     # Half of the table is free.

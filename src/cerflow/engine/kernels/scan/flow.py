@@ -1,0 +1,386 @@
+"""The flow of runs through a batch: which rows lie between where a run may be and where it may still end."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cerflow.engine.kernels.base.arithmetic import wrapped_product, wrapped_sum
+from cerflow.engine.kernels.base.parts import inlined, kernel, part
+from cerflow.engine.kernels.base.shared_arrays import address_of, call, pointer_to, scan_at
+from cerflow.engine.kernels.scan.marks import mark
+from cerflow.engine.kernels.scan.scan import collected, formed, is_missing, satisfies
+from cerflow.engine.kernels.scan.texts import MIX, SHIFT, hash_of_text
+from cerflow.engine.kernels.scan.values import (
+    ONES,
+    leading_zeros,
+    load_byte,
+    load_word,
+    locate,
+    store_byte,
+    store_word,
+    trailing_zeros,
+    word_of,
+)
+from cerflow.engine.layout import NO_BOUND, NULL
+from cerflow.engine.scan.layout import (
+    AS_BOUND,
+    AS_INT,
+    AS_TEXT,
+    AT_EDGE,
+    BACKWARDS,
+    BLOCK,
+    C_DATA,
+    C_FACTOR,
+    C_LAYOUT,
+    C_OFFSET,
+    C_VALID,
+    D_FAILED,
+    D_HELD,
+    D_TEST,
+    EDGE,
+    FIRST,
+    FORWARDS,
+    INT64,
+    KEPT,
+    LEAD,
+    LEADS_BEGINS,
+    LEADS_FINAL,
+    LEADS_SOURCE,
+    LEADS_TARGET,
+    LIMIT,
+    MOVES,
+    O_CODE,
+    O_CODE_END,
+    O_COLUMN,
+    O_FORM,
+    O_PLACE,
+    O_SIZE,
+    O_TO,
+    PASSED,
+    PROGRAMS,
+    RELEVANT,
+    ROW,
+    SCANNED,
+    STAYS,
+    TO_KEYS,
+    TRIED,
+    WAITS,
+)
+
+__all__ = ["flow", "mark_block"]
+
+#: Rows of `ScanArrays.reach`.
+_MEASURE, _BOUND = 0, 1
+#: Relevant rows after which it is clear whether many go.
+_TRIAL = 1024
+#: Rows whose new texts are read together.
+_TOGETHER = 4 * BLOCK
+#: In each byte of a word all bits but the highest, and the highest.
+_LOW, _HIGH = np.int64(0x7F7F7F7F7F7F7F7F), np.int64(-0x7F7F7F7F7F7F7F80)
+#: A limit behind all starts.
+_NOWHERE = 2**63 - 1
+
+
+@kernel
+def flow(address, batch, count, states):
+    """Write the ways of all rows of a batch of ``count`` rows; none for those that no match can need.
+
+    A match ends with an event to which one of the ways in `steps` is open, and lies within the window that `reach`
+    measures. Runs may be in the ``states``, as bits by columns of `flows`, before the batch, and events that come after
+    it may go on with any run. Returns what stopped it, as ``scan`` does; it begins with ``count`` in `ROW`, and goes on
+    before the row there.
+    """
+    s = scan_at(address)
+    control = s.control
+    locate(s.columns, s.texts, batch)
+    ways = address_of(pointer_to(s.ways, 0))
+    if control[ROW] == count:
+        for k in range(8):
+            store_word(ways + count, k, np.int64(0))
+        _begin(s, count)
+        control[STAYS] = 1 - control[BACKWARDS]
+    while control[ROW] > 0:
+        end = control[ROW]
+        begin = (end - 1) & -BLOCK
+        closing = control[STAYS] == 0
+        # Behind the windows of all matches only their last events are looked for.
+        wanted = s.steps[0] if closing and control[PASSED] == 1 else np.int64(0)
+        reason = mark_block(s, begin, end - begin, ways + begin, wanted, address)
+        if reason != SCANNED:
+            return collected(s, reason, max(end - _TOGETHER, 0), end)
+        _allow(s, begin, end, ways)
+        if closing:
+            _close(s, begin, end, ways, address)
+        control[ROW] = begin
+    if control[FORWARDS] == 1:
+        found, kept = control[RELEVANT], control[KEPT]
+        if control[STAYS] == 1:
+            found = kept = count
+        left = _follow(s, count, states, ways, address)
+        if control[BACKWARDS] == 1 and left >= 0 and 4 * left < 3 * kept:
+            # Fewer rows may lead from others now.
+            _begin(s, count)
+            _close(s, 0, count, ways, address)
+        elif left >= 0:
+            control[KEPT] = left
+        control[RELEVANT] = found
+    elif control[STAYS] == 1:
+        control[RELEVANT] = control[KEPT] = count
+    return SCANNED
+
+
+@part
+def _begin(s, count):
+    """Begin at the end of a batch, behind which any run may go on."""
+    control = s.control
+    # Starts at or before a limit are outside of the windows of all events behind with which a match may end; each
+    # state of a key has the limit of those that a run may reach from there.
+    control[LIMIT] = control[EDGE] = _value(s, _BOUND, count - 1)
+    for k in range(s.entered.shape[0]):
+        s.entered[k] = 0
+    control[PASSED] = control[RELEVANT] = control[KEPT] = control[LEAD] = control[TRIED] = control[AT_EDGE] = 0
+
+
+@part
+def _allow(s, begin, end, ways):
+    """Write the bits of the moves that rows allow."""
+    useful, masks = address_of(pointer_to(s.useful, 0)), address_of(pointer_to(s.masks, 0))
+    for first in range(begin & ~7, end, 8):
+        if load_word(ways + first, 0) != 0:
+            for k in range(first, min(first + 8, end)):
+                store_byte(useful, k, load_byte(masks, load_byte(ways, k)))
+
+
+@part
+def _close(s, begin, end, ways, address):
+    """Close the ways to the rows of a block that no match can need."""
+    control = s.control
+    useful = address_of(pointer_to(s.useful, 0))
+    ends = wrapped_product(s.steps[0], ONES)
+    limit, passed = control[LIMIT], control[PASSED] == 1
+    relevant, kept, tried = control[RELEVANT], control[KEPT], control[TRIED]
+    at_edge, edge = control[AT_EDGE], control[EDGE]
+    plain, size = _is_plain(s), s.reach[_BOUND, O_SIZE]
+    column = s.reach[_MEASURE, O_COLUMN]
+    times = s.columns[column, C_DATA] + 8 * s.columns[column, C_OFFSET]
+    for first in range((end - 1) & ~7, begin - 1, -8):
+        eight = load_word(ways + first, 0)
+        if eight == 0:
+            continue
+        if passed and eight & ends == 0:
+            relevant += 1
+            store_word(ways + first, 0, np.int64(0))
+            continue
+        if tried >= _TRIAL and 4 * (kept - at_edge) > 3 * tried:
+            # Too little is ruled out; what is not looked at stays.
+            control[STAYS] = 1
+            break
+        left = _not_zero(eight)
+        while left != 0:
+            j = 7 - (leading_zeros(left) >> 3)
+            left &= (np.int64(1) << 8 * j) - 1
+            k = first + j
+            relevant += 1
+            measure = load_word(times, k) if plain else _value(s, _MEASURE, k)
+            # A window that reaches the end of the batch tells nothing.
+            tried += measure <= edge
+            if eight >> 8 * j & s.steps[0] != 0:
+                limit = max(measure, NO_BOUND + size) - size if plain else _value(s, _BOUND, k)
+            passed = measure <= limit
+            allowed = load_byte(useful, k)
+            found = np.int64(0)
+            # No event before has a greater measure.
+            if not passed:
+                slot = _slot(s, k, address)
+                if slot >= 0:
+                    found = _leading(s, slot, allowed, measure, limit, edge)
+            store_byte(useful, k, found)
+            if found == allowed:
+                kept += 1
+                at_edge += measure > edge
+            elif found == 0:
+                store_byte(ways, k, np.int64(0))
+    control[LIMIT], control[PASSED] = limit, np.int64(passed)
+    control[RELEVANT], control[KEPT], control[TRIED], control[AT_EDGE] = relevant, kept, tried, at_edge
+
+
+@inlined
+def _not_zero(eight):
+    """The highest bit of each byte of a word that is not zero."""
+    return (wrapped_sum(eight & _LOW, _LOW) | eight) & _HIGH
+
+
+@inlined
+def _is_entered(s, slot):
+    return s.entered[slot >> 6] >> (slot & 63) & 1 == 1
+
+
+@inlined
+def _leading(s, slot, allowed, measure, bound, edge):
+    """The moves of those ``allowed`` that may lead to the end of a match; the limits become those before the event.
+
+    Its own ``bound`` is the limit of matches that it ends, and ``edge`` that of events behind the batch.
+    """
+    flows = s.flows
+    found = np.int64(0)
+    known = _is_entered(s, slot)
+    if allowed & WAITS != 0:
+        found = WAITS if edge < measure else 0
+        for q in range(flows.shape[1] if known else 0):
+            found |= WAITS if flows[slot, q] < measure else 0
+    for bit in range(MOVES):
+        if allowed >> bit & 1 == 0:
+            continue
+        for n in range(s.bit_leads[bit], s.bit_leads[bit + 1]):
+            limit = bound if s.leads[n, LEADS_FINAL] == 1 else np.int64(_NOWHERE)
+            source, target = s.leads[n, LEADS_SOURCE], s.leads[n, LEADS_TARGET]
+            if target >= 0:
+                limit = min(limit, flows[slot, target] if known else edge)
+            if measure > limit:
+                found |= np.int64(1) << bit
+                if source >= 0:
+                    if not known:
+                        known = True
+                        s.entered[slot >> 6] |= np.int64(1) << (slot & 63)
+                        for q in range(flows.shape[1]):
+                            flows[slot, q] = edge
+                    flows[slot, source] = min(limit, flows[slot, source])
+    return found
+
+
+@part
+def _follow(s, count, states, ways, address):
+    """Close the ways to the rows that no run reaches within its window; returns how many are left, -1: too many."""
+    useful = address_of(pointer_to(s.useful, 0))
+    # The latest start of a run in each state of a key.
+    begun = _value(s, _MEASURE, 0)
+    for k in range(s.entered.shape[0]):
+        s.entered[k] = 0
+    kept = tried = at_edge = np.int64(0)
+    for first in range(0, count, 8):
+        eight = load_word(ways + first, 0)
+        if eight == 0:
+            continue
+        if tried >= _TRIAL and 4 * (kept - at_edge) > 3 * tried:
+            return np.int64(-1)
+        left = _not_zero(eight)
+        while left != 0:
+            j = trailing_zeros(left) >> 3
+            left &= left - 1
+            k = first + j
+            bound = _value(s, _BOUND, k)
+            # A run from before the batch may reach this far.
+            near = states != 0 and bound < begun
+            tried += not near
+            slot = _slot(s, k, address)
+            allowed = load_byte(useful, k)
+            found = np.int64(0)
+            if slot >= 0:
+                if not _is_entered(s, slot):
+                    s.entered[slot >> 6] |= np.int64(1) << (slot & 63)
+                    for q in range(s.flows.shape[1]):
+                        s.flows[slot, q] = begun if states >> q & 1 else np.int64(NO_BOUND)
+                found = _reached(s, slot, allowed, _value(s, _MEASURE, k), bound)
+            store_byte(useful, k, found)
+            if found == 0:
+                store_byte(ways, k, np.int64(0))
+            else:
+                kept += 1
+                at_edge += near
+    return kept
+
+
+@inlined
+def _reached(s, slot, allowed, measure, bound):
+    """The moves of those ``allowed`` that some run may take; the starts become those behind the event."""
+    flows = s.flows
+    found = np.int64(0)
+    if allowed & WAITS != 0:
+        for q in range(flows.shape[1]):
+            found |= WAITS if flows[slot, q] > bound else 0
+    for bit in range(MOVES - 1, -1, -1):
+        if allowed >> bit & 1 == 0:
+            continue
+        for n in range(s.bit_leads[bit + 1] - 1, s.bit_leads[bit] - 1, -1):
+            source, target = s.leads[n, LEADS_SOURCE], s.leads[n, LEADS_TARGET]
+            start = measure if s.leads[n, LEADS_BEGINS] == 1 else flows[slot, source]
+            if start > bound:
+                found |= np.int64(1) << bit
+                if target >= 0:
+                    flows[slot, target] = max(flows[slot, target], start)
+    return found
+
+
+@part
+def _slot(s, row, address):
+    """The row of `flows` for the key of an event; -1 if it has none."""
+    if s.keyed.shape[0] == 0:
+        return np.int64(0)
+    h = np.uint64(0)
+    place = np.int64(-1)
+    known = True
+    for k in range(s.keyed.shape[0]):
+        form, column = s.keyed[k, O_FORM], s.keyed[k, O_COLUMN]
+        of_partition = s.keyed[k, O_TO] == TO_KEYS
+        alternative = of_partition and s.keyed[k, O_PLACE] == place
+        if alternative and known:
+            continue  # another column has the key already
+        if not alternative and not known:
+            return np.int64(-1)
+        place = s.keyed[k, O_PLACE] if of_partition else np.int64(-1)
+        if form == AS_TEXT:
+            word = hash_of_text(s.texts, column, row)
+            missing = word == 0
+        else:
+            word = np.int64(NULL)
+            if column >= 0:
+                word = word_of(s.columns, column, row, s.control[FIRST])
+            elif s.keyed[k, O_CODE_END] > 0:
+                word = call(s.control[PROGRAMS], (address, s.keyed[k, O_CODE], s.keyed[k, O_CODE_END], row))
+            word = formed(word, form, s.keyed[k, O_SIZE])
+            missing = is_missing(word, form)
+        known = not missing or not of_partition
+        if known:
+            h = (h ^ (h >> SHIFT) ^ np.uint64(word)) * MIX
+    return np.int64(h >> SHIFT) & (s.flows.shape[0] - 1) if known else np.int64(-1)
+
+
+@inlined
+def _is_plain(s):
+    """Whether the window measures a column of 64-bit integers without nulls, as they are."""
+    measured, bound = s.reach[_MEASURE], s.reach[_BOUND]
+    c = measured[O_COLUMN]
+    if c < 0 or bound[O_COLUMN] != c or measured[O_FORM] != AS_INT or bound[O_FORM] != AS_BOUND:
+        return False
+    column = s.columns[c]
+    return column[C_LAYOUT] == INT64 and column[C_VALID] == 0 and column[C_FACTOR] == 1
+
+
+@inlined
+def _value(s, which, row):
+    word = word_of(s.columns, s.reach[which, O_COLUMN], row, s.control[FIRST])
+    return formed(word, s.reach[which, O_FORM], s.reach[which, O_SIZE])
+
+
+@part
+def mark_block(s, begin, count, ways, wanted, address):
+    """Write the ``ways`` of ``count`` rows from row ``begin`` on, by texts and tests; returns as ``flow``.
+
+    See `mark` for the ways ``wanted``. ``s`` are the arrays of the scan at ``address``.
+    """
+    reason = mark(s, begin, count, ways, wanted)
+    if reason == SCANNED:
+        for n in range(s.decided.shape[0]):
+            _decide(s, n, begin, count, ways, address)
+    return reason
+
+
+@part
+def _decide(s, n, begin, size, ways, address):
+    """Close the ways that a test rules out, in the rows where it matters."""
+    test, held, failed = s.decided[n, D_TEST], s.decided[n, D_HELD], s.decided[n, D_FAILED]
+    matters = ~(held & failed)
+    for k in range(size):
+        is_open = load_byte(ways, k)
+        if is_open & matters:
+            store_byte(ways, k, is_open & (held if satisfies(s, test, begin + k, address) else failed))
