@@ -239,7 +239,6 @@ def test_keys_are_told_apart_also_where_equalities_tell_them(rows_read):
         ("SELECT MAX * WHERE A ; (Z OR A)", (False, True, 0)),
         ("SELECT * WHERE START(A ; Z) WITHIN 5 [t]", None),
         ("SELECT * WHERE A ; EVENT AS z WITHIN 5 [t]", (True, True, 0)),
-        ("SELECT * WHERE A NOT FOLLOWED BY Z FOR 5 MINUTES", None),
     ],
 )
 def test_queries_in_which_runs_say_which_events_matter(query, found):

@@ -351,11 +351,3 @@ def test_next_is_not_asked_about_events_of_other_types():
     plan = Plan(query.tree, Schema(schema))
     assert isinstance(plan.scan, ScanProgram)
     assert plan.scan.ways.narrows
-
-
-def test_where_deadlines_pass_rows_are_scanned_by_their_texts():
-    schema = pa.schema({"type": pa.string(), "k": pa.string(), "t": pa.int64()})
-    query = cerflow.parse("SELECT * WHERE A NOT FOLLOWED BY B FOR 5 MINUTES PARTITION BY k")
-    plan = Plan(query.tree, Schema(schema, time="t"))
-    assert isinstance(plan.scan, ScanProgram)
-    assert plan.scan.ways.narrows

@@ -28,7 +28,6 @@ from cerflow.engine.state.snapshot import Contents
 from cerflow.engine.state.string_renumbering import forget_strings
 from cerflow.engine.state.validation import check_image, check_number, check_strings, image_in
 from cerflow.engine.state.whole_graph import whole_graph
-from cerflow.engine.tables.event_room import first_of
 from cerflow.errors import SnapshotError
 from cerflow.values.array_types import Ints
 
@@ -128,7 +127,7 @@ class Machine:
             return parts
         events, sources, moments = self.deadlines.between(
             self._numbered(whole, accepted),
-            first_of(events, count),
+            events,
             at_rows,
             lambda some: self.reader.rows(rows, first).at(chosen[some]),
         )

@@ -60,8 +60,6 @@ def flow_of(
     """
     if ways is None:
         return "every event counts"
-    if tables.ticking:
-        return "runs may end at deadlines, which no row tells"
     window = _passing(tables)
     ends = [needs for move, needs in zip(tables.moves.rows, tables.moves.needs) if move.final]
     compared = tables.grouped or tables.arrays.options[engine_layout.O_STRATEGY] != engine_layout.EVERYTHING

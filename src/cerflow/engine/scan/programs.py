@@ -128,6 +128,8 @@ class _ProgramCompiler:
     def program(self, keys: Sequence[tuple[str, ...]], evaluation: Evaluation) -> ScanProgram:
         if self.schema.forget is not None:
             raise InexpressibleError("keys that begin again after a time without events")
+        if self.tables.ticking:
+            raise InexpressibleError("deadlines")
         if self.tables.asks or not evaluation.asking.isdisjoint(range(len(self.tables.tests))):
             raise InexpressibleError("a predicate")
         # Types rule out most events.

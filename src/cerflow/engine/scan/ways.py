@@ -98,7 +98,7 @@ def relevant_ways(tables: TransducerTables, by_text: frozenset[int]) -> Ways | N
     ``by_text`` are the tests that texts decide.
     """
     moves = tables.moves
-    if tables.counted:
+    if tables.counted or tables.ticking:
         return None
     found: dict[Way, None] = dict.fromkeys((needs, frozenset[int]()) for needs in moves.needs)
     for loops in moves.waiting:

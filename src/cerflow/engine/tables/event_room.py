@@ -10,7 +10,7 @@ from cerflow.engine.layout import NO_BOUND, EventArrays
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.values.array_types import IntRows, Ints
 
-__all__ = ["first_of", "room_for"]
+__all__ = ["room_for"]
 
 
 @lru_cache(maxsize=4)
@@ -46,12 +46,6 @@ def room_for(tables: TransducerTables, events: int, *, windowed: bool, narrowed:
         idle=never_written,
         ranks=np.zeros(1, np.int64),
     )
-
-
-def first_of(events: EventArrays, count: int) -> EventArrays:
-    """The first ``count`` events."""
-    # The last array is not by event.
-    return events._replace(**{name: getattr(events, name)[:count] for name in EventArrays._fields[:-1]})
 
 
 def _room(events: int, width: int) -> IntRows:

@@ -86,8 +86,8 @@ class Moves:
     @property
     def waiting(self) -> Sequence[Sequence[frozenset[int]]]:
         """For each state whose waiting an event may end, the tests of its loops: while one holds, it goes on."""
-        waiting = {q for q, loops in enumerate(self.loops) if loops or q in self._met}
-        return [self.loops[q] for q in sorted(waiting - self._momentary)]
+        initial = self._transducer.initial
+        return [loops for q, loops in enumerate(self.loops) if loops or q in initial]
 
     def other_tests(self, test: int) -> list[frozenset[int]]:
         """The tests beside this one, for each move and loop that has it."""
