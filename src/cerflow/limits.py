@@ -181,7 +181,7 @@ ARGUMENT_CHARACTERS = 200
 
 #: Rows of a push that are prepared and processed at a time.
 BATCH_ROWS = 1 << 17
-#: The same where rows are ruled out by what runs can pass through: windows should be short beside it.
+#: The same where rows are ruled out by what runs of their key can pass through: windows should be short beside it.
 FLOW_ROWS = 1 << 19
 #: The same where whole columns are compared and hardly any events are written.
 COLUMN_ROWS = 1 << 22

@@ -250,8 +250,8 @@ def test_the_demonstration(tmp_path, capsys):
     outcome = run_demo(tmp_path / "demo-output")
     said = capsys.readouterr().out
     assert outcome.events == 200_000
-    assert outcome.matches == 32_671
-    assert "32,671 matches" in said
+    assert outcome.matches == 68_751
+    assert "68,751 matches" in said
     assert "events/s" in said
     assert sorted(p.name for p in (tmp_path / "demo-output").iterdir()) == [
         "dip.ceql",

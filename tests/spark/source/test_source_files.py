@@ -417,7 +417,7 @@ def test_predicates_are_left_to_match(tmp_path):
 
     try:
         write(tmp_path, ticks(10))
-        with pytest.raises(UnsupportedQueryError, match=r"cerflow\.spark\.match takes them along"):
+        with pytest.raises(UnsupportedQueryError, match=r"cerflow\.spark\.match does"):
             planned("SELECT * WHERE A AS x FILTER even(x.v)", tmp_path, time="t")
     finally:
         cerflow.unregister_predicate("even")

@@ -93,7 +93,8 @@ class BatchScan:
         if self._contiguity is not None:
             on_columns = self._contiguity.alone
         #: This many rows make a batch at most; where little is written of them, more of them tell more.
-        self.rows_at_once = limits.FLOW_ROWS if self.flows else limits.BATCH_ROWS
+        keyed = self.flows and isinstance(program.flow, Flow) and len(program.flow.keyed) > 0
+        self.rows_at_once = limits.FLOW_ROWS if keyed else limits.BATCH_ROWS
         if on_columns:
             self.rows_at_once = limits.COLUMN_ROWS
         self._events = self._room_for(_EVENTS)

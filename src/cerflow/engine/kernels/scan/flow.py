@@ -48,7 +48,6 @@ from cerflow.engine.scan.layout import (
     LEADS_SOURCE,
     LEADS_TARGET,
     LIMIT,
-    MOVES,
     O_CODE,
     O_CODE_END,
     O_COLUMN,
@@ -72,7 +71,7 @@ __all__ = ["flow", "mark_block"]
 #: Rows of `ScanArrays.reach`.
 _MEASURE, _BOUND = 0, 1
 #: Relevant rows after which it is clear whether many go.
-_TRIAL = 1024
+_TRIAL = 1 << 13
 #: Rows whose new texts are read together.
 _TOGETHER = 4 * BLOCK
 #: In each byte of a word all bits but the highest, and the highest.
@@ -121,7 +120,7 @@ def flow(address, batch, count, states):
             # Fewer rows may lead from others now.
             _begin(s, count)
             _close(s, 0, count, ways, address)
-        elif left >= 0:
+        if left >= 0:
             control[KEPT] = left
         control[RELEVANT] = found
     elif control[STAYS] == 1:
@@ -159,7 +158,7 @@ def _close(s, begin, end, ways, address):
     ends = wrapped_product(s.steps[0], ONES)
     limit, passed = control[LIMIT], control[PASSED] == 1
     relevant, kept, tried = control[RELEVANT], control[KEPT], control[TRIED]
-    at_edge, edge = control[AT_EDGE], control[EDGE]
+    at_edge, edge, keyed = control[AT_EDGE], control[EDGE], s.keyed.shape[0] > 0
     plain, size = _is_plain(s), s.reach[_BOUND, O_SIZE]
     column = s.reach[_MEASURE, O_COLUMN]
     times = s.columns[column, C_DATA] + 8 * s.columns[column, C_OFFSET]
@@ -191,15 +190,16 @@ def _close(s, begin, end, ways, address):
             found = np.int64(0)
             # No event before has a greater measure.
             if not passed:
-                slot = _slot(s, k, address)
+                slot = _slot(s, k, address) if keyed else np.int64(0)
                 if slot >= 0:
                     found = _leading(s, slot, allowed, measure, limit, edge)
             store_byte(useful, k, found)
-            if found == allowed:
+            if found == 0:
+                store_byte(ways, k, np.int64(0))
+            # With keys, moves that are ruled out tell much to those that look forwards.
+            if found == allowed or (found != 0 and not keyed):
                 kept += 1
                 at_edge += measure > edge
-            elif found == 0:
-                store_byte(ways, k, np.int64(0))
     control[LIMIT], control[PASSED] = limit, np.int64(passed)
     control[RELEVANT], control[KEPT], control[TRIED], control[AT_EDGE] = relevant, kept, tried, at_edge
 
@@ -228,9 +228,10 @@ def _leading(s, slot, allowed, measure, bound, edge):
         found = WAITS if edge < measure else 0
         for q in range(flows.shape[1] if known else 0):
             found |= WAITS if flows[slot, q] < measure else 0
-    for bit in range(MOVES):
-        if allowed >> bit & 1 == 0:
-            continue
+    moves = allowed & (WAITS - 1)
+    while moves != 0:
+        bit = trailing_zeros(moves)
+        moves &= moves - 1
         for n in range(s.bit_leads[bit], s.bit_leads[bit + 1]):
             limit = bound if s.leads[n, LEADS_FINAL] == 1 else np.int64(_NOWHERE)
             source, target = s.leads[n, LEADS_SOURCE], s.leads[n, LEADS_TARGET]
@@ -251,7 +252,7 @@ def _leading(s, slot, allowed, measure, bound, edge):
 @part
 def _follow(s, count, states, ways, address):
     """Close the ways to the rows that no run reaches within its window; returns how many are left, -1: too many."""
-    useful = address_of(pointer_to(s.useful, 0))
+    useful, keyed = address_of(pointer_to(s.useful, 0)), s.keyed.shape[0] > 0
     # The latest start of a run in each state of a key.
     begun = _value(s, _MEASURE, 0)
     for k in range(s.entered.shape[0]):
@@ -272,7 +273,7 @@ def _follow(s, count, states, ways, address):
             # A run from before the batch may reach this far.
             near = states != 0 and bound < begun
             tried += not near
-            slot = _slot(s, k, address)
+            slot = _slot(s, k, address) if keyed else np.int64(0)
             allowed = load_byte(useful, k)
             found = np.int64(0)
             if slot >= 0:
@@ -298,9 +299,10 @@ def _reached(s, slot, allowed, measure, bound):
     if allowed & WAITS != 0:
         for q in range(flows.shape[1]):
             found |= WAITS if flows[slot, q] > bound else 0
-    for bit in range(MOVES - 1, -1, -1):
-        if allowed >> bit & 1 == 0:
-            continue
+    moves = allowed & (WAITS - 1)
+    while moves != 0:
+        bit = 63 - leading_zeros(moves)
+        moves ^= np.int64(1) << bit
         for n in range(s.bit_leads[bit + 1] - 1, s.bit_leads[bit] - 1, -1):
             source, target = s.leads[n, LEADS_SOURCE], s.leads[n, LEADS_TARGET]
             start = measure if s.leads[n, LEADS_BEGINS] == 1 else flows[slot, source]
@@ -314,8 +316,6 @@ def _reached(s, slot, allowed, measure, bound):
 @part
 def _slot(s, row, address):
     """The row of `flows` for the key of an event; -1 if it has none."""
-    if s.keyed.shape[0] == 0:
-        return np.int64(0)
     h = np.uint64(0)
     place = np.int64(-1)
     known = True
