@@ -122,7 +122,7 @@ def test_no_count_is_waited_for_without_end(spark, tmp_path, monkeypatch):
     monkeypatch.setattr(limits, "SPARK_OBSERVED_SECONDS", 0.1)
     never = mock.Mock()
     type(never).get = mock.PropertyMock(side_effect=threading.Event().wait)
-    with pytest.raises(OutputError, match="rows for 'somewhere' are written, but Spark did not tell their number"):
+    with pytest.raises(OutputError, match="rows for 'somewhere' are written, but Spark did not report their number"):
         observed(never, "somewhere")
     monkeypatch.undo()
     # Spark itself would leave out the job that counts.
