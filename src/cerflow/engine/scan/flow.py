@@ -63,9 +63,11 @@ def flow_of(
     window = _passing(tables)
     ends = [needs for move, needs in zip(tables.moves.rows, tables.moves.needs) if move.final]
     compared = tables.grouped or tables.arrays.options[engine_layout.O_STRATEGY] != engine_layout.EVERYTHING
-    forwards = not compared and tables.transducer.states <= engine_layout.STATE_BITS
+    # Runs with collections that are never completed decide where others stand, and so the order of matches.
+    collecting = any(tables.set_slots)
+    forwards = not (compared or collecting) and tables.transducer.states <= engine_layout.STATE_BITS
     if window is None and not forwards:
-        return "no window bounds all matches, and partial matches are compared"
+        return "no window bounds all matches, and partial matches are compared or collect values"
     keyed = [row for row in outputs if row[layout.O_TO] == layout.TO_KEYS]
     if not compared:
         tied = tied_columns(tables)
