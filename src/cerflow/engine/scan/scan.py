@@ -59,6 +59,8 @@ class BatchScan:
         self.tables = tables
         self._program = program
         self._contiguity = None if isinstance(program.contiguity, str) else program.contiguity
+        #: What runs can pass through, where rows are ruled out by that.
+        self._through = program.flow if isinstance(program.flow, Flow) and self._contiguity is None else None
         self._marks = layout.NOT_MARKED
         if program.ways is not None and program.ways.narrows:
             self._marks = layout.DECIDED if program.ways.decides else layout.MARKED
@@ -88,12 +90,12 @@ class BatchScan:
         #: Whether the states matter in which runs may be before a batch.
         self.follows = self._arrays.control[layout.FOLLOWS] == 1
         #: The same for runs that pass through the batch.
-        self.flows = isinstance(program.flow, Flow) and self._contiguity is None
+        self.flows = self._through is not None
         on_columns = self._arrays.control[layout.OPENED] != 0
         if self._contiguity is not None:
             on_columns = self._contiguity.alone
         #: This many rows make a batch at most; where little is written of them, more of them tell more.
-        keyed = self.flows and isinstance(program.flow, Flow) and len(program.flow.keyed) > 0
+        keyed = self._through is not None and self._through.keyed
         self.rows_at_once = limits.FLOW_ROWS if keyed else limits.BATCH_ROWS
         if on_columns:
             self.rows_at_once = limits.COLUMN_ROWS
@@ -236,10 +238,10 @@ class BatchScan:
             self._shared.hold(self._events)
 
     def _flow(self, exported: ExportedBatch, batch: pa.RecordBatch, whole: bool, occupied: int) -> None:
-        """Close all ways to the rows of a batch that lie on no way from where runs may be to the end of a match."""
-        control, count, found = self._arrays.control, int(batch.num_rows), self._program.flow
+        """Close all ways to the rows of a batch that no run can pass through to the end of a match."""
+        control, count, found = self._arrays.control, int(batch.num_rows), self._through
         control[layout.LOOKED_AHEAD] = 0
-        if self._contiguity is not None or isinstance(found, str) or whole:
+        if found is None or whole:
             return
         # The kernels read 64 rows at a time.
         if count + 64 > len(self._arrays.ways):

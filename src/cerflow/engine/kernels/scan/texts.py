@@ -68,16 +68,26 @@ def _hash(begin, length, head):
     return h
 
 
-@part
-def hash_of_text(texts, t, row):
-    """A number of a text, the same for equal ones within a batch; 0 for null."""
+@inlined
+def _known(texts, t, row):
+    """The entry of null or of an index of a dictionary; -1 for other texts."""
     at = texts[t, T_OFFSET] + row
     if texts[t, T_VALID] != 0 and not has_bit(texts[t, T_VALID], at):
         return np.int64(0)
-    if texts[t, T_LAYOUT] < TEXT32:
-        entry = 1 + integer(texts[t, T_LAYOUT], texts[t, T_DATA], at)
-        # Nothing promises that indices are in their dictionary.
-        return entry if np.uint64(entry) < np.uint64(texts[t, T_ROOM]) else np.int64(0)
+    if texts[t, T_LAYOUT] >= TEXT32:
+        return np.int64(-1)
+    entry = 1 + integer(texts[t, T_LAYOUT], texts[t, T_DATA], at)
+    # Nothing promises that indices are in their dictionary.
+    return entry if np.uint64(entry) < np.uint64(texts[t, T_ROOM]) else np.int64(0)
+
+
+@part
+def hash_of_text(texts, t, row):
+    """A number of a text, the same for equal ones within a batch; 0 for null."""
+    entry = _known(texts, t, row)
+    if entry >= 0:
+        return entry
+    at = texts[t, T_OFFSET] + row
     start = text_offset(texts, t, at)
     length = text_offset(texts, t, at + 1) - start
     return np.int64(_hash(texts[t, T_BYTES] + start, length, _head(texts, t, start, length)) | np.uint64(1))
@@ -86,13 +96,10 @@ def hash_of_text(texts, t, row):
 @part
 def entry_of(texts, t, row):
     """The entry of a text; -1 if it is new and there is no room for it."""
+    entry = _known(texts, t, row)
+    if entry >= 0:
+        return entry
     at = texts[t, T_OFFSET] + row
-    if texts[t, T_VALID] != 0 and not has_bit(texts[t, T_VALID], at):
-        return np.int64(0)
-    if texts[t, T_LAYOUT] < TEXT32:
-        entry = 1 + integer(texts[t, T_LAYOUT], texts[t, T_DATA], at)
-        # Nothing promises that indices are in their dictionary.
-        return entry if np.uint64(entry) < np.uint64(texts[t, T_ROOM]) else np.int64(0)
     start = text_offset(texts, t, at)
     length = text_offset(texts, t, at + 1) - start
     begin = texts[t, T_BYTES] + start
