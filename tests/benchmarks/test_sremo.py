@@ -1,5 +1,6 @@
 """The patterns of the paper in SREMO and in CEL: the same matches."""
 
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -63,8 +64,9 @@ def test_matches_of_generated_trades(name, ticks):
 
 
 def test_every_pattern_tells_something_else(ticks):
-    counts = [both(name, window_of_the_paper(name))[0].match(ticks, time="stock_time").count() for name in FAMILIES]
-    assert len(set(counts)) == len(FAMILIES)
+    found = [both(name, window_of_the_paper(name))[0].match(ticks, time="stock_time") for name in FAMILIES]
+    # Counts of two may be equal.
+    assert len({str(list(islice(matches, 5))) for matches in found}) == len(FAMILIES)
     assert both("q2", 2000)[0].match(ticks, time="stock_time").count() > 0
 
 

@@ -279,13 +279,14 @@ class _CeqlBuilder(SremoBuilder):
 
     def automaton(self, children: Several[Piece]) -> Parsed:
         """``AUTOMATON 'JSON'``."""
-        text = str(children[1])[1:-1].replace("''", "'")
+        text, span = str(children[1])[1:-1].replace("''", "'"), span_of(*children)
         try:
             read = automaton_from_json(text, partial(parse_condition, bare_attributes=True))
         except QueryError as error:
-            error.span = error.span or span_of(*children)
+            error.span = span
             raise
-        return self.part(children, replace(read, span=span_of(*children)))
+        # Places within a condition are none of the query.
+        return self.part(children, transform(read, lambda current: replace(current, span=span)))
 
     def regular(self, children: Several[Piece]) -> Parsed:
         """``SREMO(e)``, the registers of which are known now."""

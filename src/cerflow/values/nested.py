@@ -84,9 +84,12 @@ def field_values(column: pa.Array | pa.ChunkedArray, name: str) -> pa.Array | pa
 
 def flattened(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """The values of a row and, for dicts in it, those of their fields, under the names of nested attributes."""
-    stack = list(row.items())
+    stack = [iter(row.items())]
     while stack:
-        name, value = stack.pop()
-        yield name, value
-        if isinstance(value, Mapping):
-            stack += [(f"{name}{DOT}{field}", below) for field, below in value.items()]
+        for name, value in stack[-1]:
+            yield name, value
+            if isinstance(value, Mapping):
+                stack.append(iter([(f"{name}{DOT}{field}", below) for field, below in value.items()]))
+                break
+        else:
+            stack.pop()

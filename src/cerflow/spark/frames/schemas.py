@@ -17,7 +17,7 @@ from cerflow.analysis.columns import attributes_in
 from cerflow.errors import InputError
 from cerflow.programs.program import Program, without_definitions
 from cerflow.query import Query
-from cerflow.spark.worker import run_own_python
+from cerflow.spark.worker import require_cerflow, run_own_python
 from cerflow.stream_inputs import schema_of
 from cerflow.values.complex_events import UNNAMED
 from cerflow.values.nested import is_nested, parts_of
@@ -60,6 +60,7 @@ def completed(
     if not isinstance(df, DataFrame):
         return df, type or "type"
     run_own_python(df.sparkSession)
+    require_cerflow(df.sparkSession)
     known = schema_of(arrow_schema(df), type=type, time=time, stream=stream, constant_type=constant_type)
     if query is not None:
         known = known.reading(attributes_in(without_definitions(query).tree))

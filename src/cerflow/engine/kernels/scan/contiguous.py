@@ -11,7 +11,7 @@ from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.base.shared_arrays import address_of, as_float, pointer_to, scan_at
 from cerflow.engine.kernels.scan.flow import mark_block
 from cerflow.engine.kernels.scan.scan import collected, formed, is_missing, write_event
-from cerflow.engine.kernels.scan.texts import MIX, SHIFT, entry_of
+from cerflow.engine.kernels.scan.texts import SHIFT, entry_of, mixed
 from cerflow.engine.kernels.scan.values import ONES, load_word, locate, ones, packed, store_byte, store_word, word_of
 from cerflow.engine.kernels.step.guards import words_compare
 from cerflow.engine.layout import FLOAT, NULL
@@ -163,7 +163,7 @@ def _group_of(s, row):
             if is_missing(word, form):
                 return np.int64(0)
         s.members[0, k] = word
-        h = (h ^ (h >> SHIFT) ^ np.uint64(word)) * MIX
+        h = mixed(h, word)
     mask = s.slots.shape[0] - 1
     slot = np.int64(h >> SHIFT) & mask
     # Half of the table is free.

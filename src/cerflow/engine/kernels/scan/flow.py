@@ -9,7 +9,7 @@ from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.base.shared_arrays import address_of, call, pointer_to, scan_at
 from cerflow.engine.kernels.scan.marks import mark
 from cerflow.engine.kernels.scan.scan import collected, formed, is_missing, satisfies
-from cerflow.engine.kernels.scan.texts import MIX, SHIFT, hash_of_text
+from cerflow.engine.kernels.scan.texts import SHIFT, hash_of_text, mixed
 from cerflow.engine.kernels.scan.values import (
     ONES,
     leading_zeros,
@@ -341,7 +341,7 @@ def _slot(s, row, address):
             missing = is_missing(word, form)
         known = not missing or not of_partition
         if known:
-            h = (h ^ (h >> SHIFT) ^ np.uint64(word)) * MIX
+            h = mixed(h, word)
     return np.int64(h >> SHIFT) & (s.flows.shape[0] - 1) if known else np.int64(-1)
 
 

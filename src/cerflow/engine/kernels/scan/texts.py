@@ -61,6 +61,13 @@ def _head(texts, t, start, length):
 
 
 @inlined
+def mixed(h, word):
+    """A hash ``h`` with another word, of which both halves count: the lower half of a float may be zero."""
+    word = np.uint64(word)
+    return (h ^ (h >> SHIFT) ^ word ^ (word >> SHIFT)) * MIX
+
+
+@inlined
 def _hash(begin, length, head):
     h = (np.uint64(head) ^ np.uint64(length)) * MIX
     for k in range(8, length, 8):

@@ -174,6 +174,8 @@ def skip_candidate(c, p, q, key, state, tables):
 
 @part
 def _bucket(p, q, key, state):
+    # The low half of short floats is zero, and a product does not bring the high half down.
+    key ^= (key >> 32) & 0x7FFFFFFF
     h = wrapped_product(wrapped_sum(wrapped_product(key ^ (p << 20), 31), q), 0x9E3779B97F4A7C1)
     h ^= (h >> 32) & 0x7FFFFFFF
     return h & (state.index_table.shape[0] - 1)
