@@ -72,8 +72,28 @@ def test_any_text_has_colours(text):
 
 def test_words_can_be_completed(session):
     found = session.completions()
-    assert {"SELECT", "A", "x"} <= {word["label"] for word in found["words"]}
-    assert [word["label"] for word in found["attributes"]] == ["type", "t", "v"]
+    assert {"SELECT", "A", "x"} <= {word["label"] for word in found[""]}
+    assert [word["label"] for word in found["."]] == ["type", "t", "v"]
+
+
+def test_fields_of_structs_can_be_completed(tmp_path):
+    path = tmp_path / "events.json"
+    path.write_text('{"type": "A", "device": {"os": "ios", "at": {"lat": 1.5, "my lon": 2}}, "a.b": 1}\n')
+    session = StudioSession()
+    session.load(path)
+    session.text = 'SELECT * WHERE A AS x ; A AS device ; A AS "my x"'
+    found = {place: [word["label"] for word in words] for place, words in session.completions().items()}
+    fields = ["os", "at", "at.lat", 'at."my lon"']
+    assert found["."] == found["x."] == found["device."]
+    assert found["."] == ["type", "device", '"a.b"', *(f"device.{name}" for name in fields)]
+    assert found["x.device."] == found['"my x".device.'] == found["device.device."] == fields
+    assert found["x.device.at."] == found["device.at."] == ["lat", '"my lon"']
+    session.text = "SELECT * WHERE A AS x PARTITION BY "
+    found = {word["label"]: word["detail"] for word in session.completions()["device."]}
+    assert found["at.lat"] == "double"
+    for name in found:
+        session.text = f"SELECT x.device.{name} AS v WHERE A AS x FILTER x.device.{name} = x.device.{name}"
+        assert name == "at" or session.problems() == []
 
 
 def test_files_without_types_open(tmp_path):
@@ -88,7 +108,7 @@ def test_files_without_types_open(tmp_path):
         'SELECT * WHERE failed AS f ; "all ok" AS o PARTITION BY user'
     )
     assert session.problems() == session.doubts() == []
-    details = {word["label"]: word.get("detail") for word in session.completions()["words"]}
+    details = {word["label"]: word.get("detail") for word in session.completions()[""]}
     assert {name: details[name] for name in ("failed", "all ok", "f", "user")} == {
         "failed": "event kind", "all ok": "event kind", "f": "label", "user": "string",
     }  # fmt: skip

@@ -23,10 +23,11 @@ while (!getElement(%d)) await new Promise(requestAnimationFrame);
 await getElement(%d).editorPromise;
 const source = context => {
   const word = context.matchBefore(/[\\w"]*$/);
-  const known = window.cerflowWords || {words: [], attributes: []};
-  const dotted = word && word.from > 0 && context.state.sliceDoc(word.from - 1, word.from) === '.';
-  if (!dotted && !context.explicit && (!word || word.from === word.to)) return null;
-  const options = (dotted ? known.attributes : known.words).filter(one => !word || one.label !== word.text);
+  const known = window.cerflowWords || {};
+  const path = context.matchBefore(/(?:(?:\\w+|"[^"]*")\\.)*[\\w"]*$/).text.replace(/[\\w"]*$/, '');
+  if (!path && !context.explicit && (!word || word.from === word.to)) return null;
+  const any = path.indexOf('.') === path.length - 1 ? known['.'] : [];
+  const options = ((path ? known[path] || any : known['']) || []).filter(one => !word || one.label !== word.text);
   return {from: word ? word.from : context.pos, options};
 };
 getElement(%d).editor.dispatch({effects: CM.StateEffect.appendConfig.of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -19,8 +19,9 @@ from cerflow.engine.kernels.base.library import is_at_hand
 from cerflow.engine.recognize.planning import compile_select
 from cerflow.engine.stopping import checked
 from cerflow.equivalence import Verdict, contained, equivalent
-from cerflow.errors import CerflowError, QueryError, QuerySyntaxError, QueryWarning, UnsupportedQueryError
+from cerflow.errors import DOT, CerflowError, QueryError, QuerySyntaxError, QueryWarning, UnsupportedQueryError
 from cerflow.language.formula import EventType
+from cerflow.language.lexicon import quote_attribute, quote_name
 from cerflow.language.printer import show
 from cerflow.programs.program import Program, read_query
 from cerflow.programs.studied import StudiedPart
@@ -32,6 +33,7 @@ from cerflow.studying.samples import StudiedEvents
 from cerflow.studying.tracing import Trace
 from cerflow.studying.why_not import WhyNot, why_not
 from cerflow.studying.wording import sentence
+from cerflow.values.nested import field_type, nested_names, parts_of
 from cerflow.values.units import TimeUnit
 
 __all__ = ["Outcome", "Problem", "StoppableRun", "StoppedError", "StudioSession", "never"]
@@ -49,6 +51,18 @@ class StoppedError(Exception):
 def never() -> bool:
     """Says of work that nobody stops it."""
     return False
+
+
+def _properties(columns: pa.Schema, names: Iterable[str], before: str) -> list[dict[str, str]]:
+    """Attributes that may be completed, as they are written behind ``before``."""
+    return [
+        {
+            "label": quote_attribute(name.removeprefix(before)),
+            "type": "property",
+            "detail": str(field_type(columns, parts_of(name))),
+        }
+        for name in names
+    ]
 
 
 def _end_if(stopped: Callable[[], bool]) -> None:
@@ -185,19 +199,32 @@ class StudioSession:
         return found
 
     def completions(self) -> dict[str, list[dict[str, str]]]:
-        """The words that may be completed: ``words`` anywhere, ``attributes`` behind a dot."""
-        events = self.events
-        types = [] if events is None else events.types
-        attributes = [] if events is None else [(f.name, str(f.type)) for f in events.table.schema]
+        """The words that may be completed, by the names and dots before them.
+
+        ``""`` has the words anywhere, ``"."`` those behind the name of any label, ``"device."`` and ``"x.device."`` the
+        fields of a struct.
+        """
+        types = [] if self.events is None else self.events.types
+        columns = pa.schema([]) if self.events is None else self.events.table.schema
+        labels = sorted(labels_in(self.text))
+        paths = [f"{quote_name(label)}." for label in labels]
         words = [
             *({"label": word, "type": "keyword"} for word in sorted(KEYWORDS)),
             *({"label": name, "type": "class", "detail": "event type"} for name in types),
             *({"label": name, "type": "class", "detail": "event kind"} for name in sorted(defined_in(self.text))),
-            *({"label": name, "type": "variable", "detail": "label"} for name in sorted(labels_in(self.text))),
+            *({"label": name, "type": "variable", "detail": "label"} for name in labels),
         ]
-        properties = [{"label": name, "type": "property", "detail": kind} for name, kind in attributes]
+        names = [*columns.names, *nested_names(columns)]
+        structs = {name: field_type(columns, parts_of(name)) for name in names}
+        structs = {name: kind for name, kind in structs.items() if pa.types.is_struct(kind)}
+        found = {".": _properties(columns, names, "")}
+        for name in structs:
+            below = [other for other in names if other.startswith(name + DOT)]
+            fields = _properties(columns, below, name + DOT)
+            found |= {f"{path}{quote_attribute(name)}.": fields for path in ("", *paths)}
+        found |= dict.fromkeys(paths, found["."])
         # Conditions of DEFINE, and PARTITION BY, name attributes without a dot.
-        return {"words": words + properties, "attributes": properties}
+        return {"": words + found["."], **found}
 
     def transducer(self) -> Transducer:
         """The automaton of the text."""
