@@ -196,7 +196,7 @@ LONGER = [
 @pytest.mark.parametrize(("by", "formula"), LONGER)
 def test_the_choice_among_all_matches(by, formula):
     generator = np.random.default_rng(len(formula))
-    size = 300
+    size = 150
     table = pa.table(
         {
             "type": np.array(list("ABC"))[generator.choice(3, size, p=(0.45, 0.35, 0.2))],

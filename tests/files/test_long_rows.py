@@ -119,7 +119,7 @@ def test_nobody_reads_a_file_that_was_refused(tmp_path, monkeypatch, begin):
 @pytest.mark.slow
 def test_memory_and_end_of_a_process(tmp_path):
     """With the true limits, and a row of 1 GB."""
-    path = write(tmp_path / "a.csv.gz", b"type,v\nA,1\nB,", b"\n", 1 << 30, ZEROS * 16)
+    path = write(tmp_path / "a.csv.zst", b"type,v\nA,1\nB,", b"\n", 1 << 30, ZEROS * 16)
     script = f"""
 import resource, cerflow
 from cerflow.errors import InputError

@@ -37,6 +37,7 @@ from cerflow.automata import (
 from cerflow.papers.constructions.determinize import unchecked_subsets
 from cerflow.values.complex_events import support
 from support.register_automata import edge, supports, word
+from support.runners import ONLY_DEEP
 
 
 def positions(found):
@@ -146,7 +147,7 @@ def _words(length):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("window", "missed"), [(2, 0), (3, 10), (4, 20)])
+@pytest.mark.parametrize(("window", "missed"), [(2, 0), (3, 10), pytest.param(4, 20, marks=ONLY_DEEP)])
 def test_11_9_streaming_with_shared_registers_misses_matches(window, missed):
     """003's loop on the start: of the strings of at most 4 events, those the automaton gets wrong.
 

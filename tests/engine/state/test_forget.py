@@ -13,7 +13,7 @@ from cerflow.engine.state.snapshot import Contents
 from cerflow.errors import InputError, SnapshotError
 from cerflow.schema import Schema
 from cerflow.slices.division import divided
-from support.runners import ENGINE_RUNNERS, bag, examples, semantics
+from support.runners import ENGINE_RUNNERS, ONLY_DEEP, bag, examples, semantics
 
 QUERIES = {
     "no window": "A AS x ; B AS y PARTITION BY k",
@@ -81,7 +81,7 @@ def test_a_deadline_outlasts_its_session():
         assert (match["start"], match["detected_at"], match["k"]) == (0, 4, "p")
 
 
-@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.long), 7, 1000])
+@pytest.mark.parametrize("step", [pytest.param(1, marks=ONLY_DEEP), 7, 1000])
 def test_keys_with_deadlines_are_forgotten(step, monkeypatch):
     """Neither keys nor sessions nor partial matches stay of keys that never come again."""
     monkeypatch.setattr(limits, "STRING_SLACK", 0)

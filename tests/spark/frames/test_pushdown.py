@@ -73,7 +73,7 @@ def test_times_do_not_depend_on_the_zone_of_the_session(spark, adversarial_frame
     asked = []
     for names in adversarial.TIMES:
         first, second = (Microseconds(Attribute(None, name)) for name in names)
-        for literal in map(Literal, (0, 1, -1, 300 * 10**6, 3600 * 10**6, 2**62, 1_711_846_800_000_000)):
+        for literal in map(Literal, (0, -1, 300 * 10**6, 2**62, 1_711_846_800_000_000)):
             asked += [Comparison(o, v, literal) for o in Operator for v in (first, Arithmetic("-", first, second))]
     assert all(map(conditions.decides, asked))
     before = spark.conf.get("spark.sql.session.timeZone")

@@ -13,6 +13,7 @@ from cerflow import limits
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.spark import explain, match
 from cerflow.spark.placing import placement
+from support.runners import ONLY_DEEP
 from support.spark.results import bag
 
 pytestmark = pytest.mark.slow
@@ -70,8 +71,15 @@ def assert_alike(query, frame, sequence=None):
     assert found.num_rows
 
 
-@pytest.mark.parametrize("key", ["", "PARTITION BY k"])
-@pytest.mark.parametrize("sequence", [None, "q"])
+@pytest.mark.parametrize(
+    ("key", "sequence"),
+    [
+        ("", None),
+        ("PARTITION BY k", "q"),
+        pytest.param("", "q", marks=ONLY_DEEP),
+        pytest.param("PARTITION BY k", None, marks=ONLY_DEEP),
+    ],
+)
 def test_files_are_cut_without_a_job(spark, tmp_path, no_survey, key, sequence):
     files(tmp_path)
     frame = spark.read.parquet(str(tmp_path))

@@ -5,6 +5,7 @@ import pytest
 import cerflow
 from cerflow import automata
 from cerflow.spark import match
+from support.runners import ONLY_DEEP
 from support.spark.file_streams import LAST, disordered, events
 from support.spark.results import assert_same, bag
 
@@ -21,7 +22,7 @@ QUERIES = {
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["SRT", "determinised"])
+@pytest.mark.parametrize("name", [pytest.param("SRT", marks=ONLY_DEEP), "determinised"])
 def test_a_stream_has_the_matches_of_its_table(stream, name):
     """Events come out of order, and a second job goes on where the first one stopped."""
     query, table = QUERIES[name], events(120)

@@ -112,7 +112,7 @@ def test_a_whole_stream_goes_through_one_bucket_with_positions(stream):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("skip", [True, False])
+@pytest.mark.parametrize("skip", [pytest.param(True, marks=ONLY_DEEP), False])
 def test_bad_records_are_left_out_or_make_the_query_fail(stream, skip):
     bad = pa.table({"type": ["A", None, "B"], "t": [10, 11, 12], "k": [1, 1, 1], "v": [1, 2, 3], "seq": [1, 2, 3]})
     stream.add(bad).add(LAST)
