@@ -26,12 +26,16 @@ _ASK = "import sys; print(*sys.version_info[:4], sys.executable)"
 MARKED = ["-m", "versions or not slow"]
 #: Other folders need programs or look at the sources.
 SELECTED = [*MARKED, *(f"--ignore=tests/{room}" for room in ("benchmarks", "examples", "viewing"))]
-#: Tests of what new releases of Python, NumPy and Arrow have changed before, and of every way to match.
+#: Tests of what new releases of Python have changed before, and of every way to match.
 BRIEF = [
     *MARKED,
-    *(f"tests/engine/test_{name}.py" for name in ("conformance", "limits", "random", "times")),
-    *("tests/engine/events", "tests/files", "tests/predicates", "tests/programs", "tests/test_query.py"),
+    *("tests/engine/test_random.py", "tests/predicates", "tests/programs", "tests/test_query.py"),
     *("tests/test_inputs.py", "tests/test_stream_inputs.py", "tests/cli/test_run.py"),
+]
+#: The same of NumPy and Arrow, for the lowest versions and the newest Python: those between have its NumPy and Arrow.
+BRIEF_ARROW = [
+    *(f"tests/engine/test_{name}.py" for name in ("conformance", "limits", "times")),
+    *("tests/engine/events", "tests/files"),
 ]
 #: The same of Spark: for the lowest versions and the newest Python.
 BRIEF_SPARK = [
@@ -61,7 +65,7 @@ def main() -> int:
     if chosen.brief:
         # Spark's own tests see little of a Python between these.
         for label in list(cases)[-2:]:
-            selected[label] += BRIEF_SPARK
+            selected[label] += BRIEF_ARROW + BRIEF_SPARK
     with tempfile.TemporaryDirectory() as wheels:
         # PySpark comes without a wheel, and would be built for each environment.
         (spark,) = (wanted for wanted in requirements() if wanted.startswith("pyspark"))
