@@ -8,7 +8,10 @@ from typer.testing import CliRunner
 
 import cerflow
 from cerflow.cli.app import app
+from cerflow.cli.spark import streaming
 from cerflow.cli.spark.streaming import StreamRequest, _started
+from cerflow.errors import InputError
+from support.spark.file_streams import patiently
 from support.spark.kafka import broker, messages_of, skip_without_kafka
 
 pytestmark = pytest.mark.slow
@@ -174,3 +177,43 @@ def test_messages_need_no_types_if_the_query_names_none(session, server, tmp_pat
     assert sorted((row["a_v"], row["b_v"]) for _, row in topics.read("pairs")) == sorted(
         (row["a_v"], row["b_v"]) for row in expected
     )
+
+
+def test_messages_may_have_nested_attributes(spark, tmp_path, monkeypatch):
+    """No broker is needed: the messages come from a folder, with the columns that Kafka's source gives them."""
+    events = [
+        {"meta": {"kind": "AB"[n % 2], "at": 1000 + 50 * n}, "device": {"id": n % 3, "os": "xyz"[n // 6 % 3]}, "v": n}
+        for n in range(40)
+    ]
+    messages = [*map(json.dumps, events), '{"meta": {"kind": "A"}, "v": 1}', '{"meta": 5, "v": 2}', '{"v": 3}']
+    rows = [(message.encode(), 0, place) for place, message in enumerate(messages)]
+    schema = "value binary, partition int, offset bigint"
+    spark.createDataFrame(rows, schema).coalesce(1).write.parquet(str(tmp_path / "topic"))
+    monkeypatch.setattr(
+        streaming, "_messages", lambda spark, servers, topic: spark.readStream.schema(schema).parquet(topic)
+    )
+    query = (
+        "SELECT a.device.os, b.v WHERE (A AS a ; B AS b) FILTER a.device.os = b.device.os "
+        "PARTITION BY device.id WITHIN 1 SECOND"
+    )
+    arguments = ["stream", "-e", query, "--input", f"kafka://host:9092/{tmp_path / 'topic'}", "--buckets", "2"]
+    arguments += ["--columns", "meta struct<kind: string, at: bigint>, device struct<id: int, os: string>, v int"]
+    arguments += ["--type-column", "meta.kind", "--time-column", "meta.at", "--delay", "1 millisecond"]
+    arguments += ["--on-bad-record", "skip", "--available-now", "--output-format", "json"]
+    arguments += ["--output", str(tmp_path / "found"), "--checkpoint", str(tmp_path / "checkpoint")]
+
+    def ended():
+        done = CliRunner().invoke(app, arguments)
+        if done.exit_code:
+            raise InputError(done.stderr)
+        return done.stderr
+
+    assert "43 events, 0 late, 3 bad" in patiently(ended)
+    lines = [line for path in (tmp_path / "found").glob("batch=*/*.json") for line in path.read_text().splitlines()]
+    found = [{name: row[name] for name in ("device_id", "a_device_os", "b_v")} for row in map(json.loads, lines)]
+    wanted = cerflow.parse(query).match(events, type="meta.kind", time="meta.at").to_pylist()
+    assert len(wanted) > 10
+    # The last event waits for the watermark, and B has the last place.
+    assert {str(row) for row in found} == {
+        str({name: row[name] for name in ("device_id", "a_device_os", "b_v")}) for row in wanted if row["b_v"] < 39
+    }

@@ -143,10 +143,6 @@ def _print(matches: DataFrame, batch: int) -> None:
 
 def _input(request: StreamRequest, spark: SparkSession, kept: Any) -> tuple[DataFrame, str | None]:
     """The events, and the column of the input's own that orders events of equal time, if it has one."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    from cerflow.spark.frames.events import CORRUPT
-
     known = kept.read("input.json")
     columns = request.columns or (None if known is None else known["columns"])
     found = _KAFKA.fullmatch(request.input)
@@ -156,23 +152,35 @@ def _input(request: StreamRequest, spark: SparkSession, kept: Any) -> tuple[Data
     else:
         if columns is None:
             raise InputError("give the columns of the messages, as in --columns 'type string, time timestamp, v int'")
-        options = {"kafka.bootstrap.servers": found[1], "subscribe": found[2], "startingOffsets": "earliest"}
-        messages = spark.readStream.format("kafka").options(**options).load()
-        text = F.col("value").cast("string")
-        place = F.shiftleft(F.col("partition").cast("bigint"), 48) + F.col("offset")
-        message = dict(zip(_MESSAGE, (text, F.col("partition"), F.col("offset"))))
-        if request.arguments.get("dead_letter") is None:
-            # An error shows the text of a malformed message without it.
-            del message[_MESSAGE[0]]
-        frame = messages.select(
-            F.from_json(text, _with_corrupt(columns), {"columnNameOfCorruptRecord": CORRUPT}).alias("event"),
-            *(column.alias(name) for name, column in message.items()),
-            place.alias(_KAFKA_SEQUENCE),
-        ).select("event.*", *message, _KAFKA_SEQUENCE)
+        whole = request.arguments.get("dead_letter") is not None
+        frame = _events_in(_messages(spark, found[1], found[2]), columns, whole=whole)
         sequence = _KAFKA_SEQUENCE
     if known is None:
         kept.write("input.json", {"columns": columns})
     return frame, sequence
+
+
+def _messages(spark: SparkSession, servers: str, topic: str) -> DataFrame:
+    options = {"kafka.bootstrap.servers": servers, "subscribe": topic, "startingOffsets": "earliest"}
+    return spark.readStream.format("kafka").options(**options).load()
+
+
+def _events_in(messages: DataFrame, columns: str, *, whole: bool) -> DataFrame:
+    """The events in messages of Kafka; with the ``whole`` text, which errors about a malformed one show without it."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    from cerflow.spark.frames.events import CORRUPT
+
+    text = F.col("value").cast("string")
+    place = F.shiftleft(F.col("partition").cast("bigint"), 48) + F.col("offset")
+    message = dict(zip(_MESSAGE, (text, F.col("partition"), F.col("offset"))))
+    if not whole:
+        del message[_MESSAGE[0]]
+    return messages.select(
+        F.from_json(text, _with_corrupt(columns), {"columnNameOfCorruptRecord": CORRUPT}).alias("event"),
+        *(column.alias(name) for name, column in message.items()),
+        place.alias(_KAFKA_SEQUENCE),
+    ).select("event.*", *message, _KAFKA_SEQUENCE)
 
 
 def _files(request: StreamRequest, spark: SparkSession, columns: str | None) -> tuple[DataFrame, str]:

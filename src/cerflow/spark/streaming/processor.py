@@ -20,7 +20,7 @@ from pyspark.sql.streaming.stateful_processor import (
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructType
 
 from cerflow import limits
-from cerflow.errors import InputError
+from cerflow.errors import InputError, dotted
 from cerflow.spark.frames.tasks import Recognition, readable_value
 from cerflow.spark.streaming.bucket import StreamWork
 from cerflow.spark.streaming.instants import shown_instant, spark_timer, watermark_at
@@ -225,7 +225,7 @@ def _microseconds(times: TimerValues) -> int:
 
 
 def _lateness(recognition: Recognition, watermark: int) -> str:
-    return f"late: its '{recognition.time}' is before the watermark, {shown_instant(watermark)}"
+    return dotted(f"late: its '{recognition.time}' is before the watermark, {shown_instant(watermark)}")
 
 
 def _about_late(late: pa.Table, recognition: Recognition, watermark: int) -> str:

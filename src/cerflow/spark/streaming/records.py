@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from cerflow.analysis.columns import columns_by_type
+from cerflow.errors import dotted
 from cerflow.programs.program import read_query
 from cerflow.spark.frames.events import CORRUPT, MALFORMED, EventColumns, record_as_json
 from cerflow.spark.frames.plan import JobPlan
@@ -21,7 +22,8 @@ def reason(events: EventColumns, ahead: tuple[str, int] | None, *, corrupt: bool
 
     ``ahead`` is a bound in words and microseconds; ``corrupt`` says that the reader tells what it could not read.
     """
-    time = events.schema.time
+    assert events.schema.time is not None
+    time = dotted(events.schema.time)
     reasons: list[Column] = []
     if corrupt:
         reasons.append(F.when(F.col(CORRUPT).isNotNull(), F.lit(MALFORMED)))
@@ -65,5 +67,5 @@ def lacking_observed(
         lacking = F.col(events.plain(column)).isNull() & F.col(REASON).isNull()
         if types is not None:
             lacking &= F.col(events.plain(events.schema.type)).isin(*sorted(types))
-        counts.append(F.count_if(lacking).alias(column))
+        counts.append(F.count_if(lacking).alias(dotted(column)))
     return frame.observe(name, *counts) if counts else frame
