@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from cerflow.errors import InputError, expect, nearest
 from cerflow.values.arrow_columns import plain_type
 from cerflow.values.complex_events import UNNAMED
-from cerflow.values.nested import field_type, field_values, is_nested, joined, parts_of, root_of
+from cerflow.values.nested import attribute_named, field_type, field_values, is_nested, parts_of, root_of
 from cerflow.values.units import MICROSECONDS, PER_SECOND, UNIT_NAMES, TimeUnit, check_unit
 
 __all__ = ["HIDDEN_TYPES", "UNTYPED", "Schema", "ValueKind", "kind_of"]
@@ -59,6 +59,11 @@ _TIME_HINTS = {
     ValueKind.DECIMAL: " that fits 64 bits: cast it to int64",
     ValueKind.STRING: "; make times of text first: pandas.to_datetime(frame['{0}']), str.to_datetime() in Polars, "
     "to_timestamp in Spark and DuckDB, or read the file by cerflow.read_events(path, time='{0}')",
+}
+#: The same for fields of structs.
+_FIELD_HINTS = {
+    ValueKind.STRING: "; make a column of times first, such as SELECT *, to_timestamp({0}) AS at in Spark and "
+    "CAST({0} AS TIMESTAMP) in DuckDB, or read the field as one (--columns of cerflow stream)"
 }
 #: The greatest precision and scale of decimals that stay distinct and ordered as 64-bit floats, in every system that
 #: converts them.
@@ -149,7 +154,9 @@ class Schema:
             raise InputError(
                 f"the time column '{self.time}' has type {self.columns.field(self.time).type}; "
                 "it must be a timestamp, a date, or a number"
-                + _TIME_HINTS.get(self.kind(self.time), "").format(self.time)
+                + (_FIELD_HINTS if is_nested(self.time) else _TIME_HINTS)
+                .get(self.kind(self.time), "")
+                .format(self.time)
             )
         if self.forget is not None and self.time is None:
             raise InputError(
@@ -161,11 +168,10 @@ class Schema:
     def _settle_field(self, role: str) -> None:
         """Name the field of a struct that has a role, and add its column."""
         name = getattr(self, role)
-        if isinstance(name, str) and "." in name and name not in self.columns.names:
-            field = joined(name.split("."))
-            if field_type(self.columns, parts_of(field)) is not None:
-                object.__setattr__(self, role, field)
-                object.__setattr__(self, "columns", self.reading([field]).columns)
+        if isinstance(name, str) and name not in self.columns.names:
+            found = attribute_named(self.columns, name)
+            object.__setattr__(self, role, found)
+            object.__setattr__(self, "columns", self.reading([found]).columns)
 
     def reading(self, names: Iterable[str]) -> Schema:
         """The schema with columns for the nested attributes among some names, as far as there are such fields."""

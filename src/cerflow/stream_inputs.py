@@ -274,6 +274,8 @@ def column_names(columns: Sequence[str], of: Input[Any], common: Roles, name: st
     for role, own, called in _own_roles(of, common):
         if own not in new and role == "type" and of.type is None and called in ("type", UNTYPED):
             continue  # the events have no types
+        if own == called and own not in new and own.partition(".")[0] in new:
+            continue  # a field of a struct, which the schema knows
         if own not in new:
             raise InputError(f"the {role} column '{own}' is not in {where}{_hint(own, columns)}")
         if new[own] not in (own, called):

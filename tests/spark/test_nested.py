@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -9,12 +11,13 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.errors import QueryError
-from cerflow.spark import bad_records, explain, match, run
+from cerflow.errors import QueryError, QueryWarning
+from cerflow.spark import bad_records, explain, match, run, stream
 from support.conformance import drawn
 from support.generators.nested import below_structs
 from support.runners import examples
-from support.spark.results import assert_same
+from support.spark.file_streams import patiently
+from support.spark.results import assert_same, bag
 
 pytestmark = pytest.mark.slow
 
@@ -31,6 +34,8 @@ QUERIES = (
     "SELECT x[device.os] WHERE B AS x PARTITION BY device.id",
     "DEFINE k AS device.id > 7 SELECT x WHERE k AS x WITHIN 5 SECONDS",
     "SELECT * WHERE SREMO([device.id = 7] MARK . [device.os = 'ios'] MARK)",
+    "SELECT MAX(l.device.id) AS m, COUNT(l.device.os), LAST(l.device.os) AS o WHERE (A AS a : B+ AS l) "
+    "FILTER SUM(l.device.id) > 6",
     "DEFINE d AS SELECT x.device.os WHERE A AS x PARTITION BY device.id ; "
     "SELECT d.device_id, y.device.id AS k FROM d, s WHERE d ; B AS y",
 )
@@ -73,3 +78,61 @@ def test_jobs_errors_and_explanations_on_spark(spark, tmp_path):
     assert "\u2024" not in said
     with pytest.raises(QueryError, match="Did you mean 'os'"):
         match("SELECT * WHERE A AS x FILTER x.device.oss = 'ios'", frame, type="meta.kind")
+
+
+def test_a_field_orders_events_of_one_time_on_spark(spark, tmp_path):
+    rows = [("AB"[n % 2], (n // 4, -n), n) for n in range(9)]
+    frame = spark.createDataFrame(rows, "type string, m struct<t: int, n: int>, v int").coalesce(1)
+    text = "SELECT a.v, b.v WHERE A AS a : B AS b"
+    roles = {"time": "m.t", "sequence": "m.n"}
+    wanted = cerflow.parse(text).match(frame.toArrow(), positions=False, **roles).to_pylist()
+    assert wanted
+    assert wanted != cerflow.parse(text).match(frame.toArrow(), time="m.t", positions=False).to_pylist()
+    assert match(text, frame, **roles).toArrow().to_pylist() == wanted
+    path = str(tmp_path / "events.parquet")
+    pq.write_table(frame.toArrow(), path)
+    cerflow.spark.register(spark)
+    assert spark.read.format("cerflow").options(query=text, **roles).load(path).toArrow().to_pylist() == wanted
+
+
+def test_a_stream_of_json_finds_what_python_finds(spark, tmp_path):
+    events = [
+        {"meta": {"kind": "AB"[n % 2], "at": 1000 + 50 * n}, "device": {"id": n % 3, "os": "xyz"[n // 6 % 3]}, "v": n}
+        for n in range(40)
+    ]
+    bad = {"meta": {"kind": "A"}, "device": {"id": 7}, "v": 1}
+    lacking = {"meta": {"kind": "A", "at": 500}, "device": {"id": 1}, "v": 1}
+    (tmp_path / "input").mkdir()
+    (tmp_path / "input" / "events.json").write_text("\n".join(map(json.dumps, [lacking, *events, bad])))
+    types = "meta struct<kind: string, at: bigint>, device struct<id: int, os: string>, v int"
+    frame = spark.readStream.schema(types).json(str(tmp_path / "input"))
+    query = (
+        "SELECT a.device.os, b.v WHERE (A AS a ; B AS b) FILTER a.device.os = b.device.os "
+        "PARTITION BY device.id WITHIN 1 SECOND"
+    )
+
+    def ended():
+        running = stream(
+            query, frame, str(tmp_path / "found"), checkpoint=str(tmp_path / "checkpoint"), delay="0 seconds",
+            available_now=True, buckets=2, type="meta.kind", time="meta.at", on_bad_record="dead-letter",
+            dead_letter=str(tmp_path / "dead"),
+        )  # fmt: skip
+        running.await_termination()
+        return running.status
+
+    with pytest.warns(QueryWarning, match="1 of the events have no 'device.os'"):
+        status = patiently(ended)
+    assert [status.totals[name] for name in ("events", "late", "bad")] == [42, 0, 1]
+    assert status.lacking == {"device.os": 1}
+    wanted = cerflow.parse(query).match(events, type="meta.kind", time="meta.at", positions=False).to_pylist()
+    found = spark.read.parquet(str(tmp_path / "found")).drop("batch").toArrow().to_pylist()
+    # The last event waits for the watermark.
+    assert bag(pa.Table.from_pylist(found)) == bag(pa.Table.from_pylist([row for row in wanted if row["b_v"] < 39]))
+    assert len(found) > 10
+    (letter,) = spark.read.parquet(str(tmp_path / "dead")).drop("batch").toArrow().to_pylist()
+    assert letter == {
+        "meta": {"kind": "A", "at": None},
+        "device": {"id": 7, "os": None},
+        "v": 1,
+        "reason": "no time in 'meta.at'",
+    }

@@ -88,6 +88,12 @@ def test_fields_of_structs_can_be_completed(tmp_path):
     assert found["."] == ["type", "device", '"a.b"', *(f"device.{name}" for name in fields)]
     assert found["x.device."] == found['"my x".device.'] == found["device.device."] == fields
     assert found["x.device.at."] == found["device.at."] == ["lat", '"my lon"']
+    loaded = session.load(path, type="device.os", time="device.at.lat")
+    assert (loaded.types, loaded.columns[-2:]) == (["ios"], ("device.at.lat", "device.at.my lon"))
+    session.text = "SELECT * WHERE ios AS x FILTER x.device.at.lat = 1.5"
+    assert session.problems() == session.doubts() == []
+    assert session.trace(0, 1)[0].event.time == 1.5
+    assert session.read_events(0, 1).column_names == ["type", "device", "a.b"]
     session.text = "SELECT * WHERE A AS x PARTITION BY "
     found = {word["label"]: word["detail"] for word in session.completions()["device."]}
     assert found["at.lat"] == "double"

@@ -30,6 +30,7 @@ from cerflow.stream_inputs import (
     refuse_partly_typed,
 )
 from cerflow.values.array_types import Ints
+from cerflow.values.nested import is_nested
 
 __all__ = ["ReadEvents", "as_refused", "input_remarks", "read_inputs", "with_missing"]
 
@@ -123,7 +124,9 @@ def with_missing(schema: pa.Schema, columns: ColumnRoles, empty: bool) -> pa.Sch
         for name in (columns.type, columns.time, columns.sequence, *sorted(columns.usage.names)):
             # Where none is asked for, or other files have rows without a type, no event has one.
             untyped = name == columns.type and (name == UNTYPED or bool(schema.names))
-            if name is not None and name not in schema.names and not untyped:
+            # Fields are in columns of structs, whose types rows show.
+            field = name is not None and (is_nested(name) or name.partition(".")[0] in schema.names)
+            if name is not None and name not in schema.names and not untyped and not field:
                 schema = schema.append(pa.field(name, pa.null()))
     return columns.settled(schema)
 

@@ -107,7 +107,7 @@ def match(
     for columns that are not there, and `UnsupportedQueryError` for what cannot be evaluated. All of that is found
     here, before any job.
     """
-    df, type = completed(df, query, type, time=time, stream=stream, constant_type=constant_type)
+    df, type = completed(df, query, type, time=time, sequence=sequence, stream=stream, constant_type=constant_type)
     arguments: MatchArguments = {
         "type": type,
         "time": time,
@@ -164,6 +164,7 @@ def explain(
         query,
         arguments.get("type", "type"),
         time=arguments.get("time"),
+        sequence=arguments.get("sequence"),
         stream=arguments.get("stream"),
         constant_type=arguments.pop("constant_type", None),
     )

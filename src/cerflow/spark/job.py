@@ -107,6 +107,7 @@ def run(
         query,
         arguments.get("type", "type"),
         time=arguments.get("time"),
+        sequence=arguments.get("sequence"),
         stream=arguments.get("stream"),
         constant_type=arguments.pop("constant_type", None),
     )

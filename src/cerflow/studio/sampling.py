@@ -17,12 +17,13 @@ import pyarrow.parquet
 
 from cerflow import limits
 from cerflow.engine.events.time_order import sort_by_time
-from cerflow.errors import InputError
+from cerflow.errors import InputError, dotted
 from cerflow.files.blocks import read_blocks
 from cerflow.files.events import read_events
 from cerflow.files.sources import source_of
 from cerflow.schema import Schema
 from cerflow.stream_inputs import Input, schema_of, streams
+from cerflow.values.nested import attribute_named, field_type, nested_names, parts_of
 from cerflow.values.units import TimeUnit
 
 __all__ = ["LoadedEvents", "load_events", "together"]
@@ -70,7 +71,7 @@ class LoadedEvents:
         """The event types that occur, the most frequent first; none if events have no types."""
         if self.type is None:
             return []
-        counts = pc.value_counts(self.table.column(self.type)).to_pylist()
+        counts = pc.value_counts(self.schema.completed(self.table).column(self.schema.type)).to_pylist()
         ordered = sorted(counts, key=lambda entry: -entry["counts"])
         return [str(entry["values"]) for entry in ordered[: limits.TYPES_LOOKED_FOR]]
 
@@ -99,9 +100,11 @@ def load_events(
         lost = sum(part.num_rows for part in refused)
         reason = refused[0].column("reason")[0].as_py()
         remarks = [*remarks, f"{lost:,} rows cannot be used and are left out, the first because {reason}"]
-    if timed is not None and pa.types.is_temporal(table.schema.field(timed).type):
+    found = None if timed is None else field_type(table.schema, parts_of(attribute_named(table.schema, timed)))
+    if found is not None and pa.types.is_temporal(found):
         time_unit = None
     table = sort_by_time(table, timed, None).combine_chunks()
+    names += map(dotted, nested_names(table.schema))
     return LoadedEvents(path, table, tuple(names), chosen, timed, time_unit, tuple(remarks))
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from cerflow import limits
+from cerflow.analysis.columns import attributes_in
 from cerflow.automata.model.transducer import Transducer
 from cerflow.engine.kernels.base.library import is_at_hand
 from cerflow.engine.recognize.planning import compile_select
@@ -33,7 +34,7 @@ from cerflow.studying.samples import StudiedEvents
 from cerflow.studying.tracing import Trace
 from cerflow.studying.why_not import WhyNot, why_not
 from cerflow.studying.wording import sentence
-from cerflow.values.nested import field_type, nested_names, parts_of
+from cerflow.values.nested import field_type, is_nested, nested_names, parts_of
 from cerflow.values.units import TimeUnit
 
 __all__ = ["Outcome", "Problem", "StoppableRun", "StoppedError", "StudioSession", "never"]
@@ -248,7 +249,8 @@ class StudioSession:
 
         Here and below, raises `StoppedError` if definitions have to read far and are ``stopped`` before they are there.
         """
-        return self._stretch(first, size, stopped)[1].table
+        table = self._stretch(first, size, stopped)[1].table
+        return table.drop_columns(list(filter(is_nested, table.column_names)))
 
     @property
     def progress(self) -> str:
@@ -267,7 +269,8 @@ class StudioSession:
         events, query = self.loaded(), self.query()
         if not isinstance(query, Program):
             query.check(events.schema)
-            return query, StudiedEvents(events.table.slice(0, end), events.schema)
+            schema = events.schema.reading(attributes_in(query.tree))
+            return query, StudiedEvents(schema.completed(events.table.slice(0, end)), schema)
         of = self.statement if self.statement in query.definitions else None
         known = (self.text, id(events), of)
         if self._studied is None or self._studied[0] != known:

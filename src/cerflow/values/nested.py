@@ -16,6 +16,7 @@ from cerflow.errors import DOT
 from cerflow.values.arrow_columns import plain_type
 
 __all__ = [
+    "attribute_named",
     "field_type",
     "field_values",
     "flattened",
@@ -74,6 +75,12 @@ def nested_names(columns: pa.Schema) -> Iterator[str]:
             yield name
         if pa.types.is_struct(data_type):
             stack += [(joined((name, field.name)), field.type) for field in reversed(data_type)]
+
+
+def attribute_named(columns: pa.Schema, name: str) -> str:
+    """The attribute that ``meta.at`` names: a field of a struct, unless a column is called so or there is no field."""
+    found = joined(name.split("."))
+    return found if name not in columns.names and field_type(columns, parts_of(found)) is not None else name
 
 
 def field_values(column: pa.Array | pa.ChunkedArray, name: str) -> pa.Array | pa.ChunkedArray:

@@ -9,11 +9,12 @@ from typing import Literal as TypingLiteral
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cerflow.analysis.columns import attributes_in
 from cerflow.cli.commands.mappings import ColumnOptions
 from cerflow.cli.commands.request import Inputs, load_query
 from cerflow.cli.output.reporting import located, warn
 from cerflow.engine.events.time_order import extent
-from cerflow.errors import QueryWarning, counted
+from cerflow.errors import QueryWarning, counted, dotted
 from cerflow.files.reading import ReadEvents, read_inputs
 from cerflow.files.sources import InputFormat
 from cerflow.language.automaton import AutomatonFormula
@@ -137,7 +138,8 @@ def _gap(query: Query, events: pa.Table, schema: Schema) -> QueryWarning | None:
     if query.tree.streams and schema.stream is not None:
         streams = pa.array(query.tree.streams, pa.string())
         events = events.filter(pc.is_in(events.column(schema.stream).cast(pa.string()), value_set=streams))
-    types = schema.completed(events).column(schema.type).cast(pa.string())
+    events = schema.reading(attributes_in(query.tree)).completed(events)
+    types = events.column(schema.type).cast(pa.string())
     named = pc.is_in(types, value_set=pa.array(sorted(query.types_named()), pa.string()))
     keys = {
         f"key {k}": pc.coalesce(*(events.column(schema.column(name)).cast(pa.string()) for name in key))
@@ -206,7 +208,7 @@ def _summary(query: Query, schema: Schema | None) -> str:
     if absences:
         lines.append(f"deadline:    {', '.join(dict.fromkeys(absences))}")
     if query.tree.partition:
-        lines.append(f"partitioned: {', '.join('/'.join(key) for key in query.tree.partition)}")
+        lines.append(dotted(f"partitioned: {', '.join('/'.join(key) for key in query.tree.partition)}"))
         kept = query.keys_kept(schema)
         if kept is not None:
             lines.append(f"keys:        {kept}")

@@ -19,10 +19,10 @@ from cerflow.cli.output.volume import Volume
 from cerflow.cli.output.writing import open_sink
 from cerflow.engine.evaluate.measures import typed_time
 from cerflow.errors import BadRecordError
-from cerflow.files.input_plans import ColumnRoles
 from cerflow.files.reading import ReadEvents, read_inputs
 from cerflow.language.select import CountItem
 from cerflow.programs.program import Program
+from cerflow.schema import Schema
 from cerflow.viewing.sparkline import MatchesOverTime
 
 __all__ = ["run_local"]
@@ -65,7 +65,7 @@ def run_local(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary
     schema = columns.schema(events.table.schema, events.stream)
     warn_of_types(request.query, schema.types_in(events.table))
     written = 0
-    drawing = _over_time(events.table, columns) if request.summary else None
+    drawing = _over_time(schema.completed(events.table), schema) if request.summary else None
     if request.output == STANDARD_OUTPUT and sys.stdout.isatty():
         # The matches go to the same terminal.
         show.stop()
@@ -94,11 +94,11 @@ def run_local(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary
     return RunSummary(usable, written, bad_records.count, watch.phases, drawn=str(drawing or ""))
 
 
-def _over_time(events: pa.Table, columns: ColumnRoles) -> MatchesOverTime:
+def _over_time(events: pa.Table, schema: Schema) -> MatchesOverTime:
     """A counter of matches over the time of the events, or over their positions."""
-    if columns.time is None:
+    if schema.time is None:
         return MatchesOverTime(pa.chunked_array([pa.array([0, max(0, len(events) - 1)])]), None)
-    return MatchesOverTime(events.column(columns.time), columns.time_unit or "ms")
+    return MatchesOverTime(events.column(schema.time), schema.time_unit or "ms")
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from cerflow.errors import InputError
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
 from cerflow.schema import Schema, ValueKind, kind_of
 from cerflow.values.array_types import Floats, Ints
+from cerflow.values.nested import attribute_named, field_type, parts_of
 from cerflow.values.units import MICROSECONDS, PER_SECOND
 
 __all__ = [
@@ -139,7 +140,8 @@ def clock_time(time: object, schema: Schema) -> pa.Array:
 
 def typed_time(text: str | None, columns: pa.Schema, time: str | None) -> str | int | float | None:
     """A typed time as `clock_time` takes it: a number if the column ``time`` has numbers, else the text."""
-    if text is not None and time in columns.names and kind_of(columns.field(time).type).numeric:
+    found = None if time is None else field_type(columns, parts_of(attribute_named(columns, time)))
+    if text is not None and found is not None and kind_of(found).numeric:
         for number in (int, float):
             with suppress(ValueError):
                 return number(text)

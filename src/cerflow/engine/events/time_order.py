@@ -13,6 +13,7 @@ from cerflow.errors import InputError, nearest
 from cerflow.schema import Schema
 from cerflow.values.array_types import Ints, Mask
 from cerflow.values.arrow_columns import numbers_of
+from cerflow.values.nested import attribute_named, field_values, is_nested, root_of
 
 __all__ = ["extent", "sort_by_time", "usable_in_order"]
 
@@ -30,7 +31,7 @@ def extent(table: pa.Table, schema: Schema, *, ordered: bool = False) -> tuple[f
     """
     if schema.time is None or schema.time_unit is not None or not schema.kind(schema.time).numeric:
         return None, None
-    column = table.column(schema.time)
+    column = schema.completed(table).column(schema.time)
     if ordered and len(column):
         column = pa.chunked_array([*column.slice(0, 1).chunks, *column.slice(len(column) - 1).chunks])
     found = pc.min_max(column.cast(pa.float64()) if pa.types.is_decimal(column.type) else column).as_py()
@@ -55,11 +56,17 @@ def usable_in_order(table: pa.Table, checker: RecordChecker, sequence: str | Non
 
 def _order(table: pa.Table, time: str | None, sequence: str | None) -> pa.Array | None:
     """The numbers of the rows in the order of `sort_by_time`; None if they are in this order."""
-    if sequence is not None and sequence not in table.column_names:
+    keys: list[str] = []
+    for name in (time, sequence):
+        if name is None:
+            continue
+        keys.append(attribute_named(table.schema, name))
+        if is_nested(keys[-1]) and keys[-1] not in table.column_names:
+            table = table.append_column(keys[-1], field_values(table.column(root_of(keys[-1])), keys[-1]))
+    if sequence is not None and keys[-1] not in table.column_names:
         near = nearest(sequence, table.column_names)
         hint = f"; did you mean '{near}'?" if near else ""
         raise InputError(f"the sequence column '{sequence}' is not in the input{hint}")
-    keys = [name for name in (time, sequence) if name is not None]
     if not keys or _ordered(table, keys):
         return None
     return pc.sort_indices(table, sort_keys=[(name, "ascending") for name in keys])

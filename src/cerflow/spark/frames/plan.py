@@ -20,6 +20,7 @@ from cerflow.slices.division import Division
 from cerflow.spark.frames.demands import demands_of_program, demands_of_query
 from cerflow.spark.frames.tasks import pack
 from cerflow.stream_inputs import EventRoles, schema_of
+from cerflow.values.nested import attribute_named
 
 __all__ = ["JobPlan", "make_plan"]
 
@@ -74,6 +75,7 @@ def make_plan(
     `UnsupportedQueryError` if the engine cannot evaluate it.
     """
     schema = schema_of(columns, **roles)
+    sequence = None if sequence is None else attribute_named(schema.columns, sequence)
     # Raises the error for a missing sequence column.
     sort_by_time(columns.empty_table(), schema.time, sequence)
     if isinstance(query, Program):

@@ -20,7 +20,7 @@ from cerflow.query import Query
 from cerflow.spark.worker import require_cerflow, run_own_python
 from cerflow.stream_inputs import schema_of
 from cerflow.values.complex_events import UNNAMED
-from cerflow.values.nested import is_nested, parts_of
+from cerflow.values.nested import attribute_named, is_nested, parts_of
 
 __all__ = ["arrow_schema", "completed", "refuse_untransferable", "spark_schema"]
 
@@ -50,6 +50,7 @@ def completed(
     type: str | None,
     *,
     time: str | None = None,
+    sequence: str | None = None,
     stream: str | None = None,
     constant_type: str | None = None,
 ) -> tuple[DataFrame, str]:
@@ -62,6 +63,8 @@ def completed(
     run_own_python(df.sparkSession)
     require_cerflow(df.sparkSession)
     known = schema_of(arrow_schema(df), type=type, time=time, stream=stream, constant_type=constant_type)
+    if sequence is not None:
+        known = known.reading([attribute_named(known.columns, sequence)])
     if query is not None:
         known = known.reading(attributes_in(without_definitions(query).tree))
     added = [name for name in known.attributes if name not in df.columns]

@@ -36,7 +36,7 @@ from cerflow.spark.source.row_groups import Scan
 from cerflow.spark.source.skipping import relevant_condition, relevant_groups
 from cerflow.spark.source.task import Task, Work
 from cerflow.values.complex_events import UNNAMED
-from cerflow.values.nested import is_nested
+from cerflow.values.nested import attribute_named, is_nested
 
 __all__ = ["Planned", "plan_files", "plan_read"]
 
@@ -99,6 +99,10 @@ def plan_files(options: Options, files: Sequence[DataFile], types: pa.Schema | N
     columns = stored if types is None else types
     schema = Schema(columns, options.type, options.time, options.stream, options.time_unit)
     schema = schema.reading(attributes_in(query.tree))
+    if options.sequence is not None:
+        sequence = attribute_named(schema.columns, options.sequence)
+        schema, options = schema.reading([sequence]), replace(options, sequence=sequence)
+    options = replace(options, time=schema.time)
     query.check(schema)
     if schema.untyped:
         # A column that every file lacks, as the values of directories are.
