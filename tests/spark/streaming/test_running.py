@@ -208,13 +208,14 @@ def test_the_number_of_shuffle_partitions_stays_that_of_the_first_start(stream):
     assert bag(written(stream)) == bag(expected_of(table))
 
 
-def test_a_micro_batch_has_no_more_tasks_than_buckets_and_writes_changes(stream):
+def test_a_micro_batch_has_no_more_tasks_than_buckets_and_writes_changes_and_metrics(stream):
     before = {name: stream.spark.conf.get(name, None) for name in (CHANGELOG[0], "spark.sql.shuffle.partitions")}
-    finished(stream.add(events(60)), buckets=1)
+    status = finished(stream.add(events(30)).add(LAST), buckets=1).status
     assert {name: stream.spark.conf.get(name, None) for name in before} == before
     state = stream.folder / "checkpoint" / "state" / "0"
     assert [path.name for path in state.glob("[0-9]*")] == ["0"]
     assert list(state.glob("0/*.changelog"))
+    assert_metrics_for_prometheus(stream, status)
 
 
 @pytest.mark.long
@@ -233,9 +234,7 @@ def test_the_end_breaks_off_a_micro_batch_without_a_failure(stream):
     assert finished(stream).status.totals["events"] > 5
 
 
-def test_metrics_for_prometheus(stream):
-    stream.add(events(30)).add(LAST)
-    status = finished(stream).status
+def assert_metrics_for_prometheus(stream, status):
     text = (stream.folder / "checkpoint" / "cerflow" / "metrics.prom").read_text()
     assert text == prometheus_text(status, str(stream.folder / "checkpoint"))
     found = dict(line.split(" ") for line in text.splitlines() if not line.startswith("#"))
