@@ -167,11 +167,20 @@ def test_spark_plans_as_explained():
     pytest.importorskip("pyspark")
     from cerflow.spark.frames.plan import make_plan
 
-    for text in (QUERY, "SELECT * WHERE A ; B", "SELECT * WHERE A ; B PARTITION BY name CONSUME BY ANY"):
+    texts = (QUERY, "SELECT * WHERE A ; B", "SELECT * WHERE A ; B PARTITION BY name CONSUME BY ANY")
+    for text in (
+        *texts,
+        "SELECT * WHERE A ; B WITHIN 5 SECONDS",
+        "SELECT * WHERE A ; B PARTITION BY name WITHIN 9 EVENTS",
+    ):
         query = cerflow.parse(text)
         plan = make_plan(query, COLUMNS, type="type", time="t", sequence=None, stream=None, positions=False)
         found = json.loads(query.explain("json", SCHEMA))["spark"]
         assert (found["parallel"] == "by key") is plan.by_key
+        assert found["slices"] == (None if plan.division.window is None else plan.division.reason)
+        assert ("in slices of the stream where its order" in query.explain(schema=SCHEMA)) is (
+            found["slices"] is not None
+        )
         assert tuple(found["columns"]) == plan.needed
 
 

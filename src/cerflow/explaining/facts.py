@@ -120,7 +120,7 @@ def explain_query(
         "evaluation": None if transducer is None else _evaluation(select, transducer, tables),
         "threads": None if transducer is None else _threads(select, transducer, schema),
         "relevant_events": None if transducer is None else _relevant(select, transducer, schema),
-        "spark": None if transducer is None else _spark(select, schema),
+        "spark": None if transducer is None else _spark(select, transducer, schema),
     }
     return dotted(json.dumps(facts, indent=2, ensure_ascii=False) if format == "json" else as_text(facts))
 
@@ -405,7 +405,7 @@ def _relevant(select: Select, transducer: Transducer, schema: Schema | None) -> 
     }
 
 
-def _spark(select: Select, schema: Schema | None) -> _Facts:
+def _spark(select: Select, transducer: Transducer, schema: Schema | None) -> _Facts:
     by_key = separable_by_key(select, schema)
     if by_key:
         reason = "each key has its own matches"
@@ -419,9 +419,12 @@ def _spark(select: Select, schema: Schema | None) -> _Facts:
         reason = "MATCH_NUMBER() counts the matches of all keys"
     else:
         reason = "Spark might not see values as equal that are one key to the engine"
+    division = divided(select, transducer, schema)
     return {
         "parallel": "by key" if by_key else "one ordered task",
         "reason": reason,
+        # Of a large input, if it has times or lies in files; `cerflow.spark.explain` knows whether.
+        "slices": None if division.window is None else division.reason,
         "columns": None if schema is None else list(columns_needed(select, schema)),
         "positions_read": None if schema is None else needs_positions(select, schema),
     }

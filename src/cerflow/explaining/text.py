@@ -295,6 +295,9 @@ def _threads(threads: _Facts) -> list[tuple[str, str]]:
 def _spark(spark: _Facts) -> list[tuple[str, str]]:
     how = "in parallel by key" if spark["parallel"] == "by key" else "in one ordered task"
     rows = [("evaluated", f"{how}: {spark['reason']}")]
+    if spark["slices"] is not None:
+        why = f"in slices of the stream where its order allows it: {spark['slices']} (cerflow.spark.explain tells)"
+        rows = [("large input", why), ("else", rows[0][1] if spark["parallel"] == "by key" else how)]
     if spark["columns"] is not None:
         rows.append(("columns sent", _list(spark["columns"])))
     if spark["positions_read"]:
