@@ -149,3 +149,13 @@ def test_inputs_without_events():
     assert not query.match(both.events, **both.roles)
     neither = streams({"a": Input([], **roles), "b": Input([], constant_type="B", time="t")})
     assert not query.match(neither.events, **neither.roles)
+
+
+def test_times_in_structs_need_one_unit():
+    rows = [{"meta": {"kind": "AB"[n % 2], "at": 1000 + 50 * n}} for n in range(4)]
+    both = streams({"a": Input(rows), "b": Input(rows)}, type="meta.kind", time="meta.at")
+    query = cerflow.parse("SELECT * FROM a WHERE A ; B WITHIN 60 MILLISECONDS")
+    assert query.match(both.events, **both.roles).count() == 2
+    given = {"a": Input(rows, time_unit="s"), "b": Input(rows)}
+    with pytest.raises(InputError, match=r"those in the field 'meta\.at' are not converted"):
+        streams(given, type="meta.kind", time="meta.at")

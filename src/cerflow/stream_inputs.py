@@ -208,9 +208,18 @@ def common_roles(
     return roles
 
 
-def ratio_of_units(unit: TimeUnit | None, common: Roles) -> int:
-    """How many of the common unit a unit is (None: milliseconds); 1 if no unit was given at all."""
-    return int(MICROSECONDS[unit or "ms"] / MICROSECONDS[common.get("time_unit", unit or "ms")])
+def ratio_of_units(unit: TimeUnit | None, common: Roles, columns: Collection[str]) -> int:
+    """How many of the common unit a unit is (None: milliseconds); 1 if no unit was given at all.
+
+    Raises `InputError` if times in a struct would have to be converted, given the ``columns`` of the input.
+    """
+    ratio = int(MICROSECONDS[unit or "ms"] / MICROSECONDS[common.get("time_unit", unit or "ms")])
+    if ratio != 1 and common["time"] not in columns:
+        raise InputError(
+            f"the times of the inputs have different units, and those in the field '{common['time']}' are not "
+            "converted; make a column of them first"
+        )
+    return ratio
 
 
 def in_common_unit(table: pa.Table, unit: TimeUnit | None, common: Roles, name: str) -> pa.Table:
@@ -218,7 +227,7 @@ def in_common_unit(table: pa.Table, unit: TimeUnit | None, common: Roles, name: 
 
     Raises `InputError` for times that leave 64 bits.
     """
-    ratio = ratio_of_units(unit, common)
+    ratio = ratio_of_units(unit, common, table.column_names)
     if ratio == 1 or not kind_of(table.schema.field(common["time"]).type).numeric:
         return table
     index = table.schema.get_field_index(common["time"])

@@ -68,7 +68,7 @@ def renamed(one: Input[DataFrame], names: Sequence[str]) -> DataFrame:
 
 def frame_in_common_unit(frame: DataFrame, unit: TimeUnit | None, common: Roles) -> DataFrame:
     """The events of an input with its times, which count ``unit``, in the unit of all inputs."""
-    ratio = ratio_of_units(unit, common)
+    ratio = ratio_of_units(unit, common, frame.columns)
     if ratio == 1:
         return frame
     kind = kind_of(arrow_schema(frame).field(common["time"]).type)
