@@ -238,6 +238,8 @@ def test_why_not_and_trace():
     query = cerflow.parse("SELECT * WHERE (A AS x ; B AS y) FILTER x.device.id > 7")
     assert "x.device.id = 7" in str(query.why_not(EVENTS, [0, 1]))
     assert len([*query.trace(EVENTS).steps()]) == 4
+    keyed = cerflow.parse("SELECT * WHERE A ; B PARTITION BY device.id")
+    assert "PARTITION BY device.id: the events have different keys" in str(keyed.why_not(EVENTS, [0, 3]))
 
 
 @pytest.mark.parametrize(
