@@ -228,7 +228,7 @@ class Schema:
             return rows
         if self.typed_by is None:
             codes = pa.array(np.zeros(rows.num_rows, np.int32))
-            types = pa.DictionaryArray.from_arrays(codes, pa.array([self._only_type]))
+            types = pa.DictionaryArray.from_arrays(codes, pa.array([self.only_type]))
         elif self.typed_by not in rows.schema.names:
             return rows
         else:
@@ -239,7 +239,10 @@ class Schema:
         return rows.append_column(self.columns.field(self.type), types)
 
     @property
-    def _only_type(self) -> str:
+    def only_type(self) -> str | None:
+        """The type of all events where no column has types, `UNNAMED` if they have none; or else None."""
+        if self.type not in HIDDEN_TYPES or self.typed_by is not None:
+            return None
         return UNNAMED if self.constant_type is None else self.constant_type
 
     @property
@@ -255,7 +258,7 @@ class Schema:
             for name, parts in fields:
                 found[name] = _field_of(event, parts)
             if hidden is not None:
-                value = self._only_type if column is None else found.get(column)
+                value = self.only_type if column is None else found.get(column)
                 text = str(value).lower() if isinstance(value, bool) else value
                 found[hidden] = None if text is None else str(text)
             return found

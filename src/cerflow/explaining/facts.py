@@ -351,9 +351,11 @@ def _left_out(program: ScanProgram, tables: TransducerTables) -> list[str]:
     """Which events a scan leaves out before configurations see any, and why not others."""
     ways, found = program.ways, program.contiguity
     if ways is not None and ways.narrows:
-        lines = [f"those whose texts rule out all {len(ways.ways)} ways to matter, on whole columns"]
+        lines = [f"those whose values rule out all {len(ways.ways)} ways to matter, on whole columns"]
     else:
-        lines = ["none by texts alone: " + ("every event counts" if ways is None else "some condition reads no text")]
+        every = ways is None or tables.counted
+        reason = "every event counts" if every else "some condition compares no column with a constant"
+        lines = [f"none by values alone: {reason}"]
     if isinstance(found, str):
         lines.append(f"none by their neighbours: {found}")
     elif found.undecided is None:

@@ -125,23 +125,26 @@ class EventKind(EventType):
 class AnyEvent(Formula):
     """``EVENT`` or ``stream>EVENT``: one event of any type.
 
-    The label is the type, but `UNNAMED` for the types ``hidden``, whose names are those of event kinds.
+    The label is the type, but `UNNAMED` for the types ``hidden``, whose names are those of event kinds. Where all
+    events have one type, ``only`` is it.
     """
 
     stream: str | None = None
     hidden: tuple[str, ...] = ()
+    only: str | None = None
 
 
 @node
 class NotEvent(Formula):
     """``NOT(R FILTER c)``: one event that does not satisfy ``R FILTER c``; condition None is ``NOT(R)``.
 
-    ``hidden`` is that of `AnyEvent`.
+    ``hidden`` and ``only`` are those of `AnyEvent`.
     """
 
     event: EventType
     condition: Condition | None = None
     hidden: tuple[str, ...] = ()
+    only: str | None = None
 
 
 @node

@@ -18,6 +18,8 @@ from support.runners import RUNNERS, bag, examples, in_random_pieces, restored_a
 #: Events may have types that are labels, too.
 LABELS = ["a", "b", "c", "d", "e"], ["A", "B", "C", "d", "e"]
 
+LIMITS = [0, -1, 2**53, 2**62, 2**63 - 1, -(2**63) + 1, None]
+
 
 @pytest.fixture(autouse=True)
 def narrowed(monkeypatch):
@@ -31,11 +33,11 @@ def contiguity_of(query, schema, **roles) -> Contiguity | None:
 
 
 @st.composite
-def queries(draw):
+def queries(draw, kinds=("A", "B", "(A OR B)", "EVENT")):
     size = draw(st.integers(2, 5))
     labels = draw(st.sampled_from(LABELS))[:size]
-    steps = [f"{draw(st.sampled_from(['A', 'B', '(A OR B)', 'EVENT']))} AS {label}" for label in labels]
-    if draw(st.booleans()):
+    steps = [f"{draw(st.sampled_from(kinds))} AS {label}" for label in labels]
+    if len(kinds) > 1 and draw(st.booleans()):
         steps[0] = f"({steps[0]} OR C AS {labels[0]})"
     pairs = [*pairwise(labels), (labels[0], labels[-1])]
     conditions = [
@@ -43,6 +45,11 @@ def queries(draw):
         for earlier, later in draw(st.lists(st.sampled_from(pairs), max_size=3))
         for column, other in [draw(st.sampled_from(["vv", "ww", "vw", "ss"]))]
     ]
+    values = [f"{label}.{column}" for label in labels for column in ("v", "w")]
+    for _ in range(draw(st.integers(0, 2))):
+        left, right, other = (draw(st.sampled_from(values)) for _ in range(3))
+        compared = f"{draw(st.sampled_from(['<', '>=', '=', '!=']))} {draw(st.sampled_from([other, '2']))}"
+        conditions.append(f"{left} {draw(st.sampled_from('+-*'))} {right} {compared}")
     conditions += [f"{label}.v > 1" for label in draw(st.lists(st.sampled_from(labels), max_size=2))]
     # Some matches have more events than others.
     varied = draw(st.booleans())
@@ -87,8 +94,8 @@ def streams(draw):
             "k": column(["x", "y", None], kinds),
             "n": column([1, 2, None], pa.int64()),
             "s": column(["p", "q"], kinds),
-            "v": column([1, 2, 3, 4, None], pa.int64()),
-            "w": column([1.0, 2.0, 2.5, float("nan")], pa.float64()),
+            "v": column(draw(st.sampled_from([[1, 2, 3, 4], [1, 2, 3, 4, None], LIMITS])), pa.int64()),
+            "w": column([1.0, 2.0, 2.5, -0.0, float("nan")], pa.float64()),
         }
     )
 
@@ -96,7 +103,12 @@ def streams(draw):
 @given(st.data())
 @examples(400)
 def test_matches_are_those_of_the_semantics(data):
-    query, table = cerflow.parse(data.draw(queries())), data.draw(streams())
+    typed = data.draw(st.booleans())
+    query = cerflow.parse(data.draw(queries() if typed else queries(["EVENT"])))
+    table = data.draw(streams())
+    if not typed and " OR (A" not in query.text:
+        # Then few conditions are left, which rows before often decide.
+        table = table.drop_columns(["type"])
     if query.text and "+" in query.text:
         table = table.slice(0, 16)  # there may be very many matches
     expected = bag(RUNNERS["semantics"](query, table))
@@ -113,9 +125,9 @@ SCHEMA = pa.schema({"type": pa.string(), "k": pa.string(), "v": pa.int64(), "w":
     [
         ("A : B : C", (3, 0)),
         ("(A OR B) AS x : C : (A OR C) AS y", (3, 0)),
-        ("(A AS x : B AS y : C AS z) FILTER x.v < y.v AND y.w > z.w AND x.v > z.v", (3, 2)),
+        ("(A AS x : B AS y : C AS z) FILTER x.v < y.v AND y.w > z.w AND x.v > z.v", (3, 3)),
         ("(A AS x : B AS y) FILTER x.v < y.v PARTITION BY k", (2, 1)),
-        ("(A AS x : B AS y) FILTER x.k = y.k", (2, 0)),
+        ("(A AS x : B AS y) FILTER x.k = y.k", (2, 1)),
         ("A : B : C WITHIN 5 [t] CONSUME BY ANY", (3, 0)),
         ("A : B ; C", None),
         ("A : B? : C", (0, 0)),
@@ -126,7 +138,7 @@ SCHEMA = pa.schema({"type": pa.string(), "k": pa.string(), "v": pa.int64(), "w":
             (0, 1),
         ),
         (" : ".join(["A"] * 32), (32, 0)),
-        (" : ".join(["A"] * 32) + " PARTITION BY k", None),
+        (" : ".join(["A"] * 32) + " PARTITION BY k", (32, 0)),
         ("A : (B AND B) ; C", None),
         ("(EVENT AS x : EVENT AS y : EVENT AS z) FILTER x.v < y.v AND y.v > z.v", (3, 2)),
         ("A : B PARTITION BY v", (2, 0)),

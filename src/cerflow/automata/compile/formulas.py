@@ -60,6 +60,7 @@ from cerflow.language.builder.given import of_formula
 from cerflow.language.condition import (
     And,
     Condition,
+    Constant,
     Expression,
     Not,
     Some,
@@ -255,7 +256,7 @@ class _FormulaCompiler:
                 return atom([on_events(step) if self.ticking else step])
             case AnyEvent():
                 stream = None if current.stream is None else StreamTest(current.stream)
-                return atom(self._any_type(stream, current.hidden))
+                return atom(self._any_type(stream, current))
             case NotEvent():
                 return self._not_event(current, index)
             case Sequence() | StrictSequence() | All():
@@ -313,19 +314,27 @@ class _FormulaCompiler:
         alone = [operand.copy() for operand, other in zip(below, reversed(optional)) if other]
         return reduce(union, alone, product_all(below[0], below[1]))
 
-    def _any_type(self, check: Condition | None, hidden: Many[str], never: str | None = None) -> list[Transition]:
-        """One transition for every named type but ``never``, labelled with it unless hidden, and one for all others."""
-        known = [TypeTest(name) for name in sorted(self.mentioned.union(hidden))]
-        other = conjunction([Not(test) for test in known])
-        cases: list[tuple[Condition, frozenset[str]]] = [(other, frozenset((TYPE_LABEL,)))]
-        cases[:0] = [
-            (test, frozenset((UNNAMED if test.type in hidden else test.type,))) for test in known if test.type != never
-        ]
+    def _any_type(
+        self, check: Condition | None, event: AnyEvent | NotEvent, never: str | None = None
+    ) -> list[Transition]:
+        """One transition for every named type but ``never``, labelled with it unless hidden, and one for all others.
+
+        If all events have one type, that is one transition.
+        """
+        named = self.mentioned.union(event.hidden)
+        known = [TypeTest(name) for name in sorted(named)]
+        label = {name: UNNAMED if name in event.hidden else name for name in named}
+        cases: list[tuple[Condition, str]]
+        if event.only is not None:
+            cases = [(Constant(True), label.get(event.only, TYPE_LABEL))]
+        else:
+            cases = [(test, label[test.type]) for test in known if test.type != never]
+            cases.append((conjunction([Not(test) for test in known]), TYPE_LABEL))
         result = []
-        for test, labels in cases:
+        for test, name in cases:
             guard = [test] if check is None else [test, check]
             local = [g for g in guard if is_local(g)]
-            t = Transition(0, 1, conjunction(local), tuple(g for g in guard if not is_local(g)), frozenset(labels))
+            t = Transition(0, 1, conjunction(local), tuple(g for g in guard if not is_local(g)), frozenset((name,)))
             result.append(on_events(t) if self.ticking else t)
         return result
 
@@ -340,7 +349,7 @@ class _FormulaCompiler:
             here: dict[Expression, Expression] = {u: u.expression for u in _leaves_of(resolved, index)}
             test = And(test, substitute(resolved, here))
         whole = isinstance(test, TypeTest) and test.stream is None
-        return atom(self._any_type(Not(Satisfied(test)), current.hidden, current.event.name if whole else None))
+        return atom(self._any_type(Not(Satisfied(test)), current, current.event.name if whole else None))
 
     def _events_read(self, index: int) -> EventsRead:
         """The events that have been read wherever the formula at an occurrence is looked for."""

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from cerflow.engine import layout
-from cerflow.values.array_types import Bytes, IntRows
+from cerflow.values.array_types import Bytes, IntRows, Smalls
 
 __all__ = ["CountedMatches", "MatchGraph", "consecutive_events"]
 
@@ -54,18 +54,22 @@ class CountedMatches:
         return self._make()
 
 
-def consecutive_events(first: int, ends: Bytes, labels: Sequence[int]) -> MatchGraph:
+def consecutive_events(first: int, ends: Bytes, labels: Sequence[int], before: Smalls | None = None) -> MatchGraph:
     """Matches of consecutive events, each of which completes its match alone.
 
     ``ends`` has a bit for each event from position ``first`` on, the lowest first: whether a match ends there.
-    ``labels`` are the numbers of the label sets of a match's events. In the graph each match has a chain of all its
-    events but the last.
+    ``labels`` are the numbers of the label sets of a match's events, and ``before`` the number of the event before each
+    if that is not the previous one. In the graph each match has a chain of all its events but the last.
     """
     last = len(labels) - 1
-    matches = first - last + np.flatnonzero(np.unpackbits(ends, bitorder="little"))
+    rows = [np.flatnonzero(np.unpackbits(ends, bitorder="little"))]
+    for _ in range(last):
+        rows.append(rows[-1] - 1 if before is None else before[rows[-1]].astype(np.int64))
+    places = [first + row for row in reversed(rows)]
+    matches = rows[0]
     marked = [place for place, label in enumerate(labels) if label]
     # One number for each event and place, in the order of the events.
-    pairs = np.array([(matches + place) * len(labels) + place for place in marked], np.int64)
+    pairs = np.array([places[place] * len(labels) + place for place in marked], np.int64)
     pairs = pairs.reshape(len(marked), len(matches))
     distinct, mark = np.unique(pairs, return_inverse=True)
     mark = 1 + mark.reshape(pairs.shape)
@@ -88,7 +92,7 @@ def consecutive_events(first: int, ends: Bytes, labels: Sequence[int]) -> MatchG
         own[:, k, layout.I_MARK] = mark[row]
 
     detections = np.empty((len(matches), 4), np.int64)
-    detections[:, layout.D_POSITION] = matches + last
+    detections[:, layout.D_POSITION] = places[last]
     detections[:, layout.D_BOUND] = layout.NO_BOUND
     detections[:, layout.D_MARK] = mark[-1] if last in marked else layout.NO_MARK
     detections[:, layout.D_ROOT] = numbers[:, -1] if chain else layout.BOTTOM

@@ -78,15 +78,24 @@ def compile_select(select: Select) -> Transducer:
 def fitted(select: Select, schema: Schema, *, times: bool = True) -> Select:
     """The query as it is evaluated on events of a schema: with fields of structs in place of registers that are never
     written, with windows of time, without conditions on times that hold in any case, with bounds that follow from
-    others, and without arithmetic on ``times``.
+    others, without tests of types where there is one, and without arithmetic on ``times``.
 
     With ``times=False`` the query must be its own `with_times_as_numbers`; the schema may lack columns of precomputed
     conditions.
     """
     select = with_fields(select, schema.attributes)
     select = without_implied_times(_with_windows_of_time(select, schema), schema)
-    select = with_implied_bounds(select, schema)
+    select = _of_one_type(with_implied_bounds(select, schema), schema.only_type)
     return with_times_as_numbers(select, schema) if times else select
+
+
+def _of_one_type(select: Select, only: str | None) -> Select:
+    """The query on events that all have one type; the query itself if they may have several."""
+
+    def of_one(_: int, node: Node) -> Node:
+        return replace(node, only=only) if isinstance(node, AnyEvent | NotEvent) else node
+
+    return select if only is None else transformed(select, of_one)
 
 
 def _with_windows_of_time(select: Select, schema: Schema) -> Select:

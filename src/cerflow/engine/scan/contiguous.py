@@ -1,13 +1,14 @@
 """Which events a pattern without gaps can do without: those that stand in no row of events that may match.
 
 If every match is a row of events, each directly behind the one before, bits say for an event which places of a match it
-may have. A few events are left where bits are moved and compared along the stream, or along the events of each key. The
-engine decides of these as ever.
+may have. Bits are moved along the stream, or along the events of each key, and those fall whose conditions on events
+before do not hold. If that is all that a match asks for, these are the matches; or else a few events are left, of which
+the engine decides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -15,15 +16,22 @@ from operator import or_
 import numpy as np
 
 from cerflow.engine import layout as engine_layout
+from cerflow.engine import opcodes
 from cerflow.engine.scan import layout
-from cerflow.engine.scan.ways import Ways
+from cerflow.engine.scan.emitting import ScannedColumns
+from cerflow.engine.scan.ways import ALL, Ways
 from cerflow.engine.tables.instructions import OPERATORS
 from cerflow.engine.tables.transducer_tables import TransducerTables
 
 __all__ = ["Contiguity", "contiguity"]
 
-_Link = tuple[int, int, int, int]
+#: A row of `ScanArrays.links` without its places.
+_Link = tuple[int, int, int, int, int]
+#: Where a slot of a state got its value: how many events before, from which column of events, and for which operators
+#: a comparison with the slot implies one with that value.
+_Origin = tuple[int, int, tuple[int, ...]]
 _ALL = tuple(OPERATORS.values())
+_UNKNOWN: _Origin = (0, -1, ())
 #: The operators for which a comparison with a slot holds for the value it was last given, too, by how it was given.
 _KEPT_FOR = {
     engine_layout.WRITE: _ALL,
@@ -40,8 +48,8 @@ class Contiguity:
     They have ``length`` events, or 0 if not all have as many. For each move of the tables ``places`` has the bit of the
     place that its event has. ``first`` and ``last`` are the places, as bits, where matches begin and end, ``follows``
     rows of `ScanArrays.follows`: which places come directly behind others. ``links`` are rows of `ScanArrays.links`:
-    comparisons with the event directly before. ``key`` is the number of the column of text that is the key, or
-    `NO_KEYS` or `HASHED_KEYS`.
+    conditions on events before. ``key`` is the number of the column of text that is the key, or `NO_KEYS` or
+    `HASHED_KEYS`.
 
     ``steps`` has for each place of a match the ways (see `cerflow.engine.scan.ways`) of which one must be open to its
     event, and ``labels`` the numbers of the label sets, if all rows of such events are matches. Otherwise both are
@@ -64,15 +72,41 @@ class Contiguity:
         """Whether matches are found on whole columns, without the automaton."""
         return self.labels is not None
 
+    @property
+    def keyed(self) -> bool:
+        """Whether the events of each key are a stream of their own."""
+        return self.key != layout.NO_KEYS
+
+    @property
+    def related(self) -> bool:
+        """Whether matches are found row by row, as keys or conditions on events before decide."""
+        return self.alone and (self.keyed or len(self.links) > 0)
+
+    @property
+    def stack(self) -> int:
+        """A bound on the values that the programs of links hold at once."""
+        programs = [link for link in self.links if link[layout.L_OPERATOR] == engine_layout.PROGRAM]
+        return max((link[layout.L_BEFORE] - link[layout.L_NOW] for link in programs), default=0)
+
+    @property
+    def admits(self) -> list[int]:
+        """`ScanArrays.admits`."""
+        if not self.related or self.steps is None:
+            return []
+        return [_together(1 << k for k, step in enumerate(self.steps) if step & byte) for byte in range(ALL + 1)]
+
     def bits(self, moves: Iterable[int]) -> int:
         """The places that some of these moves give to an event."""
         return _together(self.places[move] for move in moves)
 
 
-def contiguity(tables: TransducerTables, outputs: Sequence[Sequence[int]], ways: Ways | None) -> Contiguity | str:
+def contiguity(
+    tables: TransducerTables, outputs: Sequence[Sequence[int]], ways: Ways | None, to: ScannedColumns
+) -> Contiguity | str:
     """How the matches of some tables lie, if they have no gaps; or else why events cannot be left out by that.
 
-    ``outputs`` are the rows of `ScanArrays.outputs`, ``ways`` those in which events are relevant.
+    ``outputs`` are the rows of `ScanArrays.outputs`, ``ways`` those in which events are relevant. The programs of
+    conditions are added to the code of ``to``.
     """
     arrays = tables.arrays
     if tables.grouped or arrays.options[engine_layout.O_STRATEGY] != engine_layout.EVERYTHING:
@@ -103,17 +137,17 @@ def contiguity(tables: TransducerTables, outputs: Sequence[Sequence[int]], ways:
         leaving.setdefault(move.transition.source, set()).add(place)
     behind: dict[int, int] = {}
     for target, place in {(move.target, place) for move, place in zip(rows, places)}:
-        for to in leaving.get(target, ()):
-            distance = to.bit_length() - place.bit_length()
+        for after in leaving.get(target, ()):
+            distance = after.bit_length() - place.bit_length()
             behind[distance] = behind.get(distance, 0) | place
     initial = tables.transducer.initial
     first = _together(place for move, place in zip(rows, places) if move.transition.source in initial)
     last = _together(place for move, place in zip(rows, places) if move.final)
     # Classes of one number each are the numbers of events before.
     length = len(numbers) if len(classes[0]) == 1 else 0
-    links = _links(tables, places, outputs)
+    links, decided = _Links(tables, outputs, to).rows(places)
     lie = length, places, first, last, sorted(behind.items()), links, key
-    whole = "keys" if keys else _whole(tables, places, length, ways)
+    whole = _whole(tables, places, length, ways) if decided else "conditions that compare more than neighbours"
     if isinstance(whole, str) and len(numbers) > layout.PLACES:
         return f"more than {layout.PLACES} places in a match"
     if isinstance(whole, str):
@@ -135,8 +169,6 @@ def _whole(
         return "consumption"
     if tables.pick != engine_layout.EVERYTHING:
         return "a strategy"
-    if (transitions[:, engine_layout.T_ATOM] != transitions[:, engine_layout.T_ATOM_END]).any():
-        return "conditions between events"
     if tables.transducer.window is not None:
         return "a window"
     steps: list[int] = []
@@ -194,59 +226,154 @@ def _levels(tables: TransducerTables) -> dict[int, int] | None:
     return levels if all(state in levels for state in leaving) else None
 
 
-def _links(tables: TransducerTables, places: Sequence[int], outputs: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Comparisons of an event with the one before, each with the places that it is necessary for."""
-    columns = {
-        row[layout.O_PLACE]: row[layout.O_COLUMN]
-        for row in outputs
-        if row[layout.O_TO] == layout.TO_COLUMNS and row[layout.O_FORM] in (layout.AS_INT, layout.AS_FLOAT)
-    }
-    found: dict[_Link, int] = {}
-    for place in set(places):
-        numbers = [number for number, own in enumerate(places) if own == place]
-        common = set.intersection(*(_comparisons(tables, number) for number in numbers))
-        for link in common:
-            found[link] = found.get(link, 0) | place
-    return [
-        [operator, kind, columns[now], columns[before], mask]
-        for (operator, kind, now, before), mask in sorted(found.items())
-        if columns.get(now, -1) >= 0 and columns.get(before, -1) >= 0
-    ]
-
-
 def _together(bits: Iterable[int]) -> int:
     return reduce(or_, bits, 0)
 
 
-def _comparisons(tables: TransducerTables, number: int) -> set[_Link]:
-    """The comparisons of a move with the event before: operator, kind, own column, the other's column."""
-    arrays = tables.arrays
-    row = arrays.transitions[number]
-    found: set[_Link] = set()
-    for atom in arrays.atoms[row[engine_layout.T_ATOM] : row[engine_layout.T_ATOM_END]].tolist():
+class _Links:
+    """The conditions of moves on events before."""
+
+    def __init__(self, tables: TransducerTables, outputs: Sequence[Sequence[int]], to: ScannedColumns) -> None:
+        self._tables = tables
+        self._to = to
+        self._outputs = {row[layout.O_PLACE]: row for row in outputs if row[layout.O_TO] == layout.TO_COLUMNS}
+        self._origins = self._found()
+        self._programs: dict[tuple[tuple[int, int], ...], _Link] = {}
+
+    def rows(self, places: Sequence[int]) -> tuple[list[list[int]], bool]:
+        """Rows of `ScanArrays.links`, each with the places that it is necessary for; whether no event needs more."""
+        found: dict[_Link, int] = {}
+        decided = True
+        for place in sorted(set(places)):
+            of_moves = [self._of_move(number) for number, own in enumerate(places) if own == place]
+            common = set.intersection(*of_moves)
+            decided = decided and None not in common.union(*of_moves) and all(links == common for links in of_moves)
+            for link in common:
+                if link is not None:
+                    found[link] = found.get(link, 0) | place
+        if decided:
+            found = {self._as_program(link): mask for link, mask in found.items()}
+        # Texts are compared last, and only where all else holds.
+        order = sorted(found.items(), key=lambda item: (item[0][1] == layout.OF_TEXT, item))
+        return [[*link[:4], mask, link[4]] for link, mask in order], decided
+
+    def _found(self) -> list[dict[int, _Origin]]:
+        """The origins of the slots of each state that are the same whichever moves led there."""
+        tables = self._tables
+        origins: list[dict[int, _Origin]] = [{} for _ in range(tables.transducer.states)]
+        # A slot that is kept for longer is only followed where all matches have as many events.
+        levels = _levels(tables) or {}
+        for state in sorted(range(len(origins)), key=lambda q: levels.get(q, 0)):
+            entering = [move for move in tables.moves.rows if move.target == state]
+            some = [self._after(move.number, origins[move.transition.source]) for move in entering]
+            for slot, origin in some[0].items() if some else ():
+                others = [own.get(slot, _UNKNOWN) for own in some]
+                if all(other[:2] == origin[:2] for other in others):
+                    origins[state][slot] = *origin[:2], min((other[2] for other in others), key=len)
+        return origins
+
+    def _after(self, number: int, before: Mapping[int, _Origin]) -> dict[int, _Origin]:
+        """The origins of slots behind a move, given those before it."""
+        arrays = self._tables.arrays
+        row = arrays.transitions[number]
+        copies = arrays.copies[row[engine_layout.T_COPY] : row[engine_layout.T_COPY_END]].tolist()
+        steps = arrays.steps[row[engine_layout.T_STEP] : row[engine_layout.T_STEP_END]].tolist()
+        found: dict[int, _Origin] = {}
+        for slot, source, *_ in copies:
+            if source in before:
+                distance, column, operators = before[source]
+                found[slot] = distance + 1, column, operators
+        slots = [step[engine_layout.S_SLOT] for step in steps]
+        for slot, step in zip(slots, steps):
+            found.pop(slot, None)
+            operators = _KEPT_FOR.get(step[engine_layout.S_OPERATION], ())
+            plain = step[engine_layout.S_SOURCE] == engine_layout.FROM_COLUMN and operators
+            if plain and slots.count(slot) == 1:
+                found[slot] = 1, step[engine_layout.S_INDEX], operators
+        return found
+
+    def _of_move(self, number: int) -> set[_Link | None]:
+        """The conditions that are necessary for a move; None among them says that they do not suffice."""
+        arrays = self._tables.arrays
+        row = arrays.transitions[number]
+        origins = self._origins[row[engine_layout.T_SOURCE]]
+        atoms = arrays.atoms[row[engine_layout.T_ATOM] : row[engine_layout.T_ATOM_END]].tolist()
+        found = {self._link(atom, origins) for atom in atoms}
+        compared = (atom[engine_layout.A_RIGHT] for atom in atoms if atom[engine_layout.A_OPERATOR] in _ALL)
+        return found if all(origins.get(slot, _UNKNOWN)[2] is _ALL for slot in compared) else found | {None}
+
+    def _link(self, atom: Sequence[int], origins: Mapping[int, _Origin]) -> _Link | None:
         operator, kind = atom[engine_layout.A_OPERATOR], atom[engine_layout.A_KIND]
-        if operator == engine_layout.PROGRAM or kind == engine_layout.RANK:
-            continue
-        compared = _compared(tables, int(row[engine_layout.T_SOURCE]), atom[engine_layout.A_RIGHT], operator)
-        if compared >= 0:
-            found.add((operator, kind, atom[engine_layout.A_LEFT], compared))
-    return found
+        if operator == engine_layout.PROGRAM:
+            return self._program(atom, origins)
+        distance, column, operators = origins.get(atom[engine_layout.A_RIGHT], _UNKNOWN)
+        now, other = self._outputs.get(atom[engine_layout.A_LEFT]), self._outputs.get(column)
+        if now is None or other is None or operator not in operators or kind == engine_layout.RANK:
+            return None
+        forms, columns = {now[layout.O_FORM], other[layout.O_FORM]}, (now[layout.O_COLUMN], other[layout.O_COLUMN])
+        if forms == {layout.AS_TEXT}:
+            # Entries of two columns have nothing in common.
+            equal = operator in (engine_layout.EQ, engine_layout.NE) and columns[0] == columns[1]
+            return (operator, layout.OF_TEXT, *columns, distance) if equal else None
+        if min(columns) < 0 or not forms <= {layout.AS_INT, layout.AS_FLOAT}:
+            return None
+        return operator, kind, *columns, distance
 
+    def _program(self, atom: Sequence[int], origins: Mapping[int, _Origin]) -> _Link | None:
+        """The program of an atom, with columns of events before in place of slots."""
+        arrays = self._tables.arrays
+        if atom[engine_layout.A_RANGE] != atom[engine_layout.A_RANGE_END]:
+            return None
+        code: list[tuple[int, int]] = []
+        for opcode, argument in arrays.code[atom[engine_layout.A_LEFT] : atom[engine_layout.A_RIGHT]].tolist():
+            if opcode == opcodes.SLOT:
+                distance, column, operators = origins.get(argument, _UNKNOWN)
+                read = self._read(column, distance) if operators is _ALL else None
+            elif opcode == opcodes.COLUMN:
+                read = self._read(argument, 0)
+            elif opcode == opcodes.CONSTANT:
+                constants, value = self._to.constants, int(arrays.constants[argument])
+                if value not in constants:
+                    constants.append(value)
+                read = [(opcodes.CONSTANT, constants.index(value))]
+            else:
+                beyond = opcode in (opcodes.SET_FIELD, opcodes.ROWS, opcodes.CALL, opcodes.RANKED)
+                read = None if beyond else [(opcode, argument)]
+            if read is None:
+                return None
+            code += read
+        return self._added(code)
 
-def _compared(tables: TransducerTables, state: int, slot: int, operator: int) -> int:
-    """The column that every move to a state gives to a slot such that the comparison holds for it, too; or -1.
+    def _added(self, code: Sequence[tuple[int, int]]) -> _Link:
+        key = tuple(code)
+        if key not in self._programs:
+            start = len(self._to.code)
+            self._to.code.extend(map(list, code))
+            self._programs[key] = engine_layout.PROGRAM, 0, start, start + len(code), 0
+        return self._programs[key]
 
-    Less than the least value is less than the last one.
-    """
-    arrays = tables.arrays
-    columns: set[int] = set()
-    for move in tables.moves.rows:
-        if move.target != state:
-            continue
-        row = arrays.transitions[move.number]
-        steps = arrays.steps[row[engine_layout.T_STEP] : row[engine_layout.T_STEP_END]]
-        own = steps[steps[:, engine_layout.S_SLOT] == slot]
-        plain = len(own) == 1 and operator in _KEPT_FOR.get(int(own[0, engine_layout.S_OPERATION]), ())
-        plain = plain and own[0, engine_layout.S_SOURCE] == engine_layout.FROM_COLUMN
-        columns.add(int(own[0, engine_layout.S_INDEX]) if plain else -1)
-    return columns.pop() if len(columns) == 1 else -1
+    def _as_program(self, link: _Link) -> _Link:
+        """The same condition as a program, for blocks of rows; those of texts stay."""
+        operator, kind, now, other, distance = link
+        if operator == engine_layout.PROGRAM or kind == layout.OF_TEXT:
+            return link
+        compared = opcodes.COMPARE_F if kind == engine_layout.FLOAT else opcodes.COMPARE_I
+        read = [(opcodes.COLUMN, now), (opcodes.COLUMN, other | distance << layout.COLUMN_BITS)]
+        return self._added([*read, (compared, operator)])
+
+    def _read(self, column: int, distance: int) -> list[tuple[int, int]] | None:
+        """The instructions for a column of events, read of the event this far before; None if there are none."""
+        output = self._outputs.get(column)
+        if output is None or output[layout.O_FORM] not in (layout.AS_INT, layout.AS_FLOAT):
+            return None
+        own = [[opcodes.COLUMN, output[layout.O_COLUMN]]]
+        if output[layout.O_COLUMN] < 0:
+            own = [list(step) for step in self._to.code[output[layout.O_CODE] : output[layout.O_CODE_END]]]
+        code: list[tuple[int, int]] = []
+        for opcode, argument in own:
+            if opcode == opcodes.COLUMN:
+                if argument >> layout.COLUMN_BITS or self._to.rows[argument][layout.C_LAYOUT] == layout.TRUTH:
+                    return None
+                argument |= distance << layout.COLUMN_BITS
+            code.append((opcode, argument))
+        return code

@@ -53,6 +53,12 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
         places=np.zeros(0, np.int64),
         links=_rows([] if contiguity is None else contiguity.links, layout.LINK_WORDS),
         follows=_rows([] if contiguity is None else contiguity.follows, 2),
+        admits=np.array([] if contiguity is None else contiguity.admits, np.int64),
+        before=np.zeros(0, np.int32),
+        numbers=np.zeros(layout.STRETCH, np.int64),
+        allowed=np.zeros(layout.STRETCH, np.int64),
+        rows=np.zeros(layout.STRETCH, np.int64),
+        wide=np.zeros((0 if contiguity is None else contiguity.stack, layout.STRETCH), np.int64),
         ways=np.zeros(layout.CARRIED + layout.BLOCK, np.uint8),
         effects=np.zeros((0, layout.EFFECT_WORDS), np.int64),
         moves=np.zeros((0, 3), np.int64),
@@ -78,6 +84,8 @@ def _control(tables: TransducerTables, program: ScanProgram) -> Ints:
     control[layout.FOLLOWS] = isinstance(program.contiguity, str) and empties_states(tables)
     if control[layout.FOLLOWS]:
         control[layout.OPENED] = counted_states(tables, program.outputs)
+    if not isinstance(program.contiguity, str):
+        control[layout.RELATED] = program.contiguity.related
     control[layout.KEYED] = sum(row[layout.O_TO] == layout.TO_KEYS for row in program.outputs)
     if isinstance(program.flow, Flow):
         control[layout.BACKWARDS], control[layout.FORWARDS] = program.flow.backwards, program.flow.forwards

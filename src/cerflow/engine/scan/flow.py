@@ -58,7 +58,7 @@ def flow_of(
     ``outputs`` are the rows of `ScanArrays.outputs`, ``ways`` those in which events are relevant; ``measured`` gives
     the output for the measure of a window, or for its bound.
     """
-    if ways is None:
+    if ways is None or tables.counted:
         return "every event counts"
     window = _passing(tables)
     ends = [needs for move, needs in zip(tables.moves.rows, tables.moves.needs) if move.final]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cerflow.values.array_types import Bytes, IntRows, Ints, SmallRows
+from cerflow.values.array_types import Bytes, IntRows, Ints, SmallRows, Smalls
 
 __all__ = ["ScanArrays"]
 
@@ -65,8 +65,9 @@ __all__ = ["ScanArrays"]
     EDGE,  # the limit at the end of the batch; relevant rows at or before it, and rows behind it that are kept
     TRIED,
     AT_EDGE,
-) = range(36)
-CONTROLS = 36
+    RELATED,  # whether rows of matches without gaps are compared with those before, or have keys
+) = range(37)
+CONTROLS = 37
 #: In MARKS.
 NOT_MARKED, MARKED, DECIDED = range(3)
 
@@ -152,10 +153,14 @@ G_ROW, G_PLACES = range(2)
 F_DISTANCE, F_PLACES = range(2)
 # Keys of patterns without gaps that are not one column of text: there are none, or a hash table gives them numbers
 NO_KEYS, HASHED_KEYS = -1, -2
-# Columns of ScanArrays.links, comparisons with the event before: operator and kind as in atoms, column of `columns` for
-# the event and for the one before, the places in a match that it is necessary for, as bits
-L_OPERATOR, L_KIND, L_NOW, L_BEFORE, L_MASK = range(5)
-LINK_WORDS = 5
+# Columns of ScanArrays.links, comparisons with events before: operator and kind as in atoms (or OF_TEXT), column of
+# `columns` (or of `texts`) for the event and for the other one, the places in a match that it is necessary for, as
+# bits, and how many events before the other one is; for a PROGRAM the first and the last instruction, and 0
+L_OPERATOR, L_KIND, L_NOW, L_BEFORE, L_MASK, L_DISTANCE = range(6)
+LINK_WORDS = 6
+OF_TEXT = 3
+#: In programs the number of a column has this many bits; those above say how many events before the value is.
+COLUMN_BITS = 16
 
 # Columns of ScanArrays.effects, by signature: the states where such an event does anything, those that it empties, and
 # its moves in `moves`. If it has one move, and empties no other state than that where it begins: this state (else -1),
@@ -220,6 +225,12 @@ class ScanArrays(NamedTuple):
     places: Ints  # by signature: which places in a match an event may have, as bits
     links: IntRows  # (comparisons, LINK_WORDS)
     follows: IntRows  # (distances, 2)
+    admits: Ints  # (256,) by the ways that are open: which places in a match an event may have, as bits
+    before: Smalls  # by row: the row of the event directly before it, in its partition; -1: none in this batch
+    numbers: Ints  # (STRETCH,) by row: the number of its key, 0: none
+    allowed: Ints  # (STRETCH,) by row: its places, as bits
+    rows: Ints  # (STRETCH,) of which events a column is read
+    wide: IntRows  # (values at once, STRETCH): the stack of programs on many rows
     ways: Bytes  # by row: the ways that are open to it
     led: Ints  # by the ways that are open, where these lead (`DECIDED`); or UNKNOWN
     effects: IntRows  # (signatures, EFFECT_WORDS)

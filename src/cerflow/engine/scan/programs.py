@@ -152,7 +152,8 @@ class _ProgramCompiler:
             raise InexpressibleError(f"programs of {len(self.to.code)} instructions")
         judge, truths = self._judge(evaluation)
         texts = self.to.texts
-        ways = relevant_ways(self.tables, frozenset().union(*evaluation.by_string.values()))
+        compared = frozenset(number for number, row in tests.items() if row[layout.K_KIND] != layout.RUN)
+        ways = relevant_ways(self.tables, frozenset().union(*evaluation.by_string.values()), compared)
         flow = flow_of(self.tables, outputs, ways, lambda window, bound: self._window(0, 0, window, bound=bound))
         return ScanProgram(
             self.to.attributes,
@@ -166,7 +167,7 @@ class _ProgramCompiler:
             tests,
             outputs,
             ways,
-            contiguity(self.tables, outputs, ways),
+            contiguity(self.tables, outputs, ways, self.to),
             flow,
             self.to.code,
             self.to.constants,

@@ -39,12 +39,14 @@ _ENTRIES = 1 << 12
 _PAUSE = 7
 #: Bytes of `ScanArrays.hits` that are copied at most.
 _COPIED = 1 << 12
+#: Times as much room for keys if it was too little.
+_MORE_KEYS = 8
 #: Retries when the key table is full.
 _TRIES = 16
 #: The arrays that change while a scan reads, where they are not replaced.
 _CHANGED = (
     *("control", "columns", "texts", "stack", "fixes", "chosen", "at", "noted", "groups", "members", "slots", "ways"),
-    *("runs", "led", "ends", "hits", "flows", "entered"),
+    *("runs", "led", "ends", "hits", "flows", "entered", "before", "numbers", "allowed", "rows", "wide"),
 )
 
 
@@ -89,8 +91,8 @@ class BatchScan:
         self._arrays = first_arrays(tables, program, texts, self._decisions)
         #: Whether the states matter in which runs may be before a batch.
         self.follows = self._arrays.control[layout.FOLLOWS] == 1
-        #: The same for runs that pass through the batch.
-        self.flows = self._through is not None
+        #: The same for runs that pass through the batch, or keys.
+        self.flows = self._through is not None or (self._contiguity is not None and self._contiguity.related)
         on_columns = self._arrays.control[layout.OPENED] != 0
         if self._contiguity is not None:
             on_columns = self._contiguity.alone
@@ -162,7 +164,7 @@ class BatchScan:
         large = count >= limits.NARROWED_ROWS
         whole = self._whole > 0 or not large
         self._whole = max(0, self._whole - large)
-        alone = large and contiguity is not None and contiguity.alone and count >= 2 * contiguity.length
+        alone = large and contiguity is not None and self._finds(contiguity, count, occupied)
         narrows = not whole and not alone and contiguity is not None
         marks = layout.NOT_MARKED if alone else self._marks
         control[layout.NARROWS : layout.MARKS + 1] = (narrows, 0, 0, marks)
@@ -185,8 +187,12 @@ class BatchScan:
             self.consecutive = self._consecutive(contiguity, exported, batch, first)
             # Matches that begin or end in another batch.
             others = contiguity.length - 1
-            self._scan(exported, batch, 0, others)
-            self._scan(exported, batch, count - others, count)
+            if contiguity.keyed:
+                control[layout.MARKS], control[layout.LOOKED_AHEAD] = layout.MARKED, 1
+                self._scan(exported, batch, 0, count)
+            else:
+                self._scan(exported, batch, 0, others)
+                self._scan(exported, batch, count - others, count)
         else:
             self._scan(exported, batch, 0, count)
         if contiguity is not None and narrows:
@@ -243,9 +249,7 @@ class BatchScan:
         control[layout.LOOKED_AHEAD] = 0
         if found is None or whole:
             return
-        # The kernels read 64 rows at a time.
-        if count + 64 > len(self._arrays.ways):
-            self._hold(ways=np.zeros(64 + (1 << (count - 1).bit_length()), np.uint8))
+        self._make_ways(count)
         if len(self._arrays.useful) < len(self._arrays.ways):
             self._hold(useful=np.zeros(len(self._arrays.ways), np.uint8))
         keys = min(1 << (count - 1).bit_length(), limits.FLOW_KEYS) if found.keyed else 1
@@ -304,18 +308,46 @@ class BatchScan:
         self, contiguity: Contiguity, exported: ExportedBatch, batch: pa.RecordBatch, first: int
     ) -> CountedMatches | None:
         """The matches whose events are all in a batch, where each row alone says which places it may have."""
-        size = (batch.num_rows + 7) >> 3
+        count, related = batch.num_rows, contiguity.related
+        size, before = (count + 7) >> 3, None
         if size > len(self._arrays.hits) or size > _COPIED:
             self._hold(hits=np.empty(max(size, _COPIED), np.uint8))
         self._arrays.ways[: layout.CARRIED] = 0
-        while (reason := find_rows(self._shared.address, exported.address, batch.num_rows)) != layout.SCANNED:
-            self._go_on(reason, batch)
+        if related:
+            # They go with the matches.
+            before = np.full(count, -1, np.int32)
+            self._hold(before=before)
+            self._make_ways(count)
+        keys = max(len(self._arrays.members), _ENTRIES)
+        while True:
+            if related:
+                self._begin_groups(keys, contiguity.key)
+            reason = find_rows(self._shared.address, exported.address, count, contiguity.key)
+            if reason == layout.SCANNED:
+                break
+            if reason == layout.NO_ROOM and self._arrays.control[layout.TEXT] == layout.HASHED_KEYS:
+                keys *= _MORE_KEYS
+            else:
+                self._go_on(reason, batch)
         found = int(self._arrays.control[layout.FOUND])
         assert contiguity.labels is not None
         hits = self._arrays.hits[:size]
         # Many bytes are not copied but given away.
-        make = partial(consecutive_events, first, hits if size > _COPIED else hits.copy(), contiguity.labels)
+        make = partial(consecutive_events, first, hits if size > _COPIED else hits.copy(), contiguity.labels, before)
         return CountedMatches(found, make, single=True) if found else None
+
+    def _finds(self, contiguity: Contiguity, count: int, occupied: int) -> bool:
+        """Whether the matches of a batch are found on whole columns.
+
+        With keys, matches that begin before it would have to be put among them.
+        """
+        begun = occupied & ~sum(1 << state for state in self.tables.transducer.initial)
+        return contiguity.alone and count >= 2 * contiguity.length and not (contiguity.keyed and begun)
+
+    def _make_ways(self, count: int) -> None:
+        """Make room for the ways of this many rows; the kernels read 64 at a time."""
+        if max(count, layout.BLOCK) + 64 > len(self._arrays.ways):
+            self._hold(ways=np.zeros(64 + max(layout.BLOCK, 1 << (count - 1).bit_length()), np.uint8))
 
     def _narrow(self, contiguity: Contiguity, batch: pa.RecordBatch) -> None:
         """Leave out noted rows that are part of no match; the columns of the batch are located already."""
@@ -329,7 +361,7 @@ class BatchScan:
         key, noted = contiguity.key, int(self._arrays.control[layout.NOTED])
         for _ in range(_TRIES):
             if key == layout.HASHED_KEYS:
-                self._begin_groups(1 + noted)
+                self._begin_groups(1 + noted, key)
             ends = contiguity.first, contiguity.last
             if narrow(self._shared.address, *ends, key, batch.num_rows) == layout.SCANNED:
                 self._rest_if_kept()
@@ -344,15 +376,18 @@ class BatchScan:
         # There are so many keys that few events could be left out.
         self._arrays.noted[:noted, layout.B_LEFT_OUT] = 0
 
-    def _begin_groups(self, most: int) -> None:
-        """Forget all keys that have numbers, with room for this many."""
+    def _begin_groups(self, most: int, key: int) -> None:
+        """Forget all keys that have numbers, with room for this many, or for all entries of a ``key`` that is text."""
         arrays = self._arrays
-        if most > len(arrays.members):
+        if key >= 0:
+            most = int(arrays.texts[key, layout.T_ROOM]) - 1
+        if key == layout.HASHED_KEYS and most > len(arrays.members):
             room = 1 << most.bit_length()
-            members = np.zeros((room, arrays.members.shape[1]), np.int64)
-            groups = np.zeros((room, 2), np.int64)
-            self._hold(members=members, groups=groups, slots=np.zeros(2 * room, np.int64))
-        arrays.control[layout.GROUPS] = 0
+            self._hold(members=np.zeros((room, arrays.members.shape[1]), np.int64), slots=np.zeros(2 * room, np.int64))
+            most = room - 1
+        if most >= len(arrays.groups):
+            self._hold(groups=np.zeros((most + 1, 2), np.int64))
+        self._arrays.control[layout.GROUPS] = 0
         self._arrays.slots.fill(0)
 
     def _go_on(self, reason: int, batch: pa.RecordBatch) -> None:

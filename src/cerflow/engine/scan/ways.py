@@ -27,7 +27,8 @@ ALL = (1 << layout.WAYS) - 1
 class Ways:
     """The ways in which events are relevant, each with a bit, which several may share if there are many.
 
-    ``narrows`` says whether texts rule out any, ``decides`` whether the ways alone say what an event does.
+    ``narrows`` says whether they are asked for before anything else, as texts or comparisons with constants rule out
+    each, ``decides`` whether texts decide all, so that the ways say what an event does.
     """
 
     ways: Sequence[Way]
@@ -92,22 +93,26 @@ def _open(by_test: _ByTest, satisfied: frozenset[int]) -> int:
     return found
 
 
-def relevant_ways(tables: TransducerTables, by_text: frozenset[int]) -> Ways | None:
-    """The ways in which events are relevant; None if all are. An event to which no way is open is not relevant.
+def relevant_ways(tables: TransducerTables, by_text: frozenset[int], compared: frozenset[int]) -> Ways | None:
+    """The ways in which events are relevant; None if all are. An event to which no way is open is not relevant, unless
+    the events of each key are counted.
 
-    ``by_text`` are the tests that texts decide.
+    ``by_text`` are the tests that texts decide, and ``compared`` those that compare a column with a constant.
     """
     moves = tables.moves
-    if tables.counted or tables.ticking:
+    by_block = by_text | compared
+    if tables.ticking:
         return None
     found: dict[Way, None] = dict.fromkeys((needs, frozenset[int]()) for needs in moves.needs)
+    if tables.counted:
+        return Ways(list(found), _bits(tables, list(found)), narrows=False, decides=False)
     for loops in moves.waiting:
         if frozenset() not in loops:
             # Of each loop some test fails. Where that may be one of many, nothing is said.
             many = prod(map(len, loops)) > layout.WAYS
             for failed in product(*(() if many else loops)):
                 found[frozenset(), frozenset(failed)] = None
-    ruled_out = (not held.isdisjoint(by_text) or not failed.isdisjoint(by_text) for held, failed in found)
+    ruled_out = (not held.isdisjoint(by_block) or not failed.isdisjoint(by_block) for held, failed in found)
     alone = not any(len(needs) > 1 for loops in moves.waiting if frozenset() not in loops for needs in loops)
     decides = alone and len(found) <= layout.WAYS and all(held | failed <= by_text for held, failed in found)
     return Ways(list(found), _bits(tables, list(found)), all(ruled_out), decides)

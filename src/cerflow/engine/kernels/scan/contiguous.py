@@ -9,12 +9,22 @@ import numpy as np
 from cerflow.engine.kernels.base.arithmetic import wrapped_product
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.base.shared_arrays import address_of, as_float, pointer_to, scan_at
-from cerflow.engine.kernels.scan.flow import mark_block
+from cerflow.engine.kernels.scan.blocks import compute_block, mark_block
 from cerflow.engine.kernels.scan.scan import collected, formed, is_missing, write_event
 from cerflow.engine.kernels.scan.texts import SHIFT, entry_of, mixed
-from cerflow.engine.kernels.scan.values import ONES, load_word, locate, ones, packed, store_byte, store_word, word_of
+from cerflow.engine.kernels.scan.values import (
+    ONES,
+    load_byte,
+    load_word,
+    locate,
+    ones,
+    packed,
+    store_byte,
+    store_word,
+    word_of,
+)
 from cerflow.engine.kernels.step.guards import words_compare
-from cerflow.engine.layout import FLOAT, NULL
+from cerflow.engine.layout import EQ, FLOAT, NULL, PROGRAM
 from cerflow.engine.scan.layout import (
     AS_TEXT,
     B_KEY,
@@ -34,6 +44,7 @@ from cerflow.engine.scan.layout import (
     HASHED_KEYS,
     KEPT,
     L_BEFORE,
+    L_DISTANCE,
     L_KIND,
     L_MASK,
     L_NOW,
@@ -43,10 +54,13 @@ from cerflow.engine.scan.layout import (
     NOTED,
     O_COLUMN,
     O_FORM,
+    OF_TEXT,
     PLACES,
+    RELATED,
     RELEVANT,
     ROW,
     SCANNED,
+    STRETCH,
     TEXT,
     WRITTEN,
 )
@@ -176,6 +190,9 @@ def _group_of(s, row):
             return g
         slot = (slot + 1) & mask
     g = s.control[GROUPS] + 1
+    if g >= s.members.shape[0]:
+        s.control[TEXT] = HASHED_KEYS
+        return np.int64(-1)
     s.control[GROUPS] = s.slots[slot] = g
     for k in range(words):
         s.members[g, k] = s.members[0, k]
@@ -189,7 +206,8 @@ def _placed(s, k, places, before, first):
     if before >= 0:
         for n in range(s.links.shape[0]):
             mask = s.links[n, L_MASK]
-            if found & mask and not _linked(s, n, s.noted[k, B_ROW], before):
+            # Only the event directly before is known here.
+            if found & mask and s.links[n, L_DISTANCE] == 1 and not _linked(s, n, s.noted[k, B_ROW], before):
                 found &= ~mask
     return found
 
@@ -214,6 +232,14 @@ def _shifted(bits, distance):
 
 @part
 def _linked(s, n, row, before):
+    """Whether a comparison of two rows holds; also if there is no room for a text, which `TEXT` names then."""
+    if s.links[n, L_KIND] == OF_TEXT:
+        column = s.links[n, L_NOW]
+        one, other = entry_of(s.texts, column, row), entry_of(s.texts, column, before)
+        if one < 0 or other < 0:
+            s.control[TEXT] = column
+            return True
+        return one > 0 and other > 0 and (one == other) == (s.links[n, L_OPERATOR] == EQ)
     now = word_of(s.columns, s.links[n, L_NOW], row, s.control[FIRST])
     other = word_of(s.columns, s.links[n, L_BEFORE], before, s.control[FIRST])
     if s.links[n, L_KIND] == FLOAT:
@@ -223,15 +249,20 @@ def _linked(s, n, row, before):
 
 
 @kernel
-def find_rows(address, batch, count):
-    """Say in ``hits`` where matches of consecutive rows end in a batch of ``count`` rows, decided by `ways` alone.
+def find_rows(address, batch, count, key):
+    """Say in ``hits`` where matches of consecutive rows end in a batch of ``count`` rows; see `narrow` for ``key``.
 
     ``hits`` has a bit for each row, lowest first. Returns what stopped it, as ``scan`` does; it goes on from `ROW`. So
     far it has found `FOUND` matches, and the first bytes of ``ways`` are those of the rows before.
+
+    If matches are `RELATED`, ``before`` has the row before each, and it begins again at row 0. In the end the bytes of
+    ``ways`` say which rows of keys are events of partial matches.
     """
     s = scan_at(address)
     control = s.control
     locate(s.columns, s.texts, batch)
+    if control[RELATED] == 1:
+        return _find_related(s, key, count, address)
     before, ends = address_of(pointer_to(s.ways, 0)), address_of(pointer_to(s.ends, 0))
     ways = before + CARRIED
     hits = address_of(pointer_to(s.hits, 0))
@@ -239,7 +270,7 @@ def find_rows(address, batch, count):
     while control[ROW] < count:
         begin = control[ROW]
         size = min(count - begin, BLOCK)
-        reason = mark_block(s, begin, size, ways, np.int64(0), address)
+        reason = mark_block(s, begin, size, ways, np.int64(0), True, address)
         if reason != SCANNED:
             return collected(s, reason, begin, count)
         for place in range(places):
@@ -249,6 +280,96 @@ def find_rows(address, batch, count):
             store_word(before, k >> 3, load_word(before + size + k, 0))
         control[ROW] = begin + size
     return SCANNED
+
+
+@part
+def _find_related(s, key, count, address):
+    control = s.control
+    hits, ways = address_of(pointer_to(s.hits, 0)), address_of(pointer_to(s.ways, 0))
+    last = s.steps.shape[0] - 1
+    for k in range((count + 7) >> 3):
+        store_byte(hits, k, 0)
+    for g in range(s.groups.shape[0]):
+        s.groups[g, G_ROW], s.groups[g, G_PLACES] = -1, 0
+    control[FOUND], control[TEXT] = 0, NO_KEYS
+    for begin in range(0, count, STRETCH):
+        size = min(count - begin, STRETCH)
+        reason = mark_block(s, begin, size, ways, np.int64(0), True, address)
+        if reason == SCANNED:
+            reason = _number_rows(s, begin, size, key)
+        if reason != SCANNED:
+            return collected(s, reason, begin, count)
+        for k in range(size):
+            s.allowed[k] = s.admits[load_byte(ways, k)]
+        if key == NO_KEYS:
+            # Others are asked for nothing.
+            places = s.groups[1, G_PLACES]
+            for k in range(size):
+                s.allowed[k] = places = (places << 1 | 1) & s.allowed[k]
+        for n in range(s.links.shape[0]):
+            if not _relate(s, n, begin, size):
+                return NO_ROOM
+        for k in range(size):
+            g = s.numbers[k]
+            if g > 0:
+                found = (s.groups[g, G_PLACES] << 1 | 1) & s.allowed[k]
+                s.groups[g, G_PLACES] = found
+                if found >> last & 1 == 1:
+                    row = begin + k
+                    store_byte(hits, row >> 3, load_byte(hits, row >> 3) | 1 << (row & 7))
+                    control[FOUND] += 1
+    for k in range((count + 63) >> 3):
+        store_word(ways, k, np.int64(0))
+    for g in range(1, s.groups.shape[0] if key != NO_KEYS else 0):
+        # The first of the places that go on began longest ago.
+        going_on = s.groups[g, G_PLACES] & ((1 << last) - 1)
+        row = s.groups[g, G_ROW]
+        while going_on != 0:
+            store_byte(ways, row, 1)
+            row, going_on = np.int64(s.before[row]), going_on >> 1
+    return SCANNED
+
+
+@part
+def _number_rows(s, begin, count, key):
+    """Number the keys of rows (0: none), and find the rows before them; returns what stopped it."""
+    for k in range(count):
+        row = begin + k
+        g = np.int64(1)
+        if key == HASHED_KEYS:
+            g = _group_of(s, row)
+        elif key != NO_KEYS:
+            g = entry_of(s.texts, key, row)
+            if g >= s.groups.shape[0]:
+                g = np.int64(-1)
+            if g < 0:
+                s.control[TEXT] = key
+        if g < 0:
+            return NO_ROOM
+        s.numbers[k] = g
+        if g > 0:
+            s.before[row] = s.groups[g, G_ROW]
+            s.groups[g, G_ROW] = row
+    return SCANNED
+
+
+@part
+def _relate(s, n, begin, count):
+    """Take places from rows for which a condition does not hold; False if there is no room for a text."""
+    mask = ~s.links[n, L_MASK]
+    if s.links[n, L_OPERATOR] == PROGRAM:
+        compute_block(s, s.links[n, L_NOW], s.links[n, L_BEFORE], begin, count)
+        for k in range(count):
+            s.allowed[k] &= -1 if s.wide[0, k] == 1 else mask
+        return True
+    for k in range(count):
+        if s.allowed[k] & ~mask != 0:
+            before = begin + k
+            for _ in range(s.links[n, L_DISTANCE]):
+                before = max(np.int64(s.before[before]), 0)
+            if not _linked(s, n, begin + k, before):
+                s.allowed[k] &= mask
+    return s.control[TEXT] == NO_KEYS
 
 
 @part

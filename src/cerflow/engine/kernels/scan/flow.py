@@ -7,8 +7,8 @@ import numpy as np
 from cerflow.engine.kernels.base.arithmetic import wrapped_product, wrapped_sum
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.base.shared_arrays import address_of, call, pointer_to, scan_at
-from cerflow.engine.kernels.scan.marks import mark
-from cerflow.engine.kernels.scan.scan import collected, formed, is_missing, satisfies
+from cerflow.engine.kernels.scan.blocks import mark_block
+from cerflow.engine.kernels.scan.scan import collected, formed, is_missing
 from cerflow.engine.kernels.scan.texts import SHIFT, hash_of_text, mixed
 from cerflow.engine.kernels.scan.values import (
     ONES,
@@ -34,9 +34,6 @@ from cerflow.engine.scan.layout import (
     C_LAYOUT,
     C_OFFSET,
     C_VALID,
-    D_FAILED,
-    D_HELD,
-    D_TEST,
     EDGE,
     FIRST,
     FORWARDS,
@@ -104,7 +101,7 @@ def flow(address, batch, count, states):
         closing = control[STAYS] == 0
         # Behind the windows of all matches only their last events are looked for.
         wanted = s.steps[0] if closing and control[PASSED] == 1 else np.int64(0)
-        reason = mark_block(s, begin, end - begin, ways + begin, wanted, address)
+        reason = mark_block(s, begin, end - begin, ways + begin, wanted, True, address)
         if reason != SCANNED:
             return collected(s, reason, max(end - _TOGETHER, 0), end)
         _allow(s, begin, end, ways)
@@ -360,27 +357,3 @@ def _is_plain(s):
 def _value(s, which, row):
     word = word_of(s.columns, s.reach[which, O_COLUMN], row, s.control[FIRST])
     return formed(word, s.reach[which, O_FORM], s.reach[which, O_SIZE])
-
-
-@part
-def mark_block(s, begin, count, ways, wanted, address):
-    """Write the ``ways`` of ``count`` rows from row ``begin`` on, by texts and tests; returns as ``flow``.
-
-    See `mark` for the ways ``wanted``. ``s`` are the arrays of the scan at ``address``.
-    """
-    reason = mark(s, begin, count, ways, wanted)
-    if reason == SCANNED:
-        for n in range(s.decided.shape[0]):
-            _decide(s, n, begin, count, ways, address)
-    return reason
-
-
-@part
-def _decide(s, n, begin, size, ways, address):
-    """Close the ways that a test rules out, in the rows where it matters."""
-    test, held, failed = s.decided[n, D_TEST], s.decided[n, D_HELD], s.decided[n, D_FAILED]
-    matters = ~(held & failed)
-    for k in range(size):
-        is_open = load_byte(ways, k)
-        if is_open & matters:
-            store_byte(ways, k, is_open & (held if satisfies(s, test, begin + k, address) else failed))

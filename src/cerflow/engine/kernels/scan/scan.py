@@ -16,8 +16,8 @@ from cerflow.engine.kernels.base.shared_arrays import (
     pointer_to,
     scan_at,
 )
+from cerflow.engine.kernels.scan.blocks import mark_block, satisfies
 from cerflow.engine.kernels.scan.effects import follow, take_effect
-from cerflow.engine.kernels.scan.marks import mark
 from cerflow.engine.kernels.scan.passes import pass_of_text
 from cerflow.engine.kernels.scan.texts import entry_of
 from cerflow.engine.kernels.scan.values import (
@@ -32,7 +32,6 @@ from cerflow.engine.kernels.scan.values import (
     trailing_zeros,
     word_of,
 )
-from cerflow.engine.kernels.step.guards import words_compare
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL
 from cerflow.engine.scan.layout import (
     AS_BOUND,
@@ -45,8 +44,6 @@ from cerflow.engine.scan.layout import (
     B_ROW,
     B_SIGNATURE,
     COLLECTED,
-    COMPARE_FLOAT,
-    COMPARE_INT,
     COUNT,
     COUNTS,
     DECIDED,
@@ -57,10 +54,6 @@ from cerflow.engine.scan.layout import (
     H_NEXT,
     H_NODE,
     H_OUTCOME,
-    K_KIND,
-    K_OPERATOR,
-    K_OTHER,
-    K_WHAT,
     KEYED,
     LOOKED_AHEAD,
     MARKED,
@@ -78,7 +71,6 @@ from cerflow.engine.scan.layout import (
     NODE,
     NOT_MARKED,
     NOTED,
-    NULL_INT,
     O_CODE,
     O_CODE_END,
     O_COLUMN,
@@ -92,7 +84,6 @@ from cerflow.engine.scan.layout import (
     PROGRAMS,
     ROOT,
     ROW,
-    RUN,
     SCANNED,
     SIGNATURE,
     STRETCH,
@@ -113,7 +104,7 @@ from cerflow.engine.scan.layout import (
     X_TEXT,
 )
 
-__all__ = ["collected", "formed", "is_missing", "satisfies", "scan", "slot_of", "write_event"]
+__all__ = ["collected", "formed", "is_missing", "scan", "slot_of", "write_event"]
 
 
 @kernel
@@ -131,7 +122,7 @@ def scan(address, batch, end):
         count = min(end - begin, STRETCH)
         control[OPEN] = 1
         if control[MARKS] != NOT_MARKED:
-            count = _marked(s, begin, count)
+            count = _marked(s, begin, count, address)
         else:
             for k in range(count):
                 s.chosen[k], s.at[k] = begin + k, control[ROOT]
@@ -177,7 +168,7 @@ def scan(address, batch, end):
 
 
 @part
-def _marked(s, begin, count):
+def _marked(s, begin, count, address):
     """Choose of ``count`` rows those to which a way is open; returns as `pass_of_text`."""
     ways, chosen, at = (
         address_of(pointer_to(s.ways, 0)),
@@ -188,7 +179,7 @@ def _marked(s, begin, count):
     if looked_ahead:
         ways += begin
     else:
-        reason = mark(s, begin, count, ways, np.int64(0))
+        reason = mark_block(s, begin, count, ways, np.int64(0), False, address)
         if reason != SCANNED:
             return np.int64(-reason)
         for k in range(count, (count + 63) & ~63):
@@ -261,26 +252,6 @@ def slot_of(outcomes, node, outcome):
             break
         slot = (slot + 1) & mask
     return slot
-
-
-@part
-def satisfies(s, k, row, address):
-    """Whether a test is true."""
-    kind = s.tests[k, K_KIND]
-    operator = s.tests[k, K_OPERATOR]
-    what = s.tests[k, K_WHAT]
-    other = s.tests[k, K_OTHER]
-    if kind == RUN:
-        return call(s.control[PROGRAMS], (address, what, other, row)) == 1
-    word = word_of(s.columns, what, row, s.control[FIRST])
-    if kind == COMPARE_INT:
-        return word != NULL and words_compare(operator, word, other)
-    if kind == COMPARE_FLOAT:
-        x = as_float(word)
-        return not math.isnan(x) and words_compare(operator, x, as_float(other))
-    if kind == NULL_INT:
-        return (word == NULL) == (operator == 1)
-    return math.isnan(as_float(word)) == (operator == 1)
 
 
 # -- what is written --------------------------------------------------------------------------------------------------

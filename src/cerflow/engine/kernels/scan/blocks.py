@@ -1,0 +1,175 @@
+"""Tests and programs on blocks of rows: one instruction at a time, so that each is looked at once for many rows."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from cerflow.engine.kernels.base.parts import inlined, part
+from cerflow.engine.kernels.base.shared_arrays import as_float, bits_of, call
+from cerflow.engine.kernels.scan.marks import mark
+from cerflow.engine.kernels.scan.values import load_byte, load_word, store_byte, word_of, words_at_once
+from cerflow.engine.kernels.step.bytecode import binary, unary
+from cerflow.engine.kernels.step.guards import words_compare
+from cerflow.engine.layout import CODE_ARGUMENT, CODE_OPCODE, NULL
+from cerflow.engine.opcodes import ADD_F, COLUMN, COMPARE_F, COMPARE_I, CONSTANT, NOT, SELECT, SUBTRACT_F
+from cerflow.engine.scan.layout import (
+    COLUMN_BITS,
+    COMPARE_FLOAT,
+    COMPARE_INT,
+    D_FAILED,
+    D_HELD,
+    D_TEST,
+    FIRST,
+    K_KIND,
+    K_OPERATOR,
+    K_OTHER,
+    K_WHAT,
+    NULL_INT,
+    PROGRAMS,
+    RUN,
+    SCANNED,
+)
+
+__all__ = ["compute_block", "mark_block", "satisfies"]
+
+
+@part
+def compute_block(s, start, stop, begin, count):
+    """Leave the results of the instructions ``[start, stop)`` for ``count`` rows from ``begin`` on in `wide`, row 0.
+
+    Where a column is that of an event before which there is none, the result means nothing.
+    """
+    wide = s.wide
+    top = 0
+    for step in range(start, stop):
+        opcode, argument = s.code[step, CODE_OPCODE], np.int64(s.code[step, CODE_ARGUMENT])
+        if opcode == COLUMN:
+            _read(s, argument & (1 << COLUMN_BITS) - 1, argument >> COLUMN_BITS, begin, count, top)
+            top += 1
+        elif opcode == CONSTANT:
+            value = s.constants[argument]
+            for k in range(count):
+                wide[top, k] = value
+            top += 1
+        elif opcode == SELECT:
+            top -= 2
+            for k in range(count):
+                wide[top - 1, k] = wide[top, k] if wide[top - 1, k] == 1 else wide[top + 1, k]
+        elif opcode < NOT:
+            top -= 1
+            _combine(s, opcode, argument, count, top)
+        else:
+            for k in range(count):
+                s.stack[0] = wide[top - 1, k]
+                unary(opcode, s.stack, 0, s.constants)
+                wide[top - 1, k] = s.stack[0]
+
+
+@inlined
+def _read(s, column, distance, begin, count, top):
+    """Write the words of a column, of the events so many before."""
+    wide, at = s.wide, s.rows
+    for k in range(count):
+        at[k] = begin + k
+    for _ in range(distance):
+        for k in range(count):
+            at[k] = max(s.before[at[k]], 0)
+    data = words_at_once(s.columns, column)
+    if data != 0:
+        for k in range(count):
+            wide[top, k] = load_word(data, at[k])
+    else:
+        for k in range(count):
+            wide[top, k] = word_of(s.columns, column, at[k], s.control[FIRST])
+
+
+@inlined
+def _combine(s, opcode, argument, count, top):
+    """Combine the two topmost values of each row."""
+    wide = s.wide
+    if opcode == COMPARE_F:
+        for k in range(count):
+            x, y = as_float(wide[top - 1, k]), as_float(wide[top, k])
+            known = not (math.isnan(x) or math.isnan(y))
+            wide[top - 1, k] = np.int64(words_compare(argument, x, y)) if known else NULL
+    elif opcode == COMPARE_I:
+        for k in range(count):
+            a, b = wide[top - 1, k], wide[top, k]
+            known = a != NULL and b != NULL
+            wide[top - 1, k] = np.int64(words_compare(argument, a, b)) if known else NULL
+    elif opcode == ADD_F:
+        for k in range(count):
+            wide[top - 1, k] = bits_of(as_float(wide[top - 1, k]) + as_float(wide[top, k]))
+    elif opcode == SUBTRACT_F:
+        for k in range(count):
+            wide[top - 1, k] = bits_of(as_float(wide[top - 1, k]) - as_float(wide[top, k]))
+    else:
+        for k in range(count):
+            s.stack[0], s.stack[1] = wide[top - 1, k], wide[top, k]
+            binary(opcode, argument, s.stack, 1)
+            wide[top - 1, k] = s.stack[0]
+
+
+# -- tests -------------------------------------------------------------------------------------------------------------
+
+
+@part
+def satisfies(s, k, row, address):
+    """Whether a test is true."""
+    kind = s.tests[k, K_KIND]
+    operator = s.tests[k, K_OPERATOR]
+    what = s.tests[k, K_WHAT]
+    other = s.tests[k, K_OTHER]
+    if kind == RUN:
+        return call(s.control[PROGRAMS], (address, what, other, row)) == 1
+    word = word_of(s.columns, what, row, s.control[FIRST])
+    if kind == COMPARE_INT:
+        return word != NULL and words_compare(operator, word, other)
+    if kind == COMPARE_FLOAT:
+        x = as_float(word)
+        return not math.isnan(x) and words_compare(operator, x, as_float(other))
+    if kind == NULL_INT:
+        return (word == NULL) == (operator == 1)
+    return math.isnan(as_float(word)) == (operator == 1)
+
+
+@part
+def mark_block(s, begin, count, ways, wanted, programs, address):
+    """Write the ``ways`` of ``count`` rows from row ``begin`` on, by texts and tests; returns as `mark`.
+
+    See `mark` for the ways ``wanted``; ``programs`` says whether those tests are asked, too, that are programs. ``s``
+    are the arrays of the scan at ``address``.
+    """
+    reason = mark(s, begin, count, ways, wanted)
+    if reason == SCANNED:
+        for n in range(s.decided.shape[0]):
+            if not programs and s.tests[s.decided[n, D_TEST], K_KIND] == RUN:
+                continue
+            _decide(s, n, begin, count, ways, address)
+    return reason
+
+
+@part
+def _decide(s, n, begin, size, ways, address):
+    """Close the ways that a test rules out, in the rows where it matters."""
+    test, held, failed = s.decided[n, D_TEST], s.decided[n, D_HELD], s.decided[n, D_FAILED]
+    matters = ~(held & failed)
+    kind, operator, column = s.tests[test, K_KIND], s.tests[test, K_OPERATOR], s.tests[test, K_WHAT]
+    data = other = np.int64(0)
+    if kind in (COMPARE_FLOAT, COMPARE_INT):
+        data, other = words_at_once(s.columns, column), s.tests[test, K_OTHER]
+    if data != 0:
+        for k in range(size):
+            word, is_open = load_word(data, begin + k), load_byte(ways, k)
+            if kind == COMPARE_FLOAT:
+                holds = words_compare(operator, as_float(word), as_float(other)) and not math.isnan(as_float(word))
+            else:
+                holds = words_compare(operator, word, other) and word != NULL
+            store_byte(ways, k, is_open & (held if holds else failed))
+        return
+    for k in range(size):
+        is_open = load_byte(ways, k)
+        if is_open & matters:
+            store_byte(ways, k, is_open & (held if satisfies(s, test, begin + k, address) else failed))
