@@ -80,6 +80,16 @@ def test_a_file_with_bad_records(tmp_path):
     assert failed.stderr == "error: row 2: value is not a number: 'hot'\n"
 
 
+def test_fields_have_roles(tmp_path):
+    path = tmp_path / "events.json"
+    path.write_text("".join(f'{{"meta": {{"kind": "{"AB"[n % 2]}", "at": {n * n}}}, "v": {n}}}\n' for n in range(9)))
+    query = "SELECT x.v AS a, y.v AS b WHERE (A AS x ; B AS y) WITHIN 9 MILLISECONDS"
+    arguments = ["-e", query, "-i", path, "--type-column", "meta.kind", "--time-column", "meta.at"]
+    found = run(tmp_path, "spark", *arguments)
+    assert found == run(tmp_path, "local", *arguments)
+    assert [(row["a"], row["b"]) for row in found[0]] == [(0, 1), (2, 3)]
+
+
 def test_types_that_no_event_has_are_said_by_both_runners(tmp_path):
     path = tmp_path / "readings.csv"
     path.write_text("type,t\nT,1\nh,2\nH,3\n")

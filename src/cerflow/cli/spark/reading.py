@@ -42,7 +42,7 @@ from cerflow.files.sources import InputFormat, Source, partition_values, source_
 from cerflow.schema import Schema
 from cerflow.spark.frames.axis import ROW_BITS
 from cerflow.spark.frames.output import literal_path
-from cerflow.spark.frames.schemas import arrow_schema, spark_schema
+from cerflow.spark.frames.schemas import arrow_schema, column_of, spark_schema
 from cerflow.spark.frames.streams import frame_in_common_unit, union_frames
 from cerflow.stream_inputs import Input, free_name, refuse_partly_typed
 
@@ -114,8 +114,8 @@ class SparkEvents:
         times: tuple[float | None, float | None] = (None, None)
         occurring: frozenset[str] | None = None
         if self.schema.time is not None and self.schema.kind(self.schema.time).numeric:
-            time = F.col(_quoted(self.schema.time))
-            own = F.col(_quoted(self.schema.type)).cast("string")
+            time = column_of(self.usable, self.schema.time)
+            own = column_of(self.usable, self.schema.type).cast("string")
             # Prefer the type as the query writes it to types that differ in upper and lower case.
             alike = [F.max(F.when(F.lower(own) == name.lower(), own)) for name in types]
             found = [F.coalesce(F.max(F.when(own == name, own)), some) for name, some in zip(types, alike)]

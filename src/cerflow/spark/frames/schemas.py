@@ -22,7 +22,7 @@ from cerflow.stream_inputs import schema_of
 from cerflow.values.complex_events import UNNAMED
 from cerflow.values.nested import attribute_named, is_nested, parts_of
 
-__all__ = ["arrow_schema", "completed", "refuse_untransferable", "spark_schema"]
+__all__ = ["arrow_schema", "column_of", "completed", "refuse_untransferable", "spark_schema"]
 
 #: Marks columns of types that Arrow does not have.
 _UNKNOWN = {b"cerflow": b"no Arrow type"}
@@ -69,12 +69,17 @@ def completed(
         known = known.reading(attributes_in(without_definitions(query).tree))
     added = [name for name in known.attributes if name not in df.columns]
     for name in filter(is_nested, added):
-        root, *fields = parts_of(name)
-        df = df.withColumn(name, reduce(Column.getField, fields, df[_quoted(root)]))
+        df = df.withColumn(name, column_of(df, name))
     if known.type in added and not is_nested(known.type):
         only = F.lit(UNNAMED if constant_type is None else constant_type)
         df = df.withColumn(known.type, only if known.typed_by is None else df[_quoted(known.typed_by)].cast("string"))
     return df, known.type
+
+
+def column_of(df: DataFrame, name: str) -> Column:
+    """A column of a DataFrame, or the field that a nested attribute names."""
+    root, *fields = parts_of(name) if is_nested(name) and name not in df.columns else [name]
+    return reduce(Column.getField, fields, df[_quoted(root)])
 
 
 def _quoted(name: str) -> str:
