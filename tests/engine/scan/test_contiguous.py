@@ -115,6 +115,51 @@ def test_matches_are_those_of_the_semantics(data):
     assert bag(RUNNERS["one batch"](query, table)) == expected
     found = in_random_pieces(query, table, data)
     assert bag(found) == expected
+    assert [m["detected_at"] for m in found] == sorted(m["detected_at"] for m in found)
+
+
+@pytest.mark.parametrize("keys", ["k", "n", "f", "k, n"])
+def test_neighbours_of_a_key_in_pushes_of_any_length(keys):
+    """Some matches begin in one push and end in another, among others that lie in one."""
+    generator = random.Random(5)
+    size = 12_000
+    number = [generator.randrange(60) if generator.random() < 0.9 else 60 + k // 7 for k in range(size)]
+    value = [generator.randrange(10) for _ in range(size)]
+    table = pa.table(
+        {
+            "k": [None if n == 3 else f"key {n}" for n in number],
+            "n": [None if n == 4 else n // 2 for n in number],
+            "f": [n / 2 for n in number],
+            "v": value,
+        }
+    )
+    rows, expected = {}, []
+    for at, row in enumerate(table.to_pylist()):
+        key = tuple(row[name] for name in keys.split(", "))
+        if None not in key:
+            own = rows.setdefault(key, [])
+            own.append(at)
+            one, two, three = ([None] * 3 + own)[-3:]
+            if one is not None and value[three] - value[two] > 2 and value[one] + value[two] < value[three]:
+                expected.append([one, two, three])
+    query = cerflow.parse(
+        "SELECT * WHERE (EVENT AS x : EVENT AS y : EVENT AS z) FILTER z.v - y.v > 2 AND x.v + y.v < z.v "
+        f"PARTITION BY {keys}"
+    )
+    assert contiguity_of(str(query), table.schema).related
+    assert len(expected) > 800
+    whole = query.match(table)
+    assert whole.count() == len(expected)
+    assert [[event["position"] for event in match["events"]] for match in whole] == expected
+    recognizer, found, counted, at = query.recognizer(table.schema), [], 0, 0
+    while at < size:
+        pushed = generator.choice([1, 5, 6, 7, 100, 1023, 1024, 1025, 3000])
+        matches = recognizer.push(table.slice(at, pushed))
+        counted += matches.count()
+        found += [[event["position"] for event in match["events"]] for match in matches]
+        at += pushed
+    assert found == expected
+    assert counted == len(expected)
 
 
 SCHEMA = pa.schema({"type": pa.string(), "k": pa.string(), "v": pa.int64(), "w": pa.float64(), "t": pa.int64()})

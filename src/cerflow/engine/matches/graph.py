@@ -11,7 +11,7 @@ import numpy as np
 from cerflow.engine import layout
 from cerflow.values.array_types import Bytes, IntRows, Smalls
 
-__all__ = ["CountedMatches", "MatchGraph", "consecutive_events"]
+__all__ = ["CountedMatches", "MatchGraph", "consecutive_events", "merged"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,31 @@ class CountedMatches:
     @cached_property
     def _graph(self) -> MatchGraph:
         return self._make()
+
+
+def merged(graphs: Sequence[MatchGraph]) -> MatchGraph:
+    """One graph of the matches of several, in the order of their detections."""
+    # The first node and the first mark are those of all graphs.
+    marks = np.concatenate([graphs[0].marks[:1], *(graph.marks[1:] for graph in graphs)])
+    order = np.append(0, 1 + np.argsort(marks[1:, layout.M_POSITION], kind="stable"))
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    nodes, found = [graphs[0].nodes[:1]], []
+    before = marked = 0
+    for graph in graphs:
+        own, detections = graph.nodes[1:].copy(), graph.detections.copy()
+        small = own.view(np.int32)
+        for column in (layout.I_LEFT, layout.I_RIGHT, layout.I_CHILD):
+            small[:, column] += np.where(small[:, column] > 0, before, 0).astype(np.int32)
+        detections[:, layout.D_ROOT] += np.where(detections[:, layout.D_ROOT] > 0, before, 0)
+        for column_of in (small[:, layout.I_MARK], detections[:, layout.D_MARK]):
+            column_of[:] = place[column_of + np.where(column_of > 0, marked, 0)]
+        before, marked = before + len(own), marked + len(graph.marks) - 1
+        nodes.append(own)
+        found.append(detections)
+    whole = np.concatenate(found)
+    detected = np.argsort(whole[:, layout.D_POSITION], kind="stable")
+    return MatchGraph(whole[detected], np.concatenate(nodes), marks[order])
 
 
 def consecutive_events(first: int, ends: Bytes, labels: Sequence[int], before: Smalls | None = None) -> MatchGraph:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.events.reader import EventReader, whole_numbers
 from cerflow.engine.events.store import EventStore, StoredEvents
 from cerflow.engine.layout import EventArrays
-from cerflow.engine.matches.graph import CountedMatches, MatchGraph
+from cerflow.engine.matches.graph import CountedMatches, MatchGraph, merged
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.matches.moments import Moments
 from cerflow.engine.matches.unfolding import Part
@@ -121,10 +122,15 @@ class Machine:
         at_rows = chosen if index is None else index[chosen]
         if self.deadlines is None:
             parts = self.advance(events, count, lambda at: refuse(int(at_rows[at]))) if count else []
-            if consecutive is not None:
-                # All other detections are at the first events of the batch.
-                parts.append(Part(consecutive, self.store.kept(), self.tables.label_sets))
-            return parts
+            if consecutive is None:
+                return parts
+            graphs = [MatchGraph(part.detections, part.nodes, part.marks) for part in parts]
+            if graphs:
+                # What the automaton detected may lie among what columns tell.
+                found = sum(len(graph.detections) for graph in graphs) + consecutive.count
+                make = partial(_merged, graphs, consecutive)
+                consecutive = CountedMatches(found, make, single=True)
+            return [Part(consecutive, self.store.kept(), self.tables.label_sets)]
         events, sources, moments = self.deadlines.between(
             self._numbered(whole, accepted),
             events,
@@ -431,6 +437,10 @@ class Machine:
         values = events.columns[:count, checked]
         self._greatest = np.maximum(latest, values.max(axis=0))
         return bool((values[0] >= latest).all() and (values[1:] >= values[:-1]).all())
+
+
+def _merged(graphs: Sequence[MatchGraph], others: CountedMatches) -> MatchGraph:
+    return merged([*graphs, MatchGraph(others.detections, others.nodes, others.marks)])
 
 
 def _nobody(_: int) -> None:

@@ -147,8 +147,12 @@ X_TEXT, X_ENTRY, X_PLACE, X_EVENT = range(4)
 B_ROW, B_SIGNATURE, B_KEY, B_PLACES, B_LEFT_OUT = range(5)
 NOTE_WORDS = 5
 # Columns of ScanArrays.groups, by entry of the key: while rows are read forwards the last noted row (-1: none yet) and
-# its places, then backwards the first row that is kept (-1: none yet) and the places of events that may go before
-G_ROW, G_PLACES = range(2)
+# its places, then backwards the first row that is kept (-1: none yet) and the places of events that may go before; and
+# how many rows there are so far
+G_ROW, G_PLACES, G_ROWS = range(3)
+GROUP_WORDS = 3
+# In ScanArrays.ways, rows that the automaton reads: it has read the row before of the key, or has not
+AS_IT_IS, BEHIND_OTHERS = 1, 2
 # Columns of ScanArrays.follows: these places are followed by those this many bits higher
 F_DISTANCE, F_PLACES = range(2)
 # Keys of patterns without gaps that are not one column of text: there are none, or a hash table gives them numbers
@@ -219,7 +223,7 @@ class ScanArrays(NamedTuple):
     chosen: Ints  # (STRETCH,) the rows that may be relevant
     at: Ints  # (STRETCH,) and where the answers so far have led
     noted: SmallRows  # (rows of a batch, NOTE_WORDS), nothing unless the scan narrows
-    groups: IntRows  # (entries of the key, 2)
+    groups: IntRows  # (entries of the key, GROUP_WORDS)
     members: IntRows  # (keys, words): the keys of groups, the first one is under construction
     slots: Ints  # hash table of members, 0: free
     places: Ints  # by signature: which places in a match an event may have, as bits

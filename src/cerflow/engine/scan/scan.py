@@ -164,7 +164,7 @@ class BatchScan:
         large = count >= limits.NARROWED_ROWS
         whole = self._whole > 0 or not large
         self._whole = max(0, self._whole - large)
-        alone = large and contiguity is not None and self._finds(contiguity, count, occupied)
+        alone = large and contiguity is not None and contiguity.alone and count >= 2 * contiguity.length
         narrows = not whole and not alone and contiguity is not None
         marks = layout.NOT_MARKED if alone else self._marks
         control[layout.NARROWS : layout.MARKS + 1] = (narrows, 0, 0, marks)
@@ -181,15 +181,15 @@ class BatchScan:
         exported = ExportedBatch(batch)
         self.consecutive = None
         self._flow(exported, batch, whole, occupied)
-        if narrows and count > len(self._arrays.noted):
-            self._hold(noted=np.zeros((1 << (count - 1).bit_length(), layout.NOTE_WORDS), np.int32))
+        if narrows:
+            self._make_notes(count)
         if contiguity is not None and alone:
-            self.consecutive = self._consecutive(contiguity, exported, batch, first)
+            begun = occupied & ~sum(1 << state for state in self.tables.transducer.initial) != 0
+            self.consecutive = self._consecutive(contiguity, exported, batch, first, begun)
             # Matches that begin or end in another batch.
             others = contiguity.length - 1
             if contiguity.keyed:
-                control[layout.MARKS], control[layout.LOOKED_AHEAD] = layout.MARKED, 1
-                self._scan(exported, batch, 0, count)
+                self._read_chosen(exported, batch)
             else:
                 self._scan(exported, batch, 0, others)
                 self._scan(exported, batch, count - others, count)
@@ -197,9 +197,7 @@ class BatchScan:
             self._scan(exported, batch, 0, count)
         if contiguity is not None and narrows:
             self._narrow(contiguity, batch)
-            self._make_room(int(control[layout.COUNT] + control[layout.NOTED]))
-            while (reason := write_noted(self._shared.address)) != layout.SCANNED:
-                self._go_on(reason, batch)
+            self._write_noted(batch)
         self._learn(batch)
         found = int(control[layout.COUNT])
         if self.follows:
@@ -305,9 +303,12 @@ class BatchScan:
         self.counted = CountedEvents(begin, end, matches, *some)
 
     def _consecutive(
-        self, contiguity: Contiguity, exported: ExportedBatch, batch: pa.RecordBatch, first: int
+        self, contiguity: Contiguity, exported: ExportedBatch, batch: pa.RecordBatch, first: int, begun: bool
     ) -> CountedMatches | None:
-        """The matches whose events are all in a batch, where each row alone says which places it may have."""
+        """The matches whose events are all in a batch, as far as the rows say that the automaton has not to read.
+
+        ``begun`` says whether matches may have begun before it.
+        """
         count, related = batch.num_rows, contiguity.related
         size, before = (count + 7) >> 3, None
         if size > len(self._arrays.hits) or size > _COPIED:
@@ -322,7 +323,7 @@ class BatchScan:
         while True:
             if related:
                 self._begin_groups(keys, contiguity.key)
-            reason = find_rows(self._shared.address, exported.address, count, contiguity.key)
+            reason = find_rows(self._shared.address, exported.address, count, contiguity.key, begun)
             if reason == layout.SCANNED:
                 break
             if reason == layout.NO_ROOM and self._arrays.control[layout.TEXT] == layout.HASHED_KEYS:
@@ -336,13 +337,26 @@ class BatchScan:
         make = partial(consecutive_events, first, hits if size > _COPIED else hits.copy(), contiguity.labels, before)
         return CountedMatches(found, make, single=True) if found else None
 
-    def _finds(self, contiguity: Contiguity, count: int, occupied: int) -> bool:
-        """Whether the matches of a batch are found on whole columns.
+    def _read_chosen(self, exported: ExportedBatch, batch: pa.RecordBatch) -> None:
+        """Read the rows of a batch that `find_rows` has chosen."""
+        control, chosen = self._arrays.control, self._arrays.ways[: batch.num_rows]
+        control[layout.NARROWS], control[layout.MARKS], control[layout.LOOKED_AHEAD] = 1, layout.MARKED, 1
+        self._make_notes(int(np.count_nonzero(chosen)))
+        self._scan(exported, batch, 0, batch.num_rows)
+        noted = self._arrays.noted[: control[layout.NOTED]]
+        noted[:, layout.B_LEFT_OUT] = chosen[noted[:, layout.B_ROW]] == layout.BEHIND_OTHERS
+        self._write_noted(batch)
 
-        With keys, matches that begin before it would have to be put among them.
-        """
-        begun = occupied & ~sum(1 << state for state in self.tables.transducer.initial)
-        return contiguity.alone and count >= 2 * contiguity.length and not (contiguity.keyed and begun)
+    def _write_noted(self, batch: pa.RecordBatch) -> None:
+        control = self._arrays.control
+        self._make_room(int(control[layout.COUNT] + control[layout.NOTED]))
+        while (reason := write_noted(self._shared.address)) != layout.SCANNED:
+            self._go_on(reason, batch)
+
+    def _make_notes(self, count: int) -> None:
+        """Make room for notes of this many rows."""
+        if count > len(self._arrays.noted):
+            self._hold(noted=np.zeros((1 << (count - 1).bit_length(), layout.NOTE_WORDS), np.int32))
 
     def _make_ways(self, count: int) -> None:
         """Make room for the ways of this many rows; the kernels read 64 at a time."""
@@ -370,7 +384,7 @@ class BatchScan:
             if entries > 2 * max(noted, _ENTRIES):
                 break
             if entries > len(self._arrays.groups):
-                self._hold(groups=np.zeros((entries, 2), np.int64))
+                self._hold(groups=np.zeros((entries, layout.GROUP_WORDS), np.int64))
             else:
                 self._go_on(layout.NO_ROOM, batch)
         # There are so many keys that few events could be left out.
@@ -386,7 +400,7 @@ class BatchScan:
             self._hold(members=np.zeros((room, arrays.members.shape[1]), np.int64), slots=np.zeros(2 * room, np.int64))
             most = room - 1
         if most >= len(arrays.groups):
-            self._hold(groups=np.zeros((most + 1, 2), np.int64))
+            self._hold(groups=np.zeros((most + 1, layout.GROUP_WORDS), np.int64))
         self._arrays.control[layout.GROUPS] = 0
         self._arrays.slots.fill(0)
 

@@ -15,7 +15,6 @@ import numpy as np
 
 from cerflow.engine.kernels.base.parts import arrayobj, inlined, intrinsic, ir, types
 from cerflow.engine.layout import EventArrays, Ranking, Scratch, State, TableArrays
-from cerflow.engine.scan.layout import ScanArrays
 from cerflow.values.array_types import array_types
 
 __all__ = [
@@ -31,13 +30,13 @@ __all__ = [
     "call",
     "enough_work",
     "events_at",
+    "group_at",
     "halves",
     "head_at",
     "is_stopped",
     "pointer_to",
     "prefetch",
     "ranking_at",
-    "scan_at",
     "scratch_at",
     "state_at",
     "tables_at",
@@ -45,15 +44,17 @@ __all__ = [
     "words_at",
 ]
 
-_GROUPS: tuple[Any, ...] = (State, TableArrays, Scratch, Ranking, EventArrays, ScanArrays)
+_GROUPS: tuple[Any, ...] = (State, TableArrays, Scratch, Ranking, EventArrays)
 #: Words for an array: its address and the lengths of up to two axes.
 WORDS = 3
+#: Before the words of the arrays: how much a call may do (negative: nothing more), and how much it has done.
+_MAY, _DONE, _FIRST = range(3)
 
 FIELDS = {group.__name__: array_types(group) for group in _GROUPS}
-*_BEGINS, _MAY = np.cumsum([0, *(WORDS * len(fields) for fields in FIELDS.values())]).tolist()
+*_BEGINS, _END = np.cumsum([_FIRST, *(WORDS * len(fields) for fields in FIELDS.values())]).tolist()
 _STARTS = dict(zip(FIELDS, _BEGINS))
-#: Behind the words of the arrays: how much a call may do (negative: nothing more), and how much it has done.
-_DONE = _MAY + 1
+#: Arrays of one more group, which kernels that do not read it need not know.
+_MORE = 64
 #: As much as a call likes.
 WITHOUT_END = 2**58
 #: An event is left for another call only when it has cost this many times the budget of a call.
@@ -64,7 +65,7 @@ class SharedArrays:
     """The words for the arrays of one recogniser, at ``address``."""
 
     def __init__(self) -> None:
-        self._words = np.zeros(_DONE + 1, np.int64)
+        self._words = np.zeros(_END + WORDS * _MORE, np.int64)
         self.allow(WITHOUT_END)
         self._held: dict[str, Any] = {}
         self.address = int(self._words.ctypes.data)
@@ -75,7 +76,7 @@ class SharedArrays:
 
     def hold(self, group: Any) -> None:
         """Make the arrays of a tuple of `cerflow.engine.layout` visible to kernels."""
-        name = type(group).__name__
+        name = _known(type(group))
         # If this breaks off, some words are of the new arrays, and none may count as held.
         before = self._held.pop(name, None) or (None,) * len(group)
         at = _STARTS[name]
@@ -89,24 +90,33 @@ class SharedArrays:
         self._held[name] = group
 
 
-def _at(group: str) -> Any:
-    start = _STARTS[group]
+def _known(group: type) -> str:
+    """The name of a group, with its place among the words."""
+    name = group.__name__
+    if name not in FIELDS:
+        FIELDS[name], _STARTS[name] = array_types(group), _END
+    return name
+
+
+def group_at(group: type) -> Any:
+    """What gives kernels the arrays of a group by the address of their words."""
+    name = _known(group)
+    start = _STARTS[name]
 
     @intrinsic
-    def group_at(_, address):
+    def at(_, address):
         from cerflow.engine.kernels.base.array_groups import ArrayGroup
 
         def generate(context, builder, signature, arguments):
             words = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
             return builder.gep(words, [ir.Constant(ir.IntType(64), start)])
 
-        return ArrayGroup(group)(types.int64), generate
+        return ArrayGroup(name)(types.int64), generate
 
-    return group_at
+    return at
 
 
-# The groups of arrays by the address of their words
-state_at, tables_at, scratch_at, ranking_at, events_at, scan_at = (_at(group.__name__) for group in _GROUPS)
+state_at, tables_at, scratch_at, ranking_at, events_at = map(group_at, _GROUPS)
 
 
 # -- other uses of addresses

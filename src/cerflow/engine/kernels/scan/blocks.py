@@ -12,7 +12,7 @@ from cerflow.engine.kernels.scan.marks import mark
 from cerflow.engine.kernels.scan.values import load_byte, load_word, store_byte, word_of, words_at_once
 from cerflow.engine.kernels.step.bytecode import binary, unary
 from cerflow.engine.kernels.step.guards import words_compare
-from cerflow.engine.layout import CODE_ARGUMENT, CODE_OPCODE, NULL
+from cerflow.engine.layout import CODE_ARGUMENT, CODE_OPCODE, EQ, GE, GT, LE, LT, NE, NULL
 from cerflow.engine.opcodes import ADD_F, COLUMN, COMPARE_F, COMPARE_I, CONSTANT, NOT, SELECT, SUBTRACT_F
 from cerflow.engine.scan.layout import (
     COLUMN_BITS,
@@ -161,13 +161,17 @@ def _decide(s, n, begin, size, ways, address):
     if kind in (COMPARE_FLOAT, COMPARE_INT):
         data, other = words_at_once(s.columns, column), s.tests[test, K_OTHER]
     if data != 0:
-        for k in range(size):
-            word, is_open = load_word(data, begin + k), load_byte(ways, k)
-            if kind == COMPARE_FLOAT:
-                holds = words_compare(operator, as_float(word), as_float(other)) and not math.isnan(as_float(word))
-            else:
-                holds = words_compare(operator, word, other) and word != NULL
-            store_byte(ways, k, is_open & (held if holds else failed))
+        # Without branches the loops are vectors of instructions.
+        less, equal, greater = operator in (LT, LE, NE), operator in (LE, EQ, GE), operator in (GT, GE, NE)
+        changed, y = held ^ failed, as_float(other)
+        for k in range(size if kind == COMPARE_FLOAT else 0):
+            x = as_float(load_word(data, begin + k))
+            holds = (x < y) & less | (x == y) & equal | (x > y) & greater
+            store_byte(ways, k, load_byte(ways, k) & (failed ^ changed & -np.int64(holds)))
+        for k in range(size if kind == COMPARE_INT else 0):
+            word = load_word(data, begin + k)
+            holds = ((word < other) & less | (word == other) & equal | (word > other) & greater) & (word != NULL)
+            store_byte(ways, k, load_byte(ways, k) & (failed ^ changed & -np.int64(holds)))
         return
     for k in range(size):
         is_open = load_byte(ways, k)

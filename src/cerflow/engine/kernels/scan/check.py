@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.parts import kernel, part
-from cerflow.engine.kernels.base.shared_arrays import as_float, scan_at
+from cerflow.engine.kernels.base.shared_arrays import as_float
+from cerflow.engine.kernels.scan.arrays import scan_at
 from cerflow.engine.kernels.scan.values import has_bit, integer, load_word, locate, word_of
 from cerflow.engine.scan.layout import (
     C_DATA,

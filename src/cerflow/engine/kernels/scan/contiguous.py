@@ -8,7 +8,8 @@ import numpy as np
 
 from cerflow.engine.kernels.base.arithmetic import wrapped_product
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
-from cerflow.engine.kernels.base.shared_arrays import address_of, as_float, pointer_to, scan_at
+from cerflow.engine.kernels.base.shared_arrays import address_of, as_float, pointer_to
+from cerflow.engine.kernels.scan.arrays import scan_at
 from cerflow.engine.kernels.scan.blocks import compute_block, mark_block
 from cerflow.engine.kernels.scan.scan import collected, formed, is_missing, write_event
 from cerflow.engine.kernels.scan.texts import SHIFT, entry_of, mixed
@@ -26,12 +27,14 @@ from cerflow.engine.kernels.scan.values import (
 from cerflow.engine.kernels.step.guards import words_compare
 from cerflow.engine.layout import EQ, FLOAT, NULL, PROGRAM
 from cerflow.engine.scan.layout import (
+    AS_IT_IS,
     AS_TEXT,
     B_KEY,
     B_LEFT_OUT,
     B_PLACES,
     B_ROW,
     B_SIGNATURE,
+    BEHIND_OTHERS,
     BLOCK,
     CARRIED,
     F_DISTANCE,
@@ -40,6 +43,7 @@ from cerflow.engine.scan.layout import (
     FOUND,
     G_PLACES,
     G_ROW,
+    G_ROWS,
     GROUPS,
     HASHED_KEYS,
     KEPT,
@@ -249,20 +253,20 @@ def _linked(s, n, row, before):
 
 
 @kernel
-def find_rows(address, batch, count, key):
+def find_rows(address, batch, count, key, begun):
     """Say in ``hits`` where matches of consecutive rows end in a batch of ``count`` rows; see `narrow` for ``key``.
 
     ``hits`` has a bit for each row, lowest first. Returns what stopped it, as ``scan`` does; it goes on from `ROW`. So
     far it has found `FOUND` matches, and the first bytes of ``ways`` are those of the rows before.
 
     If matches are `RELATED`, ``before`` has the row before each, and it begins again at row 0. In the end the bytes of
-    ``ways`` say which rows of keys are events of partial matches.
+    ``ways`` say which rows of keys the automaton has to read, where matches may have ``begun`` before the batch.
     """
     s = scan_at(address)
     control = s.control
     locate(s.columns, s.texts, batch)
     if control[RELATED] == 1:
-        return _find_related(s, key, count, address)
+        return _find_related(s, key, begun != 0, count, address)
     before, ends = address_of(pointer_to(s.ways, 0)), address_of(pointer_to(s.ends, 0))
     ways = before + CARRIED
     hits = address_of(pointer_to(s.hits, 0))
@@ -283,20 +287,26 @@ def find_rows(address, batch, count, key):
 
 
 @part
-def _find_related(s, key, count, address):
+def _find_related(s, key, begun, count, address):
     control = s.control
-    hits, ways = address_of(pointer_to(s.hits, 0)), address_of(pointer_to(s.ways, 0))
+    hits, ways, chosen = (
+        address_of(pointer_to(s.hits, 0)),
+        address_of(pointer_to(s.ends, 0)),
+        address_of(pointer_to(s.ways, 0)),
+    )
     last = s.steps.shape[0] - 1
     for k in range((count + 7) >> 3):
         store_byte(hits, k, 0)
+    for k in range((count + 63) >> 3):
+        store_word(chosen, k, np.int64(0))
     for g in range(s.groups.shape[0]):
-        s.groups[g, G_ROW], s.groups[g, G_PLACES] = -1, 0
+        s.groups[g, G_ROW], s.groups[g, G_PLACES], s.groups[g, G_ROWS] = -1, 0, 0
     control[FOUND], control[TEXT] = 0, NO_KEYS
     for begin in range(0, count, STRETCH):
         size = min(count - begin, STRETCH)
         reason = mark_block(s, begin, size, ways, np.int64(0), True, address)
         if reason == SCANNED:
-            reason = _number_rows(s, begin, size, key)
+            reason = _number_rows(s, begin, size, key, chosen, last if begun else 0)
         if reason != SCANNED:
             return collected(s, reason, begin, count)
         for k in range(size):
@@ -318,21 +328,41 @@ def _find_related(s, key, count, address):
                     row = begin + k
                     store_byte(hits, row >> 3, load_byte(hits, row >> 3) | 1 << (row & 7))
                     control[FOUND] += 1
-    for k in range((count + 63) >> 3):
-        store_word(ways, k, np.int64(0))
     for g in range(1, s.groups.shape[0] if key != NO_KEYS else 0):
-        # The first of the places that go on began longest ago.
-        going_on = s.groups[g, G_PLACES] & ((1 << last) - 1)
-        row = s.groups[g, G_ROW]
-        while going_on != 0:
-            store_byte(ways, row, 1)
-            row, going_on = np.int64(s.before[row]), going_on >> 1
+        _choose(s, g, begun, last, hits, chosen)
     return SCANNED
 
 
+@inlined
+def _choose(s, g, begun, last, hits, chosen):
+    """Choose the rows of a key that the automaton has to read at the end of a batch.
+
+    The first ones are chosen, as matches may have `begun` before. All are, if they are few, and then their matches are
+    left to it. Otherwise it reads the rows of partial matches, with others left out before them.
+    """
+    row = s.groups[g, G_ROW]
+    if begun and s.groups[g, G_ROWS] <= 2 * last:
+        while row >= 0:
+            bit = load_byte(hits, row >> 3) >> (row & 7) & 1
+            store_byte(hits, row >> 3, load_byte(hits, row >> 3) ^ bit << (row & 7))
+            s.control[FOUND] -= bit
+            store_byte(chosen, row, AS_IT_IS)
+            row = np.int64(s.before[row])
+        return
+    # The first of the places that go on began longest ago.
+    going_on = s.groups[g, G_PLACES] & ((1 << last) - 1)
+    while going_on != 0:
+        going_on >>= 1
+        store_byte(chosen, row, AS_IT_IS if going_on != 0 else BEHIND_OTHERS)
+        row = np.int64(s.before[row])
+
+
 @part
-def _number_rows(s, begin, count, key):
-    """Number the keys of rows (0: none), and find the rows before them; returns what stopped it."""
+def _number_rows(s, begin, count, key, chosen, first):
+    """Number the keys of rows (0: none), and find the rows before them; returns what stopped it.
+
+    The ``first`` rows of each key are ``chosen``.
+    """
     for k in range(count):
         row = begin + k
         g = np.int64(1)
@@ -349,7 +379,10 @@ def _number_rows(s, begin, count, key):
         s.numbers[k] = g
         if g > 0:
             s.before[row] = s.groups[g, G_ROW]
+            if s.groups[g, G_ROWS] < first:
+                store_byte(chosen, row, AS_IT_IS)
             s.groups[g, G_ROW] = row
+            s.groups[g, G_ROWS] += 1
     return SCANNED
 
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from cerflow.engine.kernels.base.arithmetic import wrapped_product, wrapped_sum
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
-from cerflow.engine.kernels.base.shared_arrays import address_of, call, pointer_to, scan_at
+from cerflow.engine.kernels.base.shared_arrays import address_of, call, pointer_to
+from cerflow.engine.kernels.scan.arrays import scan_at
 from cerflow.engine.kernels.scan.blocks import mark_block
 from cerflow.engine.kernels.scan.scan import collected, formed, is_missing
 from cerflow.engine.kernels.scan.texts import SHIFT, hash_of_text, mixed

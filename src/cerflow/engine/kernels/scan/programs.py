@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.base.shared_arrays import scan_at
+from cerflow.engine.kernels.scan.arrays import scan_at
 from cerflow.engine.kernels.scan.texts import entry_of
 from cerflow.engine.kernels.scan.values import truth_of, word_of
 from cerflow.engine.kernels.step.bytecode import binary, unary

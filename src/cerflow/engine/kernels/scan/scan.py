@@ -14,8 +14,8 @@ from cerflow.engine.kernels.base.shared_arrays import (
     call,
     events_at,
     pointer_to,
-    scan_at,
 )
+from cerflow.engine.kernels.scan.arrays import scan_at
 from cerflow.engine.kernels.scan.blocks import mark_block, satisfies
 from cerflow.engine.kernels.scan.effects import follow, take_effect
 from cerflow.engine.kernels.scan.passes import pass_of_text
