@@ -353,11 +353,16 @@ def test_durations_are_shown_as_durations(times):
     ("formula", "said"),
     [
         ("A : B", ["rule out all 2 ways to matter", "found and counted on whole columns"]),
+        ("(A AS x : B AS y) FILTER x.price < y.price", ["found and counted on whole columns"]),
+        ("A : B PARTITION BY name", ["consecutive events of a key, found and counted on whole columns"]),
         (
-            "(A AS x : B AS y) FILTER x.price < y.price",
-            ["in no row of 2 consecutive events", "conditions between events"],
+            "(A AS x : B AS y) FILTER x.name < y.name PARTITION BY name",
+            [
+                "every event counts",
+                "in no row of 2 consecutive events",
+                "a condition that columns do not decide",
+            ],
         ),
-        ("A : B PARTITION BY name", ["every event counts", "in no row of 2 consecutive events", "rest: keys"]),
         ("A ; B", ["rule out all 2 ways", "none by their neighbours: matches have gaps"]),
     ],
 )

@@ -350,16 +350,18 @@ def _evaluation(select: Select, transducer: Transducer, tables: TransducerTables
 def _left_out(program: ScanProgram, tables: TransducerTables) -> list[str]:
     """Which events a scan leaves out before configurations see any, and why not others."""
     ways, found = program.ways, program.contiguity
+    lines = []
     if ways is not None and ways.narrows:
-        lines = [f"those whose values rule out all {len(ways.ways)} ways to matter, on whole columns"]
-    else:
+        lines.append(f"those whose values rule out all {len(ways.ways)} ways to matter, on whole columns")
+    if not isinstance(found, str) and found.undecided is None:
+        keyed = " of a key" if found.keyed else ""
+        return [*lines, f"nearly all: matches are consecutive events{keyed}, found and counted on whole columns"]
+    if not lines:
         every = ways is None or tables.counted
         reason = "every event counts" if every else "some condition compares no column with a constant"
-        lines = [f"none by values alone: {reason}"]
+        lines.append(f"none by values alone: {reason}")
     if isinstance(found, str):
         lines.append(f"none by their neighbours: {found}")
-    elif found.undecided is None:
-        lines.append("nearly all: matches are consecutive events, found and counted on whole columns")
     else:
         row = f"row of {found.length} consecutive events" if found.length else "row of consecutive events"
         lines.append(f"those in no {row} that may match; the automaton decides of the rest: {found.undecided}")

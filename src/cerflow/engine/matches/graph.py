@@ -11,7 +11,7 @@ import numpy as np
 from cerflow.engine import layout
 from cerflow.values.array_types import Bytes, IntRows, Smalls
 
-__all__ = ["CountedMatches", "MatchGraph", "consecutive_events", "merged"]
+__all__ = ["CountedMatches", "MatchGraph", "consecutive_events", "in_one_graph"]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class CountedMatches:
         return self._make()
 
 
-def merged(graphs: Sequence[MatchGraph]) -> MatchGraph:
+def in_one_graph(graphs: Sequence[MatchGraph]) -> MatchGraph:
     """One graph of the matches of several, in the order of their detections."""
     # The first node and the first mark are those of all graphs.
     marks = np.concatenate([graphs[0].marks[:1], *(graph.marks[1:] for graph in graphs)])

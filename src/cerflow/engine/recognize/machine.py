@@ -15,7 +15,7 @@ from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.events.reader import EventReader, whole_numbers
 from cerflow.engine.events.store import EventStore, StoredEvents
 from cerflow.engine.layout import EventArrays
-from cerflow.engine.matches.graph import CountedMatches, MatchGraph, merged
+from cerflow.engine.matches.graph import CountedMatches, MatchGraph, in_one_graph
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.matches.moments import Moments
 from cerflow.engine.matches.unfolding import Part
@@ -128,7 +128,7 @@ class Machine:
             if graphs:
                 # What the automaton detected may lie among what columns tell.
                 found = sum(len(graph.detections) for graph in graphs) + consecutive.count
-                make = partial(_merged, graphs, consecutive)
+                make = partial(_together, graphs, consecutive)
                 consecutive = CountedMatches(found, make, single=True)
             return [Part(consecutive, self.store.kept(), self.tables.label_sets)]
         events, sources, moments = self.deadlines.between(
@@ -439,8 +439,8 @@ class Machine:
         return bool((values[0] >= latest).all() and (values[1:] >= values[:-1]).all())
 
 
-def _merged(graphs: Sequence[MatchGraph], others: CountedMatches) -> MatchGraph:
-    return merged([*graphs, MatchGraph(others.detections, others.nodes, others.marks)])
+def _together(graphs: Sequence[MatchGraph], others: CountedMatches) -> MatchGraph:
+    return in_one_graph([*graphs, MatchGraph(others.detections, others.nodes, others.marks)])
 
 
 def _nobody(_: int) -> None:

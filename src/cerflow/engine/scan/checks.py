@@ -70,6 +70,7 @@ class BatchCheck:
             useful=np.zeros(0, np.uint8),
             keyed=wide,
             flows=wide,
+            slot_of=np.zeros(0, np.int32),
             entered=none,
             decided=wide,
         )

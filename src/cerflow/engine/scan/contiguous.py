@@ -147,7 +147,7 @@ def contiguity(
     length = len(numbers) if len(classes[0]) == 1 else 0
     links, decided = _Links(tables, outputs, to).rows(places)
     lie = length, places, first, last, sorted(behind.items()), links, key
-    whole = _whole(tables, places, length, ways) if decided else "conditions that compare more than neighbours"
+    whole = _whole(tables, places, length, ways) if decided else "a condition that columns do not decide"
     if isinstance(whole, str) and len(numbers) > layout.PLACES:
         return f"more than {layout.PLACES} places in a match"
     if isinstance(whole, str):

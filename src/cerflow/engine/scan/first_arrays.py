@@ -74,6 +74,7 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
         useful=np.zeros(0, np.uint8),
         keyed=_rows([] if flow is None else flow.keyed, 7),
         flows=np.zeros((0, 0 if flow is None else len(flow.states)), np.int64),
+        slot_of=np.zeros(0, np.int32),
         entered=np.zeros(0, np.int64),
         decided=_rows([] if program.ways is None else program.ways.decided(program.tests), 3),
     )

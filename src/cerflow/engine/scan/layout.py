@@ -197,6 +197,8 @@ BLOCK = 4096
 CARRIED = 64
 #: Ways that have bits of their own.
 WAYS = 8
+#: In ScanArrays.slot_of: the key of the row has not been looked at.
+NOT_ASKED = -2
 #: Moves that have bits of their own, and the bit of events that may end the waiting of runs.
 MOVES = 7
 WAITS = 1 << MOVES
@@ -250,5 +252,6 @@ class ScanArrays(NamedTuple):
     useful: Bytes  # by row: those of its bits that may matter
     keyed: IntRows  # (outputs, 7): as rows of outputs, on which all events of a match agree
     flows: IntRows  # (keys, states): see the kernel `flow`; keys may share a row
+    slot_of: Smalls  # by row: the row of flows for its key, -1: none
     entered: Ints  # (keys / 64 + 1,): which rows of flows have values, as bits
     decided: IntRows  # (tests, 3)

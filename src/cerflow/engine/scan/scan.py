@@ -46,7 +46,7 @@ _TRIES = 16
 #: The arrays that change while a scan reads, where they are not replaced.
 _CHANGED = (
     *("control", "columns", "texts", "stack", "fixes", "chosen", "at", "noted", "groups", "members", "slots", "ways"),
-    *("runs", "led", "ends", "hits", "flows", "entered", "before", "numbers", "allowed", "rows", "wide"),
+    *("runs", "led", "ends", "hits", "flows", "entered", "slot_of", "before", "numbers", "allowed", "rows", "wide"),
 )
 
 
@@ -250,6 +250,8 @@ class BatchScan:
         self._make_ways(count)
         if len(self._arrays.useful) < len(self._arrays.ways):
             self._hold(useful=np.zeros(len(self._arrays.ways), np.uint8))
+        if found.keyed and count > len(self._arrays.slot_of):
+            self._hold(slot_of=np.zeros(1 << (count - 1).bit_length(), np.int32))
         keys = min(1 << (count - 1).bit_length(), limits.FLOW_KEYS) if found.keyed else 1
         if keys != len(self._arrays.flows):
             flows = np.zeros((keys, len(found.states)), np.int64)

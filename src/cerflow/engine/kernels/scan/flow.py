@@ -46,6 +46,7 @@ from cerflow.engine.scan.layout import (
     LEADS_SOURCE,
     LEADS_TARGET,
     LIMIT,
+    NOT_ASKED,
     O_CODE,
     O_CODE_END,
     O_COLUMN,
@@ -94,6 +95,8 @@ def flow(address, batch, count, states):
     if control[ROW] == count:
         for k in range(8):
             store_word(ways + count, k, np.int64(0))
+        for k in range(count if s.keyed.shape[0] > 0 else 0):
+            s.slot_of[k] = NOT_ASKED
         _begin(s, count)
         control[STAYS] = 1 - control[BACKWARDS]
     while control[ROW] > 0:
@@ -188,7 +191,7 @@ def _close(s, begin, end, ways, address):
             found = np.int64(0)
             # No event before has a greater measure.
             if not passed:
-                slot = _slot(s, k, address) if keyed else np.int64(0)
+                slot = _known_slot(s, k, address) if keyed else np.int64(0)
                 if slot >= 0:
                     found = _leading(s, slot, allowed, measure, limit, edge)
             store_byte(useful, k, found)
@@ -271,7 +274,7 @@ def _follow(s, count, states, ways, address):
             # A run from before the batch may reach this far.
             near = states != 0 and bound < begun
             tried += not near
-            slot = _slot(s, k, address) if keyed else np.int64(0)
+            slot = _known_slot(s, k, address) if keyed else np.int64(0)
             allowed = load_byte(useful, k)
             found = np.int64(0)
             if slot >= 0:
@@ -311,9 +314,18 @@ def _reached(s, slot, allowed, measure, bound):
     return found
 
 
+@inlined
+def _known_slot(s, row, address):
+    """The row of `flows` for the key of an event, which is asked for once; -1 if it has none."""
+    slot = np.int64(s.slot_of[row])
+    if slot == NOT_ASKED:
+        slot = _slot(s, row, address)
+        s.slot_of[row] = slot
+    return slot
+
+
 @part
 def _slot(s, row, address):
-    """The row of `flows` for the key of an event; -1 if it has none."""
     h = np.uint64(0)
     place = np.int64(-1)
     known = True
