@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import cerflow
 from cerflow.errors import BadRecordError, InputError, QueryError
 from cerflow.language.event_kinds import with_kinds
+from cerflow.language.formula import UNNAMED
 from cerflow.language.parser import parse_condition
 from support.conformance import assert_conforms, drawn
 from support.generators.queries import TYPES
@@ -162,3 +163,32 @@ def test_pages_of_events_without_types_name_no_hidden_column():
     page = cerflow.parse("SELECT * WHERE EVENT AS a : EVENT").match(LOGINS).to_html()
     assert "\\u0000" not in page
     assert "without a type" in page
+
+
+def test_one_type_is_known_where_no_column_has_types():
+    numbers = pa.schema({"kind": pa.int64(), "v": pa.int64()})
+    assert cerflow.Schema(numbers).only_type == UNNAMED
+    assert cerflow.Schema(numbers, constant_type="login").only_type == "login"
+    typed = cerflow.Schema(numbers, type="kind")
+    # Workers get its completed columns.
+    for schema in (typed, cerflow.Schema(typed.columns, type=typed.type)):
+        assert schema.only_type is None
+    assert cerflow.Schema(pa.schema({"type": pa.string()})).only_type is None
+
+
+@pytest.mark.parametrize(
+    ("text", "constant", "count"),
+    [
+        ("SELECT * WHERE EVENT AS a : EVENT AS b FILTER b.v > a.v", None, 2),
+        # Each event is an a by its type, too, and none is above itself.
+        ("SELECT * WHERE EVENT AS a : EVENT AS b FILTER b.v > a.v", "a", 0),
+        ("SELECT * WHERE a AS x : EVENT AS b FILTER b.v > x.v", "a", 2),
+        ("SELECT * WHERE NOT(a FILTER a.v > 2) AS x ; EVENT AS y", "a", 4),
+        ("SELECT * WHERE NOT(a) AS x ; EVENT AS y", "a", 0),
+        ("DEFINE a AS v > 2 SELECT * WHERE a AS x : EVENT AS y", None, 1),
+        ("DEFINE a AS v > 2 SELECT * WHERE NOT(a) AS x : EVENT AS a", None, 2),
+    ],
+)
+def test_labels_that_may_be_types(text, constant, count):
+    table = pa.table({"v": [1, 3, 2, 5]})
+    assert len(labelled(text, table, **({} if constant is None else {"constant_type": constant}))) == count

@@ -228,7 +228,7 @@ class Schema:
             return rows
         if self.typed_by is None:
             codes = pa.array(np.zeros(rows.num_rows, np.int32))
-            types = pa.DictionaryArray.from_arrays(codes, pa.array([self.only_type]))
+            types = pa.DictionaryArray.from_arrays(codes, pa.array([self.only_type], pa.string()))
         elif self.typed_by not in rows.schema.names:
             return rows
         else:
@@ -241,9 +241,7 @@ class Schema:
     @property
     def only_type(self) -> str | None:
         """The type of all events where no column has types, `UNNAMED` if they have none; or else None."""
-        if self.type not in HIDDEN_TYPES or self.typed_by is not None:
-            return None
-        return UNNAMED if self.constant_type is None else self.constant_type
+        return UNNAMED if self.untyped else self.constant_type
 
     @property
     def completing(self) -> Callable[[Mapping[str, Any]], dict[str, Any]] | None:

@@ -235,6 +235,21 @@ def test_many_keys(monkeypatch, room):
     assert len(found) > 1000
 
 
+@pytest.mark.parametrize("keys", ["name", "name, v"])
+def test_more_texts_than_there_is_room_for(monkeypatch, keys):
+    """Keys are given up then; texts that are only tested are read in turn."""
+    monkeypatch.setattr(limits, "SCAN_TEXTS", 1)
+    table = pa.table({"name": [f"name {k // 2}" for k in range(60_000)], "v": [k % 2 for k in range(60_000)]})
+    own = "(EVENT AS x : EVENT AS y)"
+    query = cerflow.parse(f"SELECT * WHERE {own} FILTER y.v > x.v PARTITION BY name")
+    assert query.match(table).count() == 30_000
+    query = cerflow.parse(f"SELECT * WHERE {own} FILTER y.v >= x.v PARTITION BY {keys}")
+    assert query.match(table).count() == (30_000 if keys == "name" else 0)
+    tested = cerflow.parse(f"SELECT * WHERE {own} FILTER x.name LIKE '%7' AND y.v > x.v AND y.name LIKE 'name%'")
+    assert tested.match(table).count() == 3_000
+    assert contiguity_of(str(tested), table.schema).related
+
+
 @pytest.mark.slow
 def test_a_snapshot_holds_what_may_go_on():
     table = pa.table({"type": list("AABCABCCABABC") * 30, "k": ["x", "y"] * 195})

@@ -66,6 +66,8 @@ class Contiguity:
     steps: Sequence[int] | None
     labels: Sequence[int] | None
     undecided: str | None
+    #: The columns of text whose entries stand for values while rows are read.
+    texts: frozenset[int]
 
     @property
     def alone(self) -> bool:
@@ -150,9 +152,11 @@ def contiguity(
     whole = _whole(tables, places, length, ways) if decided else "a condition that columns do not decide"
     if isinstance(whole, str) and len(numbers) > layout.PLACES:
         return f"more than {layout.PLACES} places in a match"
+    texts = {row[layout.O_COLUMN] for row in keys if row[layout.O_FORM] == layout.AS_TEXT}
+    texts |= {link[layout.L_NOW] for link in links if link[layout.L_KIND] == layout.OF_TEXT}
     if isinstance(whole, str):
-        return Contiguity(*lie, None, None, whole)
-    return Contiguity(*lie, *whole, None)
+        return Contiguity(*lie, None, None, whole, frozenset(texts))
+    return Contiguity(*lie, *whole, None, frozenset(texts))
 
 
 def _whole(

@@ -30,6 +30,7 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
     for number, row in program.tests.items():
         tests_of[number] = row
     flow = None if isinstance(program.flow, str) else program.flow
+    block = layout.STRETCH if contiguity is not None and contiguity.related else 0
     return ScanArrays(
         control=_control(tables, program),
         columns=_rows(program.columns, layout.COLUMN_WORDS),
@@ -55,10 +56,10 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
         follows=_rows([] if contiguity is None else contiguity.follows, 2),
         admits=np.array([] if contiguity is None else contiguity.admits, np.int64),
         before=np.zeros(0, np.int32),
-        numbers=np.zeros(layout.STRETCH, np.int64),
-        allowed=np.zeros(layout.STRETCH, np.int64),
-        rows=np.zeros(layout.STRETCH, np.int64),
-        wide=np.zeros((0 if contiguity is None else contiguity.stack, layout.STRETCH), np.int64),
+        numbers=np.zeros(block, np.int64),
+        allowed=np.zeros(block, np.int64),
+        rows=np.zeros(block, np.int64),
+        wide=np.zeros((0 if contiguity is None else contiguity.stack, block), np.int64),
         ways=np.zeros(layout.CARRIED + layout.BLOCK, np.uint8),
         effects=np.zeros((0, layout.EFFECT_WORDS), np.int64),
         moves=np.zeros((0, 3), np.int64),

@@ -69,6 +69,8 @@ class BatchScan:
         #: The matches of consecutive events that the last batch has by itself, beside the events that `read` gave.
         self.consecutive: CountedMatches | None = None
         self._windowed = any(row[layout.O_TO] == layout.TO_BOUND for row in program.outputs)
+        #: Whether texts were too many to find matches without the automaton.
+        self._unfound = False
         #: This many further batches are read whole.
         self._whole = 0
         #: Whether the arrays of events belong to matches by now.
@@ -164,10 +166,6 @@ class BatchScan:
         large = count >= limits.NARROWED_ROWS
         whole = self._whole > 0 or not large
         self._whole = max(0, self._whole - large)
-        alone = large and contiguity is not None and contiguity.alone and count >= 2 * contiguity.length
-        narrows = not whole and not alone and contiguity is not None
-        marks = layout.NOT_MARKED if alone else self._marks
-        control[layout.NARROWS : layout.MARKS + 1] = (narrows, 0, 0, marks)
         control[layout.OCCUPIED] = occupied
         if self._given_away:
             self._given_away, events = False, self._events
@@ -175,17 +173,22 @@ class BatchScan:
             self._events = events._replace(signature=room[0], position=room[1])
             self._shared.hold(self._events)
         self.counted = None
-        if self.follows or alone:
+        if self.follows:
             self._know_effects()
             self._begin_counting(count)
         exported = ExportedBatch(batch)
         self.consecutive = None
+        alone = contiguity is not None and contiguity.alone and large and count >= 2 * contiguity.length
+        if contiguity is not None and alone:
+            alone = self._find(contiguity, exported, batch, occupied)
+        narrows = not whole and not alone and contiguity is not None
+        marks = layout.NOT_MARKED if alone else self._marks
+        control[layout.NARROWS : layout.MARKS + 1] = (narrows, 0, 0, marks)
         self._flow(exported, batch, whole, occupied)
         if narrows:
             self._make_notes(count)
         if contiguity is not None and alone:
-            begun = occupied & ~sum(1 << state for state in self.tables.transducer.initial) != 0
-            self.consecutive = self._consecutive(contiguity, exported, batch, first, begun)
+            self.consecutive = self._consecutive(contiguity, count, first)
             # Matches that begin or end in another batch.
             others = contiguity.length - 1
             if contiguity.keyed:
@@ -304,39 +307,49 @@ class BatchScan:
             self._given_away = True
         self.counted = CountedEvents(begin, end, matches, *some)
 
-    def _consecutive(
-        self, contiguity: Contiguity, exported: ExportedBatch, batch: pa.RecordBatch, first: int, begun: bool
-    ) -> CountedMatches | None:
-        """The matches whose events are all in a batch, as far as the rows say that the automaton has not to read.
-
-        ``begun`` says whether matches may have begun before it.
-        """
-        count, related = batch.num_rows, contiguity.related
-        size, before = (count + 7) >> 3, None
-        if size > len(self._arrays.hits) or size > _COPIED:
+    def _find(self, contiguity: Contiguity, exported: ExportedBatch, batch: pa.RecordBatch, occupied: int) -> bool:
+        """Look for the matches whose events are all in a batch; False if there are too many different texts."""
+        arrays, control, count = self._arrays, self._arrays.control, batch.num_rows
+        if self._unfound:
+            return False
+        size, related = (count + 7) >> 3, contiguity.related
+        if size > len(arrays.hits) or size > _COPIED:
             self._hold(hits=np.empty(max(size, _COPIED), np.uint8))
-        self._arrays.ways[: layout.CARRIED] = 0
+        arrays.ways[: layout.CARRIED] = 0
         if related:
             # They go with the matches.
-            before = np.full(count, -1, np.int32)
-            self._hold(before=before)
+            self._hold(before=np.full(count, -1, np.int32))
             self._make_ways(count)
-        keys = max(len(self._arrays.members), _ENTRIES)
+        keys = max(len(arrays.members), _ENTRIES)
+        begun = occupied & ~sum(1 << state for state in self.tables.transducer.initial) != 0
+        control[layout.ROW] = control[layout.FOUND] = 0
         while True:
-            if related:
+            if related and control[layout.ROW] == 0:
                 self._begin_groups(keys, contiguity.key)
             reason = find_rows(self._shared.address, exported.address, count, contiguity.key, begun)
+            text = int(control[layout.TEXT])
             if reason == layout.SCANNED:
-                break
-            if reason == layout.NO_ROOM and self._arrays.control[layout.TEXT] == layout.HASHED_KEYS:
+                return True
+            if reason == layout.NO_ROOM and text == layout.HASHED_KEYS:
                 keys *= _MORE_KEYS
-            else:
-                self._go_on(reason, batch)
-        found = int(self._arrays.control[layout.FOUND])
+                continue
+            room = arrays.texts[text, [layout.T_ROOM, layout.T_LIMIT]].tolist()
+            self._go_on(reason, batch)
+            if reason == layout.NO_ROOM and text in contiguity.texts:
+                control[layout.ROW] = 0
+                self._unfound = room == arrays.texts[text, [layout.T_ROOM, layout.T_LIMIT]].tolist()
+                if self._unfound:
+                    return False
+
+    def _consecutive(self, contiguity: Contiguity, count: int, first: int) -> CountedMatches | None:
+        """The matches that `_find` has found among this many rows from position ``first`` on."""
+        arrays, size = self._arrays, (count + 7) >> 3
         assert contiguity.labels is not None
-        hits = self._arrays.hits[:size]
         # Many bytes are not copied but given away.
-        make = partial(consecutive_events, first, hits if size > _COPIED else hits.copy(), contiguity.labels, before)
+        hits = arrays.hits[:size] if size > _COPIED else arrays.hits[:size].copy()
+        before = arrays.before if contiguity.related else None
+        make = partial(consecutive_events, first, hits, contiguity.labels, before)
+        found = int(arrays.control[layout.FOUND])
         return CountedMatches(found, make, single=True) if found else None
 
     def _read_chosen(self, exported: ExportedBatch, batch: pa.RecordBatch) -> None:

@@ -259,8 +259,9 @@ def find_rows(address, batch, count, key, begun):
     ``hits`` has a bit for each row, lowest first. Returns what stopped it, as ``scan`` does; it goes on from `ROW`. So
     far it has found `FOUND` matches, and the first bytes of ``ways`` are those of the rows before.
 
-    If matches are `RELATED`, ``before`` has the row before each, and it begins again at row 0. In the end the bytes of
-    ``ways`` say which rows of keys the automaton has to read, where matches may have ``begun`` before the batch.
+    If matches are `RELATED`, ``before`` has the row before each. It has to begin again at row 0 if entries of texts
+    that are compared, or numbers of keys, have changed. In the end the bytes of ``ways`` say which rows of keys the
+    automaton has to read, where matches may have ``begun`` before the batch.
     """
     s = scan_at(address)
     control = s.control
@@ -295,20 +296,25 @@ def _find_related(s, key, begun, count, address):
         address_of(pointer_to(s.ways, 0)),
     )
     last = s.steps.shape[0] - 1
-    for k in range((count + 7) >> 3):
-        store_byte(hits, k, 0)
-    for k in range((count + 63) >> 3):
-        store_word(chosen, k, np.int64(0))
-    for g in range(s.groups.shape[0]):
-        s.groups[g, G_ROW], s.groups[g, G_PLACES], s.groups[g, G_ROWS] = -1, 0, 0
-    control[FOUND], control[TEXT] = 0, NO_KEYS
-    for begin in range(0, count, STRETCH):
+    begin, control[TEXT] = control[ROW], NO_KEYS
+    if begin == 0:
+        for k in range((count + 7) >> 3):
+            store_byte(hits, k, 0)
+        for k in range((count + 63) >> 3):
+            store_word(chosen, k, np.int64(0))
+        for g in range(s.groups.shape[0]):
+            s.groups[g, G_ROW], s.groups[g, G_PLACES], s.groups[g, G_ROWS] = -1, 0, 0
+        control[FOUND] = 0
+    while begin < count:
         size = min(count - begin, STRETCH)
+        control[ROW] = begin
         reason = mark_block(s, begin, size, ways, np.int64(0), True, address)
-        if reason == SCANNED:
-            reason = _number_rows(s, begin, size, key, chosen, last if begun else 0)
         if reason != SCANNED:
             return collected(s, reason, begin, count)
+        # What stops it from here on gives keys other numbers.
+        control[ROW] = 0
+        if not _number_rows(s, begin, size, key, chosen, last if begun else 0):
+            return NO_ROOM
         for k in range(size):
             s.allowed[k] = s.admits[load_byte(ways, k)]
         if key == NO_KEYS:
@@ -328,6 +334,7 @@ def _find_related(s, key, begun, count, address):
                     row = begin + k
                     store_byte(hits, row >> 3, load_byte(hits, row >> 3) | 1 << (row & 7))
                     control[FOUND] += 1
+        begin += size
     for g in range(1, s.groups.shape[0] if key != NO_KEYS else 0):
         _choose(s, g, begun, last, hits, chosen)
     return SCANNED
@@ -359,7 +366,7 @@ def _choose(s, g, begun, last, hits, chosen):
 
 @part
 def _number_rows(s, begin, count, key, chosen, first):
-    """Number the keys of rows (0: none), and find the rows before them; returns what stopped it.
+    """Number the keys of rows (0: none), and find the rows before them; False if there is no room for a key.
 
     The ``first`` rows of each key are ``chosen``.
     """
@@ -375,7 +382,7 @@ def _number_rows(s, begin, count, key, chosen, first):
             if g < 0:
                 s.control[TEXT] = key
         if g < 0:
-            return NO_ROOM
+            return False
         s.numbers[k] = g
         if g > 0:
             s.before[row] = s.groups[g, G_ROW]
@@ -383,7 +390,7 @@ def _number_rows(s, begin, count, key, chosen, first):
                 store_byte(chosen, row, AS_IT_IS)
             s.groups[g, G_ROW] = row
             s.groups[g, G_ROWS] += 1
-    return SCANNED
+    return True
 
 
 @part
