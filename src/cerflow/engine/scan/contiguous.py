@@ -283,8 +283,9 @@ class _Links:
         copies = arrays.copies[row[engine_layout.T_COPY] : row[engine_layout.T_COPY_END]].tolist()
         steps = arrays.steps[row[engine_layout.T_STEP] : row[engine_layout.T_STEP_END]].tolist()
         found: dict[int, _Origin] = {}
-        for slot, source, *_ in copies:
-            if source in before:
+        for slot, source, bound in copies:
+            # With a bound it is forgotten at some time.
+            if source in before and bound < 0:
                 distance, column, operators = before[source]
                 found[slot] = distance + 1, column, operators
         slots = [step[engine_layout.S_SLOT] for step in steps]

@@ -356,8 +356,10 @@ def _choose(s, g, begun, last, hits, chosen):
             store_byte(chosen, row, AS_IT_IS)
             row = np.int64(s.before[row])
         return
-    # The first of the places that go on began longest ago.
+    # The first of the places that go on began longest ago. The last row ends what began in the first ones.
     going_on = s.groups[g, G_PLACES] & ((1 << last) - 1)
+    if begun and row >= 0:
+        going_on |= 1
     while going_on != 0:
         going_on >>= 1
         store_byte(chosen, row, AS_IT_IS if going_on != 0 else BEHIND_OTHERS)
