@@ -297,7 +297,7 @@ def _spark(spark: _Facts) -> list[tuple[str, str]]:
     rows = [("evaluated", f"{how}: {spark['reason']}")]
     if spark["slices"] is not None:
         why = f"in slices of the stream where its order allows it: {spark['slices']} (cerflow.spark.explain tells)"
-        rows = [("large input", why), ("else", rows[0][1] if spark["parallel"] == "by key" else how)]
+        rows = [("large input", why), ("else", rows[0][1])]
     if spark["columns"] is not None:
         rows.append(("columns sent", _list(spark["columns"])))
     if spark["positions_read"]:
