@@ -62,7 +62,7 @@ def _head(texts, t, start, length):
 
 @inlined
 def mixed(h, word):
-    """A hash ``h`` with another word, of which both halves count: the lower half of a float may be zero."""
+    """A hash ``h`` with another ``word``, of which both halves count: the lower half of a float may be zero."""
     word = np.uint64(word)
     return (h ^ (h >> SHIFT) ^ word ^ (word >> SHIFT)) * MIX
 
