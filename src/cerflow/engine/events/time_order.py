@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from types import NoneType
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cerflow.engine.events.records import RecordChecker
-from cerflow.errors import InputError, nearest
+from cerflow.errors import InputError, expect, nearest
 from cerflow.schema import Schema
 from cerflow.values.array_types import Ints, Mask
 from cerflow.values.arrow_columns import numbers_of
@@ -56,6 +57,7 @@ def usable_in_order(table: pa.Table, checker: RecordChecker, sequence: str | Non
 
 def _order(table: pa.Table, time: str | None, sequence: str | None) -> pa.Array | None:
     """The numbers of the rows in the order of `sort_by_time`; None if they are in this order."""
+    expect(sequence, (str, NoneType), "sequence must be the name of a column")
     keys: list[str] = []
     for name in (time, sequence):
         if name is None:
