@@ -27,7 +27,6 @@ from cerflow.engine.scan.layout import (
     AS_BOUND,
     AS_INT,
     AS_TEXT,
-    AT_EDGE,
     BACKWARDS,
     BLOCK,
     C_DATA,
@@ -61,7 +60,6 @@ from cerflow.engine.scan.layout import (
     SCANNED,
     STAYS,
     TO_KEYS,
-    TRIED,
     WAITS,
 )
 
@@ -69,8 +67,6 @@ __all__ = ["flow", "mark_block"]
 
 #: Rows of `ScanArrays.reach`.
 _MEASURE, _BOUND = 0, 1
-#: Relevant rows after which it is clear whether many go.
-_TRIAL = 1 << 13
 #: Rows whose new texts are read together.
 _TOGETHER = 4 * BLOCK
 #: In each byte of a word all bits but the highest, and the highest.
@@ -117,13 +113,11 @@ def flow(address, batch, count, states):
         if control[STAYS] == 1:
             found = kept = count
         left = _follow(s, count, states, ways, address)
-        if control[BACKWARDS] == 1 and left >= 0 and 4 * left < 3 * kept:
+        if control[BACKWARDS] == 1 and 4 * left < 3 * kept:
             # Fewer rows may lead from others now.
             _begin(s, count)
             _close(s, 0, count, ways, address)
-        if left >= 0:
-            control[KEPT] = left
-        control[RELEVANT] = found
+        control[KEPT], control[RELEVANT] = left, found
     elif control[STAYS] == 1:
         control[RELEVANT] = control[KEPT] = count
     return SCANNED
@@ -138,7 +132,7 @@ def _begin(s, count):
     control[LIMIT] = control[EDGE] = _value(s, _BOUND, count - 1)
     for k in range(s.entered.shape[0]):
         s.entered[k] = 0
-    control[PASSED] = control[RELEVANT] = control[KEPT] = control[LEAD] = control[TRIED] = control[AT_EDGE] = 0
+    control[PASSED] = control[RELEVANT] = control[KEPT] = control[LEAD] = 0
 
 
 @part
@@ -158,8 +152,8 @@ def _close(s, begin, end, ways, address):
     useful = address_of(pointer_to(s.useful, 0))
     ends = wrapped_product(s.steps[0], ONES)
     limit, passed = control[LIMIT], control[PASSED] == 1
-    relevant, kept, tried = control[RELEVANT], control[KEPT], control[TRIED]
-    at_edge, edge, keyed = control[AT_EDGE], control[EDGE], s.keyed.shape[0] > 0
+    relevant, kept = control[RELEVANT], control[KEPT]
+    edge, keyed = control[EDGE], s.keyed.shape[0] > 0
     plain, size = _is_plain(s), s.reach[_BOUND, O_SIZE]
     column = s.reach[_MEASURE, O_COLUMN]
     times = s.columns[column, C_DATA] + 8 * s.columns[column, C_OFFSET]
@@ -171,10 +165,6 @@ def _close(s, begin, end, ways, address):
             relevant += 1
             store_word(ways + first, 0, np.int64(0))
             continue
-        if tried >= _TRIAL and 4 * (kept - at_edge) > 3 * tried:
-            # Too little is ruled out; what is not looked at stays.
-            control[STAYS] = 1
-            break
         left = _not_zero(eight)
         while left != 0:
             j = 7 - (leading_zeros(left) >> 3)
@@ -182,8 +172,6 @@ def _close(s, begin, end, ways, address):
             k = first + j
             relevant += 1
             measure = load_word(times, k) if plain else _value(s, _MEASURE, k)
-            # A window that reaches the end of the batch tells nothing.
-            tried += measure <= edge
             if eight >> 8 * j & s.steps[0] != 0:
                 limit = max(measure, NO_BOUND + size) - size if plain else _value(s, _BOUND, k)
             passed = measure <= limit
@@ -200,9 +188,8 @@ def _close(s, begin, end, ways, address):
             # With keys, moves that are ruled out tell much to those that look forwards.
             if found == allowed or (found != 0 and not keyed):
                 kept += 1
-                at_edge += measure > edge
     control[LIMIT], control[PASSED] = limit, np.int64(passed)
-    control[RELEVANT], control[KEPT], control[TRIED], control[AT_EDGE] = relevant, kept, tried, at_edge
+    control[RELEVANT], control[KEPT] = relevant, kept
 
 
 @inlined
@@ -252,28 +239,23 @@ def _leading(s, slot, allowed, measure, bound, edge):
 
 @part
 def _follow(s, count, states, ways, address):
-    """Close the ways to the rows that no run reaches within its window; returns how many are left, -1: too many."""
+    """Close the ways to the rows that no run reaches within its window; returns how many are left."""
     useful, keyed = address_of(pointer_to(s.useful, 0)), s.keyed.shape[0] > 0
     # The latest start of a run in each state of a key.
     begun = _value(s, _MEASURE, 0)
     for k in range(s.entered.shape[0]):
         s.entered[k] = 0
-    kept = tried = at_edge = np.int64(0)
+    kept = np.int64(0)
     for first in range(0, count, 8):
         eight = load_word(ways + first, 0)
         if eight == 0:
             continue
-        if tried >= _TRIAL and 4 * (kept - at_edge) > 3 * tried:
-            return np.int64(-1)
         left = _not_zero(eight)
         while left != 0:
             j = trailing_zeros(left) >> 3
             left &= left - 1
             k = first + j
             bound = _value(s, _BOUND, k)
-            # A run from before the batch may reach this far.
-            near = states != 0 and bound < begun
-            tried += not near
             slot = _known_slot(s, k, address) if keyed else np.int64(0)
             allowed = load_byte(useful, k)
             found = np.int64(0)
@@ -288,7 +270,6 @@ def _follow(s, count, states, ways, address):
                 store_byte(ways, k, np.int64(0))
             else:
                 kept += 1
-                at_edge += near
     return kept
 
 
