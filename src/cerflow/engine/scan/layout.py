@@ -58,14 +58,13 @@ __all__ = ["ScanArrays"]
     FOUND,  # the matches that events from BEGUN up to ENDED detect, or those in `hits`
     LIMIT,  # for `flow`: the bound of the last match that is known to end behind a row
     PASSED,  # whether all rows before lie at or before this
-    STAYS,  # whether all rows stay that are not looked at forwards
     LEAD,  # the column of text to ask first
     BACKWARDS,  # what `flow` does
     FORWARDS,
     EDGE,  # the limit at the end of the batch
     RELATED,  # whether rows of matches without gaps are compared with those before, or have keys
-) = range(35)
-CONTROLS = 35
+) = range(34)
+CONTROLS = 34
 #: In MARKS.
 NOT_MARKED, MARKED, DECIDED = range(3)
 

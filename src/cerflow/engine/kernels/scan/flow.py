@@ -58,12 +58,11 @@ from cerflow.engine.scan.layout import (
     RELEVANT,
     ROW,
     SCANNED,
-    STAYS,
     TO_KEYS,
     WAITS,
 )
 
-__all__ = ["flow", "mark_block"]
+__all__ = ["flow"]
 
 #: Rows of `ScanArrays.reach`.
 _MEASURE, _BOUND = 0, 1
@@ -94,11 +93,10 @@ def flow(address, batch, count, states):
         for k in range(count if s.keyed.shape[0] > 0 else 0):
             s.slot_of[k] = NOT_ASKED
         _begin(s, count)
-        control[STAYS] = 1 - control[BACKWARDS]
     while control[ROW] > 0:
         end = control[ROW]
         begin = (end - 1) & -BLOCK
-        closing = control[STAYS] == 0
+        closing = control[BACKWARDS] == 1
         # Behind the windows of all matches only their last events are looked for.
         wanted = s.steps[0] if closing and control[PASSED] == 1 else np.int64(0)
         reason = mark_block(s, begin, end - begin, ways + begin, wanted, True, address)
@@ -110,7 +108,7 @@ def flow(address, batch, count, states):
         control[ROW] = begin
     if control[FORWARDS] == 1:
         found, kept = control[RELEVANT], control[KEPT]
-        if control[STAYS] == 1:
+        if control[BACKWARDS] == 0:
             found = kept = count
         left = _follow(s, count, states, ways, address)
         if control[BACKWARDS] == 1 and 4 * left < 3 * kept:
@@ -118,8 +116,6 @@ def flow(address, batch, count, states):
             _begin(s, count)
             _close(s, 0, count, ways, address)
         control[KEPT], control[RELEVANT] = left, found
-    elif control[STAYS] == 1:
-        control[RELEVANT] = control[KEPT] = count
     return SCANNED
 
 
