@@ -69,7 +69,7 @@ def compute_block(s, start, stop, begin, count):
 
 @inlined
 def _read(s, column, distance, begin, count, top):
-    """Write the words of a column, of the events so many before."""
+    """Write the words of a column for each row, read from the event ``distance`` events before."""
     wide, at = s.wide, s.rows
     for k in range(count):
         at[k] = begin + k
