@@ -30,7 +30,7 @@ help:
 	@echo "make demo-stream  the same in a stream of files, in disorder, as they come"
 	@echo "make docs         make the manual a site, in site/"
 	@echo "make bench        measure cerflow and other engines: an hour, or minutes with BENCH_ARGS=--quick"
-	@echo "make papers       measure the figures of the papers, and write bench-output/papers/papers.md; ten minutes with PAPERS_ARGS=--quick"
+	@echo "make papers       measure the figures of the papers, and write bench-output/papers/papers.md; a quarter of an hour with PAPERS_ARGS=--quick"
 	@echo "make bench-docs   measure in a quarter of an hour, and write docs/benchmarks.md (on a quiet machine)"
 	@echo "make lint         check style and formatting (make format repairs them)"
 	@echo "make types        check the types"

@@ -37,6 +37,11 @@ class Figure:
     #: The modes of cerflow that it shows.
     modes: tuple[str, ...] = ("count", "write", "detect")
 
+    def part(self, place: str) -> str:
+        """The part of the chart that a place belongs to: lines join the places of one part, as of one window."""
+        ends = ":" if ":" in self.axis else "," if self.axis.startswith("query") else None
+        return place.partition(ends)[0] if ends else ""
+
 
 def place_and_form(case: str) -> tuple[str, str]:
     """The name of the case as figures have it, and the form in which it puts the question, which may be empty."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 
 from benchmarks.markdown import number, table
@@ -38,7 +39,9 @@ Columns = dict[str, list[float | None]]
 
 def write_page(folder: Path, rows: Sequence[Row], told: Mapping[str, object], missing: Mapping[str, str]) -> Path:
     """Write ``papers.md`` and its charts into the folder; gives the page."""
-    lines = [_PREFACE, *(f"{name}: {value}  \n" for name, value in told.items())]
+    lines = [_PREFACE]
+    # Sizes of memory are the only fractions.
+    lines += [f"{name}: {f'{value:.0f} MB' if isinstance(value, float) else value}  \n" for name, value in told.items()]
     lines += [f"Not measured: {engine}, because {why}.  \n" for engine, why in missing.items()]
     for row in rows:
         if row.wrong or row.status not in ("ok", OVER):
@@ -74,7 +77,8 @@ def _columns(figure: Figure, rows: Sequence[Row]) -> Columns:
         value = _value(figure, row)
         if name not in names or value is None or (ours and row.mode not in figure.modes):
             continue
-        column = f"cerflow, {row.mode}{form}" if ours else row.engine
+        mode = f", {row.mode}" if len(figure.modes) > 1 else ""
+        column = f"cerflow{mode}{form}" if ours else row.engine
         found.setdefault(column, [None] * len(names))[names.index(name)] = value
     return found | {f"paper: {name}": list(values) for name, values in figure.paper.items()}
 
@@ -118,13 +122,16 @@ def _drawn(figure: Figure, columns: Columns, path: Path) -> bool:
     axes = drawing.add_subplot()
     places = list(figure.places)
     colours: dict[str, str] = {}
+    shown: set[str] = set()
     for name, values in columns.items():
         style = "-" if name.startswith("cerflow") else "--" if name.startswith("paper") else ":"
         # An engine has one colour, here and in the paper.
         colour = colours.setdefault(name.removeprefix("paper: "), f"C{len(colours)}")
         points = [(at, value) for at, value in enumerate(values) if value and 0 < value < math.inf]
-        if points:
-            axes.plot(*zip(*points), style, marker=".", color=colour, label=name)
+        for _, joined in groupby(points, lambda point: figure.part(places[point[0]])):
+            label = name if name not in shown else None
+            shown.add(name)
+            axes.plot(*zip(*joined), style, marker=".", color=colour, label=label)
     axes.set_xticks(range(len(places)), places, rotation=90 if len(places) > 10 else 0)
     axes.set_yscale("log")
     axes.set_xlabel(figure.axis)

@@ -167,10 +167,19 @@ def test_pages_tell_what_was_over_the_limit(tmp_path):
         Row(**told, engine="Esper", mode="count", status=OVER),
         Row(**told, engine="FlinkCEP", mode="write", status="out of memory"),
     ]
-    page = write_page(tmp_path, rows, {}, {}).read_text("utf-8")
-    assert "| events | matches | cerflow, apart | Esper |\n|---|---|---|---|\n| 200 | 7 | 0.5 | over |\n" in page
-    assert "| events | matches | cerflow, apart |\n|---|---|---|\n| 200 | 7 | 1.5 |\n" in page
+    page = write_page(tmp_path, rows, {"memory of a bare Python": 8.998}, {}).read_text("utf-8")
+    assert "memory of a bare Python: 9 MB" in page
+    assert "| events | matches | cerflow | Esper |\n|---|---|---|---|\n| 200 | 7 | 0.5 | over |\n" in page
+    assert "| events | matches | cerflow |\n|---|---|---|\n| 200 | 7 | 1.5 |\n" in page
     assert f"**Failed:** {case.name}, FlinkCEP, write: out of memory" in page
+
+
+def test_lines_join_the_places_of_one_window_or_query():
+    parts = {figure.key: [figure.part(place) for place in figure.places] for figure in FIGURES}
+    assert set(parts["p4-6-stock"]) == {""}
+    assert parts["p4-9-smart"][:5] == ["5", "5", "5", "5", "10"]
+    assert parts["p4-10"] == ["q1", "q2", "q3", "q4", "q5"]
+    assert parts["p1-5-s1-all"][:3] == ["Q1", "Q1", "Q2"]
 
 
 @pytest.mark.parametrize("seed", [1, 7, 42, 2024])

@@ -20,7 +20,7 @@ from cerflow.values.events import Stream
 from support.runners import examples
 
 pytest.importorskip("z3", reason="the extra 'decide' is not installed")
-from cerflow.deciding.with_registers import match_with_registers
+from cerflow.deciding.solver.with_registers import match_with_registers
 
 LARGEST = 2**63 - 1
 #: Values at and around the constants that formulas name, and at the limits of a kind; and those constants.
@@ -146,7 +146,7 @@ def test_whole_numbers_beyond_64_bits_are_null(data):
 
 def test_a_verdict_of_a_broken_solver_is_found_out(monkeypatch):
     """The comparison with short streams can fail: with places of texts that leave no room, a verdict is wrong."""
-    monkeypatch.setattr("cerflow.deciding.symbolic_values.TEXTS_BETWEEN", 1)
+    monkeypatch.setattr("cerflow.deciding.solver.symbolic_values.TEXTS_BETWEEN", 1)
     text = "(A AS x ; B AS y) FILTER x.v > 'a' AND y.v > x.v AND y.v < 'b'"
     assert cerflow.satisfiable(text, schema=schema_of(pa.string())).verdict is False
     assert any(detected(parse_formula(text), rows) for rows in short_streams(pa.string(), text, 1000))

@@ -8,10 +8,12 @@ the labels of C, one transducer is in a final state and the other is not.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from types import ModuleType
+from typing import TypeVar
 
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.model.transducer import TYPE_LABEL, Transducer, Transition
@@ -32,15 +34,24 @@ __all__ = ["compare_transducers", "find_difference", "shortest_match"]
 
 @dataclass(frozen=True)
 class _PathStep:
-    """The last step of a path, with the steps before it."""
+    """The last step of a path, with the steps before it; ``side`` is that of a transducer that alone detects there."""
 
     before: _PathStep | None
     minterm: EventMinterm
     labels: Labels
+    side: int | None
+
+    def whole(self) -> list[_PathStep]:
+        """All steps, the first one first."""
+        found: list[_PathStep] = [self]
+        while (before := found[-1].before) is not None:
+            found.append(before)
+        return found[::-1]
 
 
-#: Finds a path to a witness and its side, in one event space, perhaps over events that need not exist.
-_Search = Callable[[EventMinterms, bool], tuple[_PathStep, int] | None]
+#: Finds a shortest path to a witness in one event space, perhaps over events that need not exist.
+_Search = Callable[[EventMinterms, bool], _PathStep | None]
+T = TypeVar("T", bound=Hashable)
 
 
 def find_difference(
@@ -94,7 +105,7 @@ def shortest_match(
     except UnboundedMemoryError as error:
         freed = Subsets(_without_memory(transducer), budget)
         algebras = [EventMinterms(w, transducer.mentioned, budget) for w in event_spaces_of((formula,), schema)]
-        if all(_match(algebra, freed, assume=True) is None for algebra in algebras):
+        if all(_match(freed, algebra, True) is None for algebra in algebras):
             return Answer(False)
         if replay is None:
             raise
@@ -103,11 +114,7 @@ def shortest_match(
         )
         return answer
 
-    def search(algebra: EventMinterms, assume: bool) -> tuple[_PathStep, int] | None:
-        path = _match(algebra, runs, assume)
-        return None if path is None else (path, 0)
-
-    return _searched((formula,), transducer.mentioned, search, schema, budget, replay)
+    return _searched((formula,), transducer.mentioned, partial(_match, runs), schema, budget, replay)
 
 
 def _refuse_deadlines(*formulas: Formula) -> None:
@@ -148,16 +155,14 @@ def _compared(
         answer: Answer = _solver(error).difference_with_registers(one, other, one_sided, event_spaces, replay, budget)
         return answer
 
-    def search(algebra: EventMinterms, assume: bool) -> tuple[_PathStep, int] | None:
-        return _difference(algebra, left, right, one_sided, assume)
-
+    search = partial(_difference, left, right, one_sided)
     return _searched(roots, one.mentioned, search, schema, budget, replay)
 
 
 def _solver(error: UnboundedMemoryError) -> ModuleType:
     """The module that decides what has registers; the error with a hint if Z3 is not installed."""
     try:
-        return import_module("cerflow.deciding.with_registers")
+        return import_module("cerflow.deciding.solver.with_registers")
     except ModuleNotFoundError as missing:
         if missing.name != "z3":
             raise
@@ -182,78 +187,77 @@ def _searched(
 ) -> Answer:
     """Search every event space over events that certainly exist, then over those that might."""
     algebras = [EventMinterms(event_space, mentioned, budget) for event_space in event_spaces_of(roots, schema)]
-    found = [(*hit, algebra.event_space) for algebra in algebras if (hit := search(algebra, False)) is not None]
+    found = [(hit.whole(), algebra.event_space) for algebra in algebras if (hit := search(algebra, False)) is not None]
     if found:
-        path, side, event_space = min(found, key=lambda f: len(_steps(f[0])))
-        steps = _steps(path)
-        witness = witness_of([s.minterm.values for s in steps], [s.labels for s in steps], side, event_space)
+        steps, event_space = min(found, key=lambda f: len(f[0]))
+        values, labels = [s.minterm.values for s in steps], [s.labels for s in steps]
+        witness = witness_of(values, labels, steps[-1].side or 0, event_space)
         if replay is not None and not replay(witness):
             return Answer(None, reason="the stream that was found does not have the match by definition")
         return Answer(True, witness)
     for algebra in algebras:
         hit = search(algebra, True)
         if hit is not None:
-            doubts = dict.fromkeys(c for step in _steps(hit[0]) for c in step.minterm.assumed)
-            named = ", ".join(show(c) for c in doubts)
-            return Answer(None, reason=f"it is not known which events satisfy {named}")
+            doubts = dict.fromkeys(c for step in hit.whole() for c in step.minterm.assumed)
+            return Answer(None, reason=f"it is not known which events satisfy {', '.join(map(show, doubts))}")
     return Answer(False)
 
 
 # -- searches -----------------------------------------------------------------------------------------------------
 
+#: What follows on a step: an event, its labels, what they lead to, and a side that alone detects there.
+_Following = Iterator[tuple[EventMinterm, Labels, T, int | None]]
 
-def _difference(
-    algebra: EventMinterms, left: Subsets, right: Subsets, one_sided: bool, assume: bool
-) -> tuple[_PathStep, int] | None:
-    """A shortest path to a difference, and the side that detects; with ``assume`` also over assumed events."""
-    nothing: Subset = frozenset()
-    begin = (left.initial, right.initial)
-    seen = {begin}
-    pending: deque[tuple[tuple[Subset, Subset], _PathStep | None]] = deque([(begin, None)])
+
+def _breadth_first(begin: Iterable[T], following: Callable[[T, set[T]], _Following[T]]) -> _PathStep | None:
+    """A shortest path to where one side alone detects; ``following`` is told what was seen."""
+    seen = set(begin)
+    pending: deque[tuple[T, _PathStep | None]] = deque((one, None) for one in begin)
     while pending:
-        (a, b), path = pending.popleft()
-        for minterm in algebra.minterms(tuple(dict.fromkeys((*left.tests(a), *right.tests(b))))):
-            if minterm.assumed and not assume:
-                continue
-            after_a = left.step(a, minterm.holds, minterm.type)
-            after_b = right.step(b, minterm.holds, minterm.type)
-            for labels in sorted({*after_a, *after_b}, key=sorted):
-                pair = (after_a.get(labels, nothing), after_b.get(labels, nothing))
-                if pair in seen or (one_sided and not pair[0]):
-                    continue
-                seen.add(pair)
-                step = _PathStep(path, minterm, labels)
-                detects = left.accepts(pair[0]), right.accepts(pair[1])
-                if detects == (True, False) or (detects == (False, True) and not one_sided):
-                    return step, int(detects[1])
-                pending.append((pair, step))
-    return None
-
-
-def _match(algebra: EventMinterms, runs: Subsets, assume: bool) -> _PathStep | None:
-    """A shortest path to a match."""
-    seen: set[Configuration] = set(runs.initial)
-    pending: deque[tuple[Configuration, _PathStep | None]] = deque((c, None) for c in sorted(seen, key=lambda c: c[0]))
-    while pending:
-        configuration, path = pending.popleft()
-        for test, labels, after in runs.moves(configuration):
+        current, path = pending.popleft()
+        for minterm, labels, after, side in following(current, seen):
             if after in seen:
                 continue
-            minterm = next((x for x in algebra.minterms((test,)) if x.holds and (assume or not x.assumed)), None)
-            if minterm is None:
-                continue
             seen.add(after)
-            named = labels - {TYPE_LABEL} | {minterm.type} if TYPE_LABEL in labels else labels
-            step = _PathStep(path, minterm, named)
-            if runs.accepts((after,)):
+            step = _PathStep(path, minterm, labels, side)
+            if side is not None:
                 return step
             pending.append((after, step))
     return None
 
 
-def _steps(path: _PathStep | None) -> list[_PathStep]:
-    found = []
-    while path is not None:
-        found.append(path)
-        path = path.before
-    return found[::-1]
+def _difference(
+    left: Subsets, right: Subsets, one_sided: bool, algebra: EventMinterms, assume: bool
+) -> _PathStep | None:
+    """A shortest path to a difference; with ``assume`` also over assumed events."""
+    nothing: Subset = frozenset()
+
+    def following(pair: tuple[Subset, Subset], _: object) -> _Following[tuple[Subset, Subset]]:
+        for minterm in algebra.minterms(tuple(dict.fromkeys((*left.tests(pair[0]), *right.tests(pair[1]))))):
+            if minterm.assumed and not assume:
+                continue
+            after_a = left.step(pair[0], minterm.holds, minterm.type)
+            after_b = right.step(pair[1], minterm.holds, minterm.type)
+            for labels in sorted({*after_a, *after_b}, key=sorted):
+                a, b = after_a.get(labels, nothing), after_b.get(labels, nothing)
+                detects = left.accepts(a), right.accepts(b)
+                if a or not one_sided:
+                    alone = detects == (True, False) or (detects == (False, True) and not one_sided)
+                    yield minterm, labels, (a, b), int(detects[1]) if alone else None
+
+    return _breadth_first([(left.initial, right.initial)], following)
+
+
+def _match(runs: Subsets, algebra: EventMinterms, assume: bool) -> _PathStep | None:
+    """A shortest path to a match."""
+
+    def following(configuration: Configuration, seen: set[Configuration]) -> _Following[Configuration]:
+        for test, labels, after in runs.moves(configuration):
+            # Whether there is such an event is asked only where it matters.
+            found = () if after in seen else algebra.minterms((test,))
+            minterm = next((x for x in found if x.holds and (assume or not x.assumed)), None)
+            if minterm is not None:
+                named = labels - {TYPE_LABEL} | {minterm.type} if TYPE_LABEL in labels else labels
+                yield minterm, named, after, 0 if runs.accepts((after,)) else None
+
+    return _breadth_first(sorted(runs.initial, key=lambda c: c[0]), following)

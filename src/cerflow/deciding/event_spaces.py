@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import product
+from itertools import islice, product
 
 import pyarrow as pa
 
@@ -44,6 +44,8 @@ __all__ = ["EventSpace", "event_spaces_of"]
 
 #: From here on integers are rounded where they meet floats, so that it matters which of both an attribute holds.
 _EXACT = 2**53 - 2**10
+#: An attribute, the kind of another expression, or None for what goes with everything.
+_Meaning = Attribute | ValueKind | None
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ def event_spaces_of(roots: Iterable[Node], schema: Schema | None = None) -> list
             elif isinstance(current, Attribute):
                 reading.find(current.name)
             elif isinstance(current, AttributeWindow):
-                reading.demand(current.attribute, ValueKind.FLOAT, current)
+                reading.demand(Attribute(None, current.attribute), ValueKind.FLOAT, current)
     computed = frozenset(reading.computed)
     if schema is not None:
         kinds = {name: schema.kind(name if schema.has(name) else schema.type) for name in reading.above}
@@ -94,22 +96,22 @@ def event_spaces_of(roots: Iterable[Node], schema: Schema | None = None) -> list
         return [EventSpace(kinds, schema.type, schema.stream, schema.time, columns, computed, required)]
     for name, is_string in (("type", True), ("stream", named)):
         if is_string and name in reading.above:
-            reading.demand(name, ValueKind.STRING, Attribute(None, name))
+            reading.demand(Attribute(None, name), ValueKind.STRING, Attribute(None, name))
     names = sorted(reading.above)
     choices = [reading.kinds(name) for name in names]
     groups = [reading.find(name) for name in names]
     streams: list[str | None] = [None, "stream"] if named else [None]
-    event_spaces = []
-    for chosen in _choices(groups, choices):
-        for stream in streams:
-            event_spaces.append(EventSpace(dict(zip(names, chosen)), stream=stream, computed=computed))
-            if len(event_spaces) > limits.EVENT_SPACES:
-                raise UnsupportedQueryError(
-                    f"too large to decide: the attributes can be of more than {limits.EVENT_SPACES} combinations of "
-                    "kinds",
-                    hint="Give a schema.",
-                )
-    return event_spaces
+    found = [
+        EventSpace(dict(zip(names, chosen)), stream=stream, computed=computed)
+        for chosen in islice(_choices(groups, choices), limits.EVENT_SPACES + 1)
+        for stream in streams
+    ]
+    if len(found) > limits.EVENT_SPACES:
+        raise UnsupportedQueryError(
+            f"too large to decide: the attributes can be of more than {limits.EVENT_SPACES} combinations of kinds",
+            hint="Give a schema.",
+        )
+    return found
 
 
 def _choices(groups: Sequence[str], choices: Sequence[Sequence[ValueKind]]) -> Iterable[tuple[ValueKind, ...]]:
@@ -158,23 +160,20 @@ class _KindDemands:
                 f"attribute '{name}' is a {second} here and a {first} elsewhere, so no events fit",
                 span=place.span,
             )
-        if ValueKind.STRING in demanded:
-            return [ValueKind.STRING]
-        if ValueKind.TIMESTAMP in demanded:
+        if ValueKind.TIMESTAMP in demanded and ValueKind.STRING not in demanded:
             return [ValueKind.STRING, ValueKind.TIMESTAMP]
-        for kind in (ValueKind.BOOLEAN, ValueKind.DURATION):
+        for kind in (ValueKind.STRING, ValueKind.BOOLEAN, ValueKind.DURATION):
             if kind in demanded:
                 return [kind]
         # An attribute that is never compared with a literal can be of any kind; numbers do for all.
         return [ValueKind.FLOAT, ValueKind.INTEGER] if self._large.intersection(group) else [ValueKind.FLOAT]
 
-    def demand(self, what: str | ValueKind | None, kind: ValueKind, place: Node) -> None:
+    def demand(self, what: _Meaning, kind: ValueKind, place: Node) -> None:
         """Demand a kind of an attribute (None: of nothing); raises `QueryError` for an expression of another kind."""
-        if isinstance(what, ValueKind):
-            if _NAMES[what] != _NAMES[kind]:
-                raise QueryError(f"this is a {_NAMES[what]}, but a {_NAMES[kind]} is needed", span=place.span)
-        elif what is not None:
-            self._demands.setdefault(self.find(what), {}).setdefault(kind, place)
+        if isinstance(what, Attribute):
+            self._demands.setdefault(self.find(what.name), {}).setdefault(kind, place)
+        elif what is not None and _NAMES[what] != _NAMES[kind]:
+            raise QueryError(f"this is a {_NAMES[what]}, but a {_NAMES[kind]} is needed", span=place.span)
 
     def condition(self, condition: Condition) -> None:
         """Collect the comparisons of one condition."""
@@ -186,93 +185,77 @@ class _KindDemands:
                 for comparison in comparisons(condition):
                     self._compared(comparison.left, comparison.right)
             case Like() | Regexp():
-                self.demand(self._meaning(condition.operand), ValueKind.STRING, condition.operand)
+                self.demand(fold(condition.operand, self._meaning), ValueKind.STRING, condition.operand)
 
     def _compared(self, left: Expression, right: Expression) -> None:
-        first, second = self._meaning(left), self._meaning(right)
+        first, second = fold(left, self._meaning), fold(right, self._meaning)
         if isinstance(first, ValueKind):
             self.demand(second, first, right)
         elif isinstance(second, ValueKind):
             self.demand(first, second, left)
         elif first is not None and second is not None:
-            one, other = self.find(first), self.find(second)
             # Demands stay with their attribute; `kinds` joins those of a group.
-            self.above[one] = other
+            self.above[self.find(first.name)] = self.find(second.name)
         nodes = [*walk(left), *walk(right)]
         if any(isinstance(n, Literal) and _is_large(n.value) for n in nodes):
             self._large.update(n.name for n in nodes if isinstance(n, Attribute))
 
-    def _meaning(self, expression: Expression) -> str | ValueKind | None:
-        """The name of the attribute that an expression is, else its kind, or None if it goes with everything."""
-
-        def visit(current: Node, below: Sequence[str | ValueKind | None]) -> str | ValueKind | None:
-            match current:
-                case Attribute():
-                    self.find(current.name)
-                    return current.name
-                case Literal():
-                    return _kind_of_literal(current.value)
-                case Arithmetic(sign) if _may_be_time(sign, below):
-                    self.computed.update(
-                        name for name in below if isinstance(name, str) and not isinstance(name, ValueKind)
-                    )
-                    return None
-                case Negative() | Function(name="abs") | Aggregate(name="sum" | "avg") if (
-                    not isinstance(below[0], ValueKind) or below[0] is ValueKind.DURATION
-                ):
-                    if below[0] is not None and not isinstance(below[0], ValueKind):
-                        self.computed.add(below[0])
-                    return below[0]
-                case Arithmetic() | Negative():
-                    return self._computed(current, below, ValueKind.FLOAT, ValueKind.FLOAT)
-                case Function(name="lower" | "upper"):
-                    return self._computed(current, below, ValueKind.STRING, ValueKind.STRING)
-                case Function(name="length"):
-                    return self._computed(current, below, ValueKind.STRING, ValueKind.FLOAT)
-                case Function(name="position"):
-                    return ValueKind.FLOAT
-                case Function(name="time"):
-                    return None
-                case Function("substr" | "||"):
-                    # The numbers of substr are integers, which hardly ever are attributes.
-                    return self._computed(
-                        current, below[: 2 if current.name == "||" else 1], ValueKind.STRING, ValueKind.STRING
-                    )
-                case Function(name) if name == "coalesce" or name in DATE_PARTS:
-                    self.computed.update(n for n in below if isinstance(n, str) and not isinstance(n, ValueKind))
-                    return None if name == "coalesce" else ValueKind.FLOAT
-                case Function():
-                    return self._computed(current, below, ValueKind.FLOAT, ValueKind.FLOAT)
-                case Aggregate(name="count" | "count distinct"):
-                    return ValueKind.FLOAT
-                case Aggregate(name="sum" | "avg" | "stddev"):
-                    return self._computed(current, below, ValueKind.FLOAT, ValueKind.FLOAT)
-                case Aggregate():
-                    return below[0]
-                case If():
-                    self.computed.update(n for n in below if isinstance(n, str) and not isinstance(n, ValueKind))
-                case TruthValue():
-                    return ValueKind.BOOLEAN
-            return None
-
-        return fold(expression, visit)
-
-    def _computed(
-        self, current: Node, below: Sequence[str | ValueKind | None], needed: ValueKind, gives: ValueKind
-    ) -> ValueKind:
+    def _meaning(self, current: Node, below: Sequence[_Meaning]) -> _Meaning:
+        """The attribute that an expression is, else its kind, or None if it goes with everything."""
+        needed: ValueKind | None = ValueKind.FLOAT
+        gives: ValueKind | None = ValueKind.FLOAT
+        match current:
+            case Attribute():
+                self.find(current.name)
+                return current
+            case Literal():
+                return _kind_of_literal(current.value)
+            case Function("position") | Aggregate(name="count" | "count distinct"):
+                return ValueKind.FLOAT
+            case Aggregate(name="sum" | "avg" | "stddev"):
+                pass
+            case Aggregate():
+                return below[0]
+            case Function("time"):
+                return None
+            case TruthValue():
+                return ValueKind.BOOLEAN
+            case Function("lower" | "upper" | "substr" | "||"):
+                # The numbers of substr are integers, which hardly ever are attributes.
+                needed = gives = ValueKind.STRING
+                below = below[:1] if current.name == "substr" else below
+            case Function("length"):
+                needed = ValueKind.STRING
+            case Function("coalesce") | If():
+                needed = gives = None
+            case Function(name) if name in DATE_PARTS:
+                needed = None
+            case Arithmetic(sign) if _may_be_time(sign, below):
+                needed = gives = None
+            case _ if not isinstance(current, Arithmetic | Negative | Function):
+                return None
+        if isinstance(current, Negative) or (isinstance(current, Function | Aggregate) and current.name in _OF_TIME):
+            if isinstance(below[0], Attribute):
+                self.computed.add(below[0].name)
+            if not isinstance(below[0], ValueKind) or below[0] is ValueKind.DURATION:
+                return below[0]
         for child, what in zip(current.children, below):
-            self.demand(what, needed, child)
-            if isinstance(what, str) and not isinstance(what, ValueKind):
-                self.computed.add(what)
+            if needed is not None:
+                self.demand(what, needed, child)
+            if isinstance(what, Attribute):
+                self.computed.add(what.name)
         return gives
 
 
-def _may_be_time(sign: str, below: Sequence[str | ValueKind | None]) -> bool:
+#: What keeps the kind of its argument, which may be a duration.
+_OF_TIME = ("abs", "sum", "avg")
+
+
+def _may_be_time(sign: str, below: Sequence[_Meaning]) -> bool:
     """Whether operands may be timestamps or durations."""
-    if any(kind in (ValueKind.DURATION, ValueKind.TIMESTAMP) for kind in below):
-        return True
     known = sum(isinstance(kind, ValueKind) for kind in below)
-    return (sign in ("+", "-") and known == 0) or (sign in ("*", "/") and known < len(below))
+    times = any(kind in (ValueKind.DURATION, ValueKind.TIMESTAMP) for kind in below)
+    return times or (sign in ("+", "-") and known == 0) or (sign in ("*", "/") and known < len(below))
 
 
 def _kind_of_literal(value: object) -> ValueKind | None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import product
+from typing import TypeVar, cast
 
 from cerflow.automata.model.runs import Content, Memory, choices, kept
 from cerflow.automata.model.transducer import Transducer, Transition, Write, registers_read
 from cerflow.conditions.atomic_conditions import normal
-from cerflow.conditions.connectives import FALSE, TRUE, UNKNOWN, conjunction, conjuncts, constant
+from cerflow.conditions.connectives import FALSE, TRUE, UNKNOWN, conjunction, conjuncts
 from cerflow.conditions.guards import InWindow, Measure, NoRow, Satisfied, Stored
 from cerflow.deciding.budget import Budget
 from cerflow.errors import UnsupportedQueryError
@@ -43,6 +44,7 @@ Configuration = tuple[int, Memory, int | None]
 Move = tuple[Condition, frozenset[str], Configuration]
 
 _Row = tuple[Value, ...]
+N = TypeVar("N", bound=Node)
 
 
 class UnboundedMemoryError(UnsupportedQueryError):
@@ -118,7 +120,9 @@ class FiniteMemory:
     def _written(self, t: Transition, memory: Memory) -> Iterator[tuple[list[Condition], Memory]]:
         """The memory after a transition, for all outcomes of the conditions whose truth values are stored."""
         rows = [list(self._rows(write, memory)) for write in t.writes]
-        open_ = dict.fromkeys(c for choice in rows for row, where in choice for c in _open([*row, *where]))
+        open_ = dict.fromkeys(
+            c for choice in rows for row, where in choice for part in (*row, *where) for c in _open(part)
+        )
         self._budget.spend(3 ** len(open_))
         for outcome in product((True, False, None), repeat=len(open_)):
             truths = dict(zip(open_, outcome))
@@ -129,7 +133,7 @@ class FiniteMemory:
                 values = [
                     tuple(_value(e, truths) for e in row)
                     for row, where in choice
-                    if all(_decided(c, truths) == TRUE for c in where)
+                    if all(c == TRUE or truths.get(c) for c in where)
                 ]
                 after[write.register] = kept(keeps, former, values)
             yield [_comes_out(c, truth) for c, truth in truths.items()], tuple(after)
@@ -139,23 +143,15 @@ class FiniteMemory:
         for rows in choices(sorted(registers_read([*write.row, *write.where])), memory):
             where = [normal(_read(condition, rows)) for condition in write.where]
             if FALSE not in where:
-                yield [_read_value(expression, rows) for expression in write.row], where
+                yield [_read(expression, rows) for expression in write.row], where
 
 
 # -- conditions on memory and event -------------------------------------------------------------------------------
 
 
-def _read(condition: Condition, rows: dict[int, _Row | None]) -> Condition:
-    """The condition for one choice of rows; it reads only the event at hand."""
-    whole = transform(condition, lambda current: _with_rows(current, rows))
-    assert isinstance(whole, Condition)
-    return whole
-
-
-def _read_value(expression: Expression, rows: dict[int, _Row | None]) -> Expression:
-    whole = transform(expression, lambda current: _with_rows(current, rows))
-    assert isinstance(whole, Expression)
-    return whole
+def _read(part: N, rows: dict[int, _Row | None]) -> N:
+    """A condition or expression for one choice of rows; it reads only the event at hand."""
+    return cast(N, transform(part, lambda current: _with_rows(current, rows)))
 
 
 def _with_rows(current: Node, rows: dict[int, _Row | None]) -> Node:
@@ -174,24 +170,13 @@ def _with_rows(current: Node, rows: dict[int, _Row | None]) -> Node:
     return current
 
 
-def _open(parts: Sequence[Node]) -> list[Condition]:
-    """The conditions on the event that decide the values written."""
-    found: dict[Condition, None] = {}
-    for part in parts:
-        if isinstance(part, Condition):
-            if not isinstance(part, Constant):
-                found[part] = None
-            continue
-        stack: list[Node] = [part]
-        while stack:
-            current = stack.pop()
-            if isinstance(current, TruthValue):
-                found[current.condition] = None
-            elif isinstance(current, If):
-                stack += [current.condition, current.then, current.otherwise]
-            else:
-                stack += current.children
-    return list(found)
+def _open(part: Node) -> list[Condition]:
+    """The conditions on the event that decide a value written, or whether it is."""
+
+    def visit(current: Node, below: Sequence[list[Condition]]) -> list[Condition]:
+        return [current] if isinstance(current, Condition) else [c for found in below for c in found]
+
+    return [] if isinstance(part, Constant) else fold(part, visit)
 
 
 def _comes_out(condition: Condition, truth: bool | None) -> Condition:
@@ -200,10 +185,6 @@ def _comes_out(condition: Condition, truth: bool | None) -> Condition:
     if truth is None:
         return And(Not(Satisfied(condition)), Not(Satisfied(negated)))
     return condition if truth else negated
-
-
-def _decided(condition: Condition, truths: dict[Condition, bool | None]) -> Condition:
-    return condition if isinstance(condition, Constant) else constant(truths[condition])
 
 
 def _value(expression: Expression, truths: dict[Condition, bool | None]) -> Value:
@@ -227,16 +208,12 @@ def _value(expression: Expression, truths: dict[Condition, bool | None]) -> Valu
 def _measures(transducer: Transducer) -> list[set[int]]:
     """For each register the fields with starts of windows."""
     found: list[set[int]] = [set() for _ in transducer.registers]
-    grown = True
-    while grown:
-        grown = False
-        for t in transducer.transitions:
-            for write in t.writes:
-                for k, e in enumerate(write.row):
-                    measured = isinstance(e, Measure) or (isinstance(e, Stored) and e.field in found[e.register])
-                    if measured and k not in found[write.register]:
-                        found[write.register].add(k)
-                        grown = True
+    fields = [(w.register, k, e) for t in transducer.transitions for w in t.writes for k, e in enumerate(w.row)]
+    before = -1
+    while before < (before := sum(map(len, found))):
+        for register, k, e in fields:
+            if isinstance(e, Measure) or (isinstance(e, Stored) and e.field in found[e.register]):
+                found[register].add(k)
     return found
 
 
@@ -259,26 +236,17 @@ def _refuse(transducer: Transducer) -> None:
                 span=window.span,
                 hint="Only windows of events can: WITHIN n EVENTS.",
             )
-    for t in transducer.transitions:
-        for write in t.writes:
-            if not all(map(_is_finite, write.row)):
-                raise UnboundedMemoryError(
-                    "the formula has to remember values of earlier events "
-                    f"({transducer.registers[write.register].meaning}), of which there may be any number",
-                    hint="Only formulas whose conditions read one event at a time can be compared.",
-                )
+    for write in (write for t in transducer.transitions for write in t.writes):
+        if not all(fold(e, _is_finite) for e in write.row):
+            raise UnboundedMemoryError(
+                "the formula has to remember values of earlier events "
+                f"({transducer.registers[write.register].meaning}), of which there may be any number",
+                hint="Only formulas whose conditions read one event at a time can be compared.",
+            )
 
 
-def _is_finite(expression: Expression) -> bool:
+def _is_finite(current: Node, below: Sequence[bool]) -> bool:
     """Whether an expression that is stored has finitely many values."""
-    stack: list[Node] = [expression]
-    while stack:
-        current = stack.pop()
-        if isinstance(current, Measure):
-            if not isinstance(current.window, CountWindow):
-                return False
-        elif not isinstance(current, TruthValue):
-            if not isinstance(current, _FINITE):
-                return False
-            stack += current.children
-    return True
+    if isinstance(current, Measure):
+        return isinstance(current.window, CountWindow)
+    return isinstance(current, TruthValue) or (isinstance(current, _FINITE) and all(below))

@@ -13,7 +13,7 @@ from cerflow.conditions.atomic_conditions import atomic_conditions, normal, sett
 from cerflow.conditions.connectives import TRUE
 from cerflow.deciding.budget import Budget
 from cerflow.deciding.event_spaces import EventSpace
-from cerflow.deciding.sample_strings import fresh_word
+from cerflow.deciding.samples import fresh_word
 from cerflow.deciding.truth_assignments import TruthAssignments, Values
 from cerflow.language.condition import Condition, Constant
 

@@ -24,8 +24,16 @@ from cerflow.conditions.evaluate import value_on
 from cerflow.conditions.guards import StreamTest, TypeTest
 from cerflow.deciding.budget import Budget
 from cerflow.deciding.event_spaces import EventSpace
-from cerflow.deciding.sample_strings import ComparedWith, Equal, Length, Pattern, StringAutomaton, sorts_of_strings
-from cerflow.deciding.sample_values import candidate_moments, floats, integers, strings_between
+from cerflow.deciding.samples import (
+    StringAutomaton,
+    candidate_moments,
+    floats,
+    integers,
+    moment_unit,
+    sorts_of_strings,
+    strings_between,
+    whole_limits,
+)
 from cerflow.language.condition import (
     DATE_PARTS,
     LONGER_FUNCTIONS,
@@ -41,13 +49,13 @@ from cerflow.language.condition import (
     Negative,
     Regexp,
 )
+from cerflow.language.lexicon import LARGEST_INTEGER
 from cerflow.language.node import Node, walk
 from cerflow.schema import ValueKind
 from cerflow.values.events import Event, Value
 from cerflow.values.operators import Operator
-from cerflow.values.units import DAY, MICROSECONDS
 
-__all__ = ["TruthAssignment", "TruthAssignments", "Values", "moment_unit", "whole_limits"]
+__all__ = ["TruthAssignment", "TruthAssignments", "Values"]
 
 #: Values of attributes, by column.
 Values = Mapping[str, Value]
@@ -56,7 +64,6 @@ Values = Mapping[str, Value]
 _EVALUATED = (Attribute, Literal, Arithmetic, Negative, Function)
 #: Functions whose values no sample stands for.
 _NOT_TRIED = ("||", *LONGER_FUNCTIONS)
-_LOWEST, _HIGHEST = -(2**63) + 1, 2**63 - 1
 #: Conditions on attributes of these kinds are not evaluated on sample events.
 _NEVER_TRIED = (ValueKind.DECIMAL, ValueKind.OTHER)
 
@@ -95,18 +102,8 @@ class TruthAssignments:
 
     def certain(self, condition: Condition) -> bool:
         """Whether the values that are tried stand for all values, as far as this condition is concerned."""
-        if not self._tried(condition):
-            return False
-        match condition:
-            case TypeTest() | StreamTest():
-                return True
-            case IsNull() | Like():
-                return isinstance(condition.operand, Attribute)
-            case Comparison():
-                return all(map(self._is_simple, (condition.left, condition.right)))
-            case In():
-                return self._is_simple(condition.operand)
-        return False
+        simple = all(map(self._is_simple, condition.children))
+        return simple and not isinstance(condition, Regexp) and self._tried(condition)
 
     def of(self, conditions: Iterable[Condition]) -> tuple[TruthAssignment, ...]:
         """All assignments to conditions that share attributes, those that certainly exist first."""
@@ -243,7 +240,7 @@ class TruthAssignments:
             case ValueKind.DURATION:
                 unit = moment_unit(arrow)
                 sizes = [c // timedelta(microseconds=unit) for c in constants if isinstance(c, timedelta)]
-                most = _HIGHEST // unit
+                most = LARGEST_INTEGER // unit
                 values = [timedelta(microseconds=n * unit) for n in integers(sizes, many + 1, -most, most)]
             case ValueKind.INTEGER:
                 numbers = [*_numbers(constants), *_combined(conditions)]
@@ -272,18 +269,18 @@ class TruthAssignments:
 
     def _readers(self, column: str, condition: Condition) -> list[StringAutomaton]:
         match condition:
-            case TypeTest():
-                return [Equal(condition.type if column == self.event_space.type else condition.stream or "")]
+            case TypeTest(type_, stream):
+                return [StringAutomaton(tuple(type_ if column == self.event_space.type else stream or ""))]
             case StreamTest(stream):
-                return [Equal(stream)]
+                return [StringAutomaton(tuple(stream))]
             case Like(Attribute(), pattern):
-                return [Pattern(pattern)]
+                return [StringAutomaton.like(pattern)]
             case Comparison(operator, Attribute(), Literal(str(text))):
-                return [Equal(text) if operator is Operator.EQ else ComparedWith(text)]
+                return [StringAutomaton(tuple(text), ordered=operator is not Operator.EQ)]
             case Comparison(_, Function(name="length"), Literal(value)) if _is_number(value):
                 return [_length(value)]
             case In(Attribute(), items):
-                return [Equal(i.value) for i in items if isinstance(i.value, str)]
+                return [StringAutomaton(tuple(i.value)) for i in items if isinstance(i.value, str)]
             case In(Function(name="length"), items):
                 return [_length(i.value) for i in items if _is_number(i.value)]
         return []
@@ -312,10 +309,10 @@ def _computes(condition: Condition) -> bool:
     )
 
 
-def _length(value: object) -> Length:
+def _length(value: object) -> StringAutomaton:
     assert isinstance(value, int | float)
     # Longer strings are not tried.
-    return Length(min(math.ceil(abs(value)), 10_000))
+    return StringAutomaton.length(min(math.ceil(abs(value)), 10_000))
 
 
 def _is_number(value: object) -> bool:
@@ -346,27 +343,6 @@ def _pieces(pattern: str) -> list[str]:
     """Texts that are likely to be found by a regular expression."""
     runs = re.findall(r"[^\W_]+", re.sub(r"\\.", "", pattern))
     return list(dict.fromkeys([*runs, "".join(runs), "0", "A"]))
-
-
-def whole_limits(arrow: pa.DataType | None) -> tuple[int, int]:
-    """The least and the greatest whole number that a column can hold."""
-    if arrow is not None and pa.types.is_decimal(arrow):
-        most = 10 ** (arrow.precision - arrow.scale) - 1
-        return -most, most
-    if arrow is None or not pa.types.is_integer(arrow):
-        return _LOWEST, _HIGHEST
-    if pa.types.is_unsigned_integer(arrow):
-        return 0, min(2**arrow.bit_width - 1, _HIGHEST)
-    return max(-(2 ** (arrow.bit_width - 1)), _LOWEST), 2 ** (arrow.bit_width - 1) - 1
-
-
-def moment_unit(arrow: pa.DataType | None) -> int:
-    """How many microseconds apart the moments of a column are at least."""
-    if arrow is None or not pa.types.is_temporal(arrow):
-        return 1
-    if pa.types.is_date(arrow):
-        return DAY
-    return max(1, int(MICROSECONDS[arrow.unit]))
 
 
 def _fits(value: Value, arrow: pa.DataType) -> bool:

@@ -15,7 +15,7 @@ from cerflow.automata.model.transducer import Accumulation
 from cerflow.conditions.connectives import spelled_out
 from cerflow.conditions.guards import InWindow, Measure, Satisfied, Stored, StreamTest, TypeTest, leaves
 from cerflow.conditions.register_values import Joined, Known, Word
-from cerflow.deciding.symbolic_values import (
+from cerflow.deciding.solver.symbolic_values import (
     NO,
     NULL,
     UNKNOWN,

@@ -1,7 +1,7 @@
 """Runs of transducers with registers over events that are not known, followed together with what they ask of them.
 
 The searches go breadth first, so what they find is shortest. They end without anything once no further runs can be told
-apart, as is so below a window of events. Otherwise `cerflow.deciding.horn_clauses` may prove that there is nothing.
+apart, as is so below a window of events. Otherwise `horn_clauses` may prove that there is nothing.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from cerflow.automata.model.transducer import Accumulation, Transducer, Transiti
 from cerflow.conditions.connectives import conjuncts
 from cerflow.conditions.guards import InWindow, Measure, Shown
 from cerflow.deciding.budget import Budget
-from cerflow.deciding.symbolic_conditions import RegisterTerms, SymbolicConditions
-from cerflow.deciding.symbolic_examples import plain_events, plain_numbers
-from cerflow.deciding.symbolic_values import SymbolicEvent, SymbolicValues
+from cerflow.deciding.solver.symbolic_conditions import RegisterTerms, SymbolicConditions
+from cerflow.deciding.solver.symbolic_examples import plain_events, plain_numbers
+from cerflow.deciding.solver.symbolic_values import SymbolicEvent, SymbolicValues
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.formula import CountWindow
 from cerflow.language.node import Node, walk

@@ -11,22 +11,18 @@ from typing import Any
 
 import z3
 
-from cerflow.deciding.sample_strings import fresh_word
-from cerflow.deciding.sample_values import floats, integers, strings_between
-from cerflow.deciding.symbolic_values import (
+from cerflow.deciding.samples import floats, fresh_word, integers, moment_at, place_of, strings_between
+from cerflow.deciding.solver.symbolic_values import (
     TEXTS_BETWEEN,
     SymbolicEvent,
     SymbolicValues,
     Term,
     ValueSort,
-    place_of,
 )
 from cerflow.language.lexicon import LARGEST_INTEGER
 from cerflow.values.events import Value
 
 __all__ = ["plain_events", "plain_numbers"]
-
-_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 def plain_numbers(events: Sequence[SymbolicEvent]) -> Any:
@@ -84,7 +80,7 @@ def _plain(values: SymbolicValues, sort: ValueSort, used: Sequence[int | float],
         case ValueSort.DURATION:
             return {n: datetime.timedelta(microseconds=int(n)) for n in used}
         case ValueSort.MOMENT:
-            return {n: _EPOCH + datetime.timedelta(microseconds=int(n)) for n in used}
+            return {n: moment_at(int(n)) for n in used}
         case ValueSort.TEXT:
             return _plain_texts(values, used, many)
         case ValueSort.PLACE:
@@ -116,8 +112,7 @@ def _as_float(number: Any) -> float:
         return -math.inf if number.isNegative() else math.inf
     if number.isZero():
         return 0.0
-    bits = z3.simplify(z3.fpToIEEEBV(number)).as_long()
-    found: float = struct.unpack(">d", bits.to_bytes(8, "big"))[0]
+    found: float = struct.unpack(">d", z3.simplify(z3.fpToIEEEBV(number)).as_long().to_bytes(8, "big"))[0]
     return found
 
 

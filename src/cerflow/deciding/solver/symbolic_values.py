@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime
 import math
-import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -22,8 +21,7 @@ import z3
 from cerflow.conditions.guards import StreamTest, TypeTest
 from cerflow.conditions.register_values import WORD, Joined, Word
 from cerflow.deciding.event_spaces import EventSpace
-from cerflow.deciding.sample_values import MOMENT_LIMITS, first_integer
-from cerflow.deciding.truth_assignments import moment_unit, whole_limits
+from cerflow.deciding.samples import MOMENT_LIMITS, first_integer, moment_unit, place_of, whole_limits
 from cerflow.language.condition import Arithmetic, Attribute, Literal, Negative
 from cerflow.language.lexicon import LARGEST_INTEGER
 from cerflow.language.node import Node, walk
@@ -46,7 +44,6 @@ __all__ = [
     "chosen_term",
     "joined_words",
     "low_or_high",
-    "place_of",
     "variables_of",
 ]
 
@@ -359,12 +356,6 @@ def joined_words(high: Term, low: Term) -> Term:
     if high.sort is not ValueSort.INTEGER or low.sort is not ValueSort.INTEGER:
         raise OpenValueError
     return _within_64_bits(low.null, high.number * WORD + low.number)
-
-
-def place_of(value: float) -> int:
-    """The place of a float among all floats, 0 for zero."""
-    place: int = struct.unpack(">q", struct.pack(">d", abs(value)))[0]
-    return place if value >= 0 else -place
 
 
 def _is_double(arrow: pa.DataType | None) -> bool:

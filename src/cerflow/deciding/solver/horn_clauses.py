@@ -14,9 +14,9 @@ import z3
 
 from cerflow import limits
 from cerflow.automata.model.transducer import Accumulation
-from cerflow.deciding.symbolic_conditions import RegisterTerms, template
-from cerflow.deciding.symbolic_runs import Runs, SymbolicConfiguration
-from cerflow.deciding.symbolic_values import SymbolicEvent, ValueSort, variables_of
+from cerflow.deciding.solver.symbolic_conditions import RegisterTerms, template
+from cerflow.deciding.solver.symbolic_runs import Runs, SymbolicConfiguration
+from cerflow.deciding.solver.symbolic_values import SymbolicEvent, ValueSort, variables_of
 
 __all__ = ["contains_provably", "never_matches_provably"]
 

@@ -13,10 +13,17 @@ from cerflow import limits
 from cerflow.automata.model.transducer import Transducer
 from cerflow.deciding.budget import Budget
 from cerflow.deciding.event_spaces import EventSpace
-from cerflow.deciding.horn_clauses import contains_provably, never_matches_provably
-from cerflow.deciding.symbolic_conditions import SymbolicConditions
-from cerflow.deciding.symbolic_runs import Runs, Solver, SymbolicWitness, differences, expressions_of, shortest_runs
-from cerflow.deciding.symbolic_values import SymbolicValues
+from cerflow.deciding.solver.horn_clauses import contains_provably, never_matches_provably
+from cerflow.deciding.solver.symbolic_conditions import SymbolicConditions
+from cerflow.deciding.solver.symbolic_runs import (
+    Runs,
+    Solver,
+    SymbolicWitness,
+    differences,
+    expressions_of,
+    shortest_runs,
+)
+from cerflow.deciding.solver.symbolic_values import SymbolicValues
 from cerflow.deciding.witnesses import Answer, Replay, witness_of
 from cerflow.errors import UnsupportedQueryError
 
