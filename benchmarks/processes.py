@@ -18,7 +18,7 @@ __all__ = ["OverLimitError", "ProcessDiedError", "Worker", "answer_lines", "forg
 
 
 def answer_lines(answer: Callable[[Any], Mapping[str, Any]]) -> None:
-    """Answer the requests on standard input until it ends, errors included: what a process behind a `Worker` does."""
+    """Answer the requests on standard input until it ends, errors included: what a process after a `Worker` does."""
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
         try:

@@ -5,7 +5,7 @@ take turns. Times are those that Spark reports: ``addBatch`` for the ratio, whol
 The first third of each run is left out.
 
 ``--live SECONDS`` measures latency instead: events of the present come in four files a second, with triggers of a
-second and no delay, to `cerflow.spark.stream`. A match is as late as the clock is behind its last event when a function
+second and no delay, to `cerflow.spark.stream`. A match is as late as the clock is after its last event when a function
 has read it. The first third of the time is left out.
 
 ``--hours HOURS`` measures what is kept instead: micro-batches of half a simulated hour, each with other keys.

@@ -1,11 +1,11 @@
-"""The examples of docs/language-by-example.md: title, meaning, query or what stands behind WHERE, and stream."""
+"""The examples of docs/language-by-example.md: title, meaning, query or what stands after WHERE, and stream."""
 
 #: An event is written as its stream, type, value v, further attributes and time in seconds: ``s>A5(w=1)@3``.
 EXAMPLES = {
     "Sequences": [
         ("One event", "Every event of the type is a match.", "A", "A B A"),
         ("`;` skips", "An A and a later B. Other events may lie between, also other Bs.", "A ; B", "A C B B"),
-        ("`:` does not skip", "An A and a B directly behind it.", "A : B", "A B C A C B"),
+        ("`:` does not skip", "An A and a B directly after it.", "A : B", "A B C A C B"),
         ("EVENT", "An A, and then an event of any type.", "A : EVENT AS other", "A C A B"),
         ("NOT", "An A, and then an event that is not a B.", "A : NOT(B)", "A B A C"),
         (
@@ -168,7 +168,7 @@ EXAMPLES = {
         ),
         (
             "After a deadline",
-            "The next part begins behind the last event before the deadline: the C may be the event that shows it.",
+            "The next part begins after the last event before the deadline: the C may be the event that shows it.",
             "(A NOT FOLLOWED BY B FOR 5 SECONDS) ; C",
             "A@0 D@3 C@6",
         ),
@@ -321,7 +321,7 @@ EXAMPLES = {
         ("`next`", "In order, each the first that fits.", "next([type = 'A'] MARK, [type = 'B'] MARK)", "A C B B"),
         (
             "`unordered`",
-            "In any order, one directly behind the other.",
+            "In any order, one directly after the other.",
             "unordered([type = 'A'] MARK, [type = 'B'] MARK)",
             "B A B",
         ),

@@ -89,7 +89,7 @@ def pythons() -> dict[tuple[int, ...], Path]:
     folders += [folder for manager in managers for folder in manager.glob("*/bin")]
     found: dict[tuple[int, ...], Path] = {}
     for python in (file for folder in folders for file in folder.glob("python3.*")):
-        # A shim of pyenv may have no interpreter behind it.
+        # A shim of pyenv may have no interpreter after it.
         if re.fullmatch(r"python3\.\d+", python.name):
             told = subprocess.run([python, "-I", "-c", _ASK], capture_output=True, text=True).stdout
             if answer := re.fullmatch(r"(\d+) (\d+) (\d+) final (.+)\n", told):

@@ -68,7 +68,7 @@ def main(
     """Measure the figures of the papers with cerflow and other engines, and write one page.
 
     Every case that was measured stays in the folder: a run that was interrupted (Ctrl-C) writes the page with what
-    there is, and the next one goes on behind it.
+    there is, and the next one goes on after it.
     """
     if quick:
         runs, limit = 1, min(limit, 8.0)

@@ -160,7 +160,7 @@ def _of(rows: pl.LazyFrame, kind: str) -> pl.LazyFrame:
 
 
 def _named(rows: pl.LazyFrame, label: str, key: str | None = None) -> pl.LazyFrame:
-    """The rows with the names of columns behind a label, but for the key."""
+    """The rows with the names of columns after a label, but for the key."""
     return rows.rename(lambda name: name if name == key else label + name)
 
 

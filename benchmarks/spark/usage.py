@@ -17,7 +17,7 @@ __all__ = ["Usage", "watched"]
 
 _PROC = Path("/proc")
 _SECONDS = 0.1
-#: Where /proc/PID/stat has the parent and the ticks of the processor, counted behind the name.
+#: Where /proc/PID/stat has the parent and the ticks of the processor, counted after the name.
 _PARENT, _USER, _SYSTEM = 1, 11, 12
 
 

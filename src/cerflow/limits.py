@@ -26,7 +26,7 @@ CONSTRUCTED_STATES = 5_000
 RUN_SET_WORK = 60_000
 #: Atoms up to which a filter is brought into clauses; larger filters are taken apart as they are written.
 FILTER_CLAUSE_ATOMS = 100
-#: Nodes of the values behind CASE, written out at each of its WHEN; larger ones are refused.
+#: Nodes of the values after CASE, written out at each of its WHEN; larger ones are refused.
 CASE_NODES = 1_000
 #: Depth of CASE in conditions of CASE; deeper ones are refused.
 CASE_DEPTH = 100
@@ -302,7 +302,7 @@ FILE_PIECE_BYTES = 64 << 20
 TEXT_BLOCK_BYTES = 1 << 20
 #: Bytes of a file that are read at a time.
 READ_BYTES = 1 << 20
-#: Bytes that the header of a file and the row behind it nearly always fit into.
+#: Bytes that the header of a file and the row after it nearly always fit into.
 FILE_HEAD_BYTES = 1 << 16
 #: Values of a column of text that are tried before all are.
 SAMPLED_VALUES = 100

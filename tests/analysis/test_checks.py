@@ -84,7 +84,7 @@ def test_queries_that_are_fine(query):
         (
             "SELECT * WHERE (A AS x ; B AS y) FILTER sum(x.v + y.v) > 1",
             "sum(x.v + y.v)",
-            "sum goes over the events of one label, but its argument reads several",
+            "sum aggregates the events of one label, but its argument reads several",
             None,
         ),
     ],
@@ -125,9 +125,9 @@ def test_trees_that_no_text_gives(expression, message):
 @pytest.mark.parametrize(
     ("expression", "message"),
     [
-        ("([v > 1] MARK INTO r & [v < 2] MARK INTO r) . [TRUE]* . [v > r.v] MARK", "register 'r' is read behind '&'"),
-        ("([v > r.v] MARK INTO r & [v < 2] MARK INTO r)+", "register 'r' is read behind '&'"),
-        ("unordered([v > r.v] MARK, [v > 1] MARK INTO r & [v < 2] MARK INTO r)", "register 'r' is read behind '&'"),
+        ("([v > 1] MARK INTO r & [v < 2] MARK INTO r) . [TRUE]* . [v > r.v] MARK", "register 'r' is read after '&'"),
+        ("([v > r.v] MARK INTO r & [v < 2] MARK INTO r)+", "register 'r' is read after '&'"),
+        ("unordered([v > r.v] MARK, [v > 1] MARK INTO r & [v < 2] MARK INTO r)", "register 'r' is read after '&'"),
         ("[v > 1]", "marks no event"),
     ],
 )

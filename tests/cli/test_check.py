@@ -37,7 +37,7 @@ def test_partitions_are_part_of_the_summary():
 def test_keys_that_are_forgotten():
     query = "SELECT * WHERE A ; B PARTITION BY k WITHIN"
     assert "keys:" in cerflow("check", "-e", f"{query} 20 EVENTS").stdout
-    assert "its window passes with its own events only" in cerflow("check", "-e", f"{query} 20 [t]").stdout
+    assert "its window ends only with a later event of that key" in cerflow("check", "-e", f"{query} 20 [t]").stdout
     assert "keys:" not in cerflow("check", "-e", f"{query} 20 SECONDS").stdout
 
 

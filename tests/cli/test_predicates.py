@@ -68,7 +68,7 @@ def test_run_with_a_module(files, monkeypatch):
 
 
 def test_check_and_explain(files, monkeypatch):
-    # Other tests may have left predicates of this name behind.
+    # Other tests may have left predicates of this name after.
     monkeypatch.setattr(registry, "_registered", {})
     for command in ("check", "explain"):
         with using(()):

@@ -147,7 +147,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
     assert names(tmp_path) == ["o.jsonl"]
     monkeypatch.setattr(limits, "DISK_LOOK_BYTES", 2)
     monkeypatch.setattr(targets.shutil, "disk_usage", lambda _: targets.shutil._ntuple_diskusage(10**9, 10**9, 10))
-    with pytest.raises(OutputError, match="its disk is full but for 0 MiB"):
+    with pytest.raises(OutputError, match="its disk has only 0 MiB left"):
         write(path)
     assert path.read_text() == "old"
     assert names(tmp_path) == ["o.jsonl"]

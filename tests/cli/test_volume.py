@@ -26,7 +26,7 @@ def test_more_than_can_be_written_are_an_error_before_anything_is_written(tmp_pa
     output.write_text("old")
     code, said, told = run(tmp_path, "A" * 350 + "B", "--output", output)
     assert (code, said) == (1, "")
-    assert told.startswith("error: there are 2.3e105 matches or more, and at most 100,000,000 are to be listed; ")
+    assert told.startswith("error: there are 2.3e105 matches or more, and at most 100,000,000 may be listed; ")
     assert "--max-matches" in told
     assert "COUNT(*)" in told
     assert output.read_text() == "old"
@@ -43,7 +43,7 @@ def test_the_bound_is_on_rows(tmp_path, query, rows):
     if rows > 1:
         code, said, told = run(tmp_path, "A" * 10 + "B", "--max-matches", rows - 1, query=query)
         assert (code, said) == (1, "")
-        assert "there are 1,023 matches or more, and at most 1,022 are" in told
+        assert "there are 1,023 matches or more, and at most 1,022 may" in told
 
 
 def test_many_matches_are_told_before_they_are_written(tmp_path, monkeypatch):

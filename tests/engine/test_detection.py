@@ -318,7 +318,7 @@ def test_explained():
     }
     assert found["automaton"]["reduced_from"] == {"states": 4}
     assert found["automaton"]["determinized_from"] is None
-    assert "those that no other is better than, in r0" in cerflow.parse(f"SELECT NONE WHERE {ORDERED[0]}").explain()
+    assert "those that no other one beats in both r0" in cerflow.parse(f"SELECT NONE WHERE {ORDERED[0]}").explain()
     text = cerflow.parse("SELECT NONE WHERE A ; B").explain()
     assert "at most  one configuration for each state" in text
     assert "detection only" not in cerflow.parse("SELECT * WHERE A ; B").explain()

@@ -22,7 +22,7 @@ from support.conformance import assert_conforms
 from support.golden import rows
 from support.runners import ENGINE_RUNNERS, bag, complex_events, examples, in_random_pieces, semantics
 
-#: Labels behind BY, if any, and a formula.
+#: Labels after BY, if any, and a formula.
 LONGER = [
     ("", "A+ ; B WITHIN 9 EVENTS"),
     ("", "A+ ; B+ ; C WITHIN 9 EVENTS"),

@@ -1,7 +1,7 @@
 """Everything that README and docs show is run, and says what they say it says.
 
 In a block ``console``, a line ``$ cerflow …`` is a command, and the lines below it are its standard output, where a
-line ``…`` is any output. A block ``text`` behind a block ``python`` is what that prints. A block ``sql`` is a query.
+line ``…`` is any output. A block ``text`` after a block ``python`` is what that prints. A block ``sql`` is a query.
 Blocks ``py`` need Spark: see tests/spark/test_documentation.py.
 """
 

@@ -352,7 +352,10 @@ def test_durations_are_shown_as_durations(times):
 @pytest.mark.parametrize(
     ("formula", "said"),
     [
-        ("A : B", ["rule out all 2 ways to matter", "found and counted on whole columns"]),
+        (
+            "A : B",
+            ["satisfy none of the 2 conditions under which an event matters", "found and counted on whole columns"],
+        ),
         ("(A AS x : B AS y) FILTER x.price < y.price", ["found and counted on whole columns"]),
         ("A : B PARTITION BY name", ["consecutive events of a key, found and counted on whole columns"]),
         (
@@ -363,7 +366,7 @@ def test_durations_are_shown_as_durations(times):
                 "a condition that columns do not decide",
             ],
         ),
-        ("A ; B", ["rule out all 2 ways", "none by their neighbours: matches have gaps"]),
+        ("A ; B", ["satisfy none of the 2 conditions", "none by their neighbours: matches have gaps"]),
     ],
 )
 def test_which_events_are_left_out_first(formula, said):

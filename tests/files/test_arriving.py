@@ -207,7 +207,7 @@ def test_matches_before_a_bad_record_are_written(monkeypatch, capfd):
 def test_bounds_and_warnings_are_those_of_files(monkeypatch, capfd):
     code, found, said = run(monkeypatch, capfd, [*LINES, LINES[1]], "--max-matches", "1")
     assert (code, len(found)) == (1, 0) or (code, found) == (1, [(1, 2)])
-    assert "at most 1 are to be listed" in said
+    assert "at most 1 may be listed" in said
     code, found, said = run(monkeypatch, capfd, LINES[:1])
     assert (code, found) == (0, [])
     assert "no event of the input has the type 'B'" in said

@@ -110,7 +110,7 @@ def test_theorem_6_2(transducer, rows, closed):
 
 
 def test_p2_figure_2():
-    # A T behind an H detects the H: not expressible without projection.
+    # A T after an H detects the H: not expressible without projection.
     transducer = Transducer(
         3,
         frozenset({0}),

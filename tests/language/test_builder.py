@@ -301,7 +301,7 @@ def test_values_can_be_copied_compared_and_hashed() -> None:
     ("use", "error", "message"),
     [
         (lambda: A.filter(this.a > 1), QueryError, "'a' stands here without a label"),
-        (lambda: A.filter(predicate("p", this)), QueryError, "no event at hand"),
+        (lambda: A.filter(predicate("p", this)), QueryError, "no current event"),
         (lambda: x[y[this.a > 1]], QueryError, "bracket inside a bracket|cannot stand inside"),
         (lambda: read(y[this.a > 1]), QueryError, "cannot stand inside"),
         (lambda: this[this.a > 1], TypeError, "needs a label"),

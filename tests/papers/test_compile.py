@@ -96,7 +96,7 @@ def test_next_before_events_that_relate_to_one_another(following):
 
 @pytest.mark.parametrize(("ids", "accepted"), [((1, 1), True), ((1, 2), False), ((2, 1), False)])
 def test_registers_of_both_sides(ids, accepted):
-    """Each side of a product writes and reads its own, and what comes behind reads those of both."""
+    """Each side of a product writes and reads its own, and what comes after reads those of both."""
     left, right = "[TRUE] MARK INTO r . [id >= r.id] MARK", "[TRUE] MARK INTO {} . [id <= {}.id] MARK"
     both = intersect(*(eliminate_epsilon(compile_sremo(t)) for t in (left, right.format("r", "r"))))
     assert accepts(both, word("ab", ids)) is accepted

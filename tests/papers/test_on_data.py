@@ -303,7 +303,7 @@ def test_the_word_is_still_a_name():
 
 @pytest.mark.parametrize("text", ["([TRUE] AS x)+", "[TRUE] AS x . ([TRUE] | [TRUE] AS x)*", "([TRUE] AS x | [TRUE])*"])
 def test_expressions_that_go_on_behind_a_match_by_key(text):
-    """Behind the event of a match, too, every event of its key counts, and no other."""
+    """After the event of a match, too, every event of its key counts, and no other."""
     query = cerflow.Query(Select(Regular(parse_sremo(text)), partition=(("v",),)))
     table = pa.table({"type": ["A"] * 5, "v": [0, 1, 0, 0, 1]})
     expected = bag(semantics(query, table))

@@ -45,7 +45,7 @@ def test_events_of_definitions_stand_behind_what_detected_them() -> None:
     """)
     found = program.match([{"type": "A", "v": v} for v in (1, 2, 3)]).to_pylist()
     shown = [(m["detected_at"], m["events"][0]["type"], m["events"][0]["from_"], m["events"][0]["to"]) for m in found]
-    # Pairs in the order of their start; what a pair detects stands directly behind it.
+    # Pairs in the order of their start; what a pair detects stands directly after it.
     assert shown == [
         (0, "A", None, None),
         (1, "A", None, None),
@@ -222,7 +222,7 @@ def test_statements_that_cannot_be_read() -> None:
     for text, message in (
         ("DEFINE d SELECT * WHERE A", "a definition is written DEFINE name AS SELECT"),
         ("DEFINE d AS SELECT * WHERE A ;", "ends too early, expected DEFINE or SELECT"),
-        ("SELECT * WHERE A ; SELECT * WHERE B", "only the last statement stands by itself"),
+        ("SELECT * WHERE A ; SELECT * WHERE B", "only the last statement is a query"),
     ):
         with pytest.raises(QuerySyntaxError, match=message):
             cerflow.parse_program(text)

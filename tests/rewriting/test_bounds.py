@@ -20,7 +20,7 @@ SCHEMA = Schema(COLUMNS, time="t")
 
 
 def added(formula):
-    """The conditions behind the written ones of the only filter that gets some."""
+    """The conditions after the written ones of the only filter that gets some."""
     plain = cerflow.parse(f"SELECT * WHERE {formula}").tree
     before, after = show(plain.formula), show(with_implied_bounds(plain, SCHEMA).formula)
     return "" if before == after else after.removeprefix(before)

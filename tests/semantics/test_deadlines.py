@@ -68,7 +68,7 @@ def test_what_follows_may_be_the_event_that_shows_the_deadline():
     assert found(f"({CART}) ; D", "ADD", [0, 4, 5]) == [(2, "02")]
     assert found(f"({CART}) ; D", "ACD", [0, 7, 9]) == [(2, "02")]
     assert found("(A NOT FOLLOWED BY B FOR 2 [v]) ; D", "ADD", [0, 1, 2], v=[1, 2, 3]) == [(2, "02")]
-    # Within two events the last one is not behind them.
+    # Within two events the last one is not after them.
     assert found("(A NOT FOLLOWED BY B FOR 2 EVENTS) ; D", "ADDD", [0, 1, 2, 3]) == [(3, "03")]
 
 

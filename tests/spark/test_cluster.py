@@ -208,7 +208,7 @@ def test_the_commands_of_the_manual_bring_cerflow_to_executors(machine, section)
     assert done.returncode == 0, done.stdout[-500:] + done.stderr[-3000:]
     query = re.search('query = "(.*)"', (folder / "job.py").read_text())[1]
     matches = cerflow.parse(query).match(pq.read_table(data / "events"), time="t").to_pylist()
-    # From Connect nobody tells a stream that it ends: the watermark stays a millisecond behind the last event.
+    # From Connect nobody tells a stream that it ends: the watermark stays a millisecond after the last event.
     known = sum(match["detected_time"] < 1998 for match in matches) if section == "Connect" else len(matches)
     printed = f"match {len(matches)}\nrun {len(matches)}\nsource {len(matches)}\nstream {known}\n"
     assert printed in done.stdout

@@ -361,7 +361,7 @@ def test_what_spark_cannot_read_is_a_bad_record(spark, tmp_path):
     assert [row["t"] for row in found.toArrow().to_pylist()] == [3]
     with pytest.raises(Exception, match=r"BadRecordError: row \{.*(34x|_corrupt_record.*\{).*\}: it is malformed"):
         match(query, frame, time="t").collect()
-    with pytest.raises(BadRecordError, match="it is malformed, or a value has not the type of its column"):
+    with pytest.raises(BadRecordError, match="it is malformed, or a value does not have the type of its column"):
         run(query, frame, str(tmp_path / "failed"), time="t")
     letters = str(tmp_path / "letters")
     done = run(query, frame, str(tmp_path / "out"), time="t", on_bad_record="dead-letter", dead_letter=letters)

@@ -79,7 +79,7 @@ def test_events_are_a_match_exactly_if_the_definitions_say_so(seed):
 
 @pytest.mark.parametrize("seed", range(round(120 * EXAMPLES)))
 def test_what_the_engine_reports_is_a_match(seed, monkeypatch):
-    # So short stretches that most matches are detected behind the first.
+    # So short stretches that most matches are detected after the first.
     monkeypatch.setattr(samples, "_ROWS", 2)
     own = DeadlineQueries(seed)
     query = cerflow.parse(own.query())
@@ -214,8 +214,8 @@ def test_matches_by_deadlines_consume_what_has_begun():
         ("checkout FOR 30 MINUTES", [1], "before the deadline (2024-03-15 10:35:00) came event 2 of type checkout"),
         ("(checkout AS d FILTER d.user = c.user) FOR 30 MINUTES", [1], "came event 2 of type checkout"),
         ("checkout FOR 30 MINUTES", [4], "the deadline (2024-03-15 11:10:00) has not passed yet"),
-        ("checkout FOR 1 EVENT", [1], "before the deadline (1 event behind event 1) came event 2"),
-        ("checkout FOR 5 EVENTS", [4], "the deadline (5 events behind event 4) has not passed yet"),
+        ("checkout FOR 1 EVENT", [1], "before the deadline (1 event after event 1) came event 2"),
+        ("checkout FOR 5 EVENTS", [4], "the deadline (5 events after event 4) has not passed yet"),
     ],
 )
 def test_the_deadline_is_named(right, chosen, words):

@@ -74,7 +74,7 @@ def test_without_a_reason_the_events_would_be_a_match(data):
         ("(A ; B) WITHOUT C", rows("ACB"), [0, 2], "WITHOUT C", "event 1 of type C"),
         ("A ; B UNLESS C", rows("CAB"), [1, 2], "UNLESS C", "event 0 of type C"),
         ("A ; B PARTITION BY v", rows("AB", v=[1, 2]), [0, 1], "PARTITION BY v", "event 1 has 2"),
-        ("A{2,3} ; B", rows("AB"), [0, 1], "{2,3}", "not repeated so often"),
+        ("A{2,3} ; B", rows("AB"), [0, 1], "{2,3}", "not repeated that many times"),
         ("A ; B CONSUME BY ANY", rows("ABB"), [0, 2], "CONSUME BY ANY", "an earlier match"),
     ],
 )

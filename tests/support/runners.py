@@ -67,7 +67,7 @@ def one_by_one(query: cerflow.Query, table: pa.Table, **roles: Any) -> Rows:
 
 
 def restored_at_every_event(query: cerflow.Query, table: pa.Table, **roles: Any) -> Rows:
-    """Events by turns as mappings and as batches of one, with a snapshot behind each; of many, behind some."""
+    """Events by turns as mappings and as batches of one, with a snapshot after each; of many, after some."""
     recognizer = query.recognizer(table.schema, **roles)
     found = []
     # A snapshot costs a hundred times as much as an event.

@@ -144,7 +144,7 @@ def _check_label(label: str, place: Node, labels: Labels, formula: Formula) -> N
 
 
 def _check_compared(chosen: Selection | Select, own: Labels, known: Set[str]) -> None:
-    """Check the labels behind BY: each stands once, and the formula that chooses gives it."""
+    """Check the labels after BY: each stands once, and the formula that chooses gives it."""
     for k, reference in enumerate(chosen.by):
         label = str(reference.label)
         if reference in chosen.by[:k]:
@@ -188,7 +188,7 @@ def _check_column_names(select: Select) -> None:
             raise QueryError(
                 f"column '{name}' would be a second result column of that name",
                 span=item.span,
-                hint="Give it another name behind AS; upper and lower case count as equal. These columns are taken: "
+                hint="Give it another name after AS; upper and lower case count as equal. These columns are taken: "
                 f"{', '.join(sorted(shown.values()))}.",
             )
         shown[name.casefold()] = name
@@ -208,9 +208,9 @@ def refuse_aggregates(expression: Sremo | AutomatonFormula | EventKind) -> None:
             )
         if isinstance(current, Aggregate | SetTest | PredicateCall) and is_about_set(current):
             raise QueryError(
-                f"{current.name} goes over many events, but registers hold one event, so there is nothing to aggregate",
+                f"{current.name} aggregates several events, but a register holds one event",
                 span=current.span,
-                hint="In CEQL it goes over all events of a label, as in SELECT * WHERE ((A AS x)+ ; B) FILTER "
+                hint="In CEQL it aggregates all events of a label, as in SELECT * WHERE ((A AS x)+ ; B) FILTER "
                 "sum(x.v) > 10. A running comparison needs none: [v > r.v] INTO r, repeated, is increasing(x.v).",
             )
 
@@ -218,7 +218,7 @@ def refuse_aggregates(expression: Sremo | AutomatonFormula | EventKind) -> None:
 def check_sremo(expression: Sremo) -> None:
     """Check everything of a SREMO expression that needs no schema.
 
-    Raises `QueryError` as `check_query` does, for aggregates, and for a read behind ``&`` of a register that both sides
+    Raises `QueryError` as `check_query` does, for aggregates, and for a read after ``&`` of a register that both sides
     write.
     """
     terminals = [current for current in walk(expression) if isinstance(current, Terminal)]
@@ -230,7 +230,7 @@ def check_sremo(expression: Sremo) -> None:
         raise QueryError(
             "the expression marks no event, so it can have no match",
             span=expression.span,
-            hint=f"Put MARK (label '{MARK}') or AS label behind a terminal.",
+            hint=f"Put MARK (label '{MARK}') or AS label after a terminal.",
         )
 
 

@@ -180,7 +180,7 @@ def usage_of(tree: Node) -> ColumnUsage:
 
 
 def _alternatives(node: Node, inner: Set[int]) -> Iterator[Sequence[Expression]]:
-    """The values that CASE or ``coalesce`` chooses from; ``inner`` are the parts of a CASE behind its first WHEN."""
+    """The values that CASE or ``coalesce`` chooses from; ``inner`` are the parts of a CASE after its first WHEN."""
     if isinstance(node, Function) and node.name == "coalesce":
         yield node.arguments
     elif isinstance(node, If) and id(node) not in inner:

@@ -78,7 +78,7 @@ def check_expression(root: Condition | Expression, *, bare: bool = False, column
                 check_like(current.pattern, current.span)
             case In():
                 if not current.items:
-                    raise QueryError("the list behind IN is empty", span=current.span)
+                    raise QueryError("the list after IN is empty", span=current.span)
             case Some():
                 _check_some(current, bracket)
         if isinstance(current, Bracket):
@@ -229,7 +229,7 @@ def _check_aggregate(current: Aggregate | SetTest, inside: bool) -> None:
     if len(labels) != 1:
         count = "none" if not labels else "several"
         hint = "In a bracket, name the label of every attribute." if inside and None in labels else None
-        reason = f"{current.name} goes over the events of one label, but its argument reads {count}"
+        reason = f"{current.name} aggregates the events of one label, but its argument reads {count}"
         raise QueryError(reason, span=current.span, hint=hint)
 
 

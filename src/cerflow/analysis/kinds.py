@@ -367,7 +367,7 @@ def refuse_mixture(reason: str, place: Node, left: Sort, right: Sort, schema: Sc
 
 def _numeric(kind: ValueKind | None, operand: Node, what: str, schema: Schema) -> ValueKind | None:
     if kind is ValueKind.DECIMAL:
-        raise inexact(operand, f"cannot be computed with by {what}", schema)
+        raise inexact(operand, f"cannot be an operand of {what}", schema)
     if kind is not None and not kind.numeric:
         hint = {
             ValueKind.DURATION: "Divide the duration by a unit first, as in d / 1 SECOND.",

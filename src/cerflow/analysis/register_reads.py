@@ -1,4 +1,4 @@
-"""Reads of registers in expressions of SREMO: those behind ``&``, and those of registers that nothing writes."""
+"""Reads of registers in expressions of SREMO: those after ``&``, and those of registers that nothing writes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["Doubtful", "doubtful_read", "never_written", "refuse_doubtful_reads"
 
 @dataclass(frozen=True)
 class Doubtful:
-    """A read of a register behind ``&``: the node that reads it, and the terminals on both sides that write it.
+    """A read of a register after ``&``: the node that reads it, and the terminals on both sides that write it.
 
     The second is None where the other side only reads the register.
     """
@@ -43,7 +43,7 @@ class Doubtful:
 @dataclass
 class _RegisterUse:
     """What a part does to registers: ``reads`` that see what was there before it, registers that it ``always`` writes,
-    the first terminals that ``write`` each, and the registers that are ``doubtful`` behind it.
+    the first terminals that ``write`` each, and the registers that are ``doubtful`` after it.
     """
 
     reads: dict[str, Node] = field(default_factory=dict)
@@ -58,12 +58,12 @@ class _FoundError(Exception):
 
 
 def refuse_doubtful_reads(expression: Sremo) -> None:
-    """Raise `QueryError` for a read, behind ``&``, of a register that both sides write: they are two registers."""
+    """Raise `QueryError` for a read, after ``&``, of a register that both sides write: they are two registers."""
     found = doubtful_read(expression)
     if found is not None:
         assert found.second is not None
         raise QueryError(
-            f"register '{found.register}' is read behind '&', both sides of which write it: {show(found.first)} and "
+            f"register '{found.register}' is read after '&', both sides of which write it: {show(found.first)} and "
             f"{show(found.second)}",
             span=found.read.span,
             hint="Each side has a register of its own; give them different names to read one of them here.",
@@ -71,7 +71,7 @@ def refuse_doubtful_reads(expression: Sremo) -> None:
 
 
 def doubtful_read(expression: Sremo, *, one_sided: bool = False) -> Doubtful | None:
-    """A read, behind ``&``, of a register that both sides write, if there is one.
+    """A read, after ``&``, of a register that both sides write, if there is one.
 
     With ``one_sided`` also of one that one side writes, while the other one reads what was there before.
     """

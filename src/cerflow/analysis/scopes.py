@@ -281,7 +281,7 @@ def excluded_label(label: str, formula: Formula) -> str | None:
         return None
     if not any(isinstance(n, Exclusion) and label in labels_of(n.right).assigned for n in walk(formula)):
         return None
-    return f"'{label}' stands in a part that is excluded, so no match has it; a condition on it belongs into that part."
+    return f"'{label}' stands in a part that is excluded, so no match has it; a condition on it belongs in that part."
 
 
 def _unbound(label: str, place: Node, known: frozenset[str], formula: Formula) -> QueryError:

@@ -216,7 +216,7 @@ def _check_window(window: Window, schema: Schema) -> None:
     if isinstance(window, AttributeWindow):
         place, span = window, window.span
         if span is not None and is_nested(window.attribute):
-            place = replace(window, span=Span(span.start, span.end - 1))  # without the bracket behind the field
+            place = replace(window, span=Span(span.start, span.end - 1))  # without the bracket after the field
         kind = kind_of_attribute(window.attribute, place, schema)
         if not kind.numeric:
             if kind is ValueKind.DECIMAL:

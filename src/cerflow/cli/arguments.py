@@ -85,7 +85,7 @@ def time_limit(seconds: float | None) -> Iterator[None]:
 def one_query(query: str | None, expression: str | None) -> None:
     """Refuse a command unless it names exactly one query."""
     if (query is None) == (expression is None):
-        usage("give either a query file or a query behind -e", "QUERY")
+        usage("give either a query file or a query after -e", "QUERY")
 
 
 def usage(message: str, parameter: str) -> NoReturn:

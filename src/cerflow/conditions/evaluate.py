@@ -62,7 +62,7 @@ def constant_value(root: Node) -> Value:
 def value_on(root: Node, events: Mapping[str | None, Event | None]) -> Value:
     """The value of an expression, or the truth value of a condition (None for unknown).
 
-    ``events`` maps each label to its event, and None to the event at hand; a label without event reads as null. Raises
+    ``events`` maps each label to its event, and None to the current event; a label without event reads as null. Raises
     TypeError for an aggregate, a test on all events of a label, SOME and a bracket.
     """
     stack: list[Any] = []
@@ -233,7 +233,7 @@ def arithmetic(sign: str, left: Any, right: Any) -> Value:
 
 def _check_computable(value: Any) -> None:
     if isinstance(value, Decimal):
-        raise InputError("decimals can be compared, but not computed with; make them floats or integers")
+        raise InputError("decimals can be compared, but not used in arithmetic; make them floats or integers")
 
 
 def _representable(number: Any) -> Value:

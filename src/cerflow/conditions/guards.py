@@ -1,6 +1,6 @@
 """The conditions and values of transitions that the language does not have.
 
-A guard is a `Condition` whose attributes are bare: they are read on the event at hand. Some kinds of leaf reach
+A guard is a `Condition` whose attributes are bare: they are read on the current event. Some kinds of leaf reach
 beyond that event: `Stored` reads a register; `Of` stands for the event of a label that is not resolved yet,
 `LabelAggregate` and `Asked` for all events of a label, and these occur only while a formula is being compiled.
 """
@@ -59,7 +59,7 @@ C = TypeVar("C", Condition, Expression)
 
 @node
 class Measure(Expression):
-    """The measure of a window on the event at hand: its time, its position in the substream, or an attribute."""
+    """The measure of a window on the current event: its time, its position in the substream, or an attribute."""
 
     window: Window
 
@@ -91,12 +91,12 @@ class AllRows(Stored):
 
 @node
 class SetCall(Condition):
-    """A predicate of sets, asked about the events in a collection (None: there are none) and the event at hand.
+    """A predicate of sets, asked about the events in a collection (None: there are none) and the current event.
 
     ``sets`` has the number of the set that each argument reads, -1 for one that is the same for all events. Of the
     first ``gathered`` sets, bare arguments are the values at each event. A row of the collection has the position of
     its event, the sets that the event belongs to (as bits, if there are several), and these values. ``here`` has the
-    sets that the event at hand belongs to, as bits. Every other set is one event, with the values of its arguments.
+    sets that the current event belongs to, as bits. Every other set is one event, with the values of its arguments.
     """
 
     name: str
@@ -133,7 +133,7 @@ class Shown(Expression):
 
 @node
 class InWindow(Condition):
-    """The measure of the event at hand is less than the window's size beyond the measure stored at the start."""
+    """The measure of the current event is less than the window's size beyond the measure stored at the start."""
 
     start: Stored
     window: Window
@@ -224,7 +224,7 @@ def leaves(condition: Node) -> tuple[Expression, ...]:
 
 
 def is_local(condition: Node) -> bool:
-    """Whether a condition or expression depends on the event at hand alone."""
+    """Whether a condition or expression depends on the current event alone."""
     if "_local" not in condition.__dict__:
         # All parts learn it at once, so that asking for each of them stays linear.
         for part in walk(condition):
@@ -235,7 +235,7 @@ def is_local(condition: Node) -> bool:
 
 
 def bare(expression: Node) -> Node:
-    """The expression or condition without labels, read on the event at hand."""
+    """The expression or condition without labels, read on the current event."""
 
     def strip(current: Node) -> Node:
         match current:

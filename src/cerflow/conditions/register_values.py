@@ -1,6 +1,6 @@
 """Expressions beyond those of the language: values that registers accumulate, and times as numbers.
 
-`Known`, `Word` and `Microseconds` are read on the event at hand; the others are computed while the automaton runs.
+`Known`, `Word` and `Microseconds` are read on the current event; the others are computed while the automaton runs.
 """
 
 from __future__ import annotations

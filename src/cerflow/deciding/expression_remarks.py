@@ -62,7 +62,7 @@ def unmarked_ends(expression: Sremo) -> list[Remark]:
     return [
         Remark(
             "this query can never match: a match ends with a marked event, but this part may read its last event and "
-            "marks nothing; put MARK or AS label behind the atom that completes a match",
+            "marks nothing; put MARK or AS label after the atom that completes a match",
             part.span,
         )
         for part in dict.fromkeys(ends.unmarked)

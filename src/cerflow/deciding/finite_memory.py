@@ -150,7 +150,7 @@ class FiniteMemory:
 
 
 def _read(part: N, rows: dict[int, _Row | None]) -> N:
-    """A condition or expression for one choice of rows; it reads only the event at hand."""
+    """A condition or expression for one choice of rows; it reads only the current event."""
     return cast(N, transform(part, lambda current: _with_rows(current, rows)))
 
 

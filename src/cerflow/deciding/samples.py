@@ -168,7 +168,7 @@ _LESS, _GREATER = frozenset((-1,)), frozenset((-2,))
 class StringAutomaton:
     """A deterministic automaton over characters: how many of those ``wanted`` (None: any one) may have been read.
 
-    Any others may stand before those whose number is in ``free``, and behind the last one if the number after it is. It
+    Any others may stand before those whose number is in ``free``, and after the last one if the number after it is. It
     tells whether a string has all of them, an ``ordered`` one also whether another string is less or greater, and one
     that ``counts`` how many there are.
     """

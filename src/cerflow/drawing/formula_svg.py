@@ -50,7 +50,7 @@ def formula_svg(tree: Node, *, theme: Theme = "auto") -> str:
     parts = sum(isinstance(current, f.Formula | r.Sremo) for current in walk(tree))
     if parts > limits.DRAWN_PARTS:
         raise PictureError(
-            f"a picture of {parts} parts of a formula is too large to read: there may be {limits.DRAWN_PARTS}"
+            f"a picture of {parts} parts of a formula is too large to read: at most {limits.DRAWN_PARTS} are drawn"
         )
     box = fold(tree, _box)
     assert box is not None

@@ -78,7 +78,7 @@ def laid_out(diagram: Diagram, places: Sequence[Extent], bundles: Sequence[Bundl
     if len(diagram.vertices) + len(diagram.arrows) > limits.DRAWN_PARTS:
         raise PictureError(
             f"a picture of {len(diagram.vertices)} states and {len(diagram.arrows)} transitions is too large to read: "
-            f"together they may be {limits.DRAWN_PARTS}; the formats 'dot' and 'mermaid' have no limit"
+            f"together at most {limits.DRAWN_PARTS} are drawn; the formats 'dot' and 'mermaid' have no limit"
         )
     try:
         from pygraphviz import AGraph
@@ -175,7 +175,7 @@ def _left_out(points: tuple[Point, ...], within: Callable[[Point], bool]) -> tup
 
 
 def _rest(curve: tuple[Point, ...], t: float) -> tuple[Point, ...]:
-    """The part of a cubic curve behind a share of it (de Casteljau)."""
+    """The part of a cubic curve after a share of it (de Casteljau)."""
     found = [curve[-1]]
     while len(curve) > 1:
         curve = tuple((a[0] + t * (b[0] - a[0]), a[1] + t * (b[1] - a[1])) for a, b in pairwise(curve))

@@ -325,14 +325,14 @@ class Scratch(NamedTuple):
     stack: Ints  # values of a program
     odometer: Ints  # rows of collections
     row: Ints  # a row under construction
-    registers: IntRows  # (1, slots) the registers of the member at hand
+    registers: IntRows  # (1, slots) the registers of the current member
     answers: Ints  # what a kernel called by its address answers besides its result
 
 
 # Columns of Ranking.entries: rank of the class, an update or -1 - a configuration, start, cover, next spare entry
 E_RANK, E_WHAT, E_START, E_COVER, E_SPARE = range(5)
-# Columns of Ranking.covers: state, latest start of better classes than that at hand, the rank of the class at hand and
-# its latest start, where its configuration is (as U_PLACE), first entry of a configuration that may be overwritten
+# Columns of Ranking.covers: state, latest start of better classes than the current one, the rank of the current class
+# and its latest start, where its configuration is (as U_PLACE), first entry of a configuration that may be overwritten
 V_STATE, V_BETTER, V_RANK, V_START, V_PLACE, V_SPARE = range(6)
 
 

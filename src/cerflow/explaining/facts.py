@@ -352,21 +352,22 @@ def _left_out(program: ScanProgram, tables: TransducerTables) -> list[str]:
     ways, found = program.ways, program.contiguity
     lines = []
     if ways is not None and ways.narrows:
-        lines.append(f"those whose values rule out all {len(ways.ways)} ways to matter, on whole columns")
+        conditions = f"none of the {len(ways.ways)} conditions under which an event matters"
+        lines.append(f"those that satisfy {conditions}, tested on whole columns")
     if not isinstance(found, str) and found.undecided is None:
         keyed = " of a key" if found.keyed else ""
         return [*lines, f"nearly all: matches are consecutive events{keyed}, found and counted on whole columns"]
     if not lines:
         every = ways is None or tables.counted
-        reason = "every event counts" if every else "some condition compares no column with a constant"
+        reason = "every event counts" if every else "a condition compares something else than a column with a constant"
         lines.append(f"none by values alone: {reason}")
     if isinstance(found, str):
         lines.append(f"none by their neighbours: {found}")
     else:
         row = f"row of {found.length} consecutive events" if found.length else "row of consecutive events"
-        lines.append(f"those in no {row} that may match; the automaton decides of the rest: {found.undecided}")
+        lines.append(f"those in no {row} that may match; the automaton decides about the rest: {found.undecided}")
     if isinstance(found, str) and empties_states(tables):
-        lines.append("those that do nothing to the states where partial matches may wait")
+        lines.append("those that change no state in which partial matches may wait")
         if counted_states(tables, program.outputs):
             lines.append("most others until matches are listed: runs are counted by state")
     flow = program.flow
@@ -375,7 +376,7 @@ def _left_out(program: ScanProgram, tables: TransducerTables) -> list[str]:
     elif isinstance(found, str):
         keyed = " of the same key" if flow.keyed else ""
         if flow.backwards and flow.window is not None:
-            lines.append(f"those behind which no events{keyed} may complete a match {show(flow.window)}")
+            lines.append(f"those after which no events{keyed} may complete a match {show(flow.window)}")
         if flow.forwards:
             lines.append(f"those that no partial match{keyed} can take")
     return lines
@@ -422,7 +423,7 @@ def _spark(select: Select, transducer: Transducer, schema: Schema | None) -> _Fa
     elif numbers_matches(select.projection):
         reason = "MATCH_NUMBER() counts the matches of all keys"
     else:
-        reason = "Spark might not see values as equal that are one key to the engine"
+        reason = "Spark might tell values apart that are one key to the engine"
     division = divided(select, transducer, schema)
     return {
         "parallel": "by key" if by_key else "one ordered task",

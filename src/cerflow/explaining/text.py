@@ -205,7 +205,7 @@ def _automaton(automaton: _Facts) -> list[str]:
 def _runs(automaton: _Facts) -> str:
     reduced = automaton["reduced_from"]
     if reduced is not None:
-        return f"from any number of runs, which SELECT NONE need not count ({reduced['states']} states without that)"
+        return f"from any number of runs, which SELECT NONE does not count ({reduced['states']} states without that)"
     if not automaton["unambiguous"]:
         return "may come from several runs; runs with equal outputs are joined at run time"
     before = automaton["determinized_from"]
@@ -235,9 +235,7 @@ def _recognition(recognition: _Facts) -> list[tuple[str, str]]:
         ("at most", f"one configuration for each {one}{contents} (in each partition)"),
     ]
     if recognition["best"]:
-        lines.append(
-            ("of these", f"those that no other is better than, in {_list(recognition['best'])} and in its start")
-        )
+        lines.append(("of these", f"those that no other one beats in both {_list(recognition['best'])} and start"))
     return lines
 
 

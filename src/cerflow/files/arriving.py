@@ -27,7 +27,7 @@ from cerflow.stream_inputs import Input, in_common_unit
 
 __all__ = ["arrives", "arriving_events"]
 
-#: A field of CSV and what stands behind it; quotation marks have a meaning only where a field begins.
+#: A field of CSV and what stands after it; quotation marks have a meaning only where a field begins.
 _FIELD = re.compile(rb'(?:"(?:[^"]|"")*+"[^,\r\n]*|(?:[^",\r\n][^,\r\n]*)?)(,|\r?\n|\r)')
 _REMEDY = "; types follow from the lines that came first, --column-type {column}=… gives another"
 

@@ -111,7 +111,7 @@ class _Attempt:
         return names
 
     def blocks(self, done: int) -> Iterator[Block]:
-        """The rows behind the row ``done``."""
+        """The rows after the row ``done``."""
         text = dict.fromkeys(self._columns, pa.string())
         number, blocks = 0, 0
         with self._open(text, self._size) as reader:
@@ -149,7 +149,7 @@ class _Attempt:
         return Block(pa.table(columns), rows, spoilt, malformed)
 
     def _left_open(self, value: str | None) -> bool:
-        """Whether the last field of the file has line breaks and no quotation mark behind it."""
+        """Whether the last field of the file has line breaks and no quotation mark after it."""
         if value is None or not ("\n" in value or "\r" in value):
             return False
         tail = b""
@@ -199,7 +199,7 @@ class _Reader:
 
 
 def _behind(block: Block, done: int) -> Block:
-    """The rows of a block behind one row; those before it were given when the file was read first."""
+    """The rows of a block after one row; those before it were given when the file was read first."""
     if done < 0:
         return block
     keep = int(np.searchsorted(block.rows, done, side="right"))

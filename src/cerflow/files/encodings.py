@@ -45,7 +45,7 @@ class DecodedText(bytes):
 
 
 class LaterLines(DecodedText):
-    """The same behind other lines, so that none begins an array of all events."""
+    """The same after other lines, so that none begins an array of all events."""
 
 
 class Readable(Protocol):
@@ -178,7 +178,7 @@ def readable_text(text: str) -> str:
 
 
 def wrong_encoding(content: Content, encoding: str) -> str:
-    """Advice, to stand behind a comma, on a file that is not in its encoding."""
+    """Advice, to stand after a comma, on a file that is not in its encoding."""
     path = path_of(content)
     if encoding == "utf-8" and path is not None:
         with pa.input_stream(str(path), compression="detect") as stream:

@@ -195,7 +195,7 @@ class InputPlan:
     ``names`` says what columns of the files are called in the table, ``types`` as what they are read (those missing
     stay what they are), ``schema`` is that of the table if the files have none of their own. ``as_text`` are the
     columns of JSON whose values are read as JSON text. ``clean`` says that no row will be refused. ``padded`` are the
-    columns of integers in which some begin with 0, with such a one. ``remedy`` stands behind the reason for refusing a
+    columns of integers in which some begin with 0, with such a one. ``remedy`` stands after the reason for refusing a
     value that is not of the type of its column, where not all rows decided on the types.
     """
 

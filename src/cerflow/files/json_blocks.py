@@ -86,7 +86,7 @@ def json_blocks(content: Content, name: str, encoding: str, as_text: Collection[
 
 
 def _whole(data: bytearray, stream: io.BufferedReader, name: str) -> bytearray:
-    """The rest of a stream behind what was read of it."""
+    """The rest of a stream after what was read of it."""
     while piece := stream.read(limits.TEXT_BLOCK_BYTES):
         data += piece
         if len(data) > limits.JSON_ARRAY_BYTES:
@@ -113,7 +113,7 @@ def _block(lines: list[bytes], number: int, as_text: Collection[str], problem: s
             _refuse_depth(text)
             value, end = decoder.value(text, 0)
             if end < len(text):
-                raise _UnusableError(f"not JSON: there is something behind it, at character {end}")
+                raise _UnusableError(f"not JSON: there is something after it, at character {end}")
             found.append(decoder.row(value, text))
             rows.append(row)
         except json.JSONDecodeError as error:
@@ -222,7 +222,7 @@ def _array(data: bytearray, name: str, as_text: Collection[str], problem: str) -
         if more:
             place, row = _after_space(text, place + 1), row + 1
     if text[place : place + 1] != "]" or _after_space(text, place + 1) < len(text):
-        raise InputError(f"{broken} behind its row {row}")
+        raise InputError(f"{broken} after its row {row}")
     return Block(_table_of(found, as_text), np.array(rows, np.int64), malformed=malformed)
 
 
@@ -252,7 +252,7 @@ class _Decoder:
         self._decoder = json.JSONDecoder(object_pairs_hook=self._object, parse_float=self._float, parse_int=self._int)
 
     def value(self, text: str, place: int) -> tuple[Any, int]:
-        """The value at a place of a text, and the place behind it; raises JSONDecodeError."""
+        """The value at a place of a text, and the place after it; raises JSONDecodeError."""
         self._fault = None
         return self._decoder.raw_decode(text, place)
 

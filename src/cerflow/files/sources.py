@@ -31,7 +31,7 @@ __all__ = [
 
 STANDARD_INPUT = "-"
 
-#: Suffixes of compressed files, behind that of the format, and how many times larger their rows usually are.
+#: Suffixes of compressed files, after that of the format, and how many times larger their rows usually are.
 COMPRESSIONS = {".gz": 8, ".bz2": 10, ".zst": 8, ".lz4": 4}
 #: The name of null in partitioned directories.
 _NULL = "__HIVE_DEFAULT_PARTITION__"

@@ -49,7 +49,7 @@ class CallBuilder(TreeBuilder):
         raise _no_condition(part)
 
     def condition_at_hand(self, part: Parsed) -> Condition:
-        """The part as a condition on the event at hand; an error if a name stands as a condition there."""
+        """The part as a condition on the current event; an error if a name stands as a condition there."""
         condition = self.condition(part)
         self.no_truth_in(part)
         return condition
@@ -81,7 +81,7 @@ class CallBuilder(TreeBuilder):
         if isinstance(bare.value, Function):
             reason, hint = f"outside a bracket {bare.name.text} takes a label", f"write {bare.name.text}(x)"
         elif isinstance(bare.value, LabelReference):
-            reason, hint = "EVENT means the event at hand, but there is none outside a bracket", "name a label instead"
+            reason, hint = "EVENT means the current event, but there is none outside a bracket", "name a label instead"
         else:
             reason = f"'{bare.name.text}' stands here without a label"
             hint = f"write label.{bare.name.text}, or {bare.name.text}.attribute if it is a label"
@@ -98,7 +98,7 @@ class CallBuilder(TreeBuilder):
         if quoted or name not in BUILT_IN:
             return self._predicate(children, written, arguments)
         if not arguments and name in ("position", "time"):
-            # Those of the event at hand.
+            # Those of the current event.
             here = self.make(children, Function, name, (LabelReference(None, span=span_of(*children)),))
             here.name, here.bare = Name(name), here
             return here
@@ -132,7 +132,7 @@ class CallBuilder(TreeBuilder):
         return self.make(children, Aggregate, COUNT_DISTINCT, self.value(argument))
 
     def _predicate(self, children: Sequence[Piece], name: str, arguments: list[Parsed]) -> Parsed:
-        """A name alone is a label, also in a bracket; in parentheses it is an attribute of the event at hand."""
+        """A name alone is a label, also in a bracket; in parentheses it is an attribute of the current event."""
         made = [self._label(a) if _may_be_label(a) else replace(a, value=self.value(a)) for a in arguments]
         return self._called(children, made, lambda values, span: PredicateCall(name, values, span=span))
 
@@ -141,7 +141,7 @@ class CallBuilder(TreeBuilder):
 
     @staticmethod
     def _label(argument: Parsed) -> Parsed:
-        """An argument that must be a label, or EVENT for the event at hand."""
+        """An argument that must be a label, or EVENT for the current event."""
         name = argument.name
         if name is None or (name.reserved and name.text.upper() != "EVENT"):
             word = f"'{name.text}' is a reserved word, but" if name else "here"

@@ -94,7 +94,7 @@ class Literal(Expression):
 
 @node
 class Attribute(Expression):
-    """``label.name``; with ``label=None`` the attribute of the event at hand.
+    """``label.name``; with ``label=None`` the attribute of the current event.
 
     The name of a nested attribute is that of `cerflow.values.nested`. ``quoted`` says that a name without label stands
     in double quotes, so that it is not an event kind; ``doubtful`` that in a bracket or terminal of a text the label
@@ -108,13 +108,13 @@ class Attribute(Expression):
 
     @property
     def as_field(self) -> Attribute:
-        """``a.b`` as the field b of the attribute a of the event at hand."""
+        """``a.b`` as the field b of the attribute a of the current event."""
         return self if self.label is None else Attribute(None, joined((self.label, self.name)), span=self.span)
 
 
 @node
 class LabelReference(Expression):
-    """A label as an argument: ``position(x)``, ``time(x)``, ``count(x)``, ``p(x, y)``; None is the event at hand."""
+    """A label as an argument: ``position(x)``, ``time(x)``, ``count(x)``, ``p(x, y)``; None is the current event."""
 
     label: str | None
 

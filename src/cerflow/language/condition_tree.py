@@ -144,7 +144,7 @@ class ConditionBuilder(CallBuilder):
         for item in items:
             if not isinstance(item.value, Literal):
                 raise QuerySyntaxError(
-                    "only numbers, strings, TRUE, FALSE and NULL can stand in the list behind IN",
+                    "only numbers, strings, TRUE, FALSE and NULL can stand in the list after IN",
                     span=span_of(item),
                     expected=("a literal",),
                 )
@@ -167,7 +167,7 @@ class ConditionBuilder(CallBuilder):
         # It is written out at every WHEN, so nested ones would grow without end.
         if size > 1 and size * len(parts) > limits.CASE_NODES:
             raise QuerySyntaxError(
-                "the value behind CASE is too large for this number of WHEN",
+                "the value after CASE is too large for this number of WHEN",
                 span=span_of(children[1]),
                 hint="write CASE WHEN … = … THEN …",
             )
@@ -244,7 +244,7 @@ class ConditionBuilder(CallBuilder):
         return self.make(children, Literal, None)
 
     def bare(self, children: Sequence[Piece]) -> Parsed:
-        """A name alone: an attribute of the event at hand, unless it turns out to be a label in an argument."""
+        """A name alone: an attribute of the current event, unless it turns out to be a label in an argument."""
         (name,) = self.parts(children)
         assert name.name is not None
         value = Attribute(None, name.value, quoted=name.name.quoted, span=span_of(*children))
@@ -253,7 +253,7 @@ class ConditionBuilder(CallBuilder):
         return part
 
     def bare_reserved(self, children: Sequence[Piece]) -> Parsed:
-        """A reserved word as an attribute; EVENT in an argument is the event at hand."""
+        """A reserved word as an attribute; EVENT in an argument is the current event."""
         part = self.make(children, Attribute, None, str(children[0]))
         part.name, part.bare = Name(str(children[0]), reserved=True), part
         return part

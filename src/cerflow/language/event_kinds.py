@@ -40,7 +40,7 @@ def refuse_twice(name: str, known: Container[str], span: Span | None) -> None:
 
 
 def check_kind(condition: Condition) -> None:
-    """Raise `QueryError` for what reads more than the event at hand: labels, aggregates, SOME, prev, MATCH_NUMBER."""
+    """Raise `QueryError` for what reads more than the current event: labels, aggregates, SOME, prev, MATCH_NUMBER."""
     for current in walk(condition):
         match current:
             case Attribute(label=str(label)) | LabelReference(label=str(label)) | Bracket(label=label):

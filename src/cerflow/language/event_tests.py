@@ -11,7 +11,7 @@ __all__ = ["Satisfied", "StreamTest", "TypeTest", "event_test"]
 
 @node
 class TypeTest(Condition):
-    """The event at hand has this type (and comes from this stream, if one is named)."""
+    """The current event has this type (and comes from this stream, if one is named)."""
 
     type: str
     stream: str | None = None
@@ -26,7 +26,7 @@ class TypeTest(Condition):
 
 @node
 class StreamTest(Condition):
-    """The event at hand comes from this stream; it holds where streams are not told apart."""
+    """The current event comes from this stream; it holds where streams are not told apart."""
 
     stream: str
 
@@ -47,7 +47,7 @@ class Satisfied(Condition):
 
 
 def event_test(event: EventType) -> Condition:
-    """The condition on the event at hand that it is of this type or kind."""
+    """The condition on the current event that it is of this type or kind."""
     if not isinstance(event, EventKind):
         return TypeTest(event.name, event.stream)
     return event.condition if event.stream is None else And(StreamTest(event.stream), event.condition)

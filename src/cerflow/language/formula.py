@@ -115,7 +115,7 @@ class EventType(Formula):
 class EventKind(EventType):
     """``name`` or ``stream>name`` below ``DEFINE name AS condition``: one event on which the condition is true.
 
-    The condition reads the event at hand; a kind above it in the text is written out in it.
+    The condition reads the current event; a kind above it in the text is written out in it.
     """
 
     condition: Condition = field(kw_only=True)
@@ -286,7 +286,7 @@ class Without(Exclusion):
 class NotFollowedBy(Exclusion):
     """``φ NOT FOLLOWED BY ψ FOR window``: no match of ψ between the end of φ and a deadline (spec §10).
 
-    The deadline lies one window behind the event that completes φ. It is a time, a position or a value of an attribute.
+    The deadline lies one window after the event that completes φ. It is a time, a position or a value of an attribute.
     """
 
     window: Window

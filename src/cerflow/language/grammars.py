@@ -149,7 +149,7 @@ def parse_from(lark: Lark, text: str, start: str) -> Any:
         raise ArgumentError(f"the text to parse must be a string, not {type(text).__name__}")
     if len(text) > limits.QUERY_CHARACTERS:
         raise QuerySyntaxError(
-            f"the text has {len(text):,} characters; a query may have {limits.QUERY_CHARACTERS:,}",
+            f"the text has {len(text):,} characters; at most {limits.QUERY_CHARACTERS:,} are allowed",
             hint="Long lists of values belong in the events, as an attribute, or into a registered predicate.",
         )
     refuse_surrogates(text)

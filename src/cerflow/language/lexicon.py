@@ -26,7 +26,7 @@ __all__ = [
 #: Integers are those of 64 bits.
 LARGEST_INTEGER = 2**63 - 1
 
-#: Words that are names only in double quotes (or behind a dot).
+#: Words that are names only in double quotes (or after a dot).
 RESERVED = (
     "ALL", "AND", "ANY", "AS", "BETWEEN", "CONSUME", "EVENT", "FALSE", "FILTER", "FROM", "IN", "IS", "LAST", "LIKE",
     "LIMIT", "MAX", "NEXT", "NONE", "NOT", "NULL", "NXT", "OR", "PARTITION", "PROJECT", "REGEXP", "SELECT", "START",
@@ -105,12 +105,12 @@ def quote_name(name: str, *, always: bool = False) -> str:
 
 
 def quote_attribute(name: str) -> str:
-    """The name of an attribute as it stands behind a dot or in a list, where reserved words need no quotes."""
+    """The name of an attribute as it stands after a dot or in a list, where reserved words need no quotes."""
     return ".".join(part if _word.fullmatch(part) else quote_name(part, always=True) for part in parts_of(name))
 
 
 def quote_register(name: str) -> str:
-    """The name of a register as it stands behind INTO."""
+    """The name of a register as it stands after INTO."""
     return quote_name(name, always=name.upper() in _OPERANDS)
 
 

@@ -71,7 +71,7 @@ __all__ = [
 
 
 def parse_query(text: str) -> Select:
-    """Read a query, ``SELECT … WHERE …`` (spec §4), perhaps behind definitions of event kinds (spec §11).
+    """Read a query, ``SELECT … WHERE …`` (spec §4), perhaps after definitions of event kinds (spec §11).
 
     Raises `QuerySyntaxError` where the text is not in the language, `QueryError` where it is but calls an unknown
     function or holds a regular expression that cannot be read; both with the place in the text.
@@ -110,13 +110,13 @@ def _parse_duration(text: str) -> int:
 
 
 def parse_formula(text: str) -> Formula:
-    """Read a formula (spec §2), perhaps behind ``DEFINE kind AS condition;``; errors as for `parse_query`."""
+    """Read a formula (spec §2), perhaps after ``DEFINE kind AS condition;``; errors as for `parse_query`."""
     tree: Formula = parse_from(_grammar(), text, "formula_alone")
     return tree
 
 
 def parse_condition(text: str, *, bare_attributes: bool = False) -> Condition:
-    """Read a condition (spec §3), as it stands behind FILTER; errors as for `parse_query`.
+    """Read a condition (spec §3), as it stands after FILTER; errors as for `parse_query`.
 
     With ``bare_attributes`` attributes may stand without a label, as inside ``x[…]``.
     """
@@ -385,7 +385,7 @@ class _CeqlBuilder(SremoBuilder):
         name = None if isinstance(value, Condition) else column_name(value)
         if name is None:
             raise QuerySyntaxError(
-                "a computed column needs a name", span=span_of(*children), hint="Write the name behind AS: … AS name."
+                "a computed column needs a name", span=span_of(*children), hint="Write the name after AS: … AS name."
             )
         return self.make(children, ExpressionItem, value, name)
 
@@ -419,7 +419,7 @@ class _CeqlBuilder(SremoBuilder):
         return self.part(children, Consumption(str(children[0]).upper()))
 
     def limit(self, children: Several[Piece]) -> Parsed:
-        return self.part(children, {"limit": positive_integer(children[1], "the number behind LIMIT")})
+        return self.part(children, {"limit": positive_integer(children[1], "the number after LIMIT")})
 
 
 def _times(token: Piece) -> int:

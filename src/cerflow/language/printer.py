@@ -28,7 +28,7 @@ _Writer: TypeAlias = Callable[[Any, int], tuple[int, list[_Piece]]]
 #: A part of a text, or what gives it for a node.
 _Words: TypeAlias = str | Callable[[Any], str]
 
-# Formulas, loosest first. In the place behind WHERE, which asks for _FILTER, a WITHIN needs parentheses.
+# Formulas, loosest first. In the place after WHERE, which asks for _FILTER, a WITHIN needs parentheses.
 _WITHIN, _FILTER, _EXCLUSION, _DISJUNCTION, _ALL, _AND, _STRICT, _SEQUENCE, _POSTFIX, _STEP = range(10)
 # Conditions and values.
 _OR, _CONJUNCTION, _NOT, _ATOM, _SUM, _TERM, _UNARY, _PRIMARY, _IN_PARENTHESES = range(9)

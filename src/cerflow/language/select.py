@@ -123,7 +123,7 @@ class Select(Node):
 
     @property
     def key_columns(self) -> tuple[str, ...]:
-        """The names of the result's columns for the partition keys; one that is taken gets an underscore behind it."""
+        """The names of the result's columns for the partition keys; one that is taken gets an underscore after it."""
         taken, found = {*BOOKKEEPING, "events"}, []
         for key in self.partition:
             name = unnested(key[0])

@@ -67,7 +67,7 @@ def _of_several(cls: type[Sremo]) -> _Callback:
 class SremoBuilder(ConditionBuilder):
     """Callbacks for `sremo.lark`, alone and in queries."""
 
-    # A rule of its own, so that the comma behind a register is not the one behind any other name.
+    # A rule of its own, so that the comma after a register is not the one after any other name.
     register = ConditionBuilder.name
 
     epsilon, empty = _operator(Epsilon), _operator(Empty)
@@ -84,7 +84,7 @@ class SremoBuilder(ConditionBuilder):
         """``[c] AS label INTO registers``."""
         condition, *rest = self.parts(children)
         self.no_bracket_in(condition)
-        # The event read is at hand, so attributes need no label here.
+        # The event read is the current one, so attributes need no label here.
         return self.settled(children, Terminal, self.condition_at_hand(condition), **dict(part.value for part in rest))
 
     def mark(self, children: Sequence[Piece]) -> Parsed:

@@ -12,14 +12,14 @@ from cerflow.values.units import DURATION_UNITS
 __all__ = ["few", "hint_for"]
 
 _SEQUENCE = "a sequence is written A ; B (B some time after A) or A : B (B directly after A)"
-_CONDITIONS = "conditions stand behind FILTER: WHERE (A AS x ; B AS y) FILTER x.v > 1 AND y.v > x.v"
+_CONDITIONS = "conditions stand after FILTER: WHERE (A AS x ; B AS y) FILTER x.v > 1 AND y.v > x.v"
 _REPEATED = "three are written A{3}, two to four A{2,4}"
 _BEGIN = "a query begins with SELECT: SELECT * WHERE A ; B"
 _SREMO = "an expression of SREMO stands in parentheses: SELECT * WHERE SREMO([type = 'A'] MARK)"
 _EITHER = "alternatives are written A OR B"
 _BOTH = "A ALL B has both, in any order; A AND B is for events that both formulas match"
 _EXCLUDED = "what must not happen in between is written A ; C WITHOUT B, or UNLESS B"
-_DEADLINE = "how long nothing may follow stands behind FOR: A NOT FOLLOWED BY B FOR 5 MINUTES"
+_DEADLINE = "how long nothing may follow stands after FOR: A NOT FOLLOWED BY B FOR 5 MINUTES"
 _ORDER = "matches come in the order of their detection; sort the result"
 _GROUP = "the stream is divided by PARTITION BY; matches are aggregated by Matches.aggregate"
 _CLAUSE_ORDER = (
@@ -28,7 +28,7 @@ _CLAUSE_ORDER = (
 _QUOTES = "strings stand in straight single quotes: 'abc'"
 _COMMENTS = "comments are -- to the end of the line, or /* … */"
 _DEFINITION = "a definition is written DEFINE name AS SELECT … ;"
-_PROGRAM = "cerflow.parse_program reads definitions and the query behind them"
+_PROGRAM = "cerflow.parse_program reads definitions and the query after them"
 _RECOGNIZE = "for the PATTERN (A B+ C) DEFINE … of MATCH_RECOGNIZE write SELECT * WHERE (A ; B+ ; C) FILTER …"
 
 #: Anywhere.
@@ -43,7 +43,7 @@ _ANYWHERE = {
     **dict.fromkeys(("#", "//"), _COMMENTS),
     **dict.fromkeys(("MATCH_RECOGNIZE", "DEFINE", "MEASURES", "PATTERN"), _RECOGNIZE),
 }
-#: Behind a formula, where an operator or a clause could stand.
+#: After a formula, where an operator or a clause could stand.
 _BEHIND_FORMULA = {
     **dict.fromkeys(
         ("->", "→", "=>", ",", "..", "THEN", "FOLLOWED", "FOLLOWEDBY", "FOLLOWS", "BEFORE", "NEXT", "SEQ", "("),
@@ -56,7 +56,7 @@ _BEHIND_FORMULA = {
     **dict.fromkeys(("WHERE", "HAVING", "IF", "WHEN", "ON", "."), _CONDITIONS),
     **dict.fromkeys(("UNTIL", "EXCEPT", "BUT"), _EXCLUDED),
 }
-#: Behind a complete condition.
+#: After a complete condition.
 _BEHIND_CONDITION = {
     ",": "conditions are joined by AND",
     "&": "write AND",
@@ -101,7 +101,7 @@ def few(names: Collection[str]) -> tuple[str, ...]:
     for group, name, least in _FEW:
         if len(group.intersection(left)) >= least:
             found.append(name)
-            # Behind a condition there may be another FILTER, which is not a clause of its own.
+            # After a condition there may be another FILTER, which is not a clause of its own.
             left = [each for each in left if each not in group and (name != "a clause" or each != "FILTER")]
     return (*dict.fromkeys(found), *left)
 
@@ -112,7 +112,7 @@ def hint_for(found: str, before: str, accepted: Collection[str], names: Collecti
     if word == "DEFINE" and "SELECT" in accepted:
         return _DEFINITION if "DEFINE" in accepted else _PROGRAM
     if word == "SELECT" and list(names) == ["the end"]:
-        return "only the last statement stands by itself, all others are definitions: DEFINE name AS SELECT …"
+        return "only the last statement is a query, all others are definitions: DEFINE name AS SELECT …"
     if word in _ANYWHERE:
         return _ANYWHERE[word]
     if "SELECT" in accepted and "a formula" not in names:
@@ -137,7 +137,7 @@ def hint_for(found: str, before: str, accepted: Collection[str], names: Collecti
     if (inside and word in (";", ":", "ALL", "UNLESS", "WITHOUT", "AS", "OR")) or (
         "FOR" in accepted and word == "FILTER"
     ):
-        return "FILTER and WITHIN bind loosest: to go on behind them, put what they stand on and them in parentheses"
+        return "FILTER and WITHIN bind loosest: to go on after them, put what they stand on and them in parentheses"
     if not found[0].isalpha():
         return None
     words = [w for w in accepted if w in RESERVED or w in CONTEXTUAL]
@@ -145,7 +145,7 @@ def hint_for(found: str, before: str, accepted: Collection[str], names: Collecti
     words += ["ALL", "ANY", "NEXT", "LAST", "MAX", "STRICT"] * ("STRATEGY" in accepted)
     near = nearest(found, words) if len(found) > 2 else None
     if near is None and word not in RESERVED and "AS" in accepted and "';'" in names:
-        return f"a label stands behind AS: … AS {found}"
+        return f"a label stands after AS: … AS {found}"
     return f"Did you mean {near}?" if near else None
 
 
@@ -172,6 +172,6 @@ def _at_its_place(word: str, before: str, accepted: Collection[str], names: Coll
         if re.search(r"\bDISTINCT\s*$", before, re.IGNORECASE):
             return "there is no DISTINCT: every match is reported once"
         return (
-            None if nearest(word, ("FROM", "WHERE")) else "the formula stands behind WHERE: SELECT * FROM s WHERE A ; B"
+            None if nearest(word, ("FROM", "WHERE")) else "the formula stands after WHERE: SELECT * FROM s WHERE A ; B"
         )
     return None

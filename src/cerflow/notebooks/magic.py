@@ -43,7 +43,7 @@ def add_magic(shell: InteractiveShell) -> None:
 def _arguments() -> MagicArgumentParser:
     parser = MagicArgumentParser(
         "%%cerflow",
-        description="Match the query in the cell (or behind the options of %cerflow) with events.",
+        description="Match the query in the cell (or after the options of %cerflow) with events.",
         add_help=False,
     )
     add = parser.add_argument
@@ -83,7 +83,7 @@ def _run(shell: InteractiveShell, line: str, cell: str | None) -> Found | None:
         raise UsageError(f"%%cerflow: {error} in its options") from None
     options = _arguments().parse_args(words)
     if not cell.strip():
-        raise UsageError("%%cerflow: there is no query in the cell, nor behind the options of %cerflow")
+        raise UsageError("%%cerflow: there is no query in the cell, nor after the options of %cerflow")
     if bool(options.table) == bool(options.input):
         raise UsageError("%%cerflow: name the events, either a variable or files with --input PATH")
     if options.limit < 1:

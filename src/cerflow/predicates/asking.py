@@ -120,7 +120,7 @@ def arguments_of_sets(
     """The arguments for `ask_of_set` of a call of predicates of sets, as `cerflow.conditions.guards.SetCall` has them.
 
     ``rows`` are those of the collection, without positions. ``own`` are the values of the arguments that are not in
-    rows, in their order; if the event at hand belongs to a set, of all arguments.
+    rows, in their order; if the current event belongs to a set, of all arguments.
     """
     columns: dict[int, list[Any]] = {k: [] for k, number in enumerate(sets) if 0 <= number < gathered}
     for row in rows:

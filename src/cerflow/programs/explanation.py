@@ -26,7 +26,7 @@ def explain_program(
     if format in PICTURE_FORMATS:
         return picture(program_diagram(definitions, query), format, title="program")
     if format == "boxes":
-        raise PictureError("a program is not drawn as boxes; its definitions and its query are, each by itself")
+        raise PictureError("a program is not drawn as boxes; its definitions and its query are, each separately")
     explained = {name: each.explain(format, schemas.get(name)) for name, each in queries.items()}
     if format == "json":
         statements = [

@@ -59,7 +59,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class ProgramPlan:
-    """The statements of a program for the columns of its events, each behind those that it reads.
+    """The statements of a program for the columns of its events, each after those that it reads.
 
     ``schema`` describes the events of the input, and says which of their columns must be held.
     """
@@ -157,8 +157,8 @@ def _columns_of(name: str, query: Query, read: Schema, events: Schema) -> pa.Sch
 class Merging:
     """The events of one stretch of a stream, to which definitions add theirs.
 
-    An event of a definition stands behind the event that detected it and what stands behind that already. A deadline
-    that the clock shows has a place in front of the events at or behind it, and stands for the event that detects.
+    An event of a definition stands after the event that detected it and what stands after that already. A deadline
+    that the clock shows has a place in front of the events at or after it, and stands for the event that detects.
     ``_places`` are the places of the events of each stream among all places, ``_ends`` for each place that of the last
     event which goes back to the one there. ``latest`` is the latest time before; no event of a definition is earlier.
     """
@@ -267,7 +267,7 @@ class Merging:
         return moved
 
     def _insert(self, behind: Ints) -> tuple[Ints, Ints]:
-        """Number the places again, with new ones behind others; returns the old and the new places."""
+        """Number the places again, with new ones after others; returns the old and the new places."""
         count = len(self._ends)
         added = behind + 1 + np.arange(len(behind))
         moved = np.arange(count) + np.searchsorted(behind, np.arange(count), "left")
@@ -281,9 +281,9 @@ class Merging:
         return moved, added
 
     def _make_room(self, name: str, behind: Ints, by: Ints) -> None:
-        """Put new events behind others; ``by`` are the places of what detected them."""
+        """Put new events after others; ``by`` are the places of what detected them."""
         count = len(self._ends)
-        # Behind one place, new events that later events detected come first; they belong to all events before them.
+        # After one place, new events that later events detected come first; they belong to all events before them.
         keys = behind * (count + 1) + (count - by)
         last = np.searchsorted(keys, self._ends * (count + 1) + (count - np.arange(count)), "right") - 1
         own = np.zeros(count, bool)

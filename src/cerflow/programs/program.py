@@ -50,7 +50,7 @@ __all__ = ["MatchOptions", "Program", "match", "parse_program", "query_as_text",
 
 
 def parse_program(text: str) -> Program:
-    """Read definitions and the query behind them: ``DEFINE dip AS SELECT … ; SELECT … FROM dip, stocks WHERE …``.
+    """Read definitions and the query after them: ``DEFINE dip AS SELECT … ; SELECT … FROM dip, stocks WHERE …``.
 
     A text of one query is a program, too. Raises `QuerySyntaxError` and `QueryError` as `parse` does.
     """
@@ -62,7 +62,7 @@ class Program:
 
     Every match of a definition is an event of the stream and of the type that the definition names. Its attributes
     are the computed columns, the partition keys, ``start_time`` and ``end_time``; its time is that of the event that
-    detected the match, directly behind which it stands. A statement reads the streams that its FROM names, and
+    detected the match, directly after which it stands. A statement reads the streams that its FROM names, and
     positions count the events of these; without FROM it reads the input.
 
     >>> import cerflow

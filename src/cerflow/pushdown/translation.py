@@ -123,7 +123,7 @@ class Translation(ABC, Generic[C]):
 
     @abstractmethod
     def _begins_and_ends(self, text: C, first: str, last: str) -> C:
-        """Whether a text begins with one text and ends with another one behind it."""
+        """Whether a text begins with one text and ends with another one after it."""
 
 
 def encodable(text: str) -> str:

@@ -112,7 +112,7 @@ class BlockEnd:
         return reduce(lambda found, step: step.around(found), self.steps, inner)
 
     def rest(self) -> Formula | None:
-        """The formula before or behind the block, None if there is none.
+        """The formula before or after the block, None if there is none.
 
         It must not stand inside START, FILTER or a renaming.
         """
@@ -190,7 +190,7 @@ def _pieces(formula: Formula, *, first: bool) -> list[BlockEnd]:
                 own = labels_of(current.operand).assigned.intersection(condition_labels(current.condition))
                 pending.append((current.operand, (_Filtered(current.condition, own), steps)))
             case Start():
-                # Behind ``:`` everything starts where it begins.
+                # After ``:`` everything starts where it begins.
                 pending.append((current.operand, steps if first else (_Started(), steps)))
             case _:
                 place = "first" if first else "last"

@@ -101,7 +101,7 @@ def one_event(formula: Formula) -> bool:
 
 
 def refuse_later_choices(formula: Formula) -> None:
-    """Raise `UnsupportedQueryError` for NEXT, LAST and MAX behind other events: the readings compare other matches.
+    """Raise `UnsupportedQueryError` for NEXT, LAST and MAX after other events: the readings compare other matches.
 
     P1 §4 compares a match with all of the operand in the whole stream that end at the same event. Where the operand
     begins with the formula, these are its matches there.
@@ -113,7 +113,7 @@ def refuse_later_choices(formula: Formula) -> None:
         if isinstance(current, Selection) and compares and not first:
             raise UnsupportedQueryError(
                 f"in the first-order reading {current.strategy} compares with all matches in the whole stream that end "
-                "at the same event (P1 §4), in the second-order reading with those behind the events in front of it",
+                "at the same event (P1 §4), in the second-order reading with those after the events in front of it",
                 span=current.span,
                 hint=f"Put {current.strategy} around the whole formula; runner='semantics' evaluates it as it is.",
             )

@@ -1,4 +1,4 @@
-"""Deadlines (spec §10): where one lies behind an event, and when it is known to have passed."""
+"""Deadlines (spec §10): where one lies after an event, and when it is known to have passed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Moment(NamedTuple):
     """When something is known: at an event of the whole input, or before it but shown by it; moments are ordered.
 
     ``position`` is that of the event. Where the clock alone showed it, it is a float between those of the events around
-    it, infinite behind all. ``time`` is the deadline that passed, infinite at the event itself.
+    it, infinite after all. ``time`` is the deadline that passed, infinite at the event itself.
     """
 
     position: int | float

@@ -342,7 +342,7 @@ class Denotation:
         followed: Callable[[int], _Question],
         unwanted: Callable[[int, int], _Question],
     ) -> _Rule:
-        """The complex events of φ detected at some j whose deadline lies directly behind k, without ψ in between."""
+        """The complex events of φ detected at some j whose deadline lies directly after k, without ψ in between."""
         found: set[tuple[ComplexEvent, Moment]] = set()
         for j in range(i, k + 1):
             matches = yield followed(j)
@@ -376,7 +376,7 @@ def _sequence(
 
 
 def _joined(first: Known, second: Known, k: int, strict: bool) -> Known:
-    """The unions of two complex events; with ``strict`` of those that end at k and begin directly behind it."""
+    """The unions of two complex events; with ``strict`` of those that end at k and begin directly after it."""
     if strict:
         first = frozenset((c, m) for c, m in first if c and max(support(c)) == k)
         second = frozenset((c, m) for c, m in second if c and min(support(c)) == k + 1)

@@ -175,7 +175,7 @@ def arithmetic(sign: str, left: Value, right: Value) -> Value:
 
 def _refuse_decimals(*values: Value) -> None:
     if any(isinstance(value, Decimal) for value in values):
-        raise InputError("decimals can be compared, but not computed with; make them floats or integers")
+        raise InputError("decimals can be compared, but not used in arithmetic; make them floats or integers")
 
 
 def _same_kind(left: int | float, right: int | float) -> tuple[int | float, int | float]:

@@ -140,7 +140,7 @@ class _Session:
         self._known: dict[Moment, set[ComplexEvent]] | None = None
 
     def forget(self, moment: Moment) -> None:
-        """Begin again behind a moment."""
+        """Begin again after a moment."""
         self._begin = sum(event.position <= moment.position for event in self.events)
         self._known = None
 

@@ -52,7 +52,7 @@ _Rule = Generator[_Question, _Outcomes, _Outcomes]
 def sremo_matches(expression: SremoGiven, events: StreamGiven) -> frozenset[tuple[int, ComplexEvent]]:
     """All matches (n, C) in a stream: C is a match on S[m…n] for some m ≤ n, and n its last marked event.
 
-    Raises `QueryError` for aggregates, and for a read behind ``&`` of a register that both sides write.
+    Raises `QueryError` for aggregates, and for a read after ``&`` of a register that both sides write.
     """
     stream = as_stream(events)
     denotation = SremoDenotation(with_fields(sremo_tree(expression), _columns(stream)), stream)
@@ -189,7 +189,7 @@ class SremoDenotation:
             case Intersection():
                 left = yield ask(below[0], m, n, v)
                 right = yield ask(below[1], m, n, v)
-                # Of a register that both sides write nothing is read behind them.
+                # Of a register that both sides write nothing is read after them.
                 wrote = self._writes[below[1]]
                 return frozenset(
                     (marks, _written(v1, {r: p for r, p in v2 if r in wrote}))

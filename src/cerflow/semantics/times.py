@@ -25,7 +25,7 @@ __all__ = [
 
 MICROSECOND = datetime.timedelta(microseconds=1)
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-#: The microseconds that one counts in the numeric time of the stream at hand.
+#: The microseconds that one counts in the numeric time of the current stream.
 _TICK: ContextVar[Fraction] = ContextVar("tick", default=Fraction(1000))
 
 

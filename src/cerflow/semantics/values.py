@@ -89,7 +89,7 @@ def value_of(
 ) -> Value:
     """The value of an expression, or the truth value of a condition (True, False, None for unknown).
 
-    ``single`` gives the event of each label outside aggregates (key None: the event at hand); a label without event
+    ``single`` gives the event of each label outside aggregates (key None: the current event); a label without event
     reads as null. ``events_of`` gives the events of a label inside an aggregate; ``prev`` reads ``former``.
     """
     stack: list[Any] = []

@@ -28,7 +28,7 @@ __all__ = ["Division", "divided", "keys_kept"]
 class Division:
     """The window that bounds every match, None if the stream is not to be divided, and why.
 
-    With ``late`` matches may be detected by the first event behind the window, however late it comes.
+    With ``late`` matches may be detected by the first event after the window, however late it comes.
     """
 
     window: Window | None
@@ -44,13 +44,13 @@ def divided(select: Select, transducer: Transducer, schema: Schema | None = None
     neither is a query with predicates.
     """
     if threads and limit_of(select) is not None and not detects_only(select):
-        return Division(None, "which of the matches of an event are taken is settled for the whole stream only")
+        return Division(None, "which matches of an event are reported is decided for the whole stream")
     if threads and any(isinstance(node, PredicateCall) for node in walk(select)):
-        return Division(None, "predicates of one's own are not called by several threads")
+        return Division(None, "your own predicates are not called from several threads")
     if numbers_matches(select.projection):
         return Division(None, "MATCH_NUMBER() counts the matches from the beginning of the stream")
     if schema is not None and schema.forget is not None:
-        return Division(None, "a key begins again after a pause, which only one task sees that gets all its events")
+        return Division(None, "a key begins again after a pause, which only a task that gets all its events can see")
     if select.consume is not Consumption.NONE:
         return Division(None, "CONSUME makes every match depend on those before it")
     window = reach_of_runs(transducer)
@@ -63,9 +63,9 @@ def divided(select: Select, transducer: Transducer, schema: Schema | None = None
     if window is None:
         return Division(None, "no window bounds how far back a match may depend on events")
     if window != window_of_runs(transducer) and _rounded(select, schema):
-        return Division(None, "windows and deadlines are not added up where times are floats")
+        return Division(None, "windows and deadlines cannot be added up exactly, because times are floats")
     if not is_global(window, bool(select.partition)):
-        return Division(None, "the window passes for each partition by itself")
+        return Division(None, "the window passes separately for each partition")
     if isinstance(window, CountWindow) and select.streams:
         return Division(None, "the window counts the events of some streams only")
     if has_ticks(transducer) and isinstance(window, DurationWindow):
@@ -89,7 +89,7 @@ def keys_kept(select: Select, transducer: Transducer, schema: Schema | None = No
         return None
     if _time_ends_all(select, transducer):
         return None
-    why = "no window bounds its matches" if window is None else "its window passes with its own events only"
+    why = "no window bounds its matches" if window is None else "its window ends only with a later event of that key"
     remedy = "WITHIN and a duration set a time" if has_ticks(transducer) else "forget= (--key-timeout) sets a time"
     return f"one with a partial match is remembered for good, as {why}; {remedy}"
 

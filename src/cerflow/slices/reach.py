@@ -81,7 +81,7 @@ class LateReach(Reach):
         return LEAST if last is None else self._inner.begin(last)
 
     def edge(self, last: int) -> int:
-        """The first key behind an event with which the inner reach begins after ``last``."""
+        """The first key after an event with which the inner reach begins after ``last``."""
         at = int(np.searchsorted(self._keys, self._inner.edge(last)))
         return GREATEST if at == len(self._keys) else int(self._keys[at]) + 1
 

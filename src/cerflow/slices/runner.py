@@ -64,7 +64,7 @@ class SliceRunner:
         yield from self._listed(self._recognizer.push(self._numbered(rows)))
 
     def finish(self, until: pa.Array | None) -> Iterator[pa.RecordBatch]:
-        """The matches detected behind all events, as no event before ``until`` is to come; see `report`."""
+        """The matches detected after all events, as no event before ``until`` is to come; see `report`."""
         if until is not None:
             yield from self._listed(self._recognizer.advance(until[0]))
 

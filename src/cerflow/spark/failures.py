@@ -151,7 +151,7 @@ def _segments(text: str) -> Iterator[str]:
     for line in text.replace(_TRACEBACK, f"\n{_TRACEBACK}\n").splitlines():
         in_stream = (in_stream or line.startswith(_STREAM)) and not line.startswith(_CAUSE)
         if in_stream or (in_frames and line.startswith("    ")):
-            # A line of a source file behind its name.
+            # A line of a source file after its name.
             continue
         in_frames = _PYTHON_FRAME.match(line) is not None
         ended = in_frames or _JAVA_FRAME.match(line) is not None or line.lstrip().startswith(_TITLES)

@@ -66,5 +66,5 @@ def require_cerflow(spark: SparkSession) -> None:
 def prepare_worker() -> None:
     """Prepare the process for tasks, once; tasks call this after their imports, before their first events."""
     load_kernels()
-    # Behind each task Spark collects garbage. Looking for it among all that was imported takes 50 ms.
+    # After each task Spark collects garbage. Looking for it among all that was imported takes 50 ms.
     gc.freeze()

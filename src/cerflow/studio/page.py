@@ -34,7 +34,7 @@ _TABS = {
 }
 
 
-#: The query behind the definitions, among their names; no name has a space.
+#: The query after the definitions, among their names; no name has a space.
 _LAST = "the last query"
 
 

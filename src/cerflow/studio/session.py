@@ -117,7 +117,7 @@ class StudioSession:
     def __init__(self, text: str = FIRST_TEXT, language: Language = "ceql") -> None:
         self.text = text
         self.language: Language = language
-        #: The definition that is looked at closely; None: the query behind the definitions.
+        #: The definition that is looked at closely; None: the query after the definitions.
         self.statement: str | None = None
         self.events: LoadedEvents | None = None
         self._studied: tuple[object, StudiedPart] | None = None
@@ -202,7 +202,7 @@ class StudioSession:
     def completions(self) -> dict[str, list[dict[str, str]]]:
         """The words that may be completed, by the names and dots before them.
 
-        ``""`` has the words anywhere, ``"."`` those behind the name of any label, ``"device."`` and ``"x.device."`` the
+        ``""`` has the words anywhere, ``"."`` those after the name of any label, ``"device."`` and ``"x.device."`` the
         fields of a struct.
         """
         types = [] if self.events is None else self.events.types

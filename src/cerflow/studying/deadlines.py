@@ -46,7 +46,7 @@ class StudiedMoments:
 
     ``read[n]`` are the keys of the substreams that read something when event n comes, each with the index of what it
     reads; a substream may read several things. ``by_clock[n]`` are the moments before it that the clock shows, those
-    behind the last event with n = the number of events.
+    after the last event with n = the number of events.
     ``begun`` gives for a tick, by key and index, the positions of the events whose deadline has passed. Other ticks
     stand before each event where deadlines lie at values of an ``attribute``.
     """

@@ -100,7 +100,7 @@ def detection(select: Select, sample: StudiedEvents, wanted: Wanted) -> Fit | No
         if number == limits.LISTED_RIVALS:
             raise UnsupportedQueryError(
                 f"more than {limits.LISTED_RIVALS:,} matches are detected together with these events",
-                hint="A window (WITHIN) or PARTITION BY makes them fewer.",
+                hint="A window (WITHIN) or PARTITION BY reduces their number.",
             )
         if {p for _, p in pairs} == set(wanted) and all((a, p) in pairs for p in wanted for a in wanted[p]):
             return found
@@ -133,7 +133,7 @@ class _MarkedRuns:
         self._prunes = all(t.labels for t in entering)
 
     def first(self, part: Substream) -> tuple[Fit | None, bool]:
-        """The first match that a run gives, and if there is none, whether one may come behind these events."""
+        """The first match that a run gives, and if there is none, whether one may come after these events."""
         transducer, reader = self._transducer, TimedReader(self._transducer, part.events)
         self._reader, self._events = reader, part.events
         wanted = {part.places[position]: labels for position, labels in self._wanted.items()}

@@ -60,7 +60,7 @@ class StudiedEvents:
 
     @property
     def end(self) -> int:
-        """The position behind the last event."""
+        """The position after the last event."""
         return self.first + len(self.table)
 
     def stretch(self, first: int, end: int) -> StudiedEvents:

@@ -92,7 +92,7 @@ class PassedDeadline(TracedStep):
     """The effect of deadlines in time that have passed, as an event or the clock (``shown_by`` None) shows.
 
     ``at`` is the time of the deadlines, or for deadlines at values of an ``attribute`` the value that ended them.
-    ``begun`` are the events, with a label each, behind which something was not to follow (without label if they are
+    ``begun`` are the events, with a label each, after which something was not to follow (without label if they are
     no part of a match). Matches of several deadlines that one event shows are detected
     with the last.
     """

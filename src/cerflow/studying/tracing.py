@@ -70,7 +70,7 @@ class Trace:
         deadlines, step = self._passed(self._moments.read[n], event)
         if step is None:
             key = key_of_event(self.select, event)
-            unread = f"its stream {event.stream} is not named behind FROM"
+            unread = f"its stream {event.stream} is not named after FROM"
             if None in key:
                 missing = " or ".join(self.select.partition[key.index(None)])
                 unread = f"it has no {missing}, so it belongs to no substream"
@@ -149,7 +149,7 @@ class Trace:
 
 
 def _together(deadline: PassedDeadline, pause: TracedStep) -> PassedDeadline:
-    """A deadline with what the moment behind it did."""
+    """A deadline with what the moment after it did."""
     return replace(
         deadline,
         fired=(*deadline.fired, *pause.fired),

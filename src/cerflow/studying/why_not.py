@@ -184,7 +184,7 @@ def _words(c: Constraint, select: Select, without: Select, sample: StudiedEvents
             lies = "lies" if len(gaps) == 1 else "lie"
             return f"{_few(gaps)} {lies} in between" if gaps else "the events do not follow one another directly"
         case "repetition":
-            return "the part is not repeated so often"
+            return "the part is not repeated that many times"
         case "start":
             return "the events do not begin with the first event of the stream"
         case "exclusion":
@@ -292,10 +292,10 @@ def _followed(node: NotFollowedBy, without: Select, sample: StudiedEvents, found
 
 
 def _deadline(window: Window, sample: StudiedEvents, begun: Event, behind: Stream) -> tuple[str, int, bool]:
-    """The deadline behind an event, in words; how many events come before it; and whether it has passed."""
+    """The deadline after an event, in words; how many events come before it; and whether it has passed."""
     match window:
         case CountWindow():
-            words = f"{window.events} event{'s' if window.events > 1 else ''} behind event {begun.position}"
+            words = f"{window.events} event{'s' if window.events > 1 else ''} after event {begun.position}"
             return words, window.events, len(behind) >= window.events
         case AttributeWindow():
             base = begun.attribute(window.attribute)

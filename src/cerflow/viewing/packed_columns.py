@@ -29,7 +29,7 @@ _SINCE_1970 = (10**9, 4 * 10**9)
 
 
 class PackedArrays:
-    """Arrays of numbers, one behind the other, and for each a description by which the script of the page finds it."""
+    """Arrays of numbers, one after the other, and for each a description by which the script of the page finds it."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []

@@ -47,12 +47,12 @@ class MatchesOverTime:
 
     def __str__(self) -> str:
         if not self._counts.any():
-            return f"matches over time: {'unknown, as no time of them is known' if self._timeless else 'none'}"
+            return f"matches over time: {'unknown, because their times are not known' if self._timeless else 'none'}"
         most = self._counts.max()
         first, last = (str(end.as_py()) for end in self._ends)
         return (
             f"matches over time: |{sparkline(self._counts)}|\n"
-            f"from {first} to {last}, a sign stands for {self._stretch()}, "
+            f"from {first} to {last}, each character stands for {self._stretch()}, "
             f"at most {most:,.0f} {'match' if most == 1 else 'matches'}"
         )
 

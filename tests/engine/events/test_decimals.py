@@ -110,11 +110,11 @@ def test_every_pair_of_comparable_values():
 
 
 REFUSED = {
-    "a.d + 1 > 2": r"'d' has type decimal128\(38, 0\).* cannot be computed with by '\+'",
-    "-a.d < 0": "cannot be computed with by '-'",
-    "abs(a.d) > 1": "cannot be computed with by abs",
-    "sum(a.d) > 1": "cannot be computed with by sum",
-    "avg(a.d) > 1": "cannot be computed with by avg",
+    "a.d + 1 > 2": r"'d' has type decimal128\(38, 0\).* cannot be an operand of '\+'",
+    "-a.d < 0": "cannot be an operand of '-'",
+    "abs(a.d) > 1": "cannot be an operand of abs",
+    "sum(a.d) > 1": "cannot be an operand of sum",
+    "avg(a.d) > 1": "cannot be an operand of avg",
     "a.d = a.i": "cannot be compared with an integer",
     "a.f > a.d": "cannot be compared with a float",
     "a.d = a.s": "cannot be compared with a string",

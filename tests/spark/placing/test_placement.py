@@ -135,7 +135,7 @@ LATE = (
 @pytest.mark.parametrize(("query", "positions"), but_deep((LATE[0], False), (LATE[1], True), among=LATE))
 def test_slices_extend_to_deadlines(spark, tmp_path, one_file_each, query, positions):
     table = stream()
-    # The second file begins behind the gap, so its first event shows deadlines of the first.
+    # The second file begins after the gap, so its first event shows deadlines of the first.
     half = table.num_rows // 2
     frame = written(spark, tmp_path, [table.slice(0, half), *in_parts(table.slice(half), 3)])
     decided = placed(query, frame, time="t", positions=positions)

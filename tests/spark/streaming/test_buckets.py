@@ -80,7 +80,7 @@ def test_disorder_cuts_and_accidents_change_nothing(case, data):
 
 
 def at_other_times(rows, data):
-    """Rows with numbers, somewhere on the axis of time, those behind a drawn one centuries after the others."""
+    """Rows with numbers, somewhere on the axis of time, those after a drawn one centuries after the others."""
     place, cut = data.draw(st.sampled_from(PLACES), "place"), data.draw(st.integers(0, 3 * len(rows)), "cut")
     gap = 10**13 if place < 10**13 else 0
     return [{**row, "seq": n, "t": row["t"] + place + gap * (n >= cut)} for n, row in enumerate(rows)]
@@ -106,7 +106,7 @@ def clocked(query, rows):
     recognizer = query.recognizer(COLUMNS, type="type", time="t", positions=False)
     rows = sorted(rows, key=lambda row: (row["t"], row["seq"]))
     found = []
-    # No deadline is so far behind an event.
+    # No deadline is so far after an event.
     times = {row["t"] + after for row in rows for after in range(40)}
     for time in sorted(times):
         found += recognizer.advance(time).to_arrow().to_pylist()

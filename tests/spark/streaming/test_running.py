@@ -46,7 +46,7 @@ def expected_of(table):
 
 
 def ended_before_the_last_plan(stream):
-    """The checkpoint as it is when a stream ends between its last micro-batch with events and the one behind it."""
+    """The checkpoint as it is when a stream ends between its last micro-batch with events and the one after it."""
     for log in ("commits", "offsets"):
         folder = stream.folder / "checkpoint" / log
         last = max(int(path.name) for path in folder.iterdir() if path.name.isdigit())
@@ -159,7 +159,7 @@ def ticks(stream, running):
 
 @pytest.mark.long
 def test_time_goes_on_in_silence(stream):
-    """First all that waits is released, then the clock shows a deadline behind it, also after a restart."""
+    """First all that waits is released, then the clock shows a deadline after it, also after a restart."""
     table = pa.table({"type": ["A", "A"], "t": [5000, 5500], "k": [1, 2], "v": [1, 2], "seq": [0, 1]})
     query = "SELECT a.v AS v WHERE (A AS a NOT FOLLOWED BY B FOR {}) PARTITION BY [k]"
     stream.add(table)

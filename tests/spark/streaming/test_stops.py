@@ -20,7 +20,7 @@ from support.spark.servers import skip_without_java
 
 QUERY = """SELECT a.seq AS first, b.seq AS second WHERE (A AS a ; B AS b) FILTER a.v < b.v
     PARTITION BY [k] WITHIN 1 SECOND"""
-#: Before and behind 1970, and decades later.
+#: Before and after 1970, and decades later.
 GROUPS = [events(100, begin=-700), events(100, begin=10**12)]
 EVENTS = pa.concat_tables(GROUPS).set_column(4, "seq", pa.array(range(200)))
 KEPT = ("checkpoint", "output", "letters")
@@ -90,7 +90,7 @@ def assert_the_matches_of_the_batch(folder, where):
 
 
 def goes_on(spark, folder, where, ways=WAYS):
-    """The stream goes on in some ways from where it was killed, and is put back behind each."""
+    """The stream goes on in some ways from where it was killed, and is put back after each."""
     saved = folder / "saved"
     for name in KEPT:
         if (folder / name).exists():

@@ -90,7 +90,7 @@ def _expression(
 
     operator = operator or (draw(st.sampled_from(_CHOICES)) if depth else Terminal)
     if operator is Intersection:
-        # What is read behind registers that both sides write is refused, so most sides write different ones.
+        # What is read after registers that both sides write is refused, so most sides write different ones.
         apart = draw(st.integers(0, 2)) > 0
         return Intersection(below(registers[:1] if apart else registers), below(registers[1:] if apart else registers))
     if operator is Windowed:

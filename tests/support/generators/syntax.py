@@ -123,7 +123,7 @@ def conditions(
     brackets: bool = True,
     leaves: int = 5,
 ) -> SearchStrategy[c.Condition]:
-    """Conditions as behind FILTER; with ``bare`` as inside a bracket (then without brackets)."""
+    """Conditions as after FILTER; with ``bare`` as inside a bracket (then without brackets)."""
     label, attribute, predicate = _some(labels), _some(attributes), _some(predicates)
     value = expressions(label, attribute, bare=bare, leaves=3)
     end = st.one_of(value, st.none())
@@ -208,7 +208,7 @@ def formulas(
 
 
 def compared(label: SearchStrategy[str]) -> SearchStrategy[tuple[c.LabelReference, ...]]:
-    """Labels behind BY."""
+    """Labels after BY."""
     return st.lists(st.builds(c.LabelReference, label), min_size=1, max_size=3).map(tuple)
 
 

@@ -33,7 +33,7 @@ def _attribute(name: str) -> Attribute:
 
 @st.composite
 def conditions_at_hand(draw: st.DrawFn, depth: int) -> Condition:
-    """Conditions on the event at hand, as transitions have them."""
+    """Conditions on the current event, as transitions have them."""
     if depth:
         match draw(st.integers(0, 9)):
             case 0 | 1:

@@ -84,7 +84,7 @@ def main(master, zipped, events, output, query):
 
     folder = Path(output)
     frame = spark.read.parquet(events)
-    # Tasks behind a barrier start together, so each executor has one.
+    # Tasks after a barrier start together, so each executor has one.
     seen = spark.range(16).repartition(2).mapInArrow(where, "seen string", barrier=True).collect()
     (folder / "seen.json").write_text(json.dumps([json.loads(row["seen"]) for row in seen]))
 

@@ -24,7 +24,7 @@ def events(count, seed=1, begin=1000):
 
 
 def disordered(table, disorder, seed=2):
-    """The rows as they may come, none more than ``disorder`` after a later one; behind them one that releases all."""
+    """The rows as they may come, none more than ``disorder`` after a later one; after them one that releases all."""
     draw = random.Random(seed)
     times = table.column("t").to_pylist()
     order = sorted(range(len(times)), key=lambda k: times[k] + draw.randrange(disorder + 1))

@@ -37,7 +37,7 @@ def assert_same(spark, query, table, *, positions=False, local_positions=None, f
 def rows_in_a_process(task, *arguments):
     """The number of rows that a task gives in a process of its own, where it must not import pandas.
 
-    Spark collects garbage behind each task, so that must not visit all that was imported.
+    Spark collects garbage after each task, so that must not visit all that was imported.
     """
     code = """
 import gc, pickle, sys

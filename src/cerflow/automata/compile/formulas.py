@@ -171,7 +171,7 @@ def compile_formula(
 
 
 def _labels_compared(choice: Selection) -> frozenset[str]:
-    """The labels behind BY; empty if all events are compared."""
+    """The labels after BY; empty if all events are compared."""
     return frozenset(str(reference.label) for reference in choice.by)
 
 

@@ -29,7 +29,7 @@ _FORMER = "\0prev "
 class Neighbours(Condition):
     """``condition`` holds for every two neighbouring events of ``label``.
 
-    It reads the second event as the event at hand; `Stored` leaves of register -1 stand for ``previous`` of the first.
+    It reads the second event as the current event; `Stored` leaves of register -1 stand for ``previous`` of the first.
     """
 
     label: str

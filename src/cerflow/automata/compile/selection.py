@@ -162,7 +162,7 @@ def _rivals_that_matter(
 ) -> tuple[list[frozenset[int]], list[frozenset[int]]]:
     """For each state of a run: in which states others may still become preferred and end with it, and preferred ones.
 
-    An EVENT behind a choice, for example, tells how many events a run still takes; rivals that take another number
+    An EVENT after a choice, for example, tells how many events a run still takes; rivals that take another number
     need not be followed.
     """
     transitions = fragment.transitions

@@ -190,7 +190,7 @@ def sequence_strictly(
 ) -> Fragment:
     """``φ : ψ``: a state without a loop stands between the last marked event of φ and the first of ψ.
 
-    ``joins`` says which endings of φ stand directly behind that event: those that mark it, unless ticks do, too.
+    ``joins`` says which endings of φ stand directly after that event: those that mark it, unless ticks do, too.
     """
     whole = _beside(left, right)
     between = whole.add_state()

@@ -73,7 +73,7 @@ def window_of_runs(transducer: Transducer) -> Window | None:
 def reach_of_runs(transducer: Transducer) -> Window | None:
     """A window that contains every run, with the deadlines for which it waits; None if there is none.
 
-    A match that a deadline completes is detected by the first event at or behind the deadline, which may come much
+    A match that a deadline completes is detected by the first event at or after the deadline, which may come much
     later. So with deadlines in time the window ends with the last event before the one that detects.
     """
     window = window_of_runs(transducer)
@@ -216,7 +216,7 @@ class _Ages:
         return min(found, default=math.inf)
 
     def _reached(self, t: Transition) -> float:
-        """The same, where what comes behind a tick is taken to come with it."""
+        """The same, where what comes after a tick is taken to come with it."""
         return min(self._age(t), self._entered.get(t.source, math.inf))
 
     def _size(self, window: Window) -> int:

@@ -93,7 +93,7 @@ class AwaitedEvent:
 
 
 def is_instant(expression: Expression) -> bool:
-    """Whether an expression reads the time or the position of the event at hand."""
+    """Whether an expression reads the time or the position of the current event."""
     while isinstance(expression, Microseconds):
         expression = expression.expression
     return isinstance(expression, Function) and expression.name in ("time", "position")

@@ -155,7 +155,7 @@ def _gap(query: Query, events: pa.Table, schema: Schema) -> QueryWarning | None:
         f"'{sign}' skips no events, but the input also has events of other types ({few})"
         + (" with the same keys" if keys else ""),
         span=strict.span,
-        hint="If they should not count, put the others into a stream of their own and name it behind FROM.",
+        hint="If they should not count, put the others into a stream of their own and name it after FROM.",
     )
     if query.text is not None:
         warning.with_source(query.text)

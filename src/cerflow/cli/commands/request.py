@@ -136,7 +136,7 @@ def query_source(path: str | None, expression: str | None) -> str:
             # One character more than a query may have, so a text that is too long is refused without reading it all.
             return file.read(limits.QUERY_CHARACTERS + 1)
     except FileNotFoundError as error:
-        hint = "; a query on the command line goes behind -e" if " " in path else ""
+        hint = "; a query on the command line goes after -e" if " " in path else ""
         raise InputError(f"there is no query file '{path}'{hint}") from error
     except (OSError, UnicodeError) as error:
         raise InputError(f"cannot read the query file '{path}': {error}") from error

@@ -100,7 +100,7 @@ class OutputStream:
         disk = shutil.disk_usage(self._directory)
         if disk.free < min(limits.DISK_LEFT_FREE, disk.total // 100):
             raise OutputError(
-                f"cannot write to {self._name}: its disk is full but for {disk.free >> 20:,} MiB; "
+                f"cannot write to {self._name}: its disk has only {disk.free >> 20:,} MiB left; "
                 "free some space, write to another disk, or ask for less (LIMIT, COUNT(*), aggregates)"
             )
 
@@ -286,7 +286,7 @@ def _like(target: str, path: Path, old: os.stat_result, number: int) -> None:
 
 
 def _status(target: str) -> os.stat_result | None:
-    """The status of the file at a path, behind all links; None if there is none. Raises OutputError on other errors."""
+    """The status of the file at a path, after all links; None if there is none. Raises OutputError on other errors."""
     try:
         return os.stat(target)
     except FileNotFoundError:

@@ -47,7 +47,7 @@ __all__ = [
     "variables_of",
 ]
 
-#: Between two texts of a query there are at least this many others, unless one is the other with a few zeros behind it.
+#: Between two texts of a query there are at least this many others, unless one is the other with a few zeros after it.
 TEXTS_BETWEEN = 1 << 40
 _FLOAT = z3.Float64()
 YES, NO = z3.BoolVal(True), z3.BoolVal(False)

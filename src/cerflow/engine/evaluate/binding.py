@@ -47,7 +47,7 @@ class CallOfSet(Condition):
 
     @property
     def own(self) -> tuple[Expression, ...]:
-        """The arguments that are read from the event at hand and from registers with single values, in their order."""
+        """The arguments that are read from the current event and from registers with single values, in their order."""
         if self.here:
             return self.arguments
         return tuple(a for a, number in zip(self.arguments, self.sets) if not 0 <= number < self.gathered)

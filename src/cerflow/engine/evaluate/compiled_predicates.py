@@ -50,7 +50,7 @@ def _compile(predicate: Predicate, kinds: Sequence[ValueKind | None]) -> Any:
         from numba import types
         from numba.core.errors import NumbaWarning
     except ImportError as error:
-        return f"Numba is not there ({error}); pip install 'cerflow[compile]' installs it"
+        return f"Numba cannot be imported ({error}); pip install 'cerflow[compile]' installs it"
 
     from cerflow.engine.kernels.base.entries import entry
 

@@ -149,7 +149,7 @@ def typed_time(text: str | None, columns: pa.Schema, time: str | None) -> str | 
 
 
 def deadlines(window: DurationWindow, begins: Ints, schema: Schema, unit: str) -> pa.Array:
-    """The times one window behind events with these measures, as the time column has them; rounded up to its unit."""
+    """The times one window after events with these measures, as the time column has them; rounded up to its unit."""
     assert schema.time is not None
     target = schema.columns.field(schema.time).type
     size = duration_in_units(window, schema, unit)

@@ -63,7 +63,7 @@ def answers_about_sets(
 ) -> TruthVector:
     """The answers of a predicate of sets of at most one event each, as `answers` gives them.
 
-    The sets are of the event at hand or empty. Raises `PredicateError`.
+    The sets are of the current event or empty. Raises `PredicateError`.
     """
     reads = [call.here >> number & 1 if 0 <= number < call.gathered else number >= 0 for number in call.sets]
     if not any(reads):

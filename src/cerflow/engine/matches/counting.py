@@ -64,7 +64,7 @@ def refuse_if_cut(totals: Sequence[int], limit: int) -> None:
     most = max(totals, default=0)
     if most > limit:
         raise UnsupportedQueryError(
-            f"the query reports at most {limit} of the {most} matches of an event, and the choice is open",
+            f"the query reports at most {limit} of the {most} matches of an event, and which ones is not determined",
             hint="Leave out LIMIT and ANY to include all matches.",
         )
 

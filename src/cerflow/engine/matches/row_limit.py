@@ -43,7 +43,7 @@ class Bound:
         self.exact &= exact
         if self.most is not None and self.known > self.most:
             raise TooManyMatchesError(
-                f"there are {readable_number(self.known)} matches or more, and at most {self.most:,} are to be listed; "
+                f"there are {readable_number(self.known)} matches or more, and at most {self.most:,} may be listed; "
                 f"max_matches (--max-matches N, or none) allows more; {LESS}"
             )
 

@@ -89,7 +89,7 @@ class FiniteStream:
                 at += rows.num_rows
 
     def detected_at_end(self, driver: Driver) -> Iterator[tuple[str, list[Part]]]:
-        """The detections of each query of a driver behind all events, as time passes."""
+        """The detections of each query of a driver after all events, as time passes."""
         return iter(()) if self._until is None else driver.until(self._until)
 
 

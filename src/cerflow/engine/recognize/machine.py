@@ -431,7 +431,7 @@ class Machine:
         checked = self.tables.arrays.checked
         latest = self._greatest
         if latest is None:
-            # Substreams remember the latest values behind their keys.
+            # Substreams remember the latest values after their keys.
             first = layout.PARTITION_KEY + int(self.tables.arrays.options[layout.O_KEY])
             latest = self.memory.state.partition_long[:, first : first + len(checked)].max(axis=0, initial=layout.NULL)
         values = events.columns[:count, checked]

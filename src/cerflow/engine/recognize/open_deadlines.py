@@ -20,9 +20,9 @@ class Opened:
 
 
 class OpenDeadlines:
-    """The opening events of one duration whose deadlines are open, with room behind them.
+    """The opening events of one duration whose deadlines are open, with room after them.
 
-    Events are added behind all others and taken in front, so a former state is a stretch of an array.
+    Events are added after all others and taken in front, so a former state is a stretch of an array.
     """
 
     def __init__(self, opened: Opened | None = None) -> None:

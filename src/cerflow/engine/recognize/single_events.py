@@ -196,7 +196,7 @@ class SingleEvents:
         return pa.array([values[self._time]], self._schema.columns.field(self._time).type)
 
     def tick(self, words: tuple[int, ...], time: int, *, pause: bool) -> EventArrays:
-        """A tick of a partition at a time, as the column has it, or the pause behind it; valid until the next call."""
+        """A tick of a partition at a time, as the column has it, or the pause after it; valid until the next call."""
         assert self._time is not None
         events = self._events
         thing = self._things[pause]

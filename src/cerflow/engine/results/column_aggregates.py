@@ -61,7 +61,7 @@ def chosen(name: str, groups: Grouping, values: Vector | None) -> Ints:
         assert values is not None
         key = _order(values, reverse=name == "max")
         order = np.lexsort((key, values.missing(), groups.of))
-        # An empty group at the end begins behind the last value.
+        # An empty group at the end begins after the last value.
         found = np.append(order, -1)[starts]
     return np.where(sizes > 0, found, -1)
 

@@ -159,7 +159,7 @@ def _check_lists(image: Image) -> None:
     behind = np.where(whole, everything[left, layout.I_REST], -1)
     require((right == behind).all(), "a tree of the match graph does not have its second half")
     after = np.where(right >= 0, everything[right, layout.I_REST], -1)
-    require((rest[whole] == after[whole]).all(), "a list of the match graph does not go on behind its first tree")
+    require((rest[whole] == after[whole]).all(), "a list of the match graph does not go on after its first tree")
     rank = small[:, layout.I_RANK]
     require(_within(rank, 1, _HIGHEST + 1), "the ranks of nodes of the match graph are not those of trees")
     for half in (left, right):

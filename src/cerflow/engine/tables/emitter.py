@@ -90,7 +90,7 @@ class Emitter:
         return lambda: self.to.emit(opcode, argument)
 
     def _is_read(self, current: Node) -> bool:
-        """Whether a condition or value is read of the event at hand, from a column."""
+        """Whether a condition or value is read of the current event, from a column."""
         return is_local(current)
 
     def _condition(self, current: Condition) -> None:

@@ -178,7 +178,7 @@ class ValueExpr(Expr[c.Expression]):
         return ValueExpr(c.Function("substr", (self.tree, *map(_value, places))))
 
     def concat(self, other: AnyValue) -> ValueExpr:
-        """``value || other``: two strings, one behind the other."""
+        """``value || other``: two strings, one after the other."""
         return ValueExpr(c.Function("||", (self.tree, _value(other))))
 
     def date_part(self, part: str) -> ValueExpr:
@@ -255,7 +255,7 @@ class Label:
             return ValueExpr(c.Attribute(self._name, checked_name(key, "an attribute")))
         inside = condition_tree(key)
         if self._name is None:
-            raise ArgumentError("a bracket needs a label: the event at hand has none")
+            raise ArgumentError("a bracket needs a label: the current event has none")
         if any(isinstance(node, c.Bracket) for node in _nodes(inside)):
             raise QueryError("a bracket cannot stand inside a bracket")
         return ConditionExpr(c.Bracket(self._name, inside))
@@ -275,7 +275,7 @@ class Label:
         return "this" if self._name is None else f"label({self._name!r})"
 
 
-#: The event at hand, inside brackets and in SREMO: ``this.price`` is an attribute without a label.
+#: The current event, inside brackets and in SREMO: ``this.price`` is an attribute without a label.
 this = Label(None)
 
 
@@ -285,7 +285,7 @@ def label(name: str) -> Label:
 
 
 def attribute(name: str) -> ValueExpr:
-    """An attribute of the event at hand, for ``x[…]`` and SREMO; the same as ``this[name]``."""
+    """An attribute of the current event, for ``x[…]`` and SREMO; the same as ``this[name]``."""
     return ValueExpr(c.Attribute(None, checked_name(name, "an attribute")))
 
 
@@ -363,7 +363,7 @@ def require_labels(tree: N) -> N:
         if isinstance(found, c.Attribute) and found.label is None:
             raise QueryError(f"the attribute '{found.name}' stands here without a label")
         if isinstance(found, c.LabelReference) and found.label is None:
-            raise QueryError("there is no event at hand outside a bracket")
+            raise QueryError("there is no current event outside a bracket")
     return tree
 
 

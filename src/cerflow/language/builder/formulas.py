@@ -97,7 +97,7 @@ class FormulaExpr(Expr[f.Formula]):
         attribute: str | None = None,
         **bound: Unpack[WindowArguments],
     ) -> FormulaExpr:
-        """``φ NOT FOLLOWED BY ψ FOR window``; behind the formula the arguments are those of `window`."""
+        """``φ NOT FOLLOWED BY ψ FOR window``; after the formula the arguments are those of `window`."""
         return FormulaExpr(f.NotFollowedBy(self.tree, _formula(other), window(size, attribute, **bound)))
 
     def as_(self, name: Label | str) -> FormulaExpr:
@@ -245,7 +245,7 @@ def count_matches(name: str = "count") -> s.CountItem:
 
 
 def statements(query: s.Select, definitions: Mapping[str, s.Select]) -> s.Statements:
-    """``DEFINE name AS SELECT … ; SELECT …`` for `cerflow.Program`: definitions by name, and the query behind them."""
+    """``DEFINE name AS SELECT … ; SELECT …`` for `cerflow.Program`: definitions by name, and the query after them."""
     expect(query, s.Select, "a program ends with a query, made by select")
     expect(definitions, Mapping, "the definitions of a program are a dict of queries by name")
     for each in definitions.values():
@@ -333,7 +333,7 @@ def _event_type(name: str, stream: str | None, kind: AnyCondition | None = None)
 def _label(given: Label | str) -> str:
     if isinstance(given, Label):
         if given._name is None:
-            raise ArgumentError("a label is needed here: the event at hand has none")
+            raise ArgumentError("a label is needed here: the current event has none")
         return given._name
     return checked_name(given, "a label")
 

@@ -101,7 +101,7 @@ class Stages:
             yield "ends here", self.reason
 
     def _rows(self) -> Iterator[tuple[str, str, str, str]]:
-        """For each event: its position, its values, the reachable states behind it, and the matches it ends."""
+        """For each event: its position, its values, the reachable states after it, and the matches it ends."""
         if self.events is None or self.matches is None or self.deterministic is None:
             return
         for event, states in zip(self.events, reached_states(self.deterministic, self.events)[1:]):

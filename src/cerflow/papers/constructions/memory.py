@@ -23,7 +23,7 @@ def without_idle_writes(automaton: AnyA) -> AnyA:
 
 
 def _live(automaton: AnyA) -> Mapping[State, frozenset[str]]:
-    """The registers that are read behind each state before they are written again."""
+    """The registers that are read after each state before they are written again."""
     live: dict[State, frozenset[str]] = dict.fromkeys(automaton.states, frozenset())
     changed = True
     while changed:

@@ -58,7 +58,7 @@ def restrict_to_extent(
     """The matches M whose last event is within a window, of time or of an attribute, of the first; and the empty one.
 
     The first marked event is kept in ``register``, which must be new. A state is a pair of a state and 0 before the
-    first mark, 1 while another one must follow, 2 behind the last one, which alone is compared with the first.
+    first mark, 1 while another one must follow, 2 after the last one, which alone is compared with the first.
     """
 
     def successors(place: tuple[State, int]) -> Iterator[Successor[tuple[State, int]]]:

@@ -1,4 +1,4 @@
-"""The one automaton behind all four models: states, registers, and transitions ``condition ↑ output ↓ writes``.
+"""The one automaton of all four models: states, registers, and transitions ``condition ↑ output ↓ writes``.
 
 CEA, UCEA, RMA and SRT are notations of it that check what their model allows. States are values that show how a
 construction made them: numbers and names, pairs in a product, sets in a subset construction. An output is the set of

@@ -49,9 +49,9 @@ _Written = tuple[State, frozenset[str]]
 def compile_sremo(expression: SremoGiven, *, most: int | None = None) -> SymbolicRegisterTransducer:
     """The transducer with ``Match(T, S) = Match(e, S)`` for all S.
 
-    Raises `QueryError` for aggregates and for a read behind ``&`` of a register that both sides write. Raises
+    Raises `QueryError` for aggregates and for a read after ``&`` of a register that both sides write. Raises
     `UnsupportedQueryError` for a complement in which a register may be read any number of events after it was written,
-    for a read behind ``&`` of a register that one side reads and the other one writes, and if a construction would take
+    for a read after ``&`` of a register that one side reads and the other one writes, and if a construction would take
     more than ``most`` steps.
     """
     tree = sremo_tree(expression)
@@ -61,7 +61,7 @@ def compile_sremo(expression: SremoGiven, *, most: int | None = None) -> Symboli
     doubtful = doubtful_read(expanded, one_sided=True)
     if doubtful is not None:
         raise UnsupportedQueryError(
-            f"register '{doubtful.register}' is read by one side of &, written by the other one, and read behind them",
+            f"register '{doubtful.register}' is read by one side of &, written by the other one, and read after them",
             span=doubtful.read.span,
             hint="Let the event before & be stored in a second register for the side that reads it.",
         )

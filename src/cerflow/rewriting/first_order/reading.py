@@ -74,7 +74,7 @@ def from_first_order(formula: Formula) -> Formula | None:
 
     The supports of its complex events are the matches of the first-order formula, the labels are the variables. None
     if the formula cannot match. Raises `QueryError` as `check_first_order` does, and `UnsupportedQueryError` as
-    `to_safe` does, and for NEXT, LAST and MAX behind other events.
+    `to_safe` does, and for NEXT, LAST and MAX after other events.
     """
     check_first_order(formula)
     refuse_later_choices(formula)
@@ -123,7 +123,7 @@ def _renamed_apart(formula: Formula) -> tuple[Formula, dict[str, str]]:
     names: dict[tuple[int, str], str] = {}
     back: dict[str, str] = {}
     kept: set[str] = set()
-    # Outer variables keep their names; an iteration stands behind what it contains.
+    # Outer variables keep their names; an iteration stands after what it contains.
     for scope in sorted(defined, reverse=True):
         for name in sorted(defined[scope]):
             if wild or name in relations or name in kept:

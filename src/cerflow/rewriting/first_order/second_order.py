@@ -28,7 +28,7 @@ def first_order_to_second_order(formula: Formula) -> Formula | None:
 
     Raises `QueryError` as `check_first_order` does, and `UnsupportedQueryError` for a condition that relates two
     variables of each repetition with a third one outside (not expressible by Theorem 4.6), for one that would have to
-    pass NEXT, LAST or MAX, for these behind other events, for ANY, for a NOT that speaks of other events, and for a
+    pass NEXT, LAST or MAX, for these after other events, for ANY, for a NOT that speaks of other events, and for a
     result that would be too large.
     """
     check_first_order(formula)

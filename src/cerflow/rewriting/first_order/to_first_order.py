@@ -42,7 +42,7 @@ def second_order_to_first_order(formula: Formula) -> Formula:
     Where EVENT meets a condition on a label that is the name of a type, the events of that type are told apart.
 
     Raises `UnsupportedQueryError` as `push_down_filters` does, and for operators that the first-order language does
-    not have (``:``, ``:+``, AND, ALL, UNLESS, WITHOUT, START, PROJECT), and for NEXT, LAST and MAX behind other events.
+    not have (``:``, ``:+``, AND, ALL, UNLESS, WITHOUT, START, PROJECT), and for NEXT, LAST and MAX after other events.
     """
     refuse_later_choices(formula)
     pushed = push_down_filters(formula)

@@ -20,7 +20,7 @@ def rewrite_any(written: AnyMatch, parts: Sequence[Sremo]) -> Sremo:
 
 
 def skip_between(written: AnyMatch | NextMatch, parts: Sequence[Sremo], skip: Callable[[Sremo], Sremo]) -> Sremo:
-    """The operands one after the other, each but the first behind ``skip`` of it."""
+    """The operands one after the other, each but the first after ``skip`` of it."""
     only = parts[0]
     if len(parts) == 1 and isinstance(written.parts[0], Plus | Star):
         assert isinstance(only, Plus | Star)

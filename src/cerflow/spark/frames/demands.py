@@ -107,7 +107,7 @@ def _division(statements: Sequence[Statement], schema: Schema) -> Division:
             # Not every event of the input is one that the statement reads, and so shows a deadline.
             return Division(None, f"of {of}: any event that it reads may show that a deadline has passed")
         if not isinstance(found.window, DurationWindow):
-            return Division(None, f"the window of {of} is none of time")
+            return Division(None, f"the window of {of} is not a window of time")
         before = max((reach[name] for name in statement.definitions), default=0)
         reach[statement.name] = found.window.microseconds + before
     return Division(DurationWindow(reach[None]), "no match goes back further than the windows of all statements")

@@ -38,7 +38,7 @@ POSITION = "position"
 
 #: The column in which Spark's readers put records that they cannot read, and why such a record is bad.
 CORRUPT = "_corrupt_record"
-MALFORMED = "it is malformed, or a value has not the type of its column"
+MALFORMED = "it is malformed, or a value does not have the type of its column"
 
 
 def record_as_json(columns: Sequence[Column]) -> Column:

@@ -85,7 +85,7 @@ class OwnSlices:
                 raise InputError(CHANGED)
 
     def _finished(self, runner: SliceRunner | None, number: int, own: int) -> Iterator[pa.RecordBatch]:
-        """The matches behind all events of a slice, which are counted; without a runner there was no slice."""
+        """The matches after all events of a slice, which are counted; without a runner there was no slice."""
         if runner is not None:
             if self.counts is not None and own != self.counts[number]:
                 raise InputError(CHANGED)
@@ -211,7 +211,7 @@ class _Reading:
             raise InputError(CHANGED)
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """The matches in what is left, and behind it."""
+        """The matches in what is left, and after it."""
         for rows in self._waiting:
             yield from self._recognize(rows, self._keys(rows))
         yield from self._runner.finish(self._until)

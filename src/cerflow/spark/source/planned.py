@@ -142,7 +142,7 @@ def plan_files(options: Options, files: Sequence[DataFile], types: pa.Schema | N
         )
     rows = sum(group.rows for group in everything)
     if reach is not None and len(slices.slices) == 1:
-        reason = "they are too few, or lie in too few row groups, for more slices than one"
+        reason = "they are too few, or lie in too few row groups, for more than one slice"
     shares = _shares(query, schema, work, options, rows) if len(slices.slices) == 1 else [None]
     explanation = _explanation(slices, rows, reason, shares)
     if irrelevant:

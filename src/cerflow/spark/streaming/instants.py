@@ -39,7 +39,7 @@ def shown_instant(instant: int) -> str:
 
 
 def clock_value(schema: Schema, watermark: int) -> int | float | pa.Scalar:
-    """The least value of the time column that an event at the watermark (microseconds) or behind it may have."""
+    """The least value of the time column that an event at the watermark (microseconds) or after it may have."""
     assert schema.time is not None
     data_type = schema.columns.field(schema.time).type
     if schema.kind(schema.time) is ValueKind.FLOAT:

@@ -66,10 +66,10 @@ BadPolicy = Literal["fail", "skip", "tell"]
 #: Marks rows that a clock gave; the column by which Spark moves the watermark.
 _TICK, _SPARK_TIME = "tick", "moved"
 #: The name of the metrics of a query in Spark's progress reports. Results of `match` that Spark's user may combine in
-#: one query have a number behind it from the second on, since Spark takes each name once.
+#: one query have a number after it from the second on, since Spark takes each name once.
 OBSERVED = "cerflow"
 _results = count(1)
-#: What the name of the counts of events without a value, by column, has behind it.
+#: What the name of the counts of events without a value, by column, has after it.
 LACKING = "_lacking"
 #: The same for the number of bad records that are left out before the buckets, which would count them.
 SKIPPED = "_skipped"
@@ -324,7 +324,7 @@ def _sendable(frame: DataFrame, df: DataFrame, plan: JobPlan, events: EventColum
             sent = sent & events.conditions(df.schema).proposition(pushed)
     if not skip:
         sent = sent | (event & ~usable)
-    # No event is so old. As the condition reads the time, Spark evaluates it behind the watermark: any event moves it.
+    # No event is so old. As the condition reads the time, Spark evaluates it after the watermark: any event moves it.
     return frame.filter(sent | (F.col(_SPARK_TIME) < F.timestamp_micros(F.lit(0))))
 
 

@@ -49,7 +49,7 @@ PACKED = pa.schema(
 
 
 def watermark_behind(latest: int, delay: int) -> int:
-    """The watermark (microseconds) behind an event at an instant; the delay is in milliseconds, as in Spark."""
+    """The watermark (microseconds) after an event at an instant; the delay is in milliseconds, as in Spark."""
     return (latest // 1000 - delay) * 1000
 
 

@@ -253,7 +253,7 @@ class RunningStream:
 
         With ``flush`` all events that the source has by now are read, and then the watermark moves beyond them, so
         none waits any more. Events that come later with an earlier time are late, so flush only at the end of the last
-        run, or when all earlier events are there. Deadlines behind the last event stay open.
+        run, or when all earlier events are there. Deadlines after the last event stay open.
 
         Returns the number of events that still wait: after a flush those that came in the meantime.
         """

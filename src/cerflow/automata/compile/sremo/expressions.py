@@ -3,7 +3,7 @@
 A part is built for given registers at its beginning. For every state it is known which registers are empty and which
 place holds the content of the others, so an atom on an empty register is decided here. A sub-expression that may begin
 with different registers filled is built once for each case. A register written on one side of ``&``, or below ``!``,
-gets another place than the one that is still read elsewhere, so ``v' = v`` behind ``!e`` needs no copying.
+gets another place than the one that is still read elsewhere, so ``v' = v`` after ``!e`` needs no copying.
 """
 
 from __future__ import annotations
