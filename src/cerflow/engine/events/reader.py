@@ -15,6 +15,7 @@ from cerflow.engine.events.signatures import Evaluation, SignatureReader
 from cerflow.engine.events.text_tests import rows_of_classes
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, EventArrays
 from cerflow.engine.matches.graph import CountedMatches
+from cerflow.engine.scan.columns import ExportedBatch
 from cerflow.engine.scan.decisions import TooManyDecisionsError
 from cerflow.engine.scan.effects import CountedEvents
 from cerflow.engine.scan.scan import BatchScan
@@ -56,10 +57,10 @@ class EventReader:
         #: The events of the last batch whose matches are counted.
         self.counted: CountedEvents | None = None
 
-    @property
-    def asks_for_states(self) -> bool:
-        """Whether `read` makes use of the states in which runs may be."""
-        return self._scan is not None and (self._scan.follows or self._scan.flows)
+    def asks_for_states(self, rows: int) -> bool:
+        """Whether `read` makes use of the states in which runs may be before a batch of this many rows."""
+        scan = self._scan
+        return scan is not None and (scan.follows or (scan.flows and rows >= limits.NARROWED_ROWS))
 
     @property
     def rows_at_once(self) -> int:
@@ -72,24 +73,28 @@ class EventReader:
         numbers = None if self.position is None else whole_numbers(batch.column(self.position))
         return BatchRows(batch, self.tables.schema, positions, self.unit, numbers)
 
-    def read(self, batch: pa.RecordBatch, first: int, occupied: int = -1) -> tuple[EventArrays, int]:
+    def read(
+        self, batch: pa.RecordBatch, first: int, occupied: int = -1, exported: ExportedBatch | None = None
+    ) -> tuple[EventArrays, int]:
         """The relevant events, and how many these are; the batch begins at position ``first`` of the stream.
 
-        ``occupied`` are the states in which runs may be before it, as bits. The arrays may have room for more events,
-        and be used again by the next call.
+        ``occupied`` are the states in which runs may be before it, as bits; ``exported`` says where it is. The arrays
+        may have room for more events, and be used again by the next call.
         """
-        scanned = self._scanned(batch, first, occupied)
+        scanned = self._scanned(batch, first, occupied, exported)
         if scanned is not None:
             return scanned
         events, some = self.evaluated(batch, first)
         return events, len(some)
 
-    def _scanned(self, batch: pa.RecordBatch, first: int, occupied: int) -> tuple[EventArrays, int] | None:
+    def _scanned(
+        self, batch: pa.RecordBatch, first: int, occupied: int, exported: ExportedBatch | None
+    ) -> tuple[EventArrays, int] | None:
         self.consecutive = self.counted = None
         if self._scan is None:
             return None
         try:
-            found = self._scan.read(batch, first, occupied)
+            found = self._scan.read(batch, first, occupied, exported)
             if found is not None:
                 self.consecutive, self.counted = self._scan.consecutive, self._scan.counted
             return found

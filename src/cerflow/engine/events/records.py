@@ -14,6 +14,7 @@ from cerflow.engine.evaluate.ranges import limits as value_limits
 from cerflow.engine.evaluate.ranges import out_of_range, why, written
 from cerflow.engine.events.store import one_batch
 from cerflow.engine.scan.checks import batch_check
+from cerflow.engine.scan.columns import ExportedBatch
 from cerflow.errors import ArgumentError, BadRecordError, InputError
 from cerflow.schema import Schema, ValueKind, kind_of
 from cerflow.values.array_types import Floats, Ints, Mask
@@ -241,6 +242,10 @@ class RecordChecker:
         self._at_once += len(numbers)
         self.rows = np.flatnonzero(~bad)
         return rows.filter(pa.array(~bad))
+
+    def exported(self, rows: pa.RecordBatch) -> ExportedBatch | None:
+        """Where rows that were let through are, if that is known."""
+        return None if self._check is None else self._check.exported(rows)
 
     def accept_rows(self, rows: pa.RecordBatch) -> None:
         """Number some rows that were let through, and remember the time of the last of them."""

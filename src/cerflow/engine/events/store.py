@@ -124,9 +124,10 @@ def _rows_at(positions: _Positions, wanted: Ints) -> Ints:
 class EventStore:
     """Keeps batches of events, and drops events that no match needs once there are many.
 
-    Results stay valid, because batches never change in place. As in merge sort, the store joins small pieces to larger
-    ones, so a stream of single events costs no more than one of large batches. Small batches stay whole until there
-    are some of them, because taking rows out of a small batch costs more than all its other work.
+    Results stay valid: batches never change in place, and lists are only appended to, else replaced. As in merge sort,
+    the store joins small pieces to larger ones, so a stream of single events costs no more than one of large batches.
+    Small batches stay whole until there are some of them, because taking rows out of a small batch costs more than all
+    its other work.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
@@ -134,8 +135,8 @@ class EventStore:
         self._names = schema.names
         self._positions: list[_Positions] = []
         self._pieces: list[pa.RecordBatch] = []
-        #: The last small batches, whole: the position of the first row, and the rows that are needed.
-        self._recent: list[tuple[int, pa.RecordBatch, Ints]] = []
+        #: The rows that are needed of each of the last pieces, which are small batches.
+        self._recent: list[Ints] = []
         self._recent_rows = 0
         self._latest = Latest()
         self._limit = limits.EVENT_SLACK
@@ -152,7 +153,7 @@ class EventStore:
     @property
     def bytes(self) -> int:
         """About the bytes of the events that are kept."""
-        return sum(piece.nbytes for piece in (*self._pieces, *(batch for _, batch, _ in self._recent)))
+        return sum(piece.nbytes for piece in self._pieces)
 
     def keep(self, first: int, rows: pa.RecordBatch, positions: Ints) -> None:
         """Keep the rows at these positions of a batch whose first row has position ``first``."""
@@ -160,18 +161,18 @@ class EventStore:
             return
         # The rows have at least the columns of the store, in this order.
         kept = rows if rows.num_columns == len(self._names) else rows.select(self._names)
-        if rows.num_rows >= limits.WHOLE_BATCH_ROWS:
+        count = rows.num_rows
+        many = self._recent_rows + count > limits.WHOLE_BATCH_ROWS or len(self._recent) == limits.RECENT_BATCHES
+        if many or self._latest.positions:
             self._join()
-            self._count += rows.num_rows
-            self._positions.append(range(first, first + rows.num_rows))
-            self._pieces.append(kept)
-            return
-        many = self._recent_rows + rows.num_rows > limits.WHOLE_BATCH_ROWS
-        if many or self._latest.positions or len(self._recent) == limits.RECENT_BATCHES:
-            self._join()
-        self._count += len(positions)
-        self._recent.append((first, kept, positions - first))
-        self._recent_rows += rows.num_rows
+        if count < limits.WHOLE_BATCH_ROWS:
+            self._recent.append(positions - first)
+            self._recent_rows += count
+            self._count += len(positions)
+        else:
+            self._count += count
+        self._positions.append(range(first, first + count))
+        self._pieces.append(kept)
 
     def add_one(self, position: int, event: Mapping[str, Any]) -> None:
         """Keep an event, given as values of at least the columns; its position is beyond all kept before."""
@@ -189,17 +190,18 @@ class EventStore:
 
     def _join(self) -> None:
         """Make pieces of the small batches, and of the events that came one by one, which are later."""
-        kept = list(self._positions), list(self._pieces)
-        batches = [batch for _, batch, _ in self._recent]
+        whole = len(self._pieces) - len(self._recent)
+        kept = self._positions[:whole], self._pieces[:whole]
+        places, batches = self._positions[whole:], self._pieces[whole:]
         if batches and _may_be_joined(batches):
             begins = np.cumsum([0, *(batch.num_rows for batch in batches)])
-            chosen = np.concatenate([begin + some for begin, (_, _, some) in zip(begins, self._recent)])
-            positions = np.concatenate([first + some for first, _, some in self._recent])
+            chosen = np.concatenate([begin + some for begin, some in zip(begins, self._recent)])
+            positions = np.concatenate([place[0] + some for place, some in zip(places, self._recent)])
             rows = _joined(batches)
             _append(kept, positions, rows if len(chosen) == rows.num_rows else rows.take(array_of_numbers(chosen)))
         else:
-            for first, batch, some in self._recent:
-                _append(kept, first + some, batch.take(array_of_numbers(some)))
+            for place, batch, some in zip(places, batches, self._recent):
+                _append(kept, place[0] + some, batch.take(array_of_numbers(some)))
         if self._latest.positions:
             positions = np.array(self._latest.positions, np.int64)
             _append(kept, positions, self._latest.rows(positions, self.schema))
@@ -209,8 +211,7 @@ class EventStore:
 
     def add(self, positions: Ints, rows: pa.RecordBatch) -> None:
         """Keep events; their positions are beyond all kept before."""
-        if self._recent or self._latest.positions:
-            self._join()
+        self._join()
         _append((self._positions, self._pieces), positions, rows)
         self._count += len(positions)
 
@@ -238,11 +239,13 @@ class EventStore:
         """A function that restores the current content."""
         if self._latest.positions:
             self._join()
-        positions, pieces, recent = list(self._positions), list(self._pieces), list(self._recent)
+        positions, pieces, recent = self._positions, self._pieces, self._recent
+        count, small = len(positions), len(recent)
         numbers = self._recent_rows, self._count, self._limit
 
         def undo() -> None:
-            self._positions, self._pieces, self._recent, self._latest = positions, pieces, recent, Latest()
+            self._positions, self._pieces, self._recent = positions[:count], pieces[:count], recent[:small]
+            self._latest = Latest()
             self._recent_rows, self._count, self._limit = numbers
 
         return undo
@@ -250,8 +253,7 @@ class EventStore:
     def kept(self) -> StoredEvents:
         """The current content."""
         latest = self._latest if self._latest.positions else None
-        positions: list[_Positions] = [*self._positions, *(range(f, f + b.num_rows) for f, b, _ in self._recent)]
-        return StoredEvents(self.schema, positions, [*self._pieces, *(batch for _, batch, _ in self._recent)], latest)
+        return StoredEvents(self.schema, self._positions, self._pieces, latest)
 
 
 class WholeTable(EventStore):

@@ -241,14 +241,14 @@ class Driver:
         """The detections in rows that the checker accepted of a push; the first is row ``begin`` of all accepted."""
         look()
         checker = self.checker
-        first = checker.numbered
+        first, exported = checker.numbered, checker.exported(rows)
         checker.accept_rows(rows)
 
         def refuse(row: int) -> None:
             checker.refuse_late(rows, row, begin + row)
 
         for name, machine in self._alone.items():
-            yield name, machine.process(rows, first, refuse)
+            yield name, machine.process(rows, first, refuse, exported)
         if len(self._alone) == len(self.machines):
             return
         read = list(self._reader.read(rows, first))

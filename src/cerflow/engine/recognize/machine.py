@@ -23,6 +23,7 @@ from cerflow.engine.recognize.deadlines import Deadlines, ascending
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.sessions import Sessions
 from cerflow.engine.recognize.single_events import SingleEvents
+from cerflow.engine.scan.columns import ExportedBatch
 from cerflow.engine.scan.effects import CountedEvents
 from cerflow.engine.state.memory import Memory
 from cerflow.engine.state.snapshot import Contents
@@ -98,8 +99,13 @@ class Machine:
         #: The greatest values so far of the columns that must not decrease, if known.
         self._greatest: Ints | None = None
 
-    def process(self, rows: pa.RecordBatch, accepted: int, refuse: Refuse) -> list[Part]:
-        """Process rows of the input, which follow ``accepted`` earlier ones; relevant events go into the store."""
+    def process(
+        self, rows: pa.RecordBatch, accepted: int, refuse: Refuse, exported: ExportedBatch | None = None
+    ) -> list[Part]:
+        """Process rows of the input, which follow ``accepted`` earlier ones; relevant events go into the store.
+
+        ``exported`` says where they are, if that is known.
+        """
         whole = rows
         rows, index = self.plan.streams.admit(rows, accepted)
         first = accepted if self.plan.counts_all else self._admitted
@@ -108,8 +114,8 @@ class Machine:
             return []
         if self.sessions is not None:
             rows = self.sessions.added(rows, first)
-        occupied = self.memory.occupied if self.reader.asks_for_states else -1
-        events, count = self.reader.read(rows, first, occupied)
+        occupied = self.memory.occupied if self.reader.asks_for_states(rows.num_rows) else -1
+        events, count = self.reader.read(rows, first, occupied, exported if rows is whole else None)
         self.taken += count
         consecutive = self.reader.consecutive
         if not count and consecutive is None and self.deadlines is None:

@@ -78,8 +78,8 @@ class BatchCheck:
         self._shared.hold(self._arrays)
         self._row = Row(all_usable, self._shared.address)
         self._timed, self._floating = timed, floating
-        #: The last batch whose rows were all usable, and the time of its last row.
-        self._passed: pa.RecordBatch | None = None
+        #: The last batch whose rows were all usable, and where it is.
+        self._passed: tuple[pa.RecordBatch, ExportedBatch] | tuple[None, None] = (None, None)
 
     def passes(self, batch: pa.RecordBatch, latest: int | float | None) -> bool:
         """Whether all rows of a batch are usable, ``latest`` being the time before them (None: there is none)."""
@@ -91,15 +91,20 @@ class BatchCheck:
         exported = ExportedBatch(batch)
         self._row.words[1], self._row.words[2] = exported.address, batch.num_rows
         found = bool(self._row.call())
-        self._passed = batch if found else None
+        self._passed = (batch, exported) if found else (None, None)
         return found
 
     def latest(self, batch: pa.RecordBatch) -> int | float | None:
         """The time of the last row of a batch, if it is the one that passed last."""
-        if batch is not self._passed or not self._timed:
+        if batch is not self._passed[0] or not self._timed:
             return None
         last = self._control[layout.LATEST]
         return float(last.view(np.float64)) if self._floating else int(last)
+
+    def exported(self, batch: pa.RecordBatch) -> ExportedBatch | None:
+        """Where a batch is, if it is the one that passed last."""
+        passed, exported = self._passed
+        return exported if batch is passed else None
 
 
 def batch_check(schema: Schema, limits: Mapping[str, int]) -> BatchCheck | None:

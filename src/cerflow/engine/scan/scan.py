@@ -144,12 +144,14 @@ class BatchScan:
         ways = self._program.ways
         return None if ways is None or not (tests or readers) else partial(ways.left_by, tests)
 
-    def read(self, batch: pa.RecordBatch, first: int, occupied: int = -1) -> tuple[EventArrays, int] | None:
+    def read(
+        self, batch: pa.RecordBatch, first: int, occupied: int = -1, exported: ExportedBatch | None = None
+    ) -> tuple[EventArrays, int] | None:
         """The relevant events of a batch that begins at position ``first`` of the stream, and how many these are.
 
-        ``occupied`` are the states in which runs may be, as bits. The arrays may have room for more events, and are
-        used again by the next call. None if another reader has to read this batch. Raises `TooManyDecisionsError` if it
-        has to read all from now on; this one must not be used after that.
+        ``occupied`` are the states in which runs may be, as bits; ``exported`` says where the batch is. The arrays may
+        have room for more events, and are used again by the next call. None if another reader has to read this batch.
+        Raises `TooManyDecisionsError` if it has to read all from now on; this one must not be used after that.
         """
         self.tables.forget_signatures()
         if self._decisions.signatures_of is not self.tables.relevant:
@@ -176,7 +178,7 @@ class BatchScan:
         if self.follows:
             self._know_effects()
             self._begin_counting(count)
-        exported = ExportedBatch(batch)
+        exported = exported or ExportedBatch(batch)
         self.consecutive = None
         alone = contiguity is not None and contiguity.alone and large and count >= 2 * contiguity.length
         if contiguity is not None and alone:
