@@ -23,7 +23,7 @@ UNORDERED_OPERANDS = 6
 #: States of an automaton under construction, and a tenth of its transitions; beyond, the query is refused.
 CONSTRUCTED_STATES = 5_000
 #: Cases times sets of runs that a construction prepares; beyond, the query is refused.
-RUN_SET_WORK = 60_000
+RUN_SET_WORK = 10_000
 #: Atoms up to which a filter is brought into clauses; larger filters are taken apart as they are written.
 FILTER_CLAUSE_ATOMS = 100
 #: Nodes of the values after CASE, written out at each of its WHEN; larger ones are refused.

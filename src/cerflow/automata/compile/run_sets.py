@@ -69,7 +69,6 @@ class FollowedRuns:
         registers: RegisterFile,
         *,
         alone: bool = False,
-        most_work: int | None = None,
         comes_later: Callable[[Of], bool] = lambda _: False,
     ) -> None:
         self.fragment = with_own_beginning(fragment)
@@ -94,7 +93,6 @@ class FollowedRuns:
         self._known: dict[object, list[Case]] = {}
         self._rows: dict[tuple[str, Transition, bool], _Row] = {}
         self._work = 0
-        self._most_work = limits.RUN_SET_WORK if most_work is None else most_work
 
     # -- what the states remember --------------------------------------------------------------------------------
 
@@ -207,9 +205,10 @@ class FollowedRuns:
                 for case in self._tree.cases([*conjuncts(t.test), *t.atoms], guards)
             ]
         self._work += len(self._known[key])
-        if self._work > self._most_work:
+        if self._work > limits.RUN_SET_WORK:
             raise UnsupportedQueryError(
-                f"following all runs of a part of this formula takes more than {self._most_work:,} steps to prepare",
+                "following all runs of a part of this formula takes more than "
+                f"{limits.RUN_SET_WORK:,} steps to prepare",
                 hint="Use fewer different conditions below UNLESS, WITHOUT, NEXT, LAST or MAX.",
             )
         return self._known[key]

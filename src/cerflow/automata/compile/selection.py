@@ -23,7 +23,7 @@ from cerflow.automata.optimise.ambiguity import enlarged
 from cerflow.automata.optimise.detection import Simulation
 from cerflow.automata.optimise.simplify import simplify
 from cerflow.conditions.case_tree import merged_cases
-from cerflow.conditions.connectives import TRUE, conjunction, conjuncts
+from cerflow.conditions.connectives import conjunction, conjuncts
 from cerflow.conditions.contradiction import contradicts
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.formula import Strategy
@@ -72,12 +72,12 @@ def with_few_tests(transducer: Transducer) -> Transducer:
 
 def _together(transitions: Iterable[Transition]) -> list[Transition]:
     """Transitions that do the same as one, wherever their tests together are one."""
-    alike: dict[Transition, list[Transition]] = {}
+    alike: dict[object, list[Transition]] = {}
     for t in transitions:
-        alike.setdefault(replace(t, test=TRUE), []).append(t)
+        alike.setdefault((t.source, t.target, t.atoms, t.labels, t.writes), []).append(t)
     return [
-        replace(general, test=conjunction(list(test)))
-        for general, several in alike.items()
+        replace(several[0], test=conjunction(list(test)))
+        for several in alike.values()
         for test in merged_cases(conjuncts(t.test) for t in several)
     ]
 
@@ -99,10 +99,7 @@ def preferred(
     """
     if strategy is Strategy.MAX and not enlarged(operand, by):
         return operand
-    # For NEXT there is another construction, so this one has a smaller budget.
-    less = each_start and strategy is Strategy.NEXT
-    most_work = limits.RUN_SET_WORK // 6 if less else limits.RUN_SET_WORK
-    followed = FollowedRuns(operand, registers, most_work=most_work)
+    followed = FollowedRuns(operand, registers)
     fragment = followed.fragment
     going_on = {t.source for t in fragment.transitions}
     name = _ALL if strategy is Strategy.LAST else _EQUAL
@@ -145,7 +142,9 @@ def preferred(
             yield _Rivals(beside, ahead, rivals.compared or bool(t.labels)), _writing(asked, [*writes, *more])
 
     start: _Rivals | None = _Rivals(followed.beginning(), EMPTY, not each_start)
-    return without_dead_states(track(fragment, start, step, lambda rivals: rivals is None))
+    chosen = without_dead_states(track(fragment, start, step, lambda rivals: rivals is None))
+    # Sets of runs divide events into more cases than matter.
+    return chosen.with_transitions(_together(chosen.transitions))
 
 
 def _simulation(fragment: Fragment, registers: RegisterFile) -> Callable[[int, int], bool]:
