@@ -1,5 +1,6 @@
 """Settings and fixtures for all tests; shared data and strategies are in `support`."""
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -58,6 +59,12 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.slow)
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: (_session(item.nodeid) or "~", "spark" not in item.nodeid))
+
+
+def pytest_collection_finish():
+    """What ten thousand tests consist of is there to the end: the collector need not look at it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -95,6 +95,14 @@ def killed(folder, sink, victim, server=None):
         print(f"{sink}: {victim} killed {done} times")
 
 
+def send(spark, address, events):
+    """Send events in their order, in turn to two partitions."""
+    rows = [(json.dumps(event), number % 2) for number, event in enumerate(events)]
+    frame = spark.createDataFrame(rows, "value string, partition int").coalesce(1)
+    options = {"kafka.bootstrap.servers": address, "topic": killed_stream.GIVEN}
+    frame.write.format("kafka").options(**options).save()
+
+
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.deep,
@@ -116,11 +124,13 @@ def test_a_function_that_replaces_what_it_wrote_gets_every_match_once(folder):
 
 
 @pytest.mark.parametrize("victim", ["driver", "workers"])
-def test_consumers_of_a_topic_see_every_match_once_by_its_key(spark, folder, victim):
+def test_consumers_of_a_topic_see_every_match_of_another_once_by_its_key(spark, folder, victim):
     skip_without_kafka()
     (folder / "kafka").mkdir()
     with broker(folder / "kafka") as server:
-        killed(folder, f"127.0.0.1:{server.port}", victim, server)
+        address = f"127.0.0.1:{server.port}"
+        send(spark, address, ds.dataset(sorted(map(str, (folder / "input").iterdir()))).to_table().to_pylist())
+        killed(folder, address, victim, server)
         messages = messages_of(spark, server.port, killed_stream.TOPIC)
     kept = dict(messages)
     assert set(messages) == set(kept.items()), "messages of one key are the same"

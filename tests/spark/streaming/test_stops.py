@@ -1,9 +1,11 @@
-"""A stream is killed as each of its files appears, and goes on in every way there is to the matches of the batch."""
+"""A stream is stopped as each of its files appears, and goes on in every way there is to the matches of the batch."""
 
 import os
+import random
 import re
 import shutil
 from collections import Counter
+from itertools import cycle
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import cerflow
-from support.runners import EXAMPLES
-from support.spark.drivers import Driver
+from support.runners import EXAMPLES, only_deep
+from support.spark.drivers import KEPT, Driver
 from support.spark.file_streams import LAST, disordered, events
 from support.spark.killed_stream import begun
 from support.spark.servers import skip_without_java
@@ -23,7 +25,6 @@ QUERY = """SELECT a.seq AS first, b.seq AS second WHERE (A AS a ; B AS b) FILTER
 #: Before and after 1970, and decades later.
 GROUPS = [events(100, begin=-700), events(100, begin=10**12)]
 EVENTS = pa.concat_tables(GROUPS).set_column(4, "seq", pa.array(range(200)))
-KEPT = ("checkpoint", "output", "letters")
 
 pytestmark = [
     pytest.mark.slow,
@@ -89,59 +90,70 @@ def assert_the_matches_of_the_batch(folder, where):
     assert not (folder / "letters").exists(), where
 
 
-def goes_on(spark, folder, where, ways=WAYS):
-    """The stream goes on in some ways from where it was killed, and is put back after each."""
-    saved = folder / "saved"
-    for name in KEPT:
-        if (folder / name).exists():
-            shutil.copytree(folder / name, saved / name)
-    for way in ways:
-        way(spark, folder)
-        assert_the_matches_of_the_batch(folder, (where, way.__name__))
-        for name in KEPT:
-            shutil.rmtree(folder / name, ignore_errors=True)
-            if (saved / name).exists():
-                shutil.copytree(saved / name, folder / name)
-    shutil.rmtree(saved, ignore_errors=True)
-
-
-def killed_at(folder, chosen):
-    """Start a driver, and kill it as a chosen file appears; gives the file, None if it came to the end before."""
+def stops(folder, chosen):
+    """The names of chosen files, each with a copy of all that is there when it appears."""
     driver = Driver(folder, QUERY, "files")
     try:
-        return driver.kill_at(chosen)
+        for number, name in enumerate(driver.halts(chosen)):
+            saved = folder / "stops" / str(number)
+            put(folder, saved)
+            yield name, saved
     finally:
         driver.kill()
 
 
-@pytest.mark.deep
-@pytest.mark.skipif(EXAMPLES < 1, reason="make test-deep stops streams")
-@pytest.mark.parametrize(
-    ("file", "way"),
-    [("checkpoint/commits/2", flushed), (r"checkpoint/cerflow/clock/-?\d+\.json", run_to_the_end)],
-    ids=["before the watermark moves", "amid the flush"],
-)
-def test_a_stream_killed_between_its_micro_batches_goes_on(spark, folder, file, way):
-    assert killed_at(folder, lambda name: re.fullmatch(file, name)) is not None
-    goes_on(spark, folder, file, [way])
+def put(source, target):
+    """Replace all that a stream has written in a folder by what it has in another one."""
+    for name in KEPT:
+        shutil.rmtree(target / name, ignore_errors=True)
+        if (source / name).exists():
+            shutil.copytree(source / name, target / name)
 
 
-@pytest.mark.deep
-@pytest.mark.skipif(EXAMPLES < 1, reason="make test-deep stops streams at each of their files")
-def test_a_stream_killed_at_any_of_its_files_goes_on(spark, folder):
+def goes_on(spark, folder, where, saved, ways):
+    """The stream goes on in some ways from where it was stopped."""
+    for way in ways:
+        put(saved, folder)
+        way(spark, folder)
+        assert_the_matches_of_the_batch(folder, (where, way.__name__))
+
+
+#: Files at which a stream stops before the watermark moves, and amid the flush.
+TURNS = {"checkpoint/commits/2": flushed, r"checkpoint/cerflow/clock/-?\d+\.json": run_to_the_end}
+KINDS = {"metadata", "sources", "offsets", "commits", "state", "cerflow", "output", *TURNS}
+
+
+def kind_of(name):
+    turn = next((pattern for pattern in TURNS if re.fullmatch(pattern, name)), None)
+    return turn or re.findall(r"\w+", name.removeprefix("checkpoint/"))[0]
+
+
+def test_a_stream_goes_on_from_one_file_of_each_kind(spark, folder):
+    draw, seen = random.Random(1), Counter()
+
+    def drawn(name):
+        """Take any of a kind with the same chance: the last that is taken counts."""
+        seen[kind_of(name)] += 1
+        return draw.random() * seen[kind_of(name)] < 1
+
+    found = {kind_of(name): (name, saved) for name, saved in stops(folder, drawn)}
+    assert found.keys() == KINDS
+    for (kind, (name, saved)), way in zip(found.items(), cycle(WAYS[:2])):
+        goes_on(spark, folder, name, saved, [TURNS.get(kind, way)])
+
+
+@only_deep
+def test_a_stream_goes_on_from_any_of_its_files(spark, folder):
     """At EXAMPLES=10 each new file is one; with fewer, some are left out."""
     step = max(1, round(10 / EXAMPLES))
     seen = Counter()
 
     def chosen(name):
-        if name in seen:
-            return False
         seen[name] += 1
-        return len(seen) % step == 0
+        return seen[name] == 1 and len(seen) % step == 0
 
-    stops = []
-    while (where := killed_at(folder, chosen)) is not None:
-        stops.append(where)
-        goes_on(spark, folder, where)
-    print(f"killed at {len(stops)} of {len(seen)} files: {', '.join(stops)}")
-    assert len(stops) > 60 / step
+    found = list(stops(folder, chosen))
+    for name, saved in found:
+        goes_on(spark, folder, name, saved, WAYS)
+    print(f"stopped at {len(found)} of {len(seen)} files: {', '.join(name for name, _ in found)}")
+    assert len(found) > 60 / step

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from support.spark import killed_stream
 
+#: The folders that a stream writes.
+KEPT = ("checkpoint", "output", "letters")
 #: How long a driver may take for its next micro-batch, in seconds.
 PATIENCE = 1200.0
 
@@ -51,45 +53,46 @@ class Driver:
         commits = self.folder / "checkpoint" / "commits"
         return sum(path.name.isdigit() for path in commits.iterdir()) if commits.exists() else 0
 
-    def kill_at(self, chosen):
-        """End all as soon as a file appears whose name is chosen; gives the name, None if the driver ends before.
+    def halts(self, chosen):
+        """Halt all whenever files appear of which some are chosen, and give their names, up to the end of the driver.
 
-        Names are relative to the folder, without the parts that are random.
+        What is there is then what a loss of power would leave. Names are relative to the folder, without the parts that
+        are random.
         """
-        seen, machine, end = set(files_in(self.folder)), [], time.monotonic() + PATIENCE
+        seen, writers, end = set(files_in(self.folder)), [], time.monotonic() + PATIENCE
         while not self.done and self.process.poll() is None:
             assert time.monotonic() < end, self.told()
             new = set(files_in(self.folder)) - seen
-            found = next(filter(chosen, sorted(map(plain_name, new))), None)
-            if found is not None:
-                for number in [*machine, self.process.pid]:
-                    os.kill(number, signal.SIGKILL)
-                self.kill()
-                return found
             seen |= new
-            # The one that writes files. To look for it takes longer than writing some.
-            machine = machine or list(self._processes(lambda command: b"/java" in command.split(b"\0")[0]))
+            found = [name for name in sorted(map(plain_name, new)) if chosen(name)]
+            if found:
+                # To look for all processes takes longer than writing some files.
+                for number in writers:
+                    os.kill(number, signal.SIGSTOP)
+                self._signal(signal.SIGSTOP)
+                yield from found
+                self._signal(signal.SIGCONT)
+            writers = writers or list(self._processes(lambda command: b"/java" in command.split(b"\0")[0]))
             time.sleep(0.0005)
         assert self.done, self.told()
-        return None
 
     def kill(self):
         """End all at once, as a loss of power would."""
-        self._kill(lambda command: True)
+        self._signal(signal.SIGKILL)
         self.process.wait()
 
     def kill_workers(self):
         """End the processes of Python that Spark has started; gives how many there were."""
-        return self._kill(lambda command: b"pyspark.daemon" in command)
+        return self._signal(signal.SIGKILL, lambda command: b"pyspark.daemon" in command)
 
-    def _kill(self, chosen):
-        """End the chosen processes of the driver's session."""
-        killed = 0
-        for number in self._processes(chosen):
+    def _signal(self, number, chosen=lambda command: True):
+        """Send a signal to the chosen processes of the driver's session; gives how many got it."""
+        told = 0
+        for process in self._processes(chosen):
             with suppress(OSError):
-                os.kill(number, signal.SIGKILL)
-                killed += 1
-        return killed
+                os.kill(process, number)
+                told += 1
+        return told
 
     def _processes(self, chosen):
         """The numbers of the chosen processes of the driver's session; Spark gives some a group of their own."""
@@ -101,10 +104,11 @@ class Driver:
 
 
 def files_in(folder):
-    """The names of the files of a stream: its checkpoint, its output and its dead letters."""
-    for name in ("checkpoint", "output", "letters"):
+    """The names of the files of a stream: its checkpoint, its output and its dead letters; without check sums."""
+    for name in KEPT:
         for path, _, files in os.walk(folder / name):
-            yield from (os.path.relpath(os.path.join(path, file), folder) for file in files)
+            found = (os.path.join(path, file) for file in files if not file.endswith(".crc"))
+            yield from (os.path.relpath(file, folder) for file in found)
 
 
 def plain_name(name):

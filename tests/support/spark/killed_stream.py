@@ -1,6 +1,7 @@
 """What `test_kills` runs as the driver: ``killed_stream.py FOLDER QUERY SINK``, a stream of the files in FOLDER/input.
 
-It ends by itself when it has read all that is there. A query that fails is started again.
+If the sink is a broker, the stream reads a topic there. It ends by itself when it has read all that is there. A query
+that fails is started again.
 """
 
 import sys
@@ -9,10 +10,12 @@ from pathlib import Path
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
+from cerflow.cli.spark.streaming import _events_in
 from cerflow.spark import stream
 from support.spark.kafka import connector_jars
 
-TOPIC = "found"
+GIVEN, TOPIC = "given", "found"
+COLUMNS = "type string, t bigint, k bigint, v bigint, seq bigint"
 
 
 def session():
@@ -55,13 +58,20 @@ def output(place, sink):
     return {"format": "kafka", "options": {"kafka.bootstrap.servers": sink, "topic": TOPIC}}
 
 
+def events(spark, place, sink):
+    """The events, of which a micro-batch gets one file, or as many messages."""
+    if sink in ("files", "function"):
+        return spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).parquet(str(place / "input"))
+    options = {"kafka.bootstrap.servers": sink, "subscribe": GIVEN, "startingOffsets": "earliest"}
+    messages = spark.readStream.format("kafka").options(**options, maxOffsetsPerTrigger="50").load()
+    return _events_in(messages, COLUMNS, whole=True)
+
+
 def begun(spark, place, query, sink="files", **given):
-    """The stream of the files in a folder, which goes on from its checkpoint."""
-    columns = "type string, t bigint, k bigint, v bigint, seq bigint"
-    frame = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1).parquet(str(place / "input"))
+    """The stream, which goes on from its checkpoint."""
     return stream(
         query,
-        frame,
+        events(spark, place, sink),
         **output(place, sink),
         checkpoint=str(place / "checkpoint"),
         time="t",
