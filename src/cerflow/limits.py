@@ -132,9 +132,9 @@ NARROWED_ROWS = 256
 FLOW_KEYS = 1 << 17
 #: Events from which on their matches may be counted without a match graph.
 COUNTED_EVENTS = 256
-#: Instructions for one event in the scan of batches; with more, columns are evaluated instead.
+#: Instructions for one event in the scan of batches; further tests are evaluated by columns.
 SCAN_INSTRUCTIONS = 4_000
-#: Nodes of the decisions of a scan; beyond, columns are evaluated instead.
+#: Nodes of the decisions of a scan; beyond, they are forgotten.
 SCAN_NODES = 50_000
 #: Answers to questions about events that are found before any event; others when an event asks.
 SCAN_EXPLORED = 64
@@ -230,8 +230,6 @@ SCAN_TEXTS = 1 << 17
 TESTED_TEXTS = 100_000
 #: Distinct texts of a batch that are read one by one.
 ENCODED_TEXTS = 256
-#: Combinations of codes that have numbers of their own; of more, only those that occur.
-CODE_COMBINATIONS = 1 << 16
 #: Pairs of detections and nodes; beyond, matches are counted along a sliding window.
 COUNTED_PAIRS = 1 << 26
 #: The same for aggregates over matches.
@@ -250,8 +248,6 @@ GATHERED_ROWS = 1 << 13
 REPEATED_BYTES = 1 << 23
 #: Bytes of the longest text, or of the longest list of texts and the texts in it; beyond, Arrow takes them.
 GATHERED_SIZE = 64
-#: A set of queries finds the rows of a query by sorting them once if they are less than one in this many.
-SORTED_SHARE = 32
 #: The least number of events in a thread's slice: with fewer, preparing a slice does not pay.
 THREAD_SLICE_LEAST = 1 << 14
 #: Events of a thread's slice, at most: so few that there is work for all threads.

@@ -230,5 +230,5 @@ def test_patterns_without_gaps(data):
 def test_which_matches_without_gaps_are_compared(strategy, formula, registers, recognized, read):
     plan = Plan(cerflow.parse(f"SELECT {strategy} * WHERE {formula}").tree, Schema(table_of(1, 0).schema))
     assert len(plan.transducer.registers) == registers
-    tables = plan.tables()
+    tables = plan.begin_scan().tables
     assert (int(tables.arrays.options[layout.O_STRATEGY]), tables.pick) == (recognized, read)

@@ -340,9 +340,11 @@ def _evaluation(select: Select, transducer: Transducer, tables: TransducerTables
     facts["columns"] = _columns(select, tables)
     program = scan_program(tables, select.partition, None, evaluation)
     facts["scan"] = {
-        "scanned": not isinstance(program, str),
-        "lacks": program if isinstance(program, str) else None,
-        "left_out": [] if isinstance(program, str) else _left_out(program, tables),
+        "by_columns": [
+            {"test": show_condition(tables.tests[k], registers), "because": reason}
+            for k, reason in program.computed.items()
+        ],
+        "left_out": _left_out(program, tables),
     }
     return facts
 

@@ -252,12 +252,10 @@ def _evaluation(evaluation: _Facts) -> list[str]:
         lines += _indented(_pairs(_cut([(e["atom"], kinds[e["as"]]) for e in evaluation["atoms"]], "atoms")))
     columns, scan = evaluation["columns"], evaluation["scan"]
     if columns is not None:
-        reader = (
-            "one scan of the rows" if scan["scanned"] else f"column by column, as a scan cannot read {scan['lacks']}"
-        )
+        computed = [f"{each['test']}  ({each['because']})" for each in scan["by_columns"]]
         lines += table(
             [
-                ("batches are read by", reader),
+                *(("evaluated by columns" if k == 0 else "", line) for k, line in enumerate(computed)),
                 *(("left out before" if k == 0 else "", line) for k, line in enumerate(scan["left_out"])),
                 ("columns read", _list(columns["recognition"])),
                 ("kept for results", _list(columns["results"])),

@@ -9,17 +9,15 @@ from hypothesis import strategies as st
 import cerflow
 from cerflow import limits
 from cerflow.engine.events.reader import EventReader
-from cerflow.engine.recognize.planning import compile_select
-from cerflow.engine.tables.transducer_tables import TransducerTables
+from cerflow.engine.recognize.plan import Plan
 from cerflow.schema import Schema
 from support.runners import bag, examples, one_batch, semantics
 
 
 def reader_of(text, table, **roles):
-    select = cerflow.parse(text).tree
-    schema = Schema(table.schema, **roles)
-    tables = TransducerTables(compile_select(select), schema, keys=select.partition)
-    return tables, EventReader(tables, select.partition)
+    plan = Plan(cerflow.parse(text).tree, Schema(table.schema, **roles))
+    reader = EventReader(plan.begin_scan(), plan.keys, plan.evaluation)
+    return reader.tables, reader
 
 
 def disjunction(conditions):
@@ -29,8 +27,8 @@ def disjunction(conditions):
     )
 
 
-def batch_of(table):
-    return table.combine_chunks().to_batches()[0]
+def events_of(reader, table, first=0):
+    return reader.read(reader.rows(table.combine_chunks().to_batches()[0], first), first)
 
 
 @pytest.mark.parametrize("count", [3, 17, 20, 65, 200])
@@ -39,10 +37,10 @@ def test_as_many_signatures_as_combinations_that_occur(count):
     table = pa.table({"type": ["A"] * (count + 5) + ["B"], "v": [*range(-2, count + 3), 0]})
     tables, reader = reader_of(f"SELECT * WHERE {disjunction(conditions)}", table)
     assert len(tables.tests) > count
-    events, found = reader.read(batch_of(table), 0)
+    events, found = events_of(reader, table)
     assert events.position[:found].tolist() == list(range(count + 1))
     # Events that satisfy the same tests have the same signature.
-    assert len(set(events.signature.tolist())) == count
+    assert len(set(events.signature[:found].tolist())) == count
     assert len(set(events.signature[:2].tolist())) == 1
 
 
@@ -85,7 +83,7 @@ def test_tests_of_strings_are_made_once_per_string():
     values = ["p", "pq", None, "a", "long", "pq", None, ""]
     table = pa.table({"type": ["A"] * len(values), "s": values})
     tables, reader = reader_of(f"SELECT * WHERE {disjunction(conditions)}", table)
-    assert {name: len(tests) for name, tests in reader.signatures.by_string.items()} == {
+    assert {name: len(tests) for name, tests in reader.evaluation.by_string.items()} == {
         "s": len(conditions),
         "type": 1,
     }
@@ -97,7 +95,7 @@ def test_tests_of_strings_are_made_once_per_string():
 def test_only_events_that_matter_are_chosen():
     table = pa.table({"type": list("ABCAB"), "v": [1, 2, 3, 0, 5]})
     _, reader = reader_of("SELECT * WHERE A AS x ; B FILTER x.v > 0", table)
-    events, found = reader.read(batch_of(table), 100)
+    events, found = events_of(reader, table, 100)
     assert events.position[:found].tolist() == [100, 101, 104]
 
 
@@ -105,10 +103,10 @@ def test_every_event_is_chosen_where_positions_in_the_substream_count():
     table = pa.table({"type": list("ABCAB"), "k": [1, 1, 2, None, 2]})
     for text in ("SELECT * WHERE A : B PARTITION BY k", "SELECT * WHERE A ; B PARTITION BY k WITHIN 3 EVENTS"):
         _, reader = reader_of(text, table)
-        events, found = reader.read(batch_of(table), 0)
+        events, found = events_of(reader, table)
         assert events.position[:found].tolist() == [0, 1, 2, 4]
     _, reader = reader_of("SELECT * WHERE A : B", table)
-    events, found = reader.read(batch_of(table), 0)
+    events, found = events_of(reader, table)
     assert events.position[:found].tolist() == [0, 1, 3, 4]
 
 
@@ -117,7 +115,7 @@ def test_zero_and_null_have_one_bit_pattern():
     table = pa.table({"type": ["A"] * 4, "f": pa.array([0.0, -0.0, float("nan"), quiet]), "g": [1.5] * 4})
     query = "SELECT * WHERE (A AS x ; A AS y) FILTER x.f = y.f PARTITION BY g"
     _, reader = reader_of(query, table)
-    events, _ = reader.read(batch_of(table), 0)
+    events, _ = events_of(reader, table)
     (column,) = [events.columns[:, k] for k, c in enumerate(reader.tables.columns) if c.expression is not None]
     assert column[0] == column[1] != column[2] == column[3]
 

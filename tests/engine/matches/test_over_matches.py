@@ -168,11 +168,10 @@ def test_samples(data):
         without = by_event(matches.sample(size, seed=seed))
         assert list(without) == list(everything)
         for at, rows in without.items():
-            listed = list(map(frozen, everything[at]))
-            places = [listed.index(frozen(row)) for row in rows]
-            # In the order of all, none twice; all if there are no more.
-            assert places == sorted(set(places))
-            assert len(rows) == min(size, len(listed))
+            # In the order of all, none twice; all if there are no more. Matches may look alike.
+            left = map(frozen, everything[at])
+            assert all(frozen(row) in left for row in rows)
+            assert len(rows) == min(size, len(everything[at]))
         again = by_event(matches.sample(size, seed=seed, replacement=True))
         for at, rows in again.items():
             assert len(rows) == size

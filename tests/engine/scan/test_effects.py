@@ -68,9 +68,9 @@ def test_events_that_do_nothing_do_not_come_to_the_automaton():
     # The first ones, because the scan does not know what waits, and those of the match.
     assert recognizer.live["visited"] < 10
     schema = Schema(table.schema)
-    assert empties_states(Plan(query.tree, schema).tables())
+    assert empties_states(Plan(query.tree, schema).begin_scan().tables)
     for text in ("SELECT * WHERE A ; B", "SELECT * WHERE A : B", "SELECT NEXT * WHERE A ; B"):
-        assert not empties_states(Plan(cerflow.parse(text).tree, schema).tables())
+        assert not empties_states(Plan(cerflow.parse(text).tree, schema).begin_scan().tables)
 
 
 #: Queries whose matches can be counted by states.
@@ -88,7 +88,7 @@ COUNTED = [
 def counts(text, table):
     """Whether the matches of a query are counted by states."""
     plan = Plan(cerflow.parse(text, language="sremo").tree, Schema(table.schema))
-    tables = plan.tables()
+    tables = plan.begin_scan().tables
     return (
         empties_states(tables) and isinstance(plan.scan, ScanProgram) and counted_states(tables, plan.scan.outputs) > 0
     )
@@ -182,4 +182,5 @@ def test_numbers_of_any_size(steps, always_counted):
 def test_other_queries_are_not_counted_by_states(text):
     table = random_table(1, 0)
     plan = Plan(cerflow.parse(text).tree, Schema(table.schema))
-    assert not empties_states(plan.tables()) or not counted_states(plan.tables(), plan.scan.outputs)
+    tables = plan.begin_scan().tables
+    assert not empties_states(tables) or not counted_states(tables, plan.scan.outputs)

@@ -3,6 +3,7 @@
 import datetime
 import json
 import math
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -13,11 +14,13 @@ from hypothesis import strategies as st
 import cerflow
 from cerflow import limits
 from cerflow.engine.evaluate.precomputed_conditions import Precomputed
+from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.events.reader import EventReader
+from cerflow.engine.layout import NO_BOUND, EventArrays
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.scan.emitting import ScannedColumns
-from cerflow.engine.scan.programs import ScanProgram
 from cerflow.language.condition import And, Attribute, Comparison, Literal
+from cerflow.language.formula import CountWindow
 from cerflow.schema import Schema
 from cerflow.values.arrow_columns import plain_array, plain_type
 from cerflow.values.operators import Operator
@@ -93,22 +96,55 @@ def array(draw, data_type, size, *, nulls=True):
     return around.slice(before if around is not made else 0, size)
 
 
+def plan_of(query, schema, **roles):
+    return Plan(cerflow.parse(query).tree, Schema(schema, **roles))
+
+
 def program_of(query, schema, **roles):
-    plan = Plan(cerflow.parse(query).tree, Schema(schema, **roles))
-    assert isinstance(plan.scan, ScanProgram), plan.scan
+    plan = plan_of(query, schema, **roles)
+    assert not plan.scan.computed, plan.scan.computed
+    assert not any(plan.scan.filled)
     return plan
 
 
+class ByColumns:
+    """Reads batches by the definition: all tests and all values, on all rows."""
+
+    def __init__(self, reader):
+        self.reader, self.tables = reader, reader.tables
+
+    def read(self, rows, first):
+        reader, tables = self.reader, self.tables
+        signatures, (words, known) = np.array(reader.signatures(rows), np.int32), reader.key_words(rows)
+        wanted = np.array([tables.counted or tables.relevant[s] for s in signatures], bool)
+        some = np.flatnonzero(wanted if known is None else wanted & known)
+        here, signatures = rows.at(some), signatures[some]
+        columns = np.zeros((len(some), max(1, len(tables.columns))), np.int64)
+        for k in range(len(tables.columns)):
+            columns[:, k] = reader._column(k, here, signatures)
+        none, window = np.zeros(len(some), np.int64), tables.transducer.window
+        local = window is None or (tables.partitioned and isinstance(window, CountWindow))
+        measure, bound = (none, np.full(len(some), NO_BOUND)) if local else reader._window(here)
+        ranks = tables.strings.ranks() if tables.atoms.ordered else np.zeros(1, np.int64)
+        found = (signatures, here.positions, measure, bound, words[some], columns, none, none, none, ranks)
+        return EventArrays(*found), len(some)
+
+
 def readers(plan):
-    for scan in (plan.begin_scan(), None):
-        tables = plan.tables() if scan is None else scan.tables
-        yield EventReader(tables, plan.select.partition, plan.streams.position, plan.evaluation, scan)
+    made = [EventReader(plan.begin_scan(), plan.keys, plan.evaluation, plan.streams.position) for _ in range(2)]
+    return made[0], ByColumns(made[1])
 
 
 def shown(reader, batch, first):
     """The events, with texts in place of their codes. Readers get batches of plain types, as a push gives them."""
     plain = [plain_array(column, plain_type(column.type)) for column in batch.columns]
-    events, n = reader.read(pa.RecordBatch.from_arrays(plain, batch.schema.names), first)
+    rows = BatchRows(
+        pa.RecordBatch.from_arrays(plain, batch.schema.names),
+        reader.tables.schema,
+        range(first, first + batch.num_rows),
+        reader.tables.atoms.unit,
+    )
+    events, n = reader.read(rows, first)
     tables = reader.tables
     allowed = [sorted(tables._allowed[s]) for s in events.signature[:n].tolist()]
     columns, keys = events.columns[:n].astype(object), events.keys[:n].astype(object)
@@ -126,14 +162,12 @@ def shown(reader, batch, first):
     return events.position[:n].tolist(), allowed, columns.tolist(), keys.tolist(), *(each[:n].tolist() for each in more)
 
 
-def check(query, batches, **roles):
-    plan = program_of(query, batches[0].schema, **roles)
-    scanning, evaluating = readers(plan)
+def check(query, batches, make=program_of, **roles):
+    scanning, evaluating = readers(make(query, batches[0].schema, **roles))
     first, found = 7, 0
     for batch in batches:
         expected = shown(evaluating, batch, first)
         assert shown(scanning, batch, first) == expected
-        assert scanning._scan is not None
         first += batch.num_rows
         found += len(expected[0])
     return found
@@ -233,15 +267,18 @@ def test_numbers_of_tests_asked_together(monkeypatch):
     assert check(f"SELECT * WHERE {steps}", batches[:1]) == 23
 
 
-def test_too_many_nodes(monkeypatch):
-    monkeypatch.setattr(limits, "SCAN_NODES", 20)
-    rows = [{"type": "A", **{f"c{k}": row >> k & 1 for k in range(5)}} for row in range(32)]
-    steps = " ; ".join(f"(A AS x{k} FILTER x{k}.c{k} = 1)" for k in range(5))
+def test_nodes_are_forgotten_where_there_are_too_many(monkeypatch):
+    monkeypatch.setattr(limits, "SCAN_NODES", 1)
+    monkeypatch.setattr(limits, "SCAN_ASKED_ALONE", 100)
+    # More ways to answer than there is room for in any case.
+    rows = [{"type": "A", **{f"c{k}": row >> k & 1 for k in range(11)}} for row in range(1 << 11)]
+    steps = " ; ".join(f"(A AS x{k} FILTER x{k}.c{k} = 1)" for k in range(11))
     (batch,) = pa.Table.from_pylist(rows).to_batches()
     scanning, evaluating = readers(program_of(f"SELECT * WHERE {steps}", batch.schema))
-    for first in (0, 32):
+    before = scanning._scan._decisions
+    for first in (0, 1 << 11):
         assert shown(scanning, batch, first) == shown(evaluating, batch, first)
-        assert scanning._scan is None
+    assert scanning._scan._decisions is not before
 
 
 @pytest.mark.parametrize("room", [1, 1 << 17])
@@ -266,26 +303,47 @@ def test_strings_are_forgotten(monkeypatch):
     assert recognizer.live["strings"] < 20
 
 
-@pytest.mark.parametrize(
-    ("query", "lacks"),
-    [
-        ("SELECT * WHERE (A AS x ; B AS y) FILTER lower(x.n) = y.n", "lower"),
-        ("SELECT * WHERE A AS x FILTER x.n = x.m", "the string 'm' beside other values"),
-        ("SELECT * WHERE A AS x FILTER x.d > 1", "the column 'd' of type decimal128(5, 2)"),
-    ],
-)
-def test_what_a_scan_cannot_read_is_explained(query, lacks):
-    schema = pa.schema({"type": pa.string(), "n": pa.string(), "m": pa.string(), "d": pa.decimal128(5, 2)})
-    plan = Plan(cerflow.parse(query).tree, Schema(schema))
-    assert lacks in plan.scan
-    facts = json.loads(cerflow.parse(query).explain("json", Schema(schema)))
-    assert facts["evaluation"]["scan"] == {"scanned": False, "lacks": plan.scan, "left_out": []}
-    assert "column by column, as a scan cannot read" in cerflow.parse(query).explain(schema=Schema(schema))
+HARD = [
+    ("lower(x.n) = 'a'", None),
+    ("x.n = x.m", "the string 'm' beside other values"),
+    ("x.d > 1 AND x.v > 0", "the column 'd' of type decimal128(5, 2)"),
+    ("x.n || x.m = 'AB' OR x.v = 1", "n || m"),
+    ("NOT substr(x.n, x.v, 1) = 'A'", "substr(n, v, 1)"),
+]
 
 
-def test_a_scan_is_explained():
-    explained = cerflow.parse("SELECT * WHERE A ; B").explain(schema=Schema(pa.schema({"type": pa.string()})))
-    assert "one scan of the rows" in explained
+@pytest.mark.parametrize(("condition", "because"), HARD)
+def test_what_no_program_can_compute_is_explained(condition, because):
+    schema = pa.schema({"type": pa.string(), "n": pa.string(), "m": pa.string(), "d": DECIMAL, "v": pa.int64()})
+    query = cerflow.parse(f"SELECT * WHERE A AS x FILTER {condition}")
+    facts = json.loads(query.explain("json", Schema(schema)))["evaluation"]["scan"]["by_columns"]
+    assert [fact["because"] for fact in facts] == ([] if because is None else [because])
+    assert ("evaluated by columns" in query.explain(schema=Schema(schema))) == (because is not None)
+
+
+DECIMAL = pa.decimal128(5, 2)
+ENDS = [
+    ("lower(x.n) = lower(y.m)", "PARTITION BY v"),
+    ("x.d < y.d", "PARTITION BY d"),
+    ("x.n || 'q' <= y.n", "WITHIN 3 EVENTS"),
+    ("x.v < y.v", "PARTITION BY n WITHIN 3 EVENTS"),
+]
+
+
+@given(st.data(), st.sampled_from([c for c, _ in HARD]), st.sampled_from(ENDS))
+@examples(150)
+def test_what_no_program_can_compute(data, condition, end):
+    """Its tests are columns beside the batch, its values are filled in."""
+    sizes = data.draw(st.lists(st.integers(0, 12), min_size=1, max_size=3))
+    types = {"type": pa.string(), "n": pa.string(), "m": pa.large_string(), "v": pa.int64()}
+    decimals = st.none() | st.sampled_from([Decimal("1.00"), Decimal("0.99"), Decimal("-3.25"), Decimal("999.99")])
+    batches = []
+    for size in sizes:
+        arrays = [data.draw(array(t, size, nulls=name != "type")) for name, t in types.items()]
+        arrays.append(pa.array(data.draw(st.lists(decimals, min_size=size, max_size=size)), DECIMAL))
+        batches.append(pa.RecordBatch.from_arrays(arrays, names=[*types, "d"]))
+    query = f"SELECT * WHERE (A AS x ; B AS y) FILTER {condition} AND {end[0]} {end[1]}"
+    check(query, batches, plan_of)
 
 
 def test_conditions_that_others_have_evaluated_are_none_on_a_text():
@@ -316,7 +374,7 @@ def test_next_asks_for_one_text_after_the_other(data):
     expression = "next([type = 'A' AND n = 'x'] AS a, [type = 'B' AND n = 'y'] AS b, [type = 'B' AND n != 'x'] AS c)"
     query = cerflow.parse(expression, language="sremo")
     plan = Plan(query.tree, Schema(table.schema))
-    assert isinstance(plan.scan, ScanProgram)
+    assert not plan.scan.computed
     assert not plan.scan.tests, "tests of two texts are computed for each event"
     expected = RUNNERS["semantics"](query, table)
     for runner in ENGINE_RUNNERS.values():
@@ -337,7 +395,7 @@ def test_an_atom_may_ask_what_a_condition_says_of_a_text(data):
     table = pa.table({"type": ["A"] * size, "n": pa.array(names, pa.string()), "v": pa.array(values, pa.int64())})
     formula = "(A AS x ; A AS y) FILTER x.v > 0 AND ((y.n = 'A' AND y.v > x.v) OR (y.n LIKE 'B%' AND y.v = x.v))"
     query = cerflow.parse(f"SELECT * WHERE ({formula}) WITHIN 8 EVENTS")
-    assert isinstance(Plan(query.tree, Schema(table.schema)).scan, ScanProgram)
+    assert not Plan(query.tree, Schema(table.schema)).scan.computed
     expected = RUNNERS["semantics"](query, table)
     for runner in ENGINE_RUNNERS.values():
         assert bag(runner(query, table)) == bag(expected)
@@ -348,6 +406,4 @@ def test_next_is_not_asked_about_events_of_other_types():
     schema = pa.schema({"type": pa.string(), "v": pa.int64()})
     explained = query.explain(schema=Schema(schema))
     assert "only those with  type = 'A' OR type = 'B'" in explained
-    plan = Plan(query.tree, Schema(schema))
-    assert isinstance(plan.scan, ScanProgram)
-    assert plan.scan.ways.narrows
+    assert Plan(query.tree, Schema(schema)).scan.ways.narrows

@@ -11,15 +11,14 @@ from cerflow import limits
 from cerflow.engine.evaluate.measures import bounds, event_times, idle_bounds, measures
 from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.evaluate.vectors import Vector
-from cerflow.engine.events.signatures import Evaluation, SignatureReader
-from cerflow.engine.events.text_tests import rows_of_classes
+from cerflow.engine.events.signatures import Evaluation
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, EventArrays
 from cerflow.engine.matches.graph import CountedMatches
 from cerflow.engine.scan.columns import ExportedBatch
-from cerflow.engine.scan.decisions import TooManyDecisionsError
 from cerflow.engine.scan.effects import CountedEvents
+from cerflow.engine.scan.programs import computed_column
 from cerflow.engine.scan.scan import BatchScan
-from cerflow.engine.tables.transducer_tables import TransducerTables
+from cerflow.engine.tables.event_room import chosen_events
 from cerflow.language.formula import CountWindow
 from cerflow.schema import ValueKind
 from cerflow.values.array_types import IntRows, Ints, Mask, Smalls
@@ -32,40 +31,38 @@ class EventReader:
     """Prepares batches for one set of tables.
 
     ``keys`` are the partition keys, each a choice of attributes. ``position`` names the column with the positions of
-    events in the whole stream, if they are not counted here. With a ``scan`` that has the same tables
-    it reads the batches; otherwise, and where that does not pay, columns are evaluated as a whole.
+    events in the whole stream, if they are not counted here. A ``scan`` that has the same tables reads the batches;
+    what its programs cannot say is evaluated here, by columns.
     """
 
     def __init__(
-        self,
-        tables: TransducerTables,
-        keys: Sequence[tuple[str, ...]],
-        position: str | None = None,
-        evaluation: Evaluation | None = None,
-        scan: BatchScan | None = None,
+        self, scan: BatchScan, keys: Sequence[tuple[str, ...]], evaluation: Evaluation, position: str | None = None
     ) -> None:
-        self.tables = tables
+        self.tables = scan.tables
         self.keys = keys
         self.position = position
-        self.unit = tables.atoms.unit
-        evaluation = Evaluation.of(tables) if evaluation is None else evaluation
-        self.signatures = SignatureReader(tables, evaluation)
-        self._asking = evaluation.asking
+        self.unit = scan.tables.atoms.unit
+        self.evaluation = evaluation
         self._scan = scan
-        #: The matches of consecutive events that the last batch has by itself, beside the events that it gave.
-        self.consecutive: CountedMatches | None = None
-        #: The events of the last batch whose matches are counted.
-        self.counted: CountedEvents | None = None
+
+    @property
+    def consecutive(self) -> CountedMatches | None:
+        """The matches of consecutive events that the last batch has by itself, beside the events that it gave."""
+        return self._scan.consecutive
+
+    @property
+    def counted(self) -> CountedEvents | None:
+        """The events of the last batch whose matches are counted."""
+        return self._scan.counted
 
     def asks_for_states(self, rows: int) -> bool:
         """Whether `read` makes use of the states in which runs may be before a batch of this many rows."""
-        scan = self._scan
-        return scan is not None and (scan.follows or (scan.flows and rows >= limits.NARROWED_ROWS))
+        return self._scan.follows or (self._scan.flows and rows >= limits.NARROWED_ROWS)
 
     @property
     def rows_at_once(self) -> int:
         """This many rows make a batch at most."""
-        return limits.BATCH_ROWS if self._scan is None else self._scan.rows_at_once
+        return self._scan.rows_at_once
 
     def rows(self, batch: pa.RecordBatch, first: int) -> BatchRows:
         """The rows of a batch that begins at position ``first`` of the stream."""
@@ -74,79 +71,77 @@ class EventReader:
         return BatchRows(batch, self.tables.schema, positions, self.unit, numbers)
 
     def read(
-        self, batch: pa.RecordBatch, first: int, occupied: int = -1, exported: ExportedBatch | None = None
+        self, rows: BatchRows, first: int, occupied: int = -1, exported: ExportedBatch | None = None
     ) -> tuple[EventArrays, int]:
-        """The relevant events, and how many these are; the batch begins at position ``first`` of the stream.
+        """The relevant events, and how many these are; the rows begin at position ``first`` of the stream.
 
-        ``occupied`` are the states in which runs may be before it, as bits; ``exported`` says where it is. The arrays
-        may have room for more events, and be used again by the next call.
+        ``occupied`` are the states in which runs may be before it, as bits; ``exported`` says where the batch is. The
+        arrays may have room for more events, and be used again by the next call.
         """
-        scanned = self._scanned(batch, first, occupied, exported)
-        if scanned is not None:
-            return scanned
-        events, some = self.evaluated(batch, first)
-        return events, len(some)
+        batch, program = rows.batch, self._scan.program
+        if program.computed:
+            exported = None
+            for number, truth in self._computed(rows).items():
+                batch = batch.append_column(computed_column(number), pa.array(truth.view(np.int8)))
+        events, count = self._scan.read(batch, first, occupied, exported)
+        if any(program.filled) or self.tables.schema.forget is not None:
+            return self._filled(rows, first, chosen_events(events, slice(count)))
+        return events, count
 
-    def _scanned(
-        self, batch: pa.RecordBatch, first: int, occupied: int, exported: ExportedBatch | None
-    ) -> tuple[EventArrays, int] | None:
-        self.consecutive = self.counted = None
-        if self._scan is None:
-            return None
-        try:
-            found = self._scan.read(batch, first, occupied, exported)
-            if found is not None:
-                self.consecutive, self.counted = self._scan.consecutive, self._scan.counted
+    def _computed(self, rows: BatchRows) -> dict[int, Mask]:
+        """Where each of the tests holds that programs cannot compute, as far as it makes a difference."""
+        computed, evaluation = self._scan.program.computed, self.evaluation
+        known: dict[int, Mask] = {}
+
+        def held(tests: frozenset[int]) -> Mask:
+            found = np.ones(rows.count, bool)
+            for test in tests:
+                if test not in known:
+                    known[test] = np.broadcast_to(rows.truth(self.tables.tests[test]).true, (rows.count,))
+                found &= known[test]
             return found
-        except TooManyDecisionsError:
-            self._scan = None
-            return None
 
-    def evaluated(self, batch: pa.RecordBatch, first: int) -> tuple[EventArrays, Ints]:
-        """The same by columns, without a scan, with the row numbers of the events."""
-        rows = self.rows(batch, first)
-        classes, satisfied = self.signatures.texts.classify(rows)
-        if self.tables.counted:
-            return self.read_some(rows, np.arange(batch.num_rows), classes, satisfied)
-        some = rows_of_classes(classes, [self.signatures.may_be_relevant(s) for s in satisfied])
-        return self.read_some(rows, some, classes[some], satisfied)
+        # Predicates are called last, and for those rows alone that satisfy all other tests of some transition.
+        for number in sorted(computed, key=lambda number: number in evaluation.before):
+            before = evaluation.before.get(number)
+            if before is None:
+                before = [tests - computed.keys() for tests in self.tables.moves.other_tests(number)]
+            asked = np.zeros(rows.count, bool)
+            for tests in before:
+                asked |= held(tests)
+            some = np.flatnonzero(asked)
+            if len(some):
+                asked[some] = rows.at(some).truth(self.tables.tests[number]).true
+            known[number] = asked
+        return {number: known[number] for number in computed}
 
-    def read_some(
-        self, rows: BatchRows, some: Ints, classes: Ints, satisfied: Sequence[frozenset[int]]
-    ) -> tuple[EventArrays, Ints]:
-        """The relevant events among ``some`` rows of a batch, and their row numbers.
+    def _filled(self, rows: BatchRows, first: int, events: EventArrays) -> tuple[EventArrays, int]:
+        """The events with what is evaluated for them alone; those without a key are left out."""
+        filled, schema = self._scan.program.filled, self.tables.schema
+        here = rows.at(events.position - first)
+        if filled.keys:
+            words, known = self.key_words(here)
+            if known is not None and not known.all():
+                kept = np.flatnonzero(known)
+                words, here = words[kept], here.at(kept)
+                events = chosen_events(events, kept)
+            events = events._replace(keys=np.ascontiguousarray(words))
+        for k in filled.columns:
+            events.columns[:, k] = self._column(k, here, events.signature)
+        if filled.window:
+            measure, bound = self._window(here)
+            events = events._replace(measure=measure, bound=bound)
+        if schema.forget is not None:
+            events = events._replace(moment=event_times(here, schema), idle=idle_bounds(here, schema))
+        if self.tables.atoms.ordered:
+            events = events._replace(ranks=self.tables.strings.ranks())
+        return events, here.count
 
-        ``classes`` are the classes of these rows by their texts, ``satisfied`` the tests that hold in each class.
-        """
-        self.tables.forget_signatures()
-        here = rows.at(some)
-        signatures = self.signatures.read(here, classes, satisfied)
-        words, known = self.key_words(here)
-        wanted = np.ones(len(some), bool) if known is None else known
-        if not self.tables.counted:
-            wanted = wanted & np.array(self.tables.relevant, bool)[signatures]
-        if not wanted.all():
-            kept = np.flatnonzero(wanted)
-            some, signatures, words, here = some[kept], signatures[kept], words[kept], here.at(kept)
-        columns = np.zeros((len(some), max(1, len(self.tables.columns))), np.int64)
-        for k in range(len(self.tables.columns)):
-            columns[:, k] = self._column(k, here, signatures)
-        measure, bound = self._window(here, len(some))
-        schema = self.tables.schema
-        forgets = schema.forget is not None
-        events = EventArrays(
-            signature=signatures,
-            position=here.positions,
-            measure=measure,
-            bound=bound,
-            keys=np.ascontiguousarray(words),
-            columns=columns,
-            moment=event_times(here, schema) if forgets else np.zeros(len(some), np.int64),
-            left_out=np.zeros(len(some), np.int64),
-            idle=idle_bounds(here, schema) if forgets else np.zeros(len(some), np.int64),
-            ranks=self.tables.strings.ranks() if self.tables.atoms.ordered else np.zeros(1, np.int64),
-        )
-        return events, some
+    def signatures(self, rows: BatchRows) -> list[int]:
+        """The signatures of a few events."""
+        truths = [np.broadcast_to(rows.truth(test).true, (rows.count,)).tolist() for test in self.tables.tests]
+        held = (frozenset(t for t, truth in enumerate(truths) if truth[k]) for k in range(rows.count))
+        return self.tables.signatures(list(held))
 
     # -- keys, columns, windows ----------------------------------------------------------------------------------
 
@@ -193,17 +188,14 @@ class EventReader:
             make = bounds if column.bound else measures
             return make(column.window, rows, self.tables.schema)
         assert column.expression is not None
-        asked = self.tables.wanted(k)[signatures] if k in self._asking else None
+        asked = self.tables.wanted(k)[signatures] if k in self.evaluation.asking else None
         return np.broadcast_to(self._bits(rows.value(column.expression, asked), column.as_float), (n,))
 
-    def _window(self, rows: BatchRows, n: int) -> tuple[Ints, Ints]:
+    def _window(self, rows: BatchRows) -> tuple[Ints, Ints]:
         window = self.tables.transducer.window
-        if window is None or (self.tables.partitioned and isinstance(window, CountWindow)):
-            return np.zeros(n, np.int64), np.full(n, NO_BOUND)
+        assert window is not None
         measure = measures(window, rows, self.tables.schema)
         bound = bounds(window, rows, self.tables.schema)
-        if not n or (measure.min() != NULL and bound.min() != NULL):
-            return measure, bound
         # An event without a measure can neither begin nor end a complex event, and makes none expire.
         return np.where(measure == NULL, NOT_BEGUN, measure), np.where(bound == NULL, NO_BOUND, bound)
 

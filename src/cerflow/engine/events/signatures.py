@@ -1,31 +1,21 @@
-"""The signatures of the events of a batch: the tests that each satisfies, as far as they make a difference."""
+"""How the tests of a query are evaluated: which read one text alone, which call predicates, which columns they read."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from cerflow import limits
 from cerflow.conditions.guards import StreamTest, TypeTest
 from cerflow.engine.evaluate.binding import calls_in
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED, Precomputed
-from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.events.text_tests import TextTests
-from cerflow.engine.kernels.table import combine
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.condition import Attribute, Function
 from cerflow.language.formula import AttributeWindow
 from cerflow.language.node import Node, walk
 from cerflow.language.select import Select
 from cerflow.schema import ValueKind
-from cerflow.values.array_types import Ints, Mask, Smalls
 
-__all__ = ["Evaluation", "SignatureReader", "columns_of_test", "columns_read"]
-
-#: Tests that are packed into one code as bits.
-_PACKED = 8
+__all__ = ["Evaluation", "columns_of_test", "columns_read"]
 
 
 def columns_of_test(tree: Node, tables: TransducerTables) -> frozenset[str]:
@@ -59,14 +49,6 @@ def columns_read(tables: TransducerTables, select: Select) -> frozenset[str]:
 
 
 @dataclass(frozen=True)
-class _Feature:
-    """A small code for each event, and the tests that each code satisfies."""
-
-    codes: Ints
-    satisfied: Sequence[frozenset[int]]
-
-
-@dataclass(frozen=True)
 class Evaluation:
     """The evaluation plan for the tests and columns of some tables, independent of the events."""
 
@@ -80,7 +62,7 @@ class Evaluation:
     #: The tests of text, with the results for texts so far.
     texts: TextTests
     #: For sets of satisfied tests of text, whether such events may be relevant, as far as computed.
-    may_be_relevant: dict[frozenset[int], bool] = field(default_factory=dict)
+    relevant: dict[frozenset[int], bool] = field(default_factory=dict)
 
     @classmethod
     def of(cls, tables: TransducerTables) -> Evaluation:
@@ -114,69 +96,8 @@ class Evaluation:
             ),
         )
 
-
-class SignatureReader:
-    """Evaluates the tests of some tables: first those of texts, then the others where these leave a chance."""
-
-    def __init__(self, tables: TransducerTables, evaluation: Evaluation) -> None:
-        self.tables = tables
-        self.by_string, self.others = evaluation.by_string, evaluation.others
-        self._before = evaluation.before
-        groups = [self.others[start : start + _PACKED] for start in range(0, len(self.others), _PACKED)]
-        self._packed = [
-            (some, [frozenset(t for b, t in enumerate(some) if c >> b & 1) for c in range(1 << len(some))])
-            for some in groups
-        ]
-        self.texts = evaluation.texts
-        self._open = frozenset(self.others)
-        self._may_be_relevant = evaluation.may_be_relevant
-
-    def may_be_relevant(self, satisfied: frozenset[int]) -> bool:
+    def may_be_relevant(self, tables: TransducerTables, satisfied: frozenset[int]) -> bool:
         """Whether an event whose texts satisfy exactly these tests may be relevant, whatever the other tests say."""
-        if satisfied not in self._may_be_relevant:
-            self._may_be_relevant[satisfied] = self.tables.moves.may_be_relevant(satisfied, self._open)
-        return self._may_be_relevant[satisfied]
-
-    def read(self, rows: BatchRows, classes: Ints, satisfied: Sequence[frozenset[int]]) -> Smalls:
-        """The signature of each row, given its class by `TextTests` and the tests that hold in each class."""
-        current = _Feature(classes, satisfied)
-        for some, outcomes in self._packed:
-            codes = np.zeros(len(classes), np.uint8)
-            for bit, number in enumerate(some):
-                codes |= self._test(number, rows, classes, satisfied).astype(np.uint8) << np.uint8(bit)
-            current = _both(current, _Feature(codes.astype(np.int64), outcomes))
-        occurring = np.flatnonzero(np.bincount(current.codes, minlength=1))
-        numbers = np.zeros(len(current.satisfied) or 1, np.int32)
-        numbers[occurring] = self.tables.signatures([current.satisfied[c] for c in occurring.tolist()])
-        return numbers[current.codes]
-
-    def _test(self, number: int, rows: BatchRows, classes: Ints, satisfied: Sequence[frozenset[int]]) -> Mask:
-        if number not in self._open:
-            return np.array([number in s for s in satisfied], bool)[classes]
-        asked = self._asked(number, rows, classes, satisfied) if number in self._before else None
-        return np.broadcast_to(rows.truth(self.tables.tests[number], asked).true, classes.shape)
-
-    def _asked(self, number: int, rows: BatchRows, classes: Ints, satisfied: Sequence[frozenset[int]]) -> Mask:
-        """The rows that satisfy all other tests of some transition: predicates are called only for these."""
-        asked = np.zeros(classes.shape, bool)
-        for tests in self._before[number]:
-            held = np.ones(classes.shape, bool)
-            for test in tests:
-                held &= self._test(test, rows, classes, satisfied)
-            asked |= held
-        return asked
-
-
-def _both(left: _Feature, right: _Feature) -> _Feature:
-    """The combinations of two features; if there could be very many, only those that occur are numbered."""
-    width = len(left.satisfied)
-    if width * len(right.satisfied) <= limits.CODE_COMBINATIONS:
-        codes = left.codes.copy()
-        seen = np.zeros(width * len(right.satisfied), np.uint8)
-        combine(right.codes, np.arange(len(right.satisfied)), width, codes, seen)
-        satisfied: list[frozenset[int]] = [frozenset()] * len(seen)
-        for c in np.flatnonzero(seen).tolist():
-            satisfied[c] = left.satisfied[c % width] | right.satisfied[c // width]
-        return _Feature(codes, satisfied)
-    occurring, codes = np.unique(left.codes + right.codes * width, return_inverse=True)
-    return _Feature(codes, [left.satisfied[c % width] | right.satisfied[c // width] for c in occurring.tolist()])
+        if satisfied not in self.relevant:
+            self.relevant[satisfied] = tables.moves.may_be_relevant(satisfied, frozenset(self.others))
+        return self.relevant[satisfied]

@@ -16,22 +16,13 @@ import pyarrow as pa
 from cerflow import limits
 from cerflow.conditions.guards import Satisfied, TypeTest
 from cerflow.engine.evaluate.rows import BatchRows
-from cerflow.engine.evaluate.vectors import Vector
-from cerflow.engine.kernels.table import choose_rows, combine
 from cerflow.language.condition import And, Attribute, Comparison, Condition, In, Literal, Not, Or
 from cerflow.language.node import Node
 from cerflow.schema import Schema
-from cerflow.values.array_types import Ints
 from cerflow.values.arrow_columns import array_of_texts
 from cerflow.values.operators import Operator
 
-__all__ = ["TextColumn", "TextTests", "rows_of_classes"]
-
-
-def rows_of_classes(classes: Ints, wanted: Sequence[bool]) -> Ints:
-    """The rows whose class is wanted."""
-    rows = np.empty(len(classes) + 1, np.int64)
-    return rows[: choose_rows(classes, np.array(wanted, np.int64), rows)]
+__all__ = ["TextColumn", "TextTests"]
 
 
 class TextColumn:
@@ -66,16 +57,6 @@ class TextColumn:
                 case _:
                     return None
         return frozenset(found)
-
-    def classes(self, vector: Vector) -> tuple[Ints, Ints]:
-        """A code for each row, and the class of each code."""
-        texts: list[str | None] = list(vector.dictionary)
-        if vector.nulls is not None or not texts:
-            texts.append(None)
-        known = self.classes_of(texts)
-        of_code = np.fromiter((known[text] for text in texts), np.int64, len(texts))
-        codes = vector.data if vector.nulls is None else np.where(vector.nulls, len(texts) - 1, vector.data)
-        return codes.astype(np.int64, copy=False), of_code
 
     def of(self, text: str | None) -> int:
         """The class of one text."""
@@ -136,23 +117,6 @@ class TextTests:
         self.columns = [TextColumn(name, some, schema, unit) for name, some in tests.items()]
         self._names = [column.name for column in self.columns]
         self._joint: dict[tuple[object, ...], frozenset[int]] = {}
-
-    def classify(self, rows: BatchRows) -> tuple[Ints, list[frozenset[int]]]:
-        """A class for each row, and for each class the tests that hold (empty for classes that do not occur)."""
-        joint = np.zeros(rows.count, np.int64)
-        satisfied: list[frozenset[int]] = [frozenset()]
-        for column in self.columns:
-            codes, of_code = column.classes(rows.attribute(column.name))
-            if len(satisfied) * len(column.satisfied) > limits.CODE_COMBINATIONS:
-                occurring, joint = np.unique(joint, return_inverse=True)
-                satisfied = [satisfied[c] for c in occurring.tolist()]
-            width = len(satisfied)
-            seen = np.zeros(width * len(column.satisfied), np.uint8)
-            combine(codes, of_code, width, joint, seen)
-            below, satisfied = satisfied, [frozenset()] * len(seen)
-            for c in np.flatnonzero(seen).tolist():
-                satisfied[c] = below[c % width] | column.satisfied[c // width]
-        return joint, satisfied
 
     def of(self, event: Mapping[str, object]) -> frozenset[int]:
         """The tests that hold for one event (its texts as strings, or None)."""

@@ -309,9 +309,7 @@ class Deadlines:
         columns = [types if field.name == schema.type else pa.nulls(2, field.type) for field in schema.columns]
         things = pa.RecordBatch.from_arrays(columns, names=schema.columns.names)
         rows = BatchRows(things, schema, range(2), self._reader.unit)
-        reader = self._reader.signatures
-        found: list[int] = reader.read(rows, *reader.texts.classify(rows)).tolist()
-        return found
+        return self._reader.signatures(rows)
 
     # -- snapshots -----------------------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from cerflow.engine.events.records import RecordChecker
 from cerflow.engine.events.store import EventStore, WholeTable
 from cerflow.engine.layout import EventArrays
 from cerflow.engine.matches.unfolding import Part
+from cerflow.engine.recognize.deadlines import ascending
 from cerflow.engine.recognize.machine import Machine
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.shared_reader import SharedReader, Taker
@@ -70,7 +71,7 @@ class Driver:
             store = EventStore(pa.schema([columns.field(name) for name in columns_kept(plans, checker.schema)]))
         self.store = store
         sharing = {name: plan for name, plan in plans.items() if plan.shares_events}
-        common = {name: Machine(plan, store, alone=len(sharing) == 1) for name, plan in sharing.items()}
+        self._common = common = {name: Machine(plan, store) for name, plan in sharing.items()}
         whole = isinstance(store, WholeTable)
         self._apart = {
             name: Machine(plan, store if whole and plan.keeps_input else EventStore(plan.stored))
@@ -84,8 +85,6 @@ class Driver:
         self._reader = SharedReader(common, checker.schema)
         #: The readers of single events, of the machines that share events and of each other one.
         self._readers = [self._reader, *(SharedReader({n: m}, checker.schema) for n, m in self._apart.items())]
-        #: The machines that read batches themselves, as a single query does.
-        self._alone = self._apart if len(common) > 1 else self.machines
         self._in_use = Lock()
         #: Whether a push broke off, and could not be undone.
         self._broken = False
@@ -114,14 +113,12 @@ class Driver:
     @cached_property
     def rows_at_once(self) -> int:
         """This many rows make a batch at most."""
-        if len(self._alone) < len(self.machines):
-            return limits.BATCH_ROWS
-        return min((machine.reader.rows_at_once for machine in self._alone.values()), default=limits.BATCH_ROWS)
+        return min((machine.reader.rows_at_once for machine in self.machines.values()), default=limits.BATCH_ROWS)
 
     @property
     def taken(self) -> int:
         """The number of events that automata have read by themselves."""
-        return sum(machine.taken for machine in self._alone.values())
+        return sum(machine.taken for machine in self.machines.values())
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -247,25 +244,14 @@ class Driver:
         def refuse(row: int) -> None:
             checker.refuse_late(rows, row, begin + row)
 
-        for name, machine in self._alone.items():
+        for name, machine in self._apart.items():
             yield name, machine.process(rows, first, refuse, exported)
-        if len(self._alone) == len(self.machines):
-            return
-        read = list(self._reader.read(rows, first))
+        found = {name: machine.read(rows, first, exported) for name, machine in self._common.items()}
+        read = {name: reading for name, reading in found.items() if reading is not None}
         if read:
-            used = np.zeros(rows.num_rows, bool)
-            for _, _, chosen in read:
-                used[chosen] = True
-            self.store.keep(first, rows, first + np.flatnonzero(used))
-        for member, events, chosen in read:
-            yield (
-                member.name,
-                member.machine.advance(
-                    events,
-                    len(chosen),
-                    lambda at, chosen=chosen: refuse(int(chosen[at])),  # type: ignore[misc]
-                ),
-            )
+            self.store.keep(first, rows, ascending(*(reading.positions for reading in read.values())))
+        for name, reading in read.items():
+            yield name, self._common[name].take(reading, refuse)
 
     @cached_property
     def _single(self) -> SingleEvents | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -30,13 +30,31 @@ from cerflow.engine.state.snapshot import Contents
 from cerflow.engine.state.string_renumbering import forget_strings
 from cerflow.engine.state.validation import check_image, check_number, check_strings, image_in
 from cerflow.engine.state.whole_graph import whole_graph
+from cerflow.engine.tables.event_room import chosen_events
 from cerflow.errors import SnapshotError
 from cerflow.values.array_types import Ints
 
-__all__ = ["Machine"]
+__all__ = ["Machine", "Reading"]
 
 #: Is called with the number of a given row that cannot be used after all.
 Refuse = Callable[[int], None]
+
+
+class Reading(NamedTuple):
+    """What is relevant in rows of the input, the first of which is number ``accepted`` there.
+
+    ``rows`` are those of the query's streams, and ``first`` is the number of the first of these. The first ``found`` of
+    the ``events`` come from rows ``at_rows`` of the input; rows at ``positions`` have to be kept.
+    """
+
+    whole: pa.RecordBatch
+    accepted: int
+    rows: pa.RecordBatch
+    first: int
+    events: EventArrays
+    found: int
+    positions: Ints
+    at_rows: Ints
 
 
 class _StateBefore:
@@ -61,21 +79,17 @@ class _StateBefore:
 
 
 class Machine:
-    """Recognises the matches of one plan; the events that matches may refer to are kept in ``store``.
+    """Recognises the matches of one plan; the events that matches may refer to are kept in ``store``."""
 
-    Without ``alone`` another reader prepares the batches.
-    """
-
-    def __init__(self, plan: Plan, store: EventStore, *, alone: bool = True) -> None:
+    def __init__(self, plan: Plan, store: EventStore) -> None:
         self.plan = plan
         self.store = store
-        scan = plan.begin_scan() if alone else None
-        # Tables that call predicates serve one recogniser only.
-        self.tables = plan.tables() if scan is None else scan.tables
+        scan = plan.begin_scan()
+        self.tables = scan.tables
         if self.tables.consumes_at_once:
             # They change while events are read.
             self.tables.arrays = self.tables.arrays._replace(options=self.tables.arrays.options.copy())
-        self.reader = EventReader(self.tables, plan.keys, plan.streams.position, plan.evaluation, scan)
+        self.reader = EventReader(scan, plan.keys, plan.evaluation, plan.streams.position)
         self.memory = Memory(self.tables)
         #: The ticks and pauses that are read beside events; None if deadlines do not matter.
         self.deadlines = Deadlines(self.reader, store) if self.tables.ticking else None
@@ -102,30 +116,44 @@ class Machine:
     def process(
         self, rows: pa.RecordBatch, accepted: int, refuse: Refuse, exported: ExportedBatch | None = None
     ) -> list[Part]:
-        """Process rows of the input, which follow ``accepted`` earlier ones; relevant events go into the store.
+        """Process rows of the input as `read` and `take`; relevant events go into the store."""
+        reading = self.read(rows, accepted, exported)
+        if reading is None:
+            return []
+        self.store.keep(reading.first, reading.rows, reading.positions)
+        return self.take(reading, refuse)
 
-        ``exported`` says where they are, if that is known.
+    def read(self, whole: pa.RecordBatch, accepted: int, exported: ExportedBatch | None = None) -> Reading | None:
+        """Find the relevant events in rows of the input, which follow ``accepted`` earlier ones; None if nothing is.
+
+        ``exported`` says where the rows are, if that is known. The events are valid until the next call.
         """
-        whole = rows
-        rows, index = self.plan.streams.admit(rows, accepted)
+        rows, index = self.plan.streams.admit(whole, accepted)
         first = accepted if self.plan.counts_all else self._admitted
         self._admitted += rows.num_rows
         if not rows.num_rows and self.deadlines is None:
-            return []
+            return None
         if self.sessions is not None:
             rows = self.sessions.added(rows, first)
         occupied = self.memory.occupied if self.reader.asks_for_states(rows.num_rows) else -1
-        events, count = self.reader.read(rows, first, occupied, exported if rows is whole else None)
+        own = exported if rows is whole else None
+        events, count = self.reader.read(self.reader.rows(rows, first), first, occupied, own)
         self.taken += count
-        consecutive = self.reader.consecutive
-        if not count and consecutive is None and self.deadlines is None:
-            return []
         positions = events.position[:count]
-        self.store.keep(first, rows, positions if count else np.array([first]))
+        if not count and self.deadlines is None:
+            if self.reader.consecutive is None:
+                return None
+            # The whole batch is kept.
+            positions = np.array([first])
+        at_rows = positions - first if index is None else index[positions - first]
+        return Reading(whole, accepted, rows, first, events, count, positions, at_rows)
+
+    def take(self, reading: Reading, refuse: Refuse) -> list[Part]:
+        """Process the events that `read` has found, which are stored."""
+        whole, accepted, rows, first, events, count, positions, at_rows = reading
+        consecutive = self.reader.consecutive
         if self.reader.counted is not None:
             return self._counted(events, count, self.reader.counted)
-        chosen = positions - first
-        at_rows = chosen if index is None else index[chosen]
         if self.deadlines is None:
             parts = self.advance(events, count, lambda at: refuse(int(at_rows[at]))) if count else []
             if consecutive is None:
@@ -139,9 +167,9 @@ class Machine:
             return [Part(consecutive, self.store.kept(), self.tables.label_sets)]
         events, sources, moments = self.deadlines.between(
             self._numbered(whole, accepted),
-            events,
+            chosen_events(events, slice(count)),
             at_rows,
-            lambda some: self.reader.rows(rows, first).at(chosen[some]),
+            lambda some: self.reader.rows(rows, first).at(positions[some] - first),
         )
         if not len(sources):
             return []

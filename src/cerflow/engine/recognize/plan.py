@@ -104,12 +104,8 @@ class Plan:
         self._lock = Lock()
         self._first_scan: BatchScan | None = None
         self.evaluation = Evaluation.of(self._tables)
-        #: The program by which batches are scanned, or what it could not read.
-        self.scan = (
-            "conditions that are evaluated already"
-            if precomputed
-            else scan_program(self._tables, self.keys, self.streams.position, self.evaluation)
-        )
+        #: The program by which batches are scanned.
+        self.scan = scan_program(self._tables, self.keys, self.streams.position, self.evaluation)
         #: The columns that recognition reads, in the order of the input; never none, or the rows could not be counted.
         self.reads = [name for name in schema.attributes if name in self._read() | {schema.type}]
 
@@ -196,14 +192,8 @@ class Plan:
         """Whether the query may read and keep events together with other queries."""
         return self.counts_all and not self._tables.ticking
 
-    def tables(self) -> TransducerTables:
-        """The tables for one recogniser, which numbers strings and signatures for itself."""
-        return self._tables.fresh() if lasting(self.select) else self._make()
-
-    def begin_scan(self) -> BatchScan | None:
-        """The scan of batches for one recogniser, with `tables` of its own; None if columns are evaluated instead."""
-        if isinstance(self.scan, str):
-            return None
+    def begin_scan(self) -> BatchScan:
+        """The scan of batches for one recogniser, with tables of its own, which number strings and signatures."""
         if not lasting(self.select):
             return BatchScan(self._make(), self.scan)
         with self._lock:

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
-from cerflow import limits
-from cerflow.engine.evaluate.rows import BatchRows
-from cerflow.engine.events.signatures import columns_of_test
-from cerflow.engine.events.text_tests import TextTests, rows_of_classes
-from cerflow.engine.layout import EventArrays
+from cerflow.engine.events.text_tests import TextTests
 from cerflow.engine.recognize.machine import Machine
 from cerflow.engine.recognize.single_events import SingleEvents
 from cerflow.language.condition import Condition
-from cerflow.language.node import Node
 from cerflow.schema import Schema
-from cerflow.values.array_types import Ints
 
 __all__ = ["Member", "SharedReader", "Taker"]
 
@@ -30,23 +21,15 @@ class Member:
     def __init__(self, name: str, machine: Machine, numbers: Mapping[Condition, int]) -> None:
         self.name = name
         self.machine = machine
-        self._signatures = machine.reader.signatures
+        self._evaluation = machine.reader.evaluation
         tests = machine.tables.tests
-        self._own = {numbers[tests[t]]: t for some in self._signatures.by_string.values() for t in some}
+        self._own = {numbers[tests[t]]: t for some in self._evaluation.by_string.values() for t in some}
         self._satisfied: dict[frozenset[int], frozenset[int]] = {}
 
     @cached_property
     def singles(self) -> SingleEvents:
         """The object that prepares single events for the query."""
-        return SingleEvents(self.machine.plan, self.machine.tables, self._signatures)
-
-    @cached_property
-    def columns(self) -> frozenset[str]:
-        """The columns that the query reads for more than its tests of texts."""
-        tables = self.machine.tables
-        read: list[Node] = [tables.tests[t] for t in self._signatures.others]
-        read += [column.expression for column in tables.columns if column.expression is not None]
-        return frozenset(name for tree in read for name in columns_of_test(tree, tables))
+        return SingleEvents(self.machine.plan, self.machine.tables, self._evaluation)
 
     def satisfied(self, common: frozenset[int]) -> frozenset[int]:
         """The tests of the query among common tests that hold, by the query's own numbers."""
@@ -59,7 +42,7 @@ class Member:
         """Whether events that satisfy exactly these tests of texts may matter to the query."""
         tables = self.machine.tables
         # Any event may show that a deadline has passed.
-        return tables.counted or tables.ticking or self._signatures.may_be_relevant(self.satisfied(common))
+        return tables.counted or tables.ticking or self._evaluation.may_be_relevant(tables, self.satisfied(common))
 
 
 #: A query that gets a single event: its name and machine, what prepares the event, and the tests of texts that hold.
@@ -78,37 +61,6 @@ class SharedReader:
         self._texts = _texts(list(machines.values()), numbers, schema)
         self._members_for: dict[frozenset[int], tuple[Member, ...]] = {}
         self._takers: dict[frozenset[int], tuple[Taker, ...] | None] = {}
-
-    # -- batches -------------------------------------------------------------------------------------------------
-
-    def read(self, rows: pa.RecordBatch, first: int) -> Iterator[tuple[Member, EventArrays, Ints]]:
-        """The relevant events of each query that has any, and their rows; the first row is number ``first``."""
-        if not self._members:
-            return
-        here = self._members[0].machine.reader.rows(rows, first)
-        classes, satisfied = self._texts.classify(here)
-        members = [self._relevant_to(tests) for tests in satisfied]
-        some = rows_of_classes(classes, [bool(each) for each in members])
-        relevant = classes[some]
-        occurring = np.bincount(relevant, minlength=1)
-        wanted: dict[Member, list[int]] = {}
-        for k in np.flatnonzero(occurring).tolist():
-            for member in members[k]:
-                wanted.setdefault(member, []).append(k)
-        _share_columns(here, wanted)
-        by_class = None
-        for member, ks in wanted.items():
-            if limits.SORTED_SHARE * occurring[ks].sum() > len(some):
-                own = some[rows_of_classes(relevant, [k in ks for k in range(len(occurring))])]
-            else:
-                by_class = by_class or _by_class(some, relevant)
-                own = np.sort(np.concatenate([by_class[k] for k in ks]))
-            of_class: list[frozenset[int]] = [frozenset()] * len(satisfied)
-            for k in ks:
-                of_class[k] = member.satisfied(satisfied[k])
-            events, chosen = member.machine.reader.read_some(here, own, classes[own], of_class)
-            if len(chosen):
-                yield member, events, chosen
 
     def _relevant_to(self, satisfied: frozenset[int]) -> tuple[Member, ...]:
         found = self._members_for.get(satisfied)
@@ -153,32 +105,10 @@ class SharedReader:
 def _texts(machines: list[Machine], numbers: Mapping[Condition, int], schema: Schema) -> TextTests:
     """The tests of texts of all queries. A single query keeps its own, whose results its other recognisers share."""
     if len(machines) == 1:
-        return machines[0].reader.signatures.texts
+        return machines[0].reader.evaluation.texts
     tests: dict[str, dict[int, Condition]] = {}
     for machine in machines:
-        for column, own in machine.reader.signatures.by_string.items():
+        for column, own in machine.reader.evaluation.by_string.items():
             some = (machine.tables.tests[t] for t in own)
             tests.setdefault(column, {}).update((numbers[test], test) for test in some)
     return TextTests(tests, schema, machines[0].tables.atoms.unit if machines else "us")
-
-
-def _share_columns(rows: BatchRows, members: Iterable[Member]) -> None:
-    """Read the columns that several queries read, once for all rows."""
-    seen: set[str] = set()
-    for member in members:
-        for name in member.columns:
-            if name in seen:
-                rows.attribute(name)
-            seen.add(name)
-
-
-def _by_class(rows: Ints, classes: Ints) -> dict[int, Ints]:
-    """The rows of each class that occurs, ascending."""
-    if not len(rows):
-        return {}
-    small = classes.astype(np.uint16) if classes.max() < 1 << 16 else classes
-    order = np.argsort(small, kind="stable")
-    ordered = classes[order]
-    begins = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-    pieces = np.split(rows[order], begins[1:])
-    return {int(ordered[begin]): piece for begin, piece in zip(begins, pieces)}

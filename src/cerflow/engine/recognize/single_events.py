@@ -21,7 +21,7 @@ from cerflow.engine.evaluate.measures import duration_in_units, units_of_time
 from cerflow.engine.evaluate.plain_values import in_units, plain_type_of
 from cerflow.engine.evaluate.ranges import MOST, limits
 from cerflow.engine.evaluate.scalar import scalar
-from cerflow.engine.events.signatures import SignatureReader
+from cerflow.engine.events.signatures import Evaluation
 from cerflow.engine.events.store import one_batch
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, EventArrays
 from cerflow.engine.matches.moments import Moments
@@ -47,7 +47,7 @@ _Field = tuple[str, Any, Callable[[Any], Any] | None, float | None]
 class SingleEvents:
     """Prepares single events for one query; ``ready`` says whether the query allows that."""
 
-    def __init__(self, plan: Plan, tables: TransducerTables, signatures: SignatureReader) -> None:
+    def __init__(self, plan: Plan, tables: TransducerTables, evaluation: Evaluation) -> None:
         schema, keys = plan.schema, plan.select.partition
         self.tables = tables
         self._schema = schema
@@ -60,7 +60,7 @@ class SingleEvents:
                 found[name] = found[name]._replace(most=most[name])
         self._fields: list[_Field] = [(name, *kind) for name, kind in found.items()]
         self._kinds = {name: kind for name, kind, _, _ in self._fields}
-        tests = [(number, scalar(tables.tests[number], schema)) for number in signatures.others]
+        tests = [(number, scalar(tables.tests[number], schema)) for number in evaluation.others]
         columns = [self._column(k) for k in range(len(tables.columns))]
         words = [[(self._schema.column(name), self._word(name)) for name in key] for key in keys]
         window = tables.transducer.window
@@ -85,7 +85,7 @@ class SingleEvents:
                 for key in keys
                 for name in map(schema.column, key)
             )
-            or any(self._kinds[name] is not str for name in signatures.by_string)
+            or any(self._kinds[name] is not str for name in evaluation.by_string)
             or (self._time is not None and self._kinds[self._time] not in (int, float, datetime.datetime))
             or (window is not None and not counted_here and self._window is None)
         )
@@ -100,7 +100,7 @@ class SingleEvents:
         if self.ready and tables.ticking:
             nothing = dict.fromkeys(schema.columns.names)
             things = [{**nothing, self._type: test.type} for test in (TICK, PAUSE)]
-            self._things = [self._satisfied(thing, signatures.texts.of(thing)) for thing in things]
+            self._things = [self._satisfied(thing, evaluation.texts.of(thing)) for thing in things]
             self._units = units_of_time(schema, unit)
         self._events = EventArrays(
             signature=np.zeros(1, np.int32),

@@ -28,7 +28,7 @@ _GOES_ON = (_NOTHING,)
 
 
 class TooManyDecisionsError(Exception):
-    """More nodes than are worth it."""
+    """More nodes than can be remembered."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,9 @@ class Decisions:
         self.together: Ints = np.zeros(64, np.int64)
         self._next_used = self._together_used = self._outcomes_used = 0
         moves = tables.moves
-        self._most = min(limits.SCAN_NODES, limits.SCAN_KNOWLEDGE // (1 + len(moves.needs)))
+        # In any case there is room for the nodes of a stretch, and for those of all tests of one row.
+        least = (layout.STRETCH + 1) * len(text_tests) + len(tables.tests) + 1
+        self._most = max(least, min(limits.SCAN_NODES, limits.SCAN_KNOWLEDGE // (1 + len(moves.needs))))
         root = _Knowledge(_NOTHING, tuple(moves.needs), tuple(map(tuple, moves.waiting)))
         #: Where asking begins, as `ScanArrays.next` has it.
         self.root = self._following(root.after(_NOTHING, _NOTHING), -1)

@@ -112,8 +112,17 @@ class ScannedColumns(Instructions):
 
     def counted(self) -> int:
         """The number of the column that counts the events as they come."""
-        self.attributes.append(None)
-        self.rows.append([layout.POSITION if k == layout.C_LAYOUT else 0 for k in range(layout.COLUMN_WORDS)])
+        return self._added(None, layout.POSITION)
+
+    def given(self, name: str) -> int:
+        """The number of a column of small integers that comes beside those of the schema."""
+        return self._added(name, layout.INT8)
+
+    def _added(self, name: str | None, kind: int) -> int:
+        row = [0] * layout.COLUMN_WORDS
+        row[layout.C_LAYOUT], row[layout.C_FACTOR] = kind, 1
+        self.attributes.append(name)
+        self.rows.append(row)
         return len(self.rows) - 1
 
     def _row(self, expression: Expression, as_float: bool) -> list[int]:

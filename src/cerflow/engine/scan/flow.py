@@ -60,6 +60,8 @@ def flow_of(
     """
     if ways is None or tables.counted:
         return "every event counts"
+    if tables.ticking:
+        return "deadlines"
     window = _passing(tables)
     ends = [needs for move, needs in zip(tables.moves.rows, tables.moves.needs) if move.final]
     compared = tables.grouped or tables.arrays.options[engine_layout.O_STRATEGY] != engine_layout.EVERYTHING

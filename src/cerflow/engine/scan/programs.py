@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -50,7 +51,7 @@ from cerflow.language.formula import AttributeWindow, CountWindow, Window
 from cerflow.language.node import Node, transform
 from cerflow.language.printer import show
 from cerflow.schema import ValueKind
-from cerflow.values.operators import MIRRORED
+from cerflow.values.operators import MIRRORED, Operator
 
 __all__ = ["ScanProgram", "scan_program"]
 
@@ -80,7 +81,21 @@ _COMPUTED = (
     Whole,
     Word,
 )
+_Written = TypeVar("_Written")
 _FUNCTIONS = ("abs", "ceil", "coalesce", "floor", "position", "round", "time")
+
+
+class Filled(NamedTuple):
+    """What is evaluated for the events that a scan has found: event columns by number, the keys, the window."""
+
+    columns: Sequence[int]
+    keys: bool
+    window: bool
+
+
+def computed_column(number: int) -> str:
+    """The column of a batch that says for each row whether a test holds, as 1 or 0."""
+    return f"\0test {number}"
 
 
 @dataclass(frozen=True)
@@ -90,6 +105,9 @@ class ScanProgram:
     ``attributes`` and ``texts`` are the names of the columns that ``columns`` and ``text_layouts`` describe (None: it
     is none of the batch). For each text there are the tests that it decides, those before which its class must be
     known, and the numbers of its conditions among the tests of ``judge``, twice: whether they are true, and false.
+
+    Programs cannot say everything. The tests ``computed`` come with the batch, as columns called `computed_column`; the
+    reasons stand there. What is ``filled`` in later is no output.
     """
 
     attributes: Sequence[str | None]
@@ -101,7 +119,9 @@ class ScanProgram:
     truths: Sequence[Sequence[tuple[int, int]]]
     judge: TextTests
     tests: Mapping[int, Sequence[int]]
+    computed: Mapping[int, str]
     outputs: Sequence[Sequence[int]]
+    filled: Filled
     ways: Ways | None
     contiguity: Contiguity | str
     flow: Flow | str
@@ -111,12 +131,9 @@ class ScanProgram:
 
 def scan_program(
     tables: TransducerTables, keys: Sequence[tuple[str, ...]], position: str | None, evaluation: Evaluation
-) -> ScanProgram | str:
-    """The program of some tables; or if there is none, what a scan cannot read."""
-    try:
-        return _ProgramCompiler(tables, position).program(keys, evaluation)
-    except InexpressibleError as error:
-        return str(error)
+) -> ScanProgram:
+    """The program of some tables."""
+    return _ProgramCompiler(tables, position).program(keys, evaluation)
 
 
 class _ProgramCompiler:
@@ -126,52 +143,80 @@ class _ProgramCompiler:
         self.to = ScannedColumns(tables.schema, position)
 
     def program(self, keys: Sequence[tuple[str, ...]], evaluation: Evaluation) -> ScanProgram:
-        if self.schema.forget is not None:
-            raise InexpressibleError("keys that begin again after a time without events")
-        if self.tables.ticking:
-            raise InexpressibleError("deadlines")
-        if self.tables.asks or not evaluation.asking.isdisjoint(range(len(self.tables.tests))):
-            raise InexpressibleError("a predicate")
+        tests: dict[int, list[int]] = {}
+        readers: dict[str, set[int]] = {}
+        computed: dict[int, str] = {}
         # Types rule out most events.
         for name in sorted(evaluation.by_string, key=lambda name: name != self.schema.type):
-            self.to.text(name)
-        readers: dict[str, set[int]] = {}
-        tests: dict[int, list[int]] = {}
+            _, reason = self._tried(lambda name=name: self.to.text(name))  # type: ignore[misc]
+            computed |= dict.fromkeys(evaluation.by_string[name] if reason else (), reason)
         for number in evaluation.others:
             test = self._plain(self.tables.tests[number])
-            tests[number] = self._test(test)
+            row, reason = self._tried(lambda test=test: self._test(test))  # type: ignore[misc]
+            if row is None:
+                computed[number] = reason
+                continue
+            tests[number] = row
             for name in self._texts_in(test):
                 readers.setdefault(name, set()).add(number)
-        outputs = [row for k, key in enumerate(keys) for row in self._key(k, key)]
-        outputs += [row for k, column in enumerate(self.tables.columns) for row in self._column(k, column)]
-        window = self.tables.transducer.window
-        if window is not None and not self._is_local(window):
-            outputs.append(self._window(layout.TO_MEASURE, 0, window, bound=False))
-            outputs.append(self._window(layout.TO_BOUND, 0, window, bound=True))
-        if len(self.to.code) > limits.SCAN_INSTRUCTIONS:
-            raise InexpressibleError(f"programs of {len(self.to.code)} instructions")
+        for number in computed:
+            column = self.to.given(computed_column(number))
+            tests[number] = [layout.COMPARE_INT, OPERATORS[Operator.EQ], column, 1]
+        outputs, filled = self._outputs(keys)
         judge, truths = self._judge(evaluation)
         texts = self.to.texts
+        decided = [frozenset(evaluation.by_string.get(name, ())) for name in texts]
         compared = frozenset(number for number, row in tests.items() if row[layout.K_KIND] != layout.RUN)
-        ways = relevant_ways(self.tables, frozenset().union(*evaluation.by_string.values()), compared)
-        flow = flow_of(self.tables, outputs, ways, lambda window, bound: self._window(0, 0, window, bound=bound))
+        ways = relevant_ways(self.tables, frozenset().union(*decided), compared)
+        whole = "values that no program can compute" if any(filled) else None
         return ScanProgram(
             self.to.attributes,
             self.to.rows,
             texts,
             self.to.text_layouts,
-            [frozenset(evaluation.by_string.get(name, ())) for name in texts],
+            decided,
             [frozenset(readers.get(name, ())) for name in texts],
             truths,
             judge,
             tests,
+            computed,
             outputs,
+            filled,
             ways,
-            contiguity(self.tables, outputs, ways, self.to),
-            flow,
+            whole or contiguity(self.tables, outputs, ways, self.to),
+            whole or flow_of(self.tables, outputs, ways, lambda window, bound: self._window(0, 0, window, bound=bound)),
             self.to.code,
             self.to.constants,
         )
+
+    def _tried(self, write: Callable[[], _Written]) -> tuple[_Written | None, str]:
+        """What a part becomes; None if no program can say it, and why. Then nothing is left of it in the code."""
+        length = len(self.to.code)
+        try:
+            written = write()
+            if len(self.to.code) <= limits.SCAN_INSTRUCTIONS:
+                return written, ""
+            reason = f"programs of {len(self.to.code)} instructions"
+        except InexpressibleError as error:
+            reason = str(error)
+        del self.to.code[length:]
+        return None, reason
+
+    def _outputs(self, keys: Sequence[tuple[str, ...]]) -> tuple[list[list[int]], Filled]:
+        """The rows of `ScanArrays.outputs`, and what no program can compute."""
+        some, _ = self._tried(lambda: [row for k, key in enumerate(keys) for row in self._key(k, key)])
+        outputs, columns = list(some or ()), []
+        for k, column in enumerate(self.tables.columns):
+            rows, _ = self._tried(lambda k=k, column=column: self._column(k, column))  # type: ignore[misc]
+            outputs += rows or ()
+            columns += [k] if rows is None else []
+        window, measured = self.tables.transducer.window, list[list[int]]()
+        timed = window is not None and not self._is_local(window)
+        if window is not None and timed:
+            both = ((layout.TO_MEASURE, False), (layout.TO_BOUND, True))
+            found, _ = self._tried(lambda: [self._window(to, 0, window, bound=bound) for to, bound in both])
+            measured = found or []
+        return outputs + measured, Filled(columns, some is None, timed and not measured)
 
     def _judge(self, evaluation: Evaluation) -> tuple[TextTests, list[list[tuple[int, int]]]]:
         """The tests of text, with those that say whether conditions are true or false, and the numbers of these."""

@@ -19,7 +19,7 @@ from cerflow.engine.matches.graph import CountedMatches, consecutive_events
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.columns import ExportedBatch
 from cerflow.engine.scan.contiguous import Contiguity
-from cerflow.engine.scan.decisions import Decisions
+from cerflow.engine.scan.decisions import Decisions, TooManyDecisionsError
 from cerflow.engine.scan.effects import CountedEvents, effects_of
 from cerflow.engine.scan.first_arrays import first_arrays
 from cerflow.engine.scan.flow import Flow
@@ -59,7 +59,7 @@ class BatchScan:
     def __init__(self, tables: TransducerTables, program: ScanProgram) -> None:
         #: The tables of the recogniser.
         self.tables = tables
-        self._program = program
+        self.program = program
         self._contiguity = None if isinstance(program.contiguity, str) else program.contiguity
         #: What runs can pass through, where rows are ruled out by that.
         self._through = program.flow if isinstance(program.flow, Flow) and self._contiguity is None else None
@@ -137,30 +137,40 @@ class BatchScan:
 
     def _begin_deciding(self) -> Decisions:
         classes = [[] if column is None else column.satisfied for column in self._tested]
-        return Decisions(self.tables, self._program.text_tests, self._program.text_readers, classes)
+        return Decisions(self.tables, self.program.text_tests, self.program.text_readers, classes)
+
+    def _decide(self, node: int, outcome: int) -> None:
+        """Find out where an outcome of a node leads; where there are too many nodes, they are forgotten."""
+        try:
+            self._decisions.answer(node, outcome)
+        except TooManyDecisionsError:
+            self._forget_decisions()
+        self._know_effects()
+
+    def _forget_decisions(self) -> None:
+        self._decisions = self._begin_deciding()
+        self._arrays.led.fill(layout.UNKNOWN)
 
     def _ways_left(self, tests: frozenset[int], readers: frozenset[int]) -> Callable[[frozenset[int]], int] | None:
         """The ways that a column of text leaves open, by the tests of it that hold; None if nothing asks for them."""
-        ways = self._program.ways
+        ways = self.program.ways
         return None if ways is None or not (tests or readers) else partial(ways.left_by, tests)
 
     def read(
         self, batch: pa.RecordBatch, first: int, occupied: int = -1, exported: ExportedBatch | None = None
-    ) -> tuple[EventArrays, int] | None:
+    ) -> tuple[EventArrays, int]:
         """The relevant events of a batch that begins at position ``first`` of the stream, and how many these are.
 
         ``occupied`` are the states in which runs may be, as bits; ``exported`` says where the batch is. The arrays may
-        have room for more events, and are used again by the next call. None if another reader has to read this batch.
-        Raises `TooManyDecisionsError` if it has to read all from now on; this one must not be used after that.
+        have room for more events, and are used again by the next call.
         """
         self.tables.forget_signatures()
         if self._decisions.signatures_of is not self.tables.relevant:
-            self._decisions = self._begin_deciding()
-            self._arrays.led.fill(layout.UNKNOWN)
+            self._forget_decisions()
         if self._schema is None or not batch.schema.equals(self._schema):
             self._find_columns(batch.schema)
-        if not all(text.begin(batch) for text in self._texts):
-            return None
+        for text in self._texts:
+            text.begin(batch)
         count = batch.num_rows
         control = self._arrays.control
         control[: layout.FIXES + 1] = (first, 0, 0, 0)
@@ -222,8 +232,7 @@ class BatchScan:
             if reason == layout.SCANNED:
                 return
             if reason == layout.NO_OUTCOME:
-                self._decisions.answer(int(control[layout.NODE]), int(control[layout.OUTCOME]))
-                self._know_effects()
+                self._decide(int(control[layout.NODE]), int(control[layout.OUTCOME]))
             elif reason == layout.NO_EVENTS:
                 # As many of the further rows as of those before.
                 rows, found = control[layout.ROW : layout.COUNT + 1].tolist()
@@ -455,7 +464,7 @@ class BatchScan:
 
     def _find_columns(self, schema: pa.Schema) -> None:
         """Say where the columns are among those of batches of a schema."""
-        program, arrays = self._program, self._arrays
+        program, arrays = self.program, self._arrays
         arrays.columns[:, layout.C_CHILD] = [0 if n is None else schema.names.index(n) for n in program.attributes]
         arrays.texts[:, layout.T_CHILD] = [schema.names.index(name) for name in program.texts]
         self._schema = schema

@@ -119,17 +119,15 @@ class TextEntries:
 
     # -- what is known -------------------------------------------------------------------------------------------
 
-    def begin(self, batch: pa.RecordBatch) -> bool:
-        """Look at the column in a batch; False if the scan cannot read it."""
+    def begin(self, batch: pa.RecordBatch) -> None:
+        """Look at the column in a batch."""
         if self._coded is not self._strings.texts:
             # Strings have been forgotten or brought back.
             self._codes[1:] = _UNKNOWN
             self._coded = self._strings.texts
         if self._words[layout.T_LAYOUT] >= layout.TEXT32:
-            return True
+            return
         dictionary = batch.column(int(self._words[layout.T_CHILD])).dictionary
-        if dictionary.null_count:
-            return False
         place = _place(dictionary)
         if place != self._place:
             if self._dictionary is None or not dictionary.equals(self._dictionary):
@@ -139,7 +137,6 @@ class TextEntries:
                 self._judge()
             # As long as it is held, no other one is at its place.
             self._dictionary, self._place = dictionary, place
-        return True
 
     def learn(self, batch: pa.RecordBatch) -> None:
         """Read the texts of new entries, which come from this batch, and judge them."""

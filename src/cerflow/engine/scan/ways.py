@@ -101,8 +101,6 @@ def relevant_ways(tables: TransducerTables, by_text: frozenset[int], compared: f
     """
     moves = tables.moves
     by_block = by_text | compared
-    if tables.ticking:
-        return None
     found: dict[Way, None] = dict.fromkeys((needs, frozenset[int]()) for needs in moves.needs)
     if tables.counted:
         return Ways(list(found), _bits(tables, list(found)), narrows=False, decides=False)

@@ -10,7 +10,7 @@ from cerflow.engine.layout import NO_BOUND, EventArrays
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.values.array_types import IntRows, Ints
 
-__all__ = ["room_for"]
+__all__ = ["chosen_events", "room_for"]
 
 
 @lru_cache(maxsize=4)
@@ -46,6 +46,11 @@ def room_for(tables: TransducerTables, events: int, *, windowed: bool, narrowed:
         idle=never_written,
         ranks=np.zeros(1, np.int64),
     )
+
+
+def chosen_events(events: EventArrays, which: slice | Ints) -> EventArrays:
+    """Some of the events, by number."""
+    return events._replace(**{name: getattr(events, name)[which] for name in EventArrays._fields[:-1]})
 
 
 def _room(events: int, width: int) -> IntRows:
