@@ -230,7 +230,8 @@ class Schema:
             return rows
         if self.typed_by is None:
             codes = pa.array(np.zeros(rows.num_rows, np.int32))
-            types = pa.DictionaryArray.from_arrays(codes, pa.array([self.only_type], pa.string()))
+            # Zeros need no check, which would touch the memory of all rows.
+            types = pa.DictionaryArray.from_arrays(codes, pa.array([self.only_type], pa.string()), safe=False)
         elif self.typed_by not in rows.schema.names:
             return rows
         else:

@@ -98,10 +98,11 @@ print(njit(lambda: added(np.int32(2**31 - 1), 1) + added(3, np.int8(4)))(), len(
 
 
 def test_arrays_and_results_pass_at_any_address():
-    rows = np.empty(6, np.int64)
-    assert rows.ctypes.data > 2**32
-    assert table.choose_rows(np.array([0, 1, 1, 0, 1]), np.array([0, 1]), rows) == 3
-    assert rows[:3].tolist() == [1, 2, 4]
+    free = np.full((4, 3), -1)
+    assert free.ctypes.data > 2**32
+    slot = table.slot_of(free, 5, 7)
+    free[slot] = 5, 8, 9
+    assert table.slot_of(free, 5, 7) == (slot + 1) % 4
     nodes, small = np.zeros((4, 2), np.int64), np.zeros((4, 8), np.int32)
     ints, marks = np.zeros(0, np.int64), np.zeros((1, 2), np.int64)
     none, used = np.full(0, -1, np.int32), np.zeros(1, np.int32)
@@ -111,25 +112,24 @@ def test_arrays_and_results_pass_at_any_address():
 
 @pytest.mark.parametrize("held", [True, False])
 def test_rows_are_made_once(held):
-    codes, relevant, rows = np.array([1, 0, 1]), np.array([0, 1]), np.zeros(4, np.int64)
-    words = [word for array in (codes, relevant, rows) for word in (array.ctypes.data, len(array))]
-    row = Row(table.choose_rows, *words)
+    free = np.full((64, 3), -1)
+    row = Row(table.slot_of, free.ctypes.data, 64, 3, 5, 7)
     call = row.call_held if held else row.call
-    assert call() == 2
-    row.words[1] = 2
-    assert call() == 1
+    assert call() == table.slot_of(free, 5, 7) > 0
+    row.words[1] = 1
+    assert call() == 0
 
 
 def test_arrays_that_kernels_cannot_use_are_refused():
-    good = np.zeros(2, np.int64)
+    good = np.zeros((1, 3), np.int64)
     for bad in (
         good.astype(np.int32),
-        np.zeros(4, np.int64)[::2],
-        good.reshape(1, 2),
-        np.zeros(17, np.uint8)[1:].view(np.int64),
+        np.zeros((1, 6), np.int64)[:, ::2],
+        good.reshape(3),
+        np.zeros(25, np.uint8)[1:].view(np.int64).reshape(1, 3),
     ):
-        with pytest.raises(TypeError, match=r"the kernel choose_rows cannot use .* it needs int64 with 1 axes"):
-            table.choose_rows(good, bad, good)
+        with pytest.raises(TypeError, match=r"the kernel slot_of cannot use .* it needs int64 with 2 axes"):
+            table.slot_of(bad, 5, 7)
 
 
 # -- where it comes from ----------------------------------------------------------------------------------------------

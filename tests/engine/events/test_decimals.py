@@ -143,7 +143,7 @@ def test_other_places_that_are_refused():
     for text, why in {
         "SELECT * WHERE A ; B WITHIN 5 [d]": "cannot measure a window",
         "SELECT * WHERE A ; B PARTITION BY [d, i]": "'d' is a decimal and 'i' an integer",
-        "SELECT a.d * 2 AS x WHERE A AS a": "cannot be computed with",
+        "SELECT a.d * 2 AS x WHERE A AS a": "cannot be an operand of",
     }.items():
         with pytest.raises(QueryError, match=why):
             cerflow.parse(text).check(cerflow.Schema(SCHEMA))

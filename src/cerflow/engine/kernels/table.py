@@ -38,9 +38,6 @@ narrow = Kernel("scan", "scan.contiguous", "narrow", "q q q q q")
 find_rows = Kernel("scan", "scan.neighbours", "find_rows", "q q q q q")
 write_noted = Kernel("scan", "scan.contiguous", "write_noted", "q")
 flow = Kernel("scan", "scan.flow", "flow", "q q q q")
-encode = Kernel("scan", "base.encode", "encode", "i1 B1 B1 q2 q1 q1")
-combine = Kernel("scan", "base.encode", "combine", "q1 q1 q q1 B1", results=0)
-choose_rows = Kernel("scan", "base.encode", "choose_rows", "q1 q1 q1")
 ask_rows = Kernel("scan", "base.calls", "ask_rows", "q q1 q i1")
 
 # Matches: counted and unfolded, and chosen.
