@@ -137,7 +137,7 @@ def test_rows_beyond_64_bits_are_announced_before_they_are_listed():
 def test_a_bound_stops():
     bound = Bound(100)
     bound.add(100)
-    with pytest.raises(TooManyMatchesError, match=r"^there are 5,100 matches or more, and at most 100 are"):
+    with pytest.raises(TooManyMatchesError, match=r"^there are 5,100 matches or more, and at most 100 may"):
         bound.add(5_000, exact=False)
     assert not bound.exact
     Bound(None).add(10**200)

@@ -230,8 +230,8 @@ def test_what_cannot_be_evaluated(text, said):
             "([v > 1] MARK INTO r & [v < 2] MARK INTO r) . [v = r.v] MARK",
             "both sides of which write it: .v > 1. MARK INTO r",
         ),
-        ("[v > 1] MARK INTO r . [sum(r.v) > 1] MARK", "nothing to aggregate"),
-        ("[increasing(v)] MARK", "increasing goes over many events.*\n.*\n.*\nIn CEQL"),
+        ("[v > 1] MARK INTO r . [sum(r.v) > 1] MARK", "a register holds one event"),
+        ("[increasing(v)] MARK", "increasing aggregates several events.*\n.*\n.*\nIn CEQL"),
     ],
 )
 def test_what_has_no_meaning(text, said):

@@ -46,7 +46,7 @@ def test_every_way_of_writing_an_expression():
 @pytest.mark.parametrize(
     ("text", "error", "reason"),
     [
-        ("[sum(r.v) > 1]", QueryError, "nothing to aggregate"),
+        ("[sum(r.v) > 1]", QueryError, "holds one event"),
         (
             "([v > 1] INTO r & [v > 2] INTO r) . [v = r.v]",
             QueryError,

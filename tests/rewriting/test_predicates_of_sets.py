@@ -22,7 +22,7 @@ def test_they_are_not_pushed_down():
 
 
 def test_expressions_with_memory_have_no_sets():
-    with pytest.raises(QueryError, match="nothing to aggregate"):
+    with pytest.raises(QueryError, match="holds one event"):
         SremoDenotation(parse_sremo("[v > 1] MARK INTO r . [spread(r.v)] MARK"), [])
 
 

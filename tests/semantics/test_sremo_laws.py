@@ -124,7 +124,7 @@ def test_next_of_terminals_skips_nothing_wanted(rows):
     ("expression", "message"),
     [
         ("([v > 1] MARK INTO r & [v < 2] MARK INTO r)+ . [v = r.v] MARK", "both sides of which write it"),
-        ("[sum(r.v) > 1] MARK", "nothing to aggregate"),
+        ("[sum(r.v) > 1] MARK", "holds one event"),
     ],
 )
 def test_what_has_no_meaning(expression, message):

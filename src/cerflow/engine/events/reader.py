@@ -18,7 +18,7 @@ from cerflow.engine.scan.columns import ExportedBatch
 from cerflow.engine.scan.effects import CountedEvents
 from cerflow.engine.scan.programs import computed_column
 from cerflow.engine.scan.scan import BatchScan
-from cerflow.engine.tables.event_room import chosen_events
+from cerflow.engine.tables.event_room import some_events
 from cerflow.language.formula import CountWindow
 from cerflow.schema import ValueKind
 from cerflow.values.array_types import IntRows, Ints, Mask, Smalls
@@ -85,7 +85,7 @@ class EventReader:
                 batch = batch.append_column(computed_column(number), pa.array(truth.view(np.int8)))
         events, count = self._scan.read(batch, first, occupied, exported)
         if any(program.filled) or self.tables.schema.forget is not None:
-            return self._filled(rows, first, chosen_events(events, slice(count)))
+            return self._filled(rows, first, some_events(events, slice(count)))
         return events, count
 
     def _computed(self, rows: BatchRows) -> dict[int, Mask]:
@@ -124,7 +124,7 @@ class EventReader:
             if known is not None and not known.all():
                 kept = np.flatnonzero(known)
                 words, here = words[kept], here.at(kept)
-                events = chosen_events(events, kept)
+                events = some_events(events, kept)
             events = events._replace(keys=np.ascontiguousarray(words))
         for k in filled.columns:
             events.columns[:, k] = self._column(k, here, events.signature)

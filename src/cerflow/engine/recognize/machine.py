@@ -30,17 +30,17 @@ from cerflow.engine.state.snapshot import Contents
 from cerflow.engine.state.string_renumbering import forget_strings
 from cerflow.engine.state.validation import check_image, check_number, check_strings, image_in
 from cerflow.engine.state.whole_graph import whole_graph
-from cerflow.engine.tables.event_room import chosen_events
+from cerflow.engine.tables.event_room import some_events
 from cerflow.errors import SnapshotError
 from cerflow.values.array_types import Ints
 
-__all__ = ["Machine", "Reading"]
+__all__ = ["Machine", "RelevantEvents"]
 
 #: Is called with the number of a given row that cannot be used after all.
 Refuse = Callable[[int], None]
 
 
-class Reading(NamedTuple):
+class RelevantEvents(NamedTuple):
     """What is relevant in rows of the input, the first of which is number ``accepted`` there.
 
     ``rows`` are those of the query's streams, and ``first`` is the number of the first of these. The first ``found`` of
@@ -123,7 +123,9 @@ class Machine:
         self.store.keep(reading.first, reading.rows, reading.positions)
         return self.take(reading, refuse)
 
-    def read(self, whole: pa.RecordBatch, accepted: int, exported: ExportedBatch | None = None) -> Reading | None:
+    def read(
+        self, whole: pa.RecordBatch, accepted: int, exported: ExportedBatch | None = None
+    ) -> RelevantEvents | None:
         """Find the relevant events in rows of the input, which follow ``accepted`` earlier ones; None if nothing is.
 
         ``exported`` says where the rows are, if that is known. The events are valid until the next call.
@@ -146,9 +148,9 @@ class Machine:
             # The whole batch is kept.
             positions = np.array([first])
         at_rows = positions - first if index is None else index[positions - first]
-        return Reading(whole, accepted, rows, first, events, count, positions, at_rows)
+        return RelevantEvents(whole, accepted, rows, first, events, count, positions, at_rows)
 
-    def take(self, reading: Reading, refuse: Refuse) -> list[Part]:
+    def take(self, reading: RelevantEvents, refuse: Refuse) -> list[Part]:
         """Process the events that `read` has found, which are stored."""
         whole, accepted, rows, first, events, count, positions, at_rows = reading
         consecutive = self.reader.consecutive
@@ -167,7 +169,7 @@ class Machine:
             return [Part(consecutive, self.store.kept(), self.tables.label_sets)]
         events, sources, moments = self.deadlines.between(
             self._numbered(whole, accepted),
-            chosen_events(events, slice(count)),
+            some_events(events, slice(count)),
             at_rows,
             lambda some: self.reader.rows(rows, first).at(positions[some] - first),
         )

@@ -10,7 +10,7 @@ from cerflow.engine.layout import NO_BOUND, EventArrays
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.values.array_types import IntRows, Ints
 
-__all__ = ["chosen_events", "room_for"]
+__all__ = ["room_for", "some_events"]
 
 
 @lru_cache(maxsize=4)
@@ -48,7 +48,7 @@ def room_for(tables: TransducerTables, events: int, *, windowed: bool, narrowed:
     )
 
 
-def chosen_events(events: EventArrays, which: slice | Ints) -> EventArrays:
+def some_events(events: EventArrays, which: slice | Ints) -> EventArrays:
     """Some of the events, by number."""
     return events._replace(**{name: getattr(events, name)[which] for name in EventArrays._fields[:-1]})
 
