@@ -28,7 +28,7 @@ from cerflow.cli.spark.runner import run_on_spark
 from cerflow.examples import query_text, stocks
 from cerflow.query import parse
 
-__all__ = ["main", "run_demo"]
+__all__ = ["main", "run_demo", "settings_in"]
 
 _SHOWN = 5
 
@@ -53,8 +53,7 @@ def run_demo(directory: Path, events: int = 200_000, seed: int = 7) -> RunSummar
         bad_records=BadRecords(Policy.FAIL),
     )
     with progress() as show:
-        settings = [("spark.sql.warehouse.dir", str((directory / "warehouse").resolve()))]
-        outcome = run_on_spark(request, show, PhaseTimer(), master=None, settings=settings)
+        outcome = run_on_spark(request, show, PhaseTimer(), master=None, settings=settings_in(directory))
     console.print(f"[bold]{outcome.matches:,} matches[/bold]; the first {min(_SHOWN, outcome.matches)} of them:")
     with matches_path.open(encoding="utf-8") as lines:
         first = nsmallest(_SHOWN, (json.loads(line) for line in lines), key=lambda m: (m["detected_at"], m["start"]))
@@ -66,6 +65,18 @@ def run_demo(directory: Path, events: int = 200_000, seed: int = 7) -> RunSummar
         f"--time-column time --sequence-column id --output {matches_path}"
     )
     return outcome
+
+
+def settings_in(directory: Path) -> list[tuple[str, str]]:
+    """Spark's settings for a job of seconds, with its tables in a directory.
+
+    Java's best compiler and its collector for large heaps would take longer than they save.
+    """
+    java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    return [
+        ("spark.sql.warehouse.dir", str((directory / "warehouse").resolve())),
+        ("spark.driver.extraJavaOptions", java),
+    ]
 
 
 def _table(matches: Sequence[dict[str, Any]]) -> Table:

@@ -23,6 +23,7 @@ from cerflow.cli.output.reporting import errors_reported
 from cerflow.cli.spark.session import spark_session
 from cerflow.cli.spark.streaming import follow
 from cerflow.examples import query_text, stocks
+from cerflow.examples.demo import settings_in
 from cerflow.query import parse
 
 if TYPE_CHECKING:
@@ -48,8 +49,7 @@ def run_stream_demo(directory: Path, events: int = 200_000, seed: int = 7) -> in
     console.print(f"{events:,} stock ticks come in {_FILES} files, in disorder, into {folders['input']}\n")
     console.print(query_text("dip"), markup=False)
     compile_kernels(PhaseTimer())
-    settings = [("spark.sql.warehouse.dir", str((directory / "warehouse").resolve()))]
-    with spark_session(None, settings) as spark:
+    with spark_session(None, settings_in(directory)) as spark:
         from cerflow.spark import stream
 
         source = spark.createDataFrame(ticks.slice(0, 1)).schema
