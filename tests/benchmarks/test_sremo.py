@@ -102,7 +102,7 @@ def test_counts_of_real_trades(name, trades):
     assert counts[0] == counts[1]
 
 
-STREAMS = [(SMART_HOMES, smart_homes, 20_000, 5), (TAXIS, taxis, 60_000, 100)]
+STREAMS = [(SMART_HOMES, smart_homes, 20_000, 5), (TAXIS, taxis, 30_000, 100)]
 
 
 @pytest.mark.parametrize(("patterns", "make", "events", "window"), STREAMS)

@@ -75,7 +75,7 @@ def answered(tmp_path_factory, events):
     return folder
 
 
-@pytest.mark.parametrize("name", ["matches", "positions", "skipped", "whole"])
+@pytest.mark.parametrize("name", ["positions", "skipped", "whole"])
 def test_matches_are_those_in_process(answered, events, name):
     usable = events.filter(pa.compute.is_valid(events.column("type")))
     query = QUERY.replace("PARTITION BY k", "") if name == "whole" else QUERY

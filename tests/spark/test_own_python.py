@@ -10,6 +10,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 from cerflow.errors import InputError
 from cerflow.spark.worker import require_cerflow, run_own_python
+from support.runners import only_deep
 from support.spark.servers import PACKAGE, environment, python_without_cerflow, skip_without_java
 
 
@@ -73,6 +74,7 @@ def test_workers_without_cerflow_are_refused_by_one_task():
     assert own.jobs == 0
 
 
+@only_deep
 @pytest.mark.slow
 @pytest.mark.long
 def test_a_cluster_whose_python_lacks_cerflow_is_refused_at_once(tmp_path):

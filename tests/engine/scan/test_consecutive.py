@@ -141,13 +141,13 @@ def test_long_streams_in_pushes_of_any_length():
 @pytest.mark.parametrize("length", [1, 2, 9, 60])
 def test_long_matches_across_blocks_and_batches(length, monkeypatch):
     generator = random.Random(length)
-    kinds = ["B" if generator.random() < 0.5 / length else "A" for _ in range(80_000)]
+    kinds = ["B" if generator.random() < 0.5 / length else "A" for _ in range(20_000)]
     expected = [k for k in range(length - 1, len(kinds)) if "B" not in kinds[k - length + 1 : k + 1]]
     text = "SELECT * WHERE " + " : ".join(["A AS x"] * (length - 1) + ["A AS z"])
     query = cerflow.parse(text)
     table = pa.table({"type": kinds, "k": range(len(kinds))})
     assert is_decided_on_columns(text, table.schema)
-    for size in (80_000, 40_001, 4_096):
+    for size in (20_000, 10_001, 4_096):
         monkeypatch.setattr(limits, "COLUMN_ROWS", size)
         for matches in (query.match(table), query.recognizer(table.schema).push(table)):
             assert matches.count() == len(expected)

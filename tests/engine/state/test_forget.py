@@ -81,7 +81,7 @@ def test_a_deadline_outlasts_its_session():
         assert (match["start"], match["detected_at"], match["k"]) == (0, 4, "p")
 
 
-@pytest.mark.parametrize("step", [pytest.param(1, marks=ONLY_DEEP), 7, 1000])
+@pytest.mark.parametrize("step", [*(pytest.param(step, marks=ONLY_DEEP) for step in (1, 7)), 35, 1000])
 def test_keys_with_deadlines_are_forgotten(step, monkeypatch):
     """Neither keys nor sessions nor partial matches stay of keys that never come again."""
     monkeypatch.setattr(limits, "STRING_SLACK", 0)

@@ -96,7 +96,6 @@ def main(master, zipped, events, output, query):
         found.write.parquet(str(folder / name))
         (folder / f"{name}.seconds").write_text(str(time.monotonic() - begin))
 
-    run("plain")
     fails = Troubled(str(folder / "fails.log"), "fails")
     run("fails", before=fails, after=fails)
     run("waits", after=Troubled(str(folder / "waits.log"), "waits"))

@@ -16,7 +16,6 @@ def main(url, zipped, events, output, query):
     usable = frame.filter("type IS NOT NULL")
     roles = {"time": "t", "sequence": "seq"}
     tables = {
-        "matches": match(query, usable, **roles),
         "positions": match(query, usable, positions=True, **roles),
         "skipped": match(query, frame, on_bad_record="skip", **roles),
         "whole": match(query.replace("PARTITION BY k", ""), usable, **roles),
