@@ -63,3 +63,17 @@ def test_a_pipe_brings_fields(tmp_path):
     assert wanted
     assert [json.loads(line) for line in done.stdout.splitlines()] == wanted
     assert b"1 bad record" in done.stderr
+
+
+@pytest.mark.parametrize("piped", [False, True])
+def test_an_input_without_rows_may_have_any_fields(tmp_path, piped):
+    (tmp_path / "events.json").write_text("")
+    path = "-" if piped else str(tmp_path / "events.json")
+    query = (
+        "SELECT a.meta.kind, a.meta.at, b.device.os.version + 1 AS m\n"
+        "WHERE (A AS a ; B AS b) FILTER a.device.os IS NULL"
+    )
+    arguments = ["-i", path, "--input-format", "json", *OPTIONS, "--runner", "local", "--output", "-"]
+    done = run("run", "-e", query, *arguments, input="")
+    assert (done.exit_code, done.stdout) == (0, ""), done.stderr
+    assert "0 events, 0 matches" in done.stderr

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Set
 
 from cerflow import limits
 from cerflow.analysis.condition_checks import check_expression
-from cerflow.analysis.multiplicity import multiplicity
+from cerflow.analysis.multiplicity import label_counts
 from cerflow.analysis.register_reads import refuse_doubtful_reads
 from cerflow.analysis.scopes import Labels, condition_labels, excluded_label, resolve
 from cerflow.errors import QueryError, UnsupportedQueryError, nearest
@@ -73,7 +73,7 @@ def check_query(select: Select) -> None:
         elif isinstance(current, AutomatonFormula):
             _check_automaton(current)
     _check_compared(select, labels, known)
-    several = multiplicity(select.formula, scopes)
+    several = label_counts(select.formula)
     for item in select.projection.items:
         if isinstance(item, LabelItem):
             _check_label(item.label, item, labels, select.formula)

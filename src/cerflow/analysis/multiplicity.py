@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from collections.abc import Sequence as Many
 from dataclasses import dataclass
 from math import inf
 from operator import add
 
-from cerflow.analysis.scopes import Labels, Scopes, labels_of
+from cerflow.analysis.scopes import Labels, Scopes, labels_of, relation_names
 from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.formula import (
     All,
@@ -18,7 +18,6 @@ from cerflow.language.formula import (
     Conjunction,
     Disjunction,
     EventType,
-    Exclusion,
     Formula,
     Iteration,
     NotEvent,
@@ -41,41 +40,21 @@ from cerflow.language.sremo import (
     Terminal,
 )
 
-__all__ = ["Multiplicity", "Unaccompanied", "label_counts", "multiplicity", "unaccompanied"]
+__all__ = ["LabelCounts", "Unaccompanied", "label_counts", "unaccompanied"]
 
 
 @dataclass(frozen=True, slots=True)
-class Multiplicity:
-    """``several`` are labels that may be given to several events of one match.
+class LabelCounts:
+    """How many events of a match a label may have.
 
-    ``types`` says that so may be the name of an event type that the formula does not mention, because EVENT or NOT can
-    read several events of it.
+    ``bounds`` are the least and the greatest number for each label of the formula, infinity for no upper bound.
+    ``several`` are labels that may be given to several events of one match. ``types`` says that so may be the name of
+    an event type that the formula does not mention, because EVENT or NOT can read several events of it.
     """
 
-    several: frozenset[str] = frozenset()
-    types: bool = False
-
-
-def multiplicity(formula: Formula, scopes: Scopes) -> Multiplicity:
-    """Fold a formula to the labels that may have several events; ``scopes`` as `resolve` found them."""
-    labels = scopes.labels
-    index = -1
-
-    def visit(current: Node, below: Many[tuple[Multiplicity, Labels] | None]) -> tuple[Multiplicity, Labels] | None:
-        nonlocal index
-        index += 1
-        if not isinstance(current, Formula):
-            return None
-        parts = [part for part in below if part is not None]
-        if isinstance(current, Regular):
-            return Multiplicity(_repeated(current.expression)), labels[index]
-        if isinstance(current, AutomatonFormula):
-            return Multiplicity(_given_again(current)), labels[index]
-        return _combine(current, parts), labels[index]
-
-    found = fold(formula, visit)
-    assert found is not None
-    return found[0]
+    bounds: dict[str, tuple[int, float]]
+    several: frozenset[str]
+    types: bool
 
 
 def _repeated(expression: Sremo) -> frozenset[str]:
@@ -117,37 +96,44 @@ def _given_again(automaton: AutomatonFormula) -> frozenset[str]:
     return frozenset(found)
 
 
-#: For each label the least and the greatest number of its events in a match; None stands for all events of the match.
+#: For each label the least and the greatest number of its events in a match; None stands for all events of the match,
+#: `_OTHER` for those of a type that the formula does not mention.
 _Counts = dict[str | None, tuple[int, float]]
+_OTHER = ""
 
 
-def label_counts(formula: Formula) -> dict[str, tuple[int, float]]:
-    """Bounds on the number of events that each label may have in a match of a formula, infinity for no upper bound."""
+def label_counts(formula: Formula) -> LabelCounts:
+    """Fold a formula to the numbers of events that its labels may have."""
+    # EVENT and NOT give their event the name of its type, which may be renamed.
+    names = set(relation_names(formula))
+    for current in walk(formula):
+        if isinstance(current, Rename):
+            names |= {current.old, current.new}
+        elif isinstance(current, Project):
+            names.update(current.labels)
+    names -= {current.label for current in walk(formula) if isinstance(current, As)} - relation_names(formula)
 
     def visit(current: Node, below: Many[_Counts | None]) -> _Counts | None:
         parts = [part for part in below if part is not None]
-        return _counted(current, parts) if isinstance(current, Formula) else None
+        return _counted(current, parts, names) if isinstance(current, Formula) else None
 
     counts = fold(formula, visit)
     assert counts is not None
-    labels = labels_of(formula)
-    # EVENT and NOT give their event the name of its type, which may be renamed.
-    renamed = {current.new for current in walk(formula) if isinstance(current, Rename)}
-    by_type = labels.relations | renamed if labels.wildcard else frozenset[str]()
     most = counts[None][1]
-    found = {}
-    for label in labels.assigned:
-        least, greatest = counts.get(label, (0, inf))
-        found[label] = (least, min(inf if label in by_type else greatest, most))
-    return found
+    bounds = {label: (least, min(greatest, most)) for label, (least, greatest) in counts.items() if label is not None}
+    several = frozenset(label for label, (_, greatest) in bounds.items() if greatest > 1)
+    types = _OTHER in several
+    assigned = {label: bounds.get(label, (0, most)) for label in labels_of(formula).assigned}
+    return LabelCounts(assigned, several - {_OTHER}, types)
 
 
-def _counted(current: Formula, parts: list[_Counts]) -> _Counts:
+def _counted(current: Formula, parts: list[_Counts], names: Set[str]) -> _Counts:
     match current:
         case EventType():
             return {None: (1, 1), current.name: (1, 1)}
         case AnyEvent() | NotEvent():
-            return {None: (1, 1)}
+            read = {*names, _OTHER} - labels_of(current).never
+            return {None: (1, 1), **dict.fromkeys(read, (0, 1))}
         case Regular():
             several = _repeated(current.expression)
             given = (n.label for n in walk(current.expression) if isinstance(n, Terminal) and n.label is not None)
@@ -161,9 +147,9 @@ def _counted(current: Formula, parts: list[_Counts]) -> _Counts:
             inner = dict(parts[0])
             least, most = inner.pop(current.old)
             other = inner.get(current.new, (0, 0))
-            return {**inner, current.new: (max(least, other[0]), most + other[1])}
+            return {**inner, current.new: (max(least, other[0]), min(most + other[1], inner[None][1]))}
         case Project():
-            kept: _Counts = {label: parts[0].get(label, (0, inf)) for label in current.labels}
+            kept: _Counts = {label: parts[0].get(label, (0, 0)) for label in current.labels}
             least = max((least for least, _ in kept.values()), default=0)
             return {**kept, None: (least, min(parts[0][None][1], sum(most for _, most in kept.values())))}
         case Iteration() | StrictIteration():
@@ -247,45 +233,3 @@ def _alone(current: Formula, parts: list[Unaccompanied], labels: Labels) -> Unac
         case Sequence() | StrictSequence() | All():
             return Unaccompanied(parts[0].labels | parts[1].labels, min(2, parts[0].others + parts[1].others))
     return parts[0]
-
-
-def _combine(current: Formula, parts: list[tuple[Multiplicity, Labels]]) -> Multiplicity:
-    if not parts:
-        return Multiplicity()
-    inner, labels = parts[0]
-    match current:
-        case As():
-            # The formula reads one event, so the label belongs to it, whatever its other labels.
-            return inner if labels.single else Multiplicity(inner.several | {current.label}, inner.types)
-        case Rename() if current.old != current.new:
-            several = frozenset(current.new if a == current.old else a for a in inner.several)
-            if not labels.single and (labels.wildcard or {current.old, current.new} <= labels.assigned):
-                several |= {current.new}
-            return Multiplicity(several, inner.types)
-        case Project():
-            kept = frozenset(current.labels)
-            return Multiplicity(kept if inner.types else inner.several & kept)
-        case Repetition(most=1):
-            return inner
-        case Iteration() | StrictIteration() | Repetition():
-            return Multiplicity(labels.assigned, labels.wildcard)
-        case Disjunction():
-            return Multiplicity(inner.several | parts[1][0].several, inner.types or parts[1][0].types)
-        case Conjunction():
-            # Both sides have the complex event.
-            other, other_labels = parts[1]
-            several = (
-                (inner.several & other.several)
-                | (inner.several - other_labels.assigned)
-                | (other.several - labels.assigned)
-            )
-            return Multiplicity(several, inner.types and other.types)
-        case Sequence() | StrictSequence() | All():
-            other, other_labels = parts[1]
-            several = inner.several | other.several | (labels.assigned & other_labels.assigned)
-            # EVENT and NOT may read an event of a type that is named elsewhere.
-            several |= labels.also_by(other_labels) | other_labels.also_by(labels)
-            return Multiplicity(several, inner.types or other.types or (labels.wildcard and other_labels.wildcard))
-        case Exclusion():
-            return inner
-    return inner

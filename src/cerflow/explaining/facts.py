@@ -174,7 +174,7 @@ def _labels(formula: Formula) -> list[_Facts]:
             "most": None if most == inf else most,
             "event_type": label in labels.relations,
         }
-        for label, (least, most) in sorted(label_counts(formula).items())
+        for label, (least, most) in sorted(label_counts(formula).bounds.items())
         if label != UNNAMED
     ]
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +26,7 @@ from cerflow.schema import Schema
 from cerflow.stream_inputs import Input, Roles, column_names, fitted_table, free_name, schema_of
 from cerflow.values.array_types import Ints
 from cerflow.values.arrow_columns import one_array
+from cerflow.values.nested import joined, parts_of
 from cerflow.values.units import TimeUnit
 
 __all__ = [
@@ -107,6 +110,14 @@ class ColumnRoles:
         """The schema with types for columns that have no value in any input."""
         return pa.schema([f.with_type(self._type(f.name)) if pa.types.is_null(f.type) else f for f in schema])
 
+    def struct(self, names: Iterable[str]) -> pa.DataType:
+        """The type of the column of some nested attributes without values, those with a role written ``meta.at``."""
+        tree: dict[str, Any] = {}
+        paths = [(parts_of(joined(name.split(".")))[1:], name) for name in names]
+        for (*parts, last), name in sorted(paths, key=lambda pair: -len(pair[0])):
+            reduce(lambda level, part: level.setdefault(part, {}), parts, tree).setdefault(last, self._type(name))
+        return _struct(tree)
+
     def _type(self, name: str) -> pa.DataType:
         """The type of a column without values."""
         if name in self.usage.booleans:
@@ -115,6 +126,10 @@ class ColumnRoles:
         if use == "time":
             return pa.timestamp("us")
         return pa.float64() if use in ("number", "ordered") else pa.string()
+
+
+def _struct(tree: Any) -> pa.DataType:
+    return pa.struct([(name, _struct(below)) for name, below in tree.items()]) if isinstance(tree, dict) else tree
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from cerflow.stream_inputs import (
     refuse_partly_typed,
 )
 from cerflow.values.array_types import Ints
-from cerflow.values.nested import is_nested
+from cerflow.values.nested import is_nested, root_of
 
 __all__ = ["ReadEvents", "as_refused", "input_remarks", "read_inputs", "with_missing"]
 
@@ -121,13 +121,21 @@ def with_missing(schema: pa.Schema, columns: ColumnRoles, empty: bool) -> pa.Sch
     ``empty`` says that a file has no rows and no header: then the columns that are asked for might be in it.
     """
     if empty:
-        for name in (columns.type, columns.time, columns.sequence, *sorted(columns.usage.names)):
+        asked = (columns.type, columns.time, columns.sequence, *sorted(columns.usage.names))
+        roots = {root_of(name) for name in columns.usage.names if is_nested(name)}
+        fields: dict[str, list[str]] = {}
+        for name in filter(None, asked):
             # Where none is asked for, or other files have rows without a type, no event has one.
             untyped = name == columns.type and (name == UNTYPED or bool(schema.names))
-            # Fields are in columns of structs, whose types rows show.
-            field = name is not None and (is_nested(name) or name.partition(".")[0] in schema.names)
-            if name is not None and name not in schema.names and not untyped and not field:
+            first, dot, _ = name.partition(".")
+            if is_nested(name) or (dot and first in roots):
+                fields.setdefault(first if dot else root_of(name), []).append(name)
+            elif first not in schema.names and first not in roots and not untyped:
                 schema = schema.append(pa.field(name, pa.null()))
+        # Where a file has rows, they show the types of fields.
+        missing = {root: names for root, names in fields.items() if root not in schema.names}
+        for root, names in missing.items():
+            schema = schema.append(pa.field(root, columns.struct(names)))
     return columns.settled(schema)
 
 

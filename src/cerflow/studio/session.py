@@ -343,6 +343,8 @@ class StoppableRun:
         begin = time.perf_counter()
         table, roles = self._events.table, self._events.roles
         recognizer = self._query.recognizer(table.schema, on_bad_record="skip", memory=limits.STUDIO_MEMORY, **roles)
+        # A machine that is slow to load the engine still reads events.
+        prepared = time.perf_counter()
         rows: list[dict[str, Any]] = []
         count = 0
         ended = None
@@ -350,7 +352,7 @@ class StoppableRun:
         def check() -> None:
             if self._stopped.is_set():
                 raise StoppedError("it was stopped")
-            if time.perf_counter() - begin > self._seconds:
+            if time.perf_counter() - prepared > self._seconds:
                 raise StoppedError(f"the limit of {self._seconds:g} s is exceeded")
 
         # Matches are shown of whole pushes, so where events cost much, few are pushed.

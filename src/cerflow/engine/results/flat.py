@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from cerflow.analysis.multiplicity import multiplicity, unaccompanied
+from cerflow.analysis.multiplicity import label_counts, unaccompanied
 from cerflow.analysis.scopes import resolve
 from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.formula import UNNAMED, As, EventType, Project, Rename
@@ -77,7 +77,7 @@ def _labels(select: Select) -> list[tuple[str | None, bool, frozenset[str] | Non
     """The labels with columns, whether each may have several events, and the attributes that are shown (None: all)."""
     scopes = resolve(select.formula)
     known = scopes.labels[max(scopes.labels)]
-    repeated = multiplicity(select.formula, scopes)
+    repeated = label_counts(select.formula)
 
     def several(label: str) -> bool:
         return label in repeated.several or (label not in known.assigned and repeated.types)
