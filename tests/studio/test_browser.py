@@ -19,8 +19,8 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(BROWSER is None, reason="there is no Chromium (apt-get install chromium, or CHROMIUM=path)"),
 ]
-#: Milliseconds that a page may take: the first run of a machine compiles the engine, and tests share the machine.
-PATIENCE = 120_000
+#: Milliseconds that a page may take; tests share the machine.
+PATIENCE = 300_000
 EVENTS = "type,t,v\n" + "".join(f"{'ABC'[k % 3]},{k},{k % 5}\n" for k in range(60))
 QUERY = "SELECT *\nWHERE (A AS x ; B AS y) FILTER y.v > x.v\nWITHIN 3 EVENTS"
 
