@@ -1,4 +1,4 @@
-"""The query for other places."""
+"""The query as text for use outside the studio."""
 
 from __future__ import annotations
 
