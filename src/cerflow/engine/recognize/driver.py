@@ -24,8 +24,8 @@ from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.deadlines import ascending
 from cerflow.engine.recognize.machine import Machine
 from cerflow.engine.recognize.plan import Plan
-from cerflow.engine.recognize.shared_reader import SharedReader, Taker
 from cerflow.engine.recognize.single_events import SingleEvents, as_batch
+from cerflow.engine.recognize.takers import Taker, Takers
 from cerflow.engine.state.snapshot import Contents
 from cerflow.engine.state.validation import check_counts, check_events
 from cerflow.engine.stopping import look
@@ -82,9 +82,8 @@ class Driver:
         self.machines = {**common, **self._apart}
         self._numbering = {n: m for n, m in self.machines.items() if m.plan.report.numbers_matches}
         self._kept = [(store, list(common.values())), *((m.store, [m]) for m in self._apart.values())]
-        self._reader = SharedReader(common, checker.schema)
-        #: The readers of single events, of the machines that share events and of each other one.
-        self._readers = [self._reader, *(SharedReader({n: m}, checker.schema) for n, m in self._apart.items())]
+        #: Who takes single events, of the machines that share events and of each other one.
+        self._takers = [Takers(each, checker.schema) for each in (common, *({n: m} for n, m in self._apart.items()))]
         self._in_use = Lock()
         #: Whether a push broke off, and could not be undone.
         self._broken = False
@@ -256,16 +255,16 @@ class Driver:
     @cached_property
     def _single(self) -> SingleEvents | None:
         """The object that first checks single events, for all queries; None if some query never takes any."""
-        found = [reader.single for reader in self._readers if reader.used]
+        found = [takers.single for takers in self._takers if takers.used]
         return None if None in found else found[0]
 
-    def _takers(self, values: Mapping[str, Any]) -> Sequence[Taker] | None:
+    def _takers_of(self, values: Mapping[str, Any]) -> Sequence[Taker] | None:
         """The queries that get a single event; None if one of these needs it as a batch."""
         if not self._apart:
-            return self._reader.takers(values)
+            return self._takers[0].of(values)
         found: list[Taker] = []
-        for reader in self._readers:
-            takers = reader.takers(values)
+        for each in self._takers:
+            takers = each.of(values)
             if takers is None:
                 return None
             found += takers
@@ -276,7 +275,7 @@ class Driver:
     def _push_one(self, event: Mapping[str, Any]) -> dict[str, list[Part]]:
         checker, single = self.checker, self._single
         values = None if single is None or self._prompt else single.plain(event, checker.latest)
-        takers = None if values is None else self._takers(values)
+        takers = None if values is None else self._takers_of(values)
         if single is None or values is None or takers is None or self.memory is not None:
             return self._push_rows(as_batch(event, self._columns))
         position = checker.numbered

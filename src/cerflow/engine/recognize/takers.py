@@ -1,4 +1,4 @@
-"""Reads events once for several queries; the texts of an event decide which of the queries look at it."""
+"""Says which queries a single event goes to: its texts decide, and are tested once for all queries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cerflow.engine.recognize.single_events import SingleEvents
 from cerflow.language.condition import Condition
 from cerflow.schema import Schema
 
-__all__ = ["Member", "SharedReader", "Taker"]
+__all__ = ["Member", "Taker", "Takers"]
 
 
 class Member:
@@ -49,8 +49,8 @@ class Member:
 Taker = tuple[str, Machine, SingleEvents, frozenset[int]]
 
 
-class SharedReader:
-    """Reads events for the machines of several queries, which number events alike and keep them in one store."""
+class Takers:
+    """The machines of several queries that may take single events."""
 
     def __init__(self, machines: Mapping[str, Machine], schema: Schema) -> None:
         numbers: dict[Condition, int] = {}
@@ -59,17 +59,7 @@ class SharedReader:
                 numbers.setdefault(test, len(numbers))
         self._members = [Member(name, machine, numbers) for name, machine in machines.items()]
         self._texts = _texts(list(machines.values()), numbers, schema)
-        self._members_for: dict[frozenset[int], tuple[Member, ...]] = {}
         self._takers: dict[frozenset[int], tuple[Taker, ...] | None] = {}
-
-    def _relevant_to(self, satisfied: frozenset[int]) -> tuple[Member, ...]:
-        found = self._members_for.get(satisfied)
-        if found is None:
-            found = tuple(member for member in self._members if member.relevant(satisfied))
-            self._members_for[satisfied] = found
-        return found
-
-    # -- single events -------------------------------------------------------------------------------------------
 
     @property
     def used(self) -> bool:
@@ -81,7 +71,7 @@ class SharedReader:
         """The object that first checks single events, for all queries; None if no query takes single events."""
         return next((member.singles for member in self._members if member.singles.ready), None)
 
-    def takers(self, values: Mapping[str, Any]) -> tuple[Taker, ...] | None:
+    def of(self, values: Mapping[str, Any]) -> tuple[Taker, ...] | None:
         """The queries to which a single event may be relevant; None if one of these needs it as a batch.
 
         Each comes with the object that prepares the event for it, and with its own tests of texts that hold.
@@ -94,7 +84,7 @@ class SharedReader:
             return found
 
     def _ready_for(self, satisfied: frozenset[int]) -> tuple[Taker, ...] | None:
-        members = self._relevant_to(satisfied)
+        members = [member for member in self._members if member.relevant(satisfied)]
         # A query whose window decreases could refuse the event after others have processed it.
         alone = len(members) == 1
         if not all(m.singles.ready and (alone or not m.machine.may_refuse) for m in members):
