@@ -155,8 +155,8 @@ def rows_read(monkeypatch):
     """Numbers of events that came to the automaton, batch by batch."""
     found, read = [], EventReader.read
 
-    def count(self, batch, first, occupied=-1):
-        events, count = read(self, batch, first, occupied)
+    def count(*given):
+        events, count = read(*given)
         found.append(count)
         return events, count
 
