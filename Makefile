@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help test test-fast test-deep test-versions test-lowest coverage demo demo-stream docs bench bench-docs papers lint types format java clean
 
 help:
-	@echo "make test         run the tests; TESTS=all as CI does: those that take longest, too, and more random examples"
+	@echo "make test         run the tests; TESTS=all as CI does: those that take longest, too"
 	@echo "make test-fast    run the tests that need no Spark, with few random examples"
 	@echo "make test-deep    run the random tests with EXAMPLES=10 times the examples that they name, drawn by SEED=1, and kill streams"
 	@echo "make test-versions  install the wheel for each Python that is found, and test it; LEAST_PYTHONS=1 allows a single one, BRIEF=1 takes a selection as CI does"
@@ -36,8 +36,8 @@ help:
 	@echo "make types        check the types"
 	@echo "make clean        remove the virtual environments, caches and the demo's output"
 
-MOST := CERFLOW_EXAMPLES=0.05 $(PY) -m pytest -m 'not long'
-ALL := $(PY) -m pytest
+ALL := CERFLOW_EXAMPLES=0.05 $(PY) -m pytest
+MOST := $(ALL) -m 'not long'
 
 test: java $(INSTALLED)
 	@$(if $(filter all,$(TESTS)),$(ALL),$(MOST)) -n $(TEST_PROCESSES) $(PYTEST_ARGS)
