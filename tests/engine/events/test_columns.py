@@ -28,7 +28,7 @@ def disjunction(conditions):
 
 
 def events_of(reader, table, first=0):
-    return reader.read(reader.rows(table.combine_chunks().to_batches()[0], first), first)
+    return reader.read(table.combine_chunks().to_batches()[0], first)
 
 
 @pytest.mark.parametrize("count", [3, 17, 20, 65, 200])

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 import cerflow
 from cerflow import limits
 from cerflow.engine.evaluate.precomputed_conditions import Precomputed
-from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.events.reader import EventReader
 from cerflow.engine.layout import NO_BOUND, EventArrays
 from cerflow.engine.recognize.plan import Plan
@@ -113,8 +112,9 @@ class ByColumns:
     def __init__(self, reader):
         self.reader, self.tables = reader, reader.tables
 
-    def read(self, rows, first):
+    def read(self, batch, first):
         reader, tables = self.reader, self.tables
+        rows = reader.rows(batch, first)
         signatures, (words, known) = np.array(reader.signatures(rows), np.int32), reader.key_words(rows)
         wanted = np.array([tables.counted or tables.relevant[s] for s in signatures], bool)
         some = np.flatnonzero(wanted if known is None else wanted & known)
@@ -138,13 +138,7 @@ def readers(plan):
 def shown(reader, batch, first):
     """The events, with texts in place of their codes. Readers get batches of plain types, as a push gives them."""
     plain = [plain_array(column, plain_type(column.type)) for column in batch.columns]
-    rows = BatchRows(
-        pa.RecordBatch.from_arrays(plain, batch.schema.names),
-        reader.tables.schema,
-        range(first, first + batch.num_rows),
-        reader.tables.atoms.unit,
-    )
-    events, n = reader.read(rows, first)
+    events, n = reader.read(pa.RecordBatch.from_arrays(plain, batch.schema.names), first)
     tables = reader.tables
     allowed = [sorted(tables._allowed[s]) for s in events.signature[:n].tolist()]
     columns, keys = events.columns[:n].astype(object), events.keys[:n].astype(object)

@@ -191,8 +191,7 @@ def test_events_may_be_filled_anew_in_place():
     memory, batches = recognizer._machine.memory, table.to_batches(max_chunksize=1)
     found = []
     for k, batch in enumerate(batches):
-        reader = recognizer._machine.reader
-        events, count = reader.read(reader.rows(batch, k), k)
+        events, count = recognizer._machine.reader.read(batch, k)
         if count:
             found.append(events)
             assert memory.advance(events, 0, 1) == (layout.DONE, 1)

@@ -44,6 +44,8 @@ class EventReader:
         self.unit = scan.tables.atoms.unit
         self.evaluation = evaluation
         self._scan = scan
+        #: Whether anything is evaluated by columns.
+        self._by_columns = any(scan.program.filled) or scan.program.computed or self.tables.schema.forget is not None
 
     @property
     def consecutive(self) -> CountedMatches | None:
@@ -71,22 +73,20 @@ class EventReader:
         return BatchRows(batch, self.tables.schema, positions, self.unit, numbers)
 
     def read(
-        self, rows: BatchRows, first: int, occupied: int = -1, exported: ExportedBatch | None = None
+        self, batch: pa.RecordBatch, first: int, occupied: int = -1, exported: ExportedBatch | None = None
     ) -> tuple[EventArrays, int]:
-        """The relevant events, and how many these are; the rows begin at position ``first`` of the stream.
+        """The relevant events, and how many these are; the batch begins at position ``first`` of the stream.
 
         ``occupied`` are the states in which runs may be before it, as bits; ``exported`` says where the batch is. The
         arrays may have room for more events, and be used again by the next call.
         """
-        batch, program = rows.batch, self._scan.program
-        if program.computed:
-            exported = None
-            for number, truth in self._computed(rows).items():
-                batch = batch.append_column(computed_column(number), pa.array(truth.view(np.int8)))
+        if not self._by_columns:
+            return self._scan.read(batch, first, occupied, exported)
+        rows = self.rows(batch, first)
+        for number, truth in self._computed(rows).items():
+            batch, exported = batch.append_column(computed_column(number), pa.array(truth.view(np.int8))), None
         events, count = self._scan.read(batch, first, occupied, exported)
-        if any(program.filled) or self.tables.schema.forget is not None:
-            return self._filled(rows, first, some_events(events, slice(count)))
-        return events, count
+        return self._filled(rows, first, some_events(events, slice(count)))
 
     def _computed(self, rows: BatchRows) -> dict[int, Mask]:
         """Where each of the tests holds that programs cannot compute, as far as it makes a difference."""

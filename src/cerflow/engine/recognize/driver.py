@@ -248,7 +248,8 @@ class Driver:
         found = {name: machine.read(rows, first, exported) for name, machine in self._common.items()}
         read = {name: reading for name, reading in found.items() if reading is not None}
         if read:
-            self.store.keep(first, rows, ascending(*(reading.positions for reading in read.values())))
+            positions = [reading.positions for reading in read.values()]
+            self.store.keep(first, rows, positions[0] if len(positions) == 1 else ascending(*positions))
         for name, reading in read.items():
             yield name, self._common[name].take(reading, refuse)
 

@@ -139,7 +139,7 @@ class Machine:
             rows = self.sessions.added(rows, first)
         occupied = self.memory.occupied if self.reader.asks_for_states(rows.num_rows) else -1
         own = exported if rows is whole else None
-        events, count = self.reader.read(self.reader.rows(rows, first), first, occupied, own)
+        events, count = self.reader.read(rows, first, occupied, own)
         self.taken += count
         positions = events.position[:count]
         if not count and self.deadlines is None:

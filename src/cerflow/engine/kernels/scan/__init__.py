@@ -6,7 +6,8 @@ The arrays of a scan are described in `cerflow.engine.scan.layout`. ``s`` is the
 - ``batch``: the address of an array of Arrow's C data interface, one with a child for every column.
 - ``row``: a row of the batch, from 0 on; ``end``: the row after the last one; ``count``: a number of rows.
 - ``first``: the position of row 0 in the stream.
-- ``data``: the address of values, ``at`` the number of the one that is meant; ``kind``: how they lie there, as the layout says.
+- ``data``: the address of values, ``at`` the number of the one that is meant; ``kind``: how they lie there (see the
+  layout).
 - ``entry``: the entry of a text; ``number``: a condition on a text.
 - ``start`` and ``stop``: the first instruction of a program, and the one after the last.
 - ``node`` and ``outcome``: what was asked, and the answer.
