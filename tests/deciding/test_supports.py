@@ -1,5 +1,7 @@
 """Differences of formulas by positions alone, in both readings, against the definitions on short streams."""
 
+from importlib.util import find_spec
+
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
@@ -96,7 +98,12 @@ def test_second_order_formulas(pair, streams):
     ("first", "second", "differ"),
     [
         # P2 Example 4.1 (first-order) and 4.2 (second-order), without the conditions on single events.
-        ("H AS x ; (T AS y FILTER y.v > x.v)+", "(H AS x ; T+ AS y) FILTER y.v > x.v", False),
+        pytest.param(
+            "H AS x ; (T AS y FILTER y.v > x.v)+",
+            "(H AS x ; T+ AS y) FILTER y.v > x.v",
+            False,
+            marks=pytest.mark.skipif(find_spec("z3") is None, reason="the extra 'decide' is not installed"),
+        ),
         ("A AS x ; A AS x", "A FILTER FALSE", False),
         ("A AS x OR A AS y", "A", False),
         ("A AS x ; A AS y", "A ; A AS z", False),
