@@ -9,10 +9,7 @@
 <Query SELECT * FROM readings WHERE T AS hot ; H AS dry FILTER hot.value > 40 AND hot.id = dry.id WITHIN 10 MINUTES>
 """
 
-from cerflow.language.builder.common import (
-    Expr,
-    window,
-)
+from cerflow.language.builder.common import Expr, window
 from cerflow.language.builder.conditions import (
     ConditionExpr,
     Label,

@@ -18,8 +18,6 @@ from functools import cache
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["cache_folder", "open_own", "usable"]
-
 _FLAGS = ("O_RDONLY", "O_NOFOLLOW", "O_NONBLOCK", "O_BINARY", "O_CLOEXEC")
 #: Folders with a file that is not read; one warning is enough.
 _distrusted: set[Path] = set()

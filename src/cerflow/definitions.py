@@ -13,13 +13,7 @@ True
 [[('x', 1)]]
 """
 
-from cerflow.reference import (
-    first_order_matches,
-    formula_matches,
-    sremo_derivations,
-    sremo_match_string,
-    sremo_matches,
-)
+from cerflow.reference import first_order_matches, formula_matches, sremo_derivations, sremo_match_string, sremo_matches
 from cerflow.values.complex_events import last_at_most, next_at_most
 from cerflow.values.events import Stream
 

@@ -38,8 +38,6 @@ from cerflow.query import Query, Reading
 from cerflow.reference import is_detected
 from cerflow.schema import Schema
 
-__all__ = ["FormulaLike", "Verdict", "contained", "difference", "equivalent", "satisfiable", "universal"]
-
 #: A formula as a tree, in the notation of the builder, as text, or a query, of which only its formula counts.
 FormulaLike = Formula | FormulaExpr | str | Query
 #: What distinguishes matches: labelled events, or their positions alone.

@@ -20,8 +20,6 @@ from cerflow.language.select import Select
 from cerflow.language.sremo import with_fields
 from cerflow.schema import Schema
 
-__all__ = ["Warner"]
-
 
 class Warner:
     """Finds the warnings of a query, whose formula stands at ``span`` in ``text``; ``branches`` asks about OR."""

@@ -18,8 +18,6 @@ from cerflow.values.complex_events import UNNAMED
 from cerflow.values.nested import attribute_named, field_type, field_values, is_nested, parts_of, root_of
 from cerflow.values.units import MICROSECONDS, PER_SECOND, UNIT_NAMES, TimeUnit, check_unit
 
-__all__ = ["HIDDEN_TYPES", "UNTYPED", "Schema", "ValueKind", "kind_of"]
-
 #: Columns that no input has: the types of events, where no column of the input holds them as text; and the one of
 #: events without types.
 TYPE_TEXT, UNTYPED = HIDDEN_TYPES = "\0type", "\0no type"

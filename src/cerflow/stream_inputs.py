@@ -19,24 +19,6 @@ from cerflow.schema import UNTYPED, Schema, kind_of
 from cerflow.values.event_tables import supposed, to_table, unknown_types
 from cerflow.values.units import MICROSECONDS, TimeUnit, check_unit, finest
 
-__all__ = [
-    "EventRoles",
-    "Input",
-    "Roles",
-    "Streams",
-    "column_names",
-    "columns_wanted",
-    "common_roles",
-    "common_schema",
-    "fitted_table",
-    "free_name",
-    "in_common_unit",
-    "ratio_of_units",
-    "refuse_partly_typed",
-    "schema_of",
-    "streams",
-]
-
 T = TypeVar("T")
 
 

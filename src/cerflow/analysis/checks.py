@@ -10,38 +10,14 @@ from cerflow.analysis.multiplicity import label_counts
 from cerflow.analysis.register_reads import refuse_doubtful_reads
 from cerflow.analysis.scopes import Labels, condition_labels, excluded_label, resolve
 from cerflow.errors import QueryError, UnsupportedQueryError, nearest
+from cerflow.language import condition as c
+from cerflow.language import formula as f
 from cerflow.language.automaton import AutomatonFormula
-from cerflow.language.condition import (
-    Aggregate,
-    Attribute,
-    Expression,
-    LabelReference,
-    Literal,
-    PredicateCall,
-    SetTest,
-    Some,
-    reads_previous,
-)
 from cerflow.language.event_kinds import check_kind
-from cerflow.language.formula import (
-    All,
-    AnyEvent,
-    EventKind,
-    EventType,
-    Filter,
-    Formula,
-    NotEvent,
-    Selection,
-    Sequence,
-    StrictSequence,
-    can_be_absent,
-)
 from cerflow.language.node import Node, walk
 from cerflow.language.select import BOOKKEEPING, CountItem, ExpressionItem, LabelItem, Select
 from cerflow.language.sremo import MARK, Regular, Sremo, Terminal
 from cerflow.predicates.registry import is_about_set
-
-__all__ = ["check_query", "check_sremo", "computed_names", "refuse_aggregates"]
 
 
 def check_query(select: Select) -> None:
@@ -56,17 +32,17 @@ def check_query(select: Select) -> None:
     labels = scopes.labels[max(scopes.labels)]
     known = frozenset[str]().union(*(entry.assigned for entry in scopes.labels.values()))
     for index, current in enumerate(walk(select.formula)):
-        if isinstance(current, Filter | NotEvent) and current.condition is not None:
+        if isinstance(current, f.Filter | f.NotEvent) and current.condition is not None:
             check_expression(current.condition)
-            if isinstance(current, NotEvent) and reads_previous(current.condition):
+            if isinstance(current, f.NotEvent) and c.reads_previous(current.condition):
                 raise QueryError(
                     "NOT reads one event, so there is no event before it for prev", span=current.condition.span
                 )
-        elif isinstance(current, EventKind):
+        elif isinstance(current, f.EventKind):
             check_kind(current.condition)
             check_expression(current.condition, bare=True)
             refuse_aggregates(current)
-        elif isinstance(current, Selection):
+        elif isinstance(current, f.Selection):
             _check_compared(current, scopes.labels[index], known)
         elif isinstance(current, Regular):
             check_sremo(current.expression)
@@ -98,8 +74,8 @@ def _check_size(select: Select) -> None:
     """Refuse a query that would take longer than a few seconds to prepare."""
     parts = events = 0
     for current in walk(select):
-        parts += not isinstance(current, Literal)
-        events += isinstance(current, EventType | AnyEvent)
+        parts += not isinstance(current, c.Literal)
+        events += isinstance(current, f.EventType | f.AnyEvent)
     if events > limits.FORMULA_EVENTS:
         raise UnsupportedQueryError(
             f"the formula names {events:,} events; at most {limits.FORMULA_EVENTS:,} are allowed",
@@ -115,14 +91,14 @@ def _check_size(select: Select) -> None:
         )
 
 
-def _check_optional(root: Formula) -> None:
+def _check_optional(root: f.Formula) -> None:
     """A part that can be absent stands beside one that cannot, in a sequence or ALL."""
     alone: list[Node] = [root]
     for current in walk(root):
-        if not isinstance(current, Sequence | StrictSequence | All):
+        if not isinstance(current, f.Sequence | f.StrictSequence | f.All):
             alone += current.children
     for current in alone:
-        if isinstance(current, Formula) and can_be_absent(current):
+        if isinstance(current, f.Formula) and f.can_be_absent(current):
             raise QueryError(
                 "this part may be absent, and no part beside it must be present",
                 span=current.span,
@@ -130,7 +106,7 @@ def _check_optional(root: Formula) -> None:
             )
 
 
-def _check_label(label: str, place: Node, labels: Labels, formula: Formula) -> None:
+def _check_label(label: str, place: Node, labels: Labels, formula: f.Formula) -> None:
     # EVENT and NOT give their event the name of its type, which may be anything.
     if label not in labels.assigned and not labels.wildcard:
         known = ", ".join(sorted(labels.assigned))
@@ -143,7 +119,7 @@ def _check_label(label: str, place: Node, labels: Labels, formula: Formula) -> N
         )
 
 
-def _check_compared(chosen: Selection | Select, own: Labels, known: Set[str]) -> None:
+def _check_compared(chosen: f.Selection | Select, own: Labels, known: Set[str]) -> None:
     """Check the labels after BY: each stands once, and the formula that chooses gives it."""
     for k, reference in enumerate(chosen.by):
         label = str(reference.label)
@@ -160,14 +136,14 @@ def _check_compared(chosen: Selection | Select, own: Labels, known: Set[str]) ->
             )
 
 
-def _single_labels(expression: Expression) -> Iterator[tuple[str, Node]]:
+def _single_labels(expression: c.Expression) -> Iterator[tuple[str, Node]]:
     """The labels that stand for one event each, with the node that names each."""
     stack: list[Node] = [expression]
     while stack:
         current = stack.pop()
         if is_about_set(current):
             continue
-        if isinstance(current, Attribute | LabelReference) and current.label is not None:
+        if isinstance(current, c.Attribute | c.LabelReference) and current.label is not None:
             yield current.label, current
         stack.extend(current.children)
 
@@ -194,19 +170,19 @@ def _check_column_names(select: Select) -> None:
         shown[name.casefold()] = name
 
 
-def refuse_aggregates(expression: Sremo | AutomatonFormula | EventKind) -> None:
+def refuse_aggregates(expression: Sremo | AutomatonFormula | f.EventKind) -> None:
     """Raise `QueryError` for an aggregate, SOME, a test on a set or a predicate of sets in SREMO or an automaton.
 
     A terminal knows the event read and one event for each register, and of several that a repetition writes there the
     last one. Keeping them all takes more than the registers of the papers.
     """
     for current in walk(expression):
-        if isinstance(current, Some):
+        if isinstance(current, c.Some):
             raise QueryError(
                 "a terminal reads one event and registers hold one, so SOME has nothing to choose",
                 span=current.span,
             )
-        if isinstance(current, Aggregate | SetTest | PredicateCall) and is_about_set(current):
+        if isinstance(current, c.Aggregate | c.SetTest | c.PredicateCall) and is_about_set(current):
             raise QueryError(
                 f"{current.name} aggregates several events, but a register holds one event",
                 span=current.span,

@@ -11,31 +11,13 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from cerflow.language.condition import (
-    COUNT_DISTINCT,
-    Aggregate,
-    Arithmetic,
-    Attribute,
-    Expression,
-    Function,
-    If,
-    IsNull,
-    LabelReference,
-    Like,
-    Literal,
-    Negative,
-    Regexp,
-    SetTest,
-    comparisons,
-)
+from cerflow.language import condition as c
 from cerflow.language.formula import As, AttributeWindow, EventKind, EventType, Rename
 from cerflow.language.node import Node, walk
 from cerflow.language.select import LabelItem, Select
 from cerflow.language.sremo import Regular, possible_fields
 from cerflow.values.nested import is_nested, root_of
 from cerflow.values.operators import Operator
-
-__all__ = ["ColumnUsage", "attributes_in", "columns_by_type", "usage_of"]
 
 _NUMBER_FUNCTIONS = ("abs", "floor", "ceil", "round")
 #: Functions whose value is text, and functions of text.
@@ -63,7 +45,7 @@ def attributes_in(tree: Node) -> set[str]:
     """The attributes that a tree reads: in conditions, expressions and windows, as keys, and nested ones as results."""
     found = set()
     for node in walk(tree):
-        if isinstance(node, Attribute):
+        if isinstance(node, c.Attribute):
             found.add(node.name)
         elif isinstance(node, Regular):
             # Events show whether they are fields.
@@ -87,7 +69,7 @@ def columns_named(tree: Node, *roles: object) -> set[str] | None:
         if isinstance(role, str):
             found |= {role, role.partition(".")[0]}
     for node in walk(tree):
-        if isinstance(node, LabelReference):
+        if isinstance(node, c.LabelReference):
             return None  # a predicate gets whole events
         if isinstance(node, LabelItem):
             found.update(node.attributes or ())
@@ -117,7 +99,7 @@ def columns_by_type(tree: Node) -> dict[str, frozenset[str] | None]:
     read += [(n.attribute, None) for n in nodes if isinstance(n, AttributeWindow)]
     items = [n for n in nodes if isinstance(n, LabelItem)]
     read += [(name, n.label) for n in items for name in n.attributes or ()]
-    read += [(n.name, n.label) for n in nodes if isinstance(n, Attribute)]
+    read += [(n.name, n.label) for n in nodes if isinstance(n, c.Attribute)]
     by_column: dict[str, frozenset[str] | None] = {}
     for column, label in read:
         types = labels.get(label, named) if label is not None else named
@@ -125,7 +107,7 @@ def columns_by_type(tree: Node) -> dict[str, frozenset[str] | None]:
         by_column[column] = before | types if types and not kinds & types and before is not None else None
     optional = set[str]()
     for n in nodes:
-        if isinstance(n, IsNull) or (isinstance(n, Function) and n.name == "coalesce"):
+        if isinstance(n, c.IsNull) or (isinstance(n, c.Function) and n.name == "coalesce"):
             optional |= attributes_in(n)
     return {column: types for column, types in by_column.items() if column not in optional}
 
@@ -138,7 +120,7 @@ def usage_of(tree: Node) -> ColumnUsage:
     booleans: set[str] = set()
     names = attributes_in(tree)
     pairs: list[tuple[str, str]] = []
-    inner = {id(node.otherwise) for node in walk(tree) if isinstance(node, If)}
+    inner = {id(node.otherwise) for node in walk(tree) if isinstance(node, c.If)}
     for node in walk(tree):
         if isinstance(node, LabelItem):
             names.update(node.attributes or ())
@@ -146,7 +128,7 @@ def usage_of(tree: Node) -> ColumnUsage:
         if _may_be_time(node):
             ordered.update(*map(_column, _terms(node)))
         text.update(_as_text(node))
-        if isinstance(node, SetTest) or (isinstance(node, Aggregate) and node.name in ("min", "max")):
+        if isinstance(node, c.SetTest) or (isinstance(node, c.Aggregate) and node.name in ("min", "max")):
             ordered.update(_column(node.argument))
         for alternatives in _alternatives(node, inner):
             columns = [name for value in alternatives for name in _column(value)]
@@ -155,7 +137,7 @@ def usage_of(tree: Node) -> ColumnUsage:
             elif any(map(_is_text, alternatives)):
                 text.update(columns)
             pairs.extend(pairwise(columns))
-        for comparison in comparisons(node):
+        for comparison in c.comparisons(node):
             left, right = comparison.left, comparison.right
             by_size = comparison.operator not in (Operator.EQ, Operator.NE)
             for one, other in ((left, right), (right, left)):
@@ -163,7 +145,7 @@ def usage_of(tree: Node) -> ColumnUsage:
                     numbers.update(_column(one), *map(_column, _terms(one)))
                 elif _is_text(other):
                     text.update(_column(one))
-                elif isinstance(other, Literal) and isinstance(other.value, bool):
+                elif isinstance(other, c.Literal) and isinstance(other.value, bool):
                     booleans.update(_column(one))
                 elif by_size:
                     ordered.update(_column(one))
@@ -179,14 +161,14 @@ def usage_of(tree: Node) -> ColumnUsage:
     )
 
 
-def _alternatives(node: Node, inner: Set[int]) -> Iterator[Sequence[Expression]]:
+def _alternatives(node: Node, inner: Set[int]) -> Iterator[Sequence[c.Expression]]:
     """The values that CASE or ``coalesce`` chooses from; ``inner`` are the parts of a CASE after its first WHEN."""
-    if isinstance(node, Function) and node.name == "coalesce":
+    if isinstance(node, c.Function) and node.name == "coalesce":
         yield node.arguments
-    elif isinstance(node, If) and id(node) not in inner:
-        values: list[Expression] = []
-        rest: Expression = node
-        while isinstance(rest, If):
+    elif isinstance(node, c.If) and id(node) not in inner:
+        values: list[c.Expression] = []
+        rest: c.Expression = node
+        while isinstance(rest, c.If):
             values.append(rest.then)
             rest = rest.otherwise
         yield [*values, rest]
@@ -203,20 +185,20 @@ def _spread(pairs: list[tuple[str, str]], known: set[str]) -> None:
                 grown = True
 
 
-def _column(expression: Expression) -> tuple[str, ...]:
-    if isinstance(expression, Aggregate) and expression.name in ("min", "max", "first", "last"):
+def _column(expression: c.Expression) -> tuple[str, ...]:
+    if isinstance(expression, c.Aggregate) and expression.name in ("min", "max", "first", "last"):
         expression = expression.argument
-    return (expression.name,) if isinstance(expression, Attribute) else ()
+    return (expression.name,) if isinstance(expression, c.Attribute) else ()
 
 
-def _is_number(expression: Expression) -> bool:
-    if isinstance(expression, Literal):
+def _is_number(expression: c.Expression) -> bool:
+    if isinstance(expression, c.Literal):
         return isinstance(expression.value, int | float) and not isinstance(expression.value, bool)
-    if isinstance(expression, Function):
+    if isinstance(expression, c.Function):
         return expression.name not in (*_TEXTS, "time", "prev", "coalesce")
-    if isinstance(expression, Aggregate):
-        return expression.name in ("count", COUNT_DISTINCT, "sum", "avg", "stddev")
-    return isinstance(expression, Arithmetic | Negative) and not _may_be_time(expression)
+    if isinstance(expression, c.Aggregate):
+        return expression.name in ("count", c.COUNT_DISTINCT, "sum", "avg", "stddev")
+    return isinstance(expression, c.Arithmetic | c.Negative) and not _may_be_time(expression)
 
 
 def _may_be_time(node: Node) -> bool:
@@ -224,43 +206,43 @@ def _may_be_time(node: Node) -> bool:
     return bool(terms := _terms(node)) and not any(map(_is_number, terms))
 
 
-def _terms(node: Node) -> list[Expression]:
+def _terms(node: Node) -> list[c.Expression]:
     """The operands of nested ``+`` and ``-``; none for another node."""
-    found: list[Expression] = []
-    stack: list[Node] = [node] if isinstance(node, Arithmetic) and node.operator in ("+", "-") else []
+    found: list[c.Expression] = []
+    stack: list[Node] = [node] if isinstance(node, c.Arithmetic) and node.operator in ("+", "-") else []
     while stack:
         current = stack.pop()
-        if isinstance(current, Arithmetic) and current.operator in ("+", "-"):
+        if isinstance(current, c.Arithmetic) and current.operator in ("+", "-"):
             stack += [current.right, current.left]
-        elif isinstance(current, Expression):
+        elif isinstance(current, c.Expression):
             found.append(current)
     return found
 
 
-def _is_text(expression: Expression) -> bool:
-    if isinstance(expression, Literal):
+def _is_text(expression: c.Expression) -> bool:
+    if isinstance(expression, c.Literal):
         # A string that looks like a date may be meant for a column of timestamps.
         return isinstance(expression.value, str) and not _DATE.fullmatch(expression.value)
-    return isinstance(expression, Function) and expression.name in _TEXTS
+    return isinstance(expression, c.Function) and expression.name in _TEXTS
 
 
 def _as_numbers(node: Node) -> Iterator[str]:
-    if isinstance(node, Arithmetic) and not _may_be_time(node):
+    if isinstance(node, c.Arithmetic) and not _may_be_time(node):
         yield from _column(node.left)
         yield from _column(node.right)
-    elif isinstance(node, Negative):
+    elif isinstance(node, c.Negative):
         yield from _column(node.operand)
-    elif isinstance(node, Function) and node.name in _NUMBER_FUNCTIONS:
+    elif isinstance(node, c.Function) and node.name in _NUMBER_FUNCTIONS:
         yield from _column(node.arguments[0])
-    elif isinstance(node, Aggregate) and node.name in ("sum", "avg", "stddev"):
+    elif isinstance(node, c.Aggregate) and node.name in ("sum", "avg", "stddev"):
         yield from _column(node.argument)
     elif isinstance(node, AttributeWindow):
         yield node.attribute
 
 
 def _as_text(node: Node) -> Iterator[str]:
-    if isinstance(node, Like | Regexp):
+    if isinstance(node, c.Like | c.Regexp):
         yield from _column(node.operand)
-    elif isinstance(node, Function) and node.name in _TEXT_FUNCTIONS:
+    elif isinstance(node, c.Function) and node.name in _TEXT_FUNCTIONS:
         for argument in node.arguments if node.name == "||" else node.arguments[:1]:
             yield from _column(argument)

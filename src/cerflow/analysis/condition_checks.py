@@ -5,43 +5,16 @@ from __future__ import annotations
 from cerflow import limits
 from cerflow.analysis.scopes import condition_labels
 from cerflow.errors import QueryError, nearest
-from cerflow.language.condition import (
-    AGGREGATES,
-    COUNT_DISTINCT,
-    FUNCTIONS,
-    LONGER_FUNCTIONS,
-    MATCH_NUMBER,
-    SET_TESTS,
-    Aggregate,
-    Attribute,
-    Bracket,
-    Condition,
-    Expression,
-    Function,
-    If,
-    In,
-    LabelReference,
-    Like,
-    Literal,
-    PredicateCall,
-    Regexp,
-    SetTest,
-    Some,
-    TruthValue,
-    check_arity,
-    reads_previous,
-)
+from cerflow.language import condition as c
 from cerflow.language.node import Node, walk
 from cerflow.predicates.predicate import Form, Predicate, PredicateKind
 from cerflow.predicates.registry import find_predicate, is_about_set, predicate_names
 from cerflow.values.text_patterns import check_like, check_regexp
 
-__all__ = ["check_expression"]
-
 _LABEL_FUNCTIONS = ("position", "time")
 
 
-def check_expression(root: Condition | Expression, *, bare: bool = False, column: bool = False) -> None:
+def check_expression(root: c.Condition | c.Expression, *, bare: bool = False, column: bool = False) -> None:
     """Check names and places within a condition or expression; with ``bare`` attributes need no label.
 
     In a computed ``column`` the number of the match may be asked for.
@@ -51,51 +24,51 @@ def check_expression(root: Condition | Expression, *, bare: bool = False, column
     stack: list[tuple[Node, bool, str | None, Node | None, int, bool]] = [(root, bare, None, None, 0, column)]
     while stack:
         current, inside, bracket, above, cases, whole = stack.pop()
-        if cases and isinstance(current, Bracket | Some):
-            what = "SOME" if isinstance(current, Some) else "a bracket"
+        if cases and isinstance(current, c.Bracket | c.Some):
+            what = "SOME" if isinstance(current, c.Some) else "a bracket"
             raise QueryError(f"{what} cannot stand inside CASE", span=current.span)
-        if isinstance(current, Attribute | LabelReference) and current.label is None and not inside:
-            what = f"attribute '{current.name}'" if isinstance(current, Attribute) else "EVENT"
+        if isinstance(current, c.Attribute | c.LabelReference) and current.label is None and not inside:
+            what = f"attribute '{current.name}'" if isinstance(current, c.Attribute) else "EVENT"
             raise QueryError(
                 f"{what} stands without a label", span=current.span, hint="It may do so only in a bracket x[…]."
             )
         match current:
-            case LabelReference():
+            case c.LabelReference():
                 _check_reference(current, above)
-            case Literal():
+            case c.Literal():
                 _check_literal(current)
-            case Function():
+            case c.Function():
                 _check_function(current, whole)
                 if current.name == "prev":
                     _check_previous(current, bracket)
-            case Aggregate() | SetTest():
+            case c.Aggregate() | c.SetTest():
                 _check_aggregate(current, inside)
-            case PredicateCall():
+            case c.PredicateCall():
                 _check_predicate(current, bracket)
-            case Regexp():
+            case c.Regexp():
                 check_regexp(current.pattern, current.span)
-            case Like():
+            case c.Like():
                 check_like(current.pattern, current.span)
-            case In():
+            case c.In():
                 if not current.items:
                     raise QueryError("the list after IN is empty", span=current.span)
-            case Some():
+            case c.Some():
                 _check_some(current, bracket)
-        if isinstance(current, Bracket):
+        if isinstance(current, c.Bracket):
             inside, bracket = True, current.label
             _check_sets_beside_previous(current)
         # These are asked about events.
-        whole = whole and not isinstance(current, Aggregate | SetTest | PredicateCall)
-        if isinstance(current, If | TruthValue):
+        whole = whole and not isinstance(current, c.Aggregate | c.SetTest | c.PredicateCall)
+        if isinstance(current, c.If | c.TruthValue):
             if cases == limits.CASE_DEPTH:
                 reason = f"CASE stands in conditions of CASE more than {limits.CASE_DEPTH} levels deep"
                 raise QueryError(reason, span=current.span)
             stack.append((current.condition, inside, bracket, current, cases + 1, whole))
-        below = current.children[isinstance(current, If | TruthValue) :]
+        below = current.children[isinstance(current, c.If | c.TruthValue) :]
         stack.extend((child, inside, bracket, current, cases, whole) for child in below)
 
 
-def _check_some(some: Some, bracket: str | None) -> None:
+def _check_some(some: c.Some, bracket: str | None) -> None:
     if bracket is not None:
         raise QueryError("SOME cannot stand inside a bracket", span=some.span)
     read = condition_labels(some.condition)
@@ -110,7 +83,7 @@ def _check_some(some: Some, bracket: str | None) -> None:
                 hint=f"To ask whether '{label}' has an event, write SOME {label}: position({label}) IS NOT NULL.",
             )
     for current in walk(some.condition):
-        if isinstance(current, Some):
+        if isinstance(current, c.Some):
             raise QueryError(
                 "SOME cannot stand inside SOME",
                 span=current.span,
@@ -124,12 +97,12 @@ def _check_some(some: Some, bracket: str | None) -> None:
             )
 
 
-def _check_reference(reference: LabelReference, above: Node | None) -> None:
-    if isinstance(above, PredicateCall):
+def _check_reference(reference: c.LabelReference, above: Node | None) -> None:
+    if isinstance(above, c.PredicateCall):
         return
-    if isinstance(above, Function) and above.name in _LABEL_FUNCTIONS:
+    if isinstance(above, c.Function) and above.name in _LABEL_FUNCTIONS:
         return
-    if isinstance(above, Aggregate) and above.name == "count":
+    if isinstance(above, c.Aggregate) and above.name == "count":
         return
     label = reference.label or "EVENT"
     raise QueryError(
@@ -137,7 +110,7 @@ def _check_reference(reference: LabelReference, above: Node | None) -> None:
     )
 
 
-def _check_literal(literal: Literal) -> None:
+def _check_literal(literal: c.Literal) -> None:
     value = literal.value
     if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
         raise QueryError(f"{value} does not fit into 64 bits", span=literal.span)
@@ -145,19 +118,19 @@ def _check_literal(literal: Literal) -> None:
 
 def _known_names() -> tuple[str, ...]:
     return (
-        *FUNCTIONS,
-        *LONGER_FUNCTIONS,
-        MATCH_NUMBER,
+        *c.FUNCTIONS,
+        *c.LONGER_FUNCTIONS,
+        c.MATCH_NUMBER,
         *_LABEL_FUNCTIONS,
         "prev",
-        *AGGREGATES,
-        *SET_TESTS,
+        *c.AGGREGATES,
+        *c.SET_TESTS,
         *predicate_names(),
     )
 
 
-def _check_function(function: Function, column: bool) -> None:
-    if function.name == MATCH_NUMBER and not function.arguments:
+def _check_function(function: c.Function, column: bool) -> None:
+    if function.name == c.MATCH_NUMBER and not function.arguments:
         if column:
             return
         raise QueryError(
@@ -165,12 +138,12 @@ def _check_function(function: Function, column: bool) -> None:
             span=function.span,
             hint="MATCH_NUMBER() stands in SELECT, outside aggregates and predicates.",
         )
-    if function.name in LONGER_FUNCTIONS:
-        check_arity(function.name, len(function.arguments), function.span)
+    if function.name in c.LONGER_FUNCTIONS:
+        c.check_arity(function.name, len(function.arguments), function.span)
         return
     if function.name == "||" and len(function.arguments) == 2:
         return
-    if function.name not in (*FUNCTIONS, *_LABEL_FUNCTIONS, "prev"):
+    if function.name not in (*c.FUNCTIONS, *_LABEL_FUNCTIONS, "prev"):
         raise QueryError(
             f"unknown function '{function.name}'",
             span=function.span,
@@ -180,11 +153,11 @@ def _check_function(function: Function, column: bool) -> None:
         raise QueryError(
             f"{function.name} takes one argument, but {len(function.arguments)} are given", span=function.span
         )
-    if function.name in _LABEL_FUNCTIONS and not isinstance(function.arguments[0], LabelReference):
+    if function.name in _LABEL_FUNCTIONS and not isinstance(function.arguments[0], c.LabelReference):
         raise QueryError(f"{function.name} takes a label", span=function.arguments[0].span or function.span)
 
 
-def _check_previous(function: Function, bracket: str | None) -> None:
+def _check_previous(function: c.Function, bracket: str | None) -> None:
     if bracket is None:
         raise QueryError(
             "prev stands only in a bracket on a label",
@@ -192,9 +165,9 @@ def _check_previous(function: Function, bracket: str | None) -> None:
             hint="Write x[price > prev(price)]: it compares every event of x with the one of x before it.",
         )
     for current in walk(function.arguments[0]):
-        if isinstance(current, Function) and current.name == "prev":
+        if isinstance(current, c.Function) and current.name == "prev":
             raise QueryError("prev cannot stand inside prev", span=current.span)
-        label = current.label if isinstance(current, Attribute | LabelReference) else None
+        label = current.label if isinstance(current, c.Attribute | c.LabelReference) else None
         if label not in (None, bracket):
             raise QueryError(
                 f"prev reads the event of '{bracket}' before, but this is '{label}'",
@@ -203,11 +176,11 @@ def _check_previous(function: Function, bracket: str | None) -> None:
             )
 
 
-def _check_sets_beside_previous(bracket: Bracket) -> None:
-    if not reads_previous(bracket):
+def _check_sets_beside_previous(bracket: c.Bracket) -> None:
+    if not c.reads_previous(bracket):
         return
     for current in walk(bracket.condition):
-        if is_about_set(current) and not isinstance(current, Function):
+        if is_about_set(current) and not isinstance(current, c.Function):
             raise QueryError(
                 "a bracket with prev cannot ask about all events of a label",
                 span=current.span,
@@ -215,16 +188,16 @@ def _check_sets_beside_previous(bracket: Bracket) -> None:
             )
 
 
-def _check_aggregate(current: Aggregate | SetTest, inside: bool) -> None:
-    if current.name not in ((*AGGREGATES, COUNT_DISTINCT) if isinstance(current, Aggregate) else SET_TESTS):
+def _check_aggregate(current: c.Aggregate | c.SetTest, inside: bool) -> None:
+    if current.name not in ((*c.AGGREGATES, c.COUNT_DISTINCT) if isinstance(current, c.Aggregate) else c.SET_TESTS):
         raise QueryError(
             f"unknown function '{current.name}'", span=current.span, suggestion=nearest(current.name, _known_names())
         )
     labels: set[str | None] = set()
     for below in walk(current.argument):
-        if isinstance(below, Aggregate):
+        if isinstance(below, c.Aggregate):
             raise QueryError("an aggregate cannot stand inside an aggregate", span=below.span)
-        if isinstance(below, Attribute | LabelReference):
+        if isinstance(below, c.Attribute | c.LabelReference):
             labels.add(below.label)
     if len(labels) != 1:
         count = "none" if not labels else "several"
@@ -233,7 +206,7 @@ def _check_aggregate(current: Aggregate | SetTest, inside: bool) -> None:
         raise QueryError(reason, span=current.span, hint=hint)
 
 
-def _check_predicate(call: PredicateCall, bracket: str | None) -> None:
+def _check_predicate(call: c.PredicateCall, bracket: str | None) -> None:
     predicate = find_predicate(call.name)
     if predicate is None:
         raise QueryError(
@@ -250,17 +223,17 @@ def _check_predicate(call: PredicateCall, bracket: str | None) -> None:
         _check_labels_of_call(call, predicate, bracket)
 
 
-def _check_labels_of_call(call: PredicateCall, predicate: Predicate, bracket: str | None) -> None:
+def _check_labels_of_call(call: c.PredicateCall, predicate: Predicate, bracket: str | None) -> None:
     """A call that is asked about many events at once reads those of one label, or of one label in each argument."""
     read: list[set[str | None]] = []
     for argument in call.arguments:
         labels: set[str | None] = set()
         for below in walk(argument):
-            if isinstance(below, Aggregate):
+            if isinstance(below, c.Aggregate):
                 raise QueryError(
                     f"an aggregate cannot be an argument of '{call.name}', which {_takes(predicate)}", span=below.span
                 )
-            if isinstance(below, Attribute | LabelReference):
+            if isinstance(below, c.Attribute | c.LabelReference):
                 labels.add(bracket if below.label is None else below.label)
         read.append(labels)
     found = set().union(*read)

@@ -12,8 +12,6 @@ from cerflow.language.node import Node, walk
 from cerflow.language.sremo import Terminal
 from cerflow.values.operators import Operator
 
-__all__ = ["doubtful_types", "types_named_in"]
-
 #: The type of the event read, in SREMO.
 _TYPE = Attribute(None, "type")
 

@@ -11,66 +11,40 @@ from collections.abc import Sequence as Many
 
 from cerflow.analysis.scopes import condition_labels
 from cerflow.errors import QueryError, nearest
+from cerflow.language import formula as f
 from cerflow.language.condition import LabelReference, Some
-from cerflow.language.formula import (
-    AnyEvent,
-    As,
-    Disjunction,
-    EventType,
-    Filter,
-    Formula,
-    Iteration,
-    NotEvent,
-    Selection,
-    Sequence,
-    Within,
-)
 from cerflow.language.node import Node, fold, walk
-
-__all__ = [
-    "bound_variables",
-    "check_first_order",
-    "condition_variables",
-    "defined_outside_iterations",
-    "defined_variables",
-    "ill_formed",
-    "is_safe",
-    "is_well_formed",
-    "refuse_by",
-    "unsafe_sequence",
-    "variables",
-]
 
 Names = frozenset[str]
 _NONE: Names = frozenset()
 
 
-def condition_variables(current: Formula) -> Names:
+def condition_variables(current: f.Formula) -> Names:
     """The variables that a filter, or a NOT with a condition, reads, without NOT's own event type."""
-    if isinstance(current, Filter):
+    if isinstance(current, f.Filter):
         return frozenset(condition_labels(current.condition))
-    if isinstance(current, NotEvent) and current.condition is not None:
+    if isinstance(current, f.NotEvent) and current.condition is not None:
         return frozenset(condition_labels(current.condition)) - {current.event.name}
     return _NONE
 
 
-def variables(formula: Formula) -> Names:
+def variables(formula: f.Formula) -> Names:
     """var(φ): all variables that are mentioned, in conditions too (P1 §3)."""
     found: set[str] = set()
     for current in walk(formula):
-        if isinstance(current, As):
+        if isinstance(current, f.As):
             found.add(current.label)
-        elif isinstance(current, Formula):
+        elif isinstance(current, f.Formula):
             found |= condition_variables(current)
     return frozenset(found)
 
 
-def defined_variables(formula: Formula) -> Names:
+def defined_variables(formula: f.Formula) -> Names:
     """vdef(φ): the variables with a clause ``R AS x`` (P1 §3)."""
-    return frozenset(current.label for current in walk(formula) if isinstance(current, As))
+    return frozenset(current.label for current in walk(formula) if isinstance(current, f.As))
 
 
-def defined_outside_iterations(formula: Formula) -> Names:
+def defined_outside_iterations(formula: f.Formula) -> Names:
     """vdef+(φ): the variables with a clause ``R AS x`` outside every ``+`` (P1 §3)."""
     return fold(formula, combine_defined)
 
@@ -78,27 +52,27 @@ def defined_outside_iterations(formula: Formula) -> Names:
 def combine_defined(current: Node, below: Many[Names]) -> Names:
     """vdef+ of a formula from vdef+ of its parts."""
     match current:
-        case As():
+        case f.As():
             return below[0] | {current.label}
-        case Iteration():
+        case f.Iteration():
             return _NONE
-        case Formula():
+        case f.Formula():
             return _NONE.union(*below)
     return _NONE
 
 
-def bound_variables(formula: Formula, *, union: bool = False) -> Names:
+def bound_variables(formula: f.Formula, *, union: bool = False) -> Names:
     """bound(φ) (P1 §5.1): the variables that stand for an event in every match; with ``union``, in a branch of OR."""
     return fold(formula, combine_defined if union else _combine_bound)
 
 
 def _combine_bound(current: Node, below: Many[Names]) -> Names:
-    if isinstance(current, Disjunction):
+    if isinstance(current, f.Disjunction):
         return below[0] & below[1]
     return combine_defined(current, below)
 
 
-def check_first_order(formula: Formula) -> None:
+def check_first_order(formula: f.Formula) -> None:
     """Whether a formula can be read as first-order CEL.
 
     Raises `QueryError` where AS does not stand on an event type, for operators that the first-order language does not
@@ -107,22 +81,31 @@ def check_first_order(formula: Formula) -> None:
     defines itself do not count (erratum E9).
     """
     for current in walk(formula):
-        if isinstance(current, As) and not isinstance(current.operand, EventType | AnyEvent | NotEvent):
+        if isinstance(current, f.As) and not isinstance(current.operand, f.EventType | f.AnyEvent | f.NotEvent):
             raise QueryError(
                 f"in the first-order reading AS stands on an event type, but '{current.label}' stands on a formula",
                 span=current.span,
                 hint='Read the query without reading="first-order" to label several events at once.',
             )
-        if isinstance(current, Formula) and not isinstance(
+        if isinstance(current, f.Formula) and not isinstance(
             current,
-            EventType | AnyEvent | NotEvent | As | Filter | Disjunction | Sequence | Iteration | Selection | Within,
+            f.EventType
+            | f.AnyEvent
+            | f.NotEvent
+            | f.As
+            | f.Filter
+            | f.Disjunction
+            | f.Sequence
+            | f.Iteration
+            | f.Selection
+            | f.Within,
         ):
             raise QueryError(
                 f"the first-order reading has no {type(current).__name__}",
                 span=current.span,
                 hint="It has event types with AS, FILTER, OR, ;, +, the strategies and WITHIN.",
             )
-        if isinstance(current, Selection):
+        if isinstance(current, f.Selection):
             refuse_by(current.by)
         if isinstance(current, Some):
             raise QueryError(
@@ -158,7 +141,7 @@ def refuse_by(by: Many[LabelReference]) -> None:
         )
 
 
-def is_well_formed(formula: Formula, *, strict: bool = True) -> bool:
+def is_well_formed(formula: f.Formula, *, strict: bool = True) -> bool:
     """Whether every variable of every filter is bound by a formula around it (P1 §5.1).
 
     ``strict`` (erratum E9) takes away, within ``ρ+``, what is bound around it but defined again in ρ.
@@ -166,7 +149,7 @@ def is_well_formed(formula: Formula, *, strict: bool = True) -> bool:
     return not ill_formed(formula, strict=strict)
 
 
-def ill_formed(formula: Formula, *, strict: bool, union: bool = False) -> list[tuple[str, Node, Formula]]:
+def ill_formed(formula: f.Formula, *, strict: bool, union: bool = False) -> list[tuple[str, Node, f.Formula]]:
     """The variables of filters that nothing binds, with the first node that names each, and the filter.
 
     For ``strict`` see `is_well_formed`, for ``union`` `bound_variables`.
@@ -189,31 +172,31 @@ def ill_formed(formula: Formula, *, strict: bool, union: bool = False) -> list[t
     while stack:
         index, inherited = stack.pop()
         current = nodes[index]
-        if not isinstance(current, Formula):
+        if not isinstance(current, f.Formula):
             continue
         here = inherited | bound[index]
-        condition = current.condition if isinstance(current, Filter | NotEvent) else None
+        condition = current.condition if isinstance(current, f.Filter | f.NotEvent) else None
         if condition is not None:
             places = condition_labels(condition)
             faults += [(index, name, places[name]) for name in condition_variables(current) - here]
-        if strict and isinstance(current, Iteration):
+        if strict and isinstance(current, f.Iteration):
             here -= defined[below[index][0]]
         stack += [(part, here) for part in below[index]]
     found = sorted(faults, key=lambda fault: fault[:2])
-    return [(name, place, filter_) for index, name, place in found if isinstance(filter_ := nodes[index], Formula)]
+    return [(name, place, filter_) for index, name, place in found if isinstance(filter_ := nodes[index], f.Formula)]
 
 
-def is_safe(formula: Formula) -> bool:
+def is_safe(formula: f.Formula) -> bool:
     """Whether no ``φ1 ; φ2`` defines a variable on both sides, repetitions aside (P1 §5.1)."""
     return unsafe_sequence(formula) is None
 
 
-def unsafe_sequence(formula: Formula) -> tuple[Sequence, str] | None:
+def unsafe_sequence(formula: f.Formula) -> tuple[f.Sequence, str] | None:
     """The first ``φ1 ; φ2`` that defines a variable on both sides, and the variable."""
-    found: list[tuple[Sequence, str]] = []
+    found: list[tuple[f.Sequence, str]] = []
 
     def visit(current: Node, below: Many[Names]) -> Names:
-        if isinstance(current, Sequence):
+        if isinstance(current, f.Sequence):
             found.extend((current, name) for name in sorted(below[0] & below[1]))
         return combine_defined(current, below)
 

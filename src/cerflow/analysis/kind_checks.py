@@ -8,8 +8,6 @@ from cerflow.language.node import Node
 from cerflow.schema import ValueKind
 from cerflow.values.events import parsed_moment
 
-__all__ = ["a_kind", "check_moment", "check_ordered", "check_string", "kind_name"]
-
 
 def a_kind(kind: ValueKind | None) -> str:
     """The name of a kind with its article."""

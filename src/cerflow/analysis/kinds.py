@@ -11,37 +11,11 @@ import pyarrow as pa
 
 from cerflow.analysis.kind_checks import a_kind, check_moment, check_ordered, check_string
 from cerflow.errors import QueryError, Span, nearest
-from cerflow.language.condition import (
-    DATE_PARTS,
-    Aggregate,
-    Arithmetic,
-    Attribute,
-    Expression,
-    Function,
-    If,
-    IsNull,
-    Literal,
-    Negative,
-    TruthValue,
-)
+from cerflow.language import condition as c
 from cerflow.language.lexicon import quote_attribute
 from cerflow.language.node import Node, fold, walk
 from cerflow.schema import Schema, ValueKind, kind_of
 from cerflow.values.nested import field_type, joined, nested_names, parts_of
-
-__all__ = [
-    "ADDITIVE",
-    "Sort",
-    "common_sort",
-    "in_ticks",
-    "inexact",
-    "kind_of_attribute",
-    "kind_of_expression",
-    "refuse_mixture",
-    "refuse_zones",
-    "sort_of",
-    "sort_of_node",
-]
 
 _NUMBER, _TIME, _SPAN = ValueKind.FLOAT, ValueKind.TIMESTAMP, ValueKind.DURATION
 #: The kind of a result where a timestamp or a duration is an operand; a number of either kind counts as a float.
@@ -90,7 +64,7 @@ class Sort(NamedTuple):
         return pair[0].counts_time and pair[1].kind is ValueKind.DURATION
 
 
-def kind_of_expression(expression: Expression, schema: Schema) -> ValueKind:
+def kind_of_expression(expression: c.Expression, schema: Schema) -> ValueKind:
     """The kind of an expression's values; that of a bare NULL is ``OTHER``.
 
     Raises `QueryError` for unknown attributes and operands of the wrong kind.
@@ -98,13 +72,13 @@ def kind_of_expression(expression: Expression, schema: Schema) -> ValueKind:
     return sort_of(expression, schema).kind or ValueKind.OTHER
 
 
-def sort_of(expression: Expression, schema: Schema) -> Sort:
+def sort_of(expression: c.Expression, schema: Schema) -> Sort:
     """The same with None for NULL, and with what its numbers count."""
 
     def visit(current: Node, below: Sequence[Sort]) -> Sort:
-        if isinstance(current, Attribute) and _is_opaque(current, schema):
+        if isinstance(current, c.Attribute) and _is_opaque(current, schema):
             return Sort(ValueKind.OTHER)
-        if not isinstance(current, IsNull):
+        if not isinstance(current, c.IsNull):
             refuse(zip(current.children, below))
         return sort_of_node(current, below, schema)
 
@@ -119,7 +93,7 @@ def sort_of(expression: Expression, schema: Schema) -> Sort:
     return found
 
 
-def _is_opaque(attribute: Attribute, schema: Schema) -> bool:
+def _is_opaque(attribute: c.Attribute, schema: Schema) -> bool:
     """Whether the values of an attribute are of a type that nothing computes with."""
     known = schema.has(attribute.name) and schema.kind(attribute.name) is ValueKind.OTHER
     return known and not pa.types.is_null(schema.columns.field(attribute.name).type)
@@ -128,30 +102,30 @@ def _is_opaque(attribute: Attribute, schema: Schema) -> bool:
 def sort_of_node(current: Node, below: Sequence[Sort], schema: Schema) -> Sort:
     """The sort of an expression, given those of its children; NULL's for what is not an expression of the language."""
     match current:
-        case Literal():
+        case c.Literal():
             return Sort(_kind_of_literal(current))
-        case Attribute():
+        case c.Attribute():
             return _sort_of_attribute(current, schema)
-        case Arithmetic():
+        case c.Arithmetic():
             return _sort_of_arithmetic(current, below[0], below[1], schema)
-        case Negative():
+        case c.Negative():
             if below[0].kind is ValueKind.DURATION:
                 return below[0]
             return Sort(_numeric(below[0].kind, current.operand, "'-'", schema), below[0].counts_time)
-        case Function("coalesce"):
+        case c.Function("coalesce"):
             return common_sort("coalesce", current.arguments, below, schema)
-        case If(_, then, otherwise):
+        case c.If(_, then, otherwise):
             return common_sort("CASE", (then, otherwise), below[1:], schema)
-        case TruthValue():
+        case c.TruthValue():
             return Sort(ValueKind.BOOLEAN)
-        case Function("match_number"):
+        case c.Function("match_number"):
             return Sort(ValueKind.INTEGER)
-        case Function("substr" | "||"):
+        case c.Function("substr" | "||"):
             return Sort(_kind_of_text(current, below))
-        case Function() | Aggregate():
+        case c.Function() | c.Aggregate():
             kind = (
                 _kind_of_function(current, below[0].kind, schema)
-                if isinstance(current, Function)
+                if isinstance(current, c.Function)
                 else _kind_of_aggregate(current, below[0].kind, schema)
             )
             of_time = current.name == "time" and schema.counts_time
@@ -163,7 +137,7 @@ def sort_of_node(current: Node, below: Sequence[Sort], schema: Schema) -> Sort:
     return Sort(getattr(current, "gives", None))
 
 
-def _kind_of_literal(literal: Literal) -> ValueKind | None:
+def _kind_of_literal(literal: c.Literal) -> ValueKind | None:
     match literal.value:
         case None:
             return None
@@ -179,7 +153,7 @@ def _kind_of_literal(literal: Literal) -> ValueKind | None:
             return ValueKind.DURATION
 
 
-def _sort_of_attribute(attribute: Attribute, schema: Schema) -> Sort:
+def _sort_of_attribute(attribute: c.Attribute, schema: Schema) -> Sort:
     kind = kind_of_attribute(attribute.name, attribute, schema)
     if kind is not ValueKind.OTHER:
         return Sort(kind, attribute.name == schema.time and kind.numeric, _zoned(attribute.name, schema))
@@ -210,8 +184,8 @@ def refuse_zones(place: Node, parts: Sequence[Node], schema: Schema) -> None:
     """Raise `QueryError` if some timestamps of the parts have a time zone and others have none."""
     named: dict[bool, str] = {}
     for current in (node for part in parts for node in walk(part)):
-        time = isinstance(current, Function) and current.name == "time"
-        name = schema.time if time else current.name if isinstance(current, Attribute) else None
+        time = isinstance(current, c.Function) and current.name == "time"
+        name = schema.time if time else current.name if isinstance(current, c.Attribute) else None
         zoned = None if name is None else _zoned(name, schema)
         if name is not None and zoned is not None:
             named.setdefault(zoned, f"'{name}' is {schema.columns.field(schema.column(name)).type}")
@@ -289,7 +263,7 @@ def _way_out(data_type: pa.DataType) -> str | None:
     )
 
 
-def _sort_of_arithmetic(current: Arithmetic, left: Sort, right: Sort, schema: Schema) -> Sort:
+def _sort_of_arithmetic(current: c.Arithmetic, left: Sort, right: Sort, schema: Schema) -> Sort:
     sign, kinds = current.operator, (left.kind, right.kind)
     if left.of_time or right.of_time:
         return _sort_of_time_arithmetic(current, left, right, schema)
@@ -303,13 +277,13 @@ def _sort_of_arithmetic(current: Arithmetic, left: Sort, right: Sort, schema: Sc
     return Sort(ValueKind.FLOAT if sign == "/" or ValueKind.FLOAT in kinds else ValueKind.INTEGER, counts_time)
 
 
-def _sort_of_time_arithmetic(current: Arithmetic, left: Sort, right: Sort, schema: Schema) -> Sort:
+def _sort_of_time_arithmetic(current: c.Arithmetic, left: Sort, right: Sort, schema: Schema) -> Sort:
     sign = current.operator
     sides = [(current.left, left), (current.right, right)]
     if left.counts_with(right) and sign in ADDITIVE:
         (duration,) = (side for side, sort in sides if sort.kind is ValueKind.DURATION)
         (number,) = (sort for _, sort in sides if sort.counts_time)
-        whole = isinstance(duration, Literal) and isinstance(in_ticks(duration, schema), int)
+        whole = isinstance(duration, c.Literal) and isinstance(in_ticks(duration, schema), int)
         return Sort(number.kind if whole else ValueKind.FLOAT, True)
     if sign == "-" and {left.kind, right.kind} == {ValueKind.TIMESTAMP, ValueKind.STRING}:
         check_moment(current.left if left.kind is ValueKind.STRING else current.right, current, "-")
@@ -337,7 +311,7 @@ def _sort_of_time_arithmetic(current: Arithmetic, left: Sort, right: Sort, schem
     return Sort(found, zoned=(left.zoned or right.zoned or False) if found is ValueKind.TIMESTAMP else None)
 
 
-def in_ticks(duration: Literal, schema: Schema) -> int | float:
+def in_ticks(duration: c.Literal, schema: Schema) -> int | float:
     """A duration as the number of what the numeric time column counts, see `Schema.ticks`."""
     assert isinstance(duration.value, datetime.timedelta)
     return schema.ticks(duration.value // datetime.timedelta(microseconds=1))
@@ -379,7 +353,9 @@ def _numeric(kind: ValueKind | None, operand: Node, what: str, schema: Schema) -
 
 def inexact(operand: Node, why: str, schema: Schema) -> QueryError:
     """The error for what would not be exact with a decimal."""
-    name = next(a.name for a in walk(operand) if isinstance(a, Attribute) and schema.kind(a.name) is ValueKind.DECIMAL)
+    name = next(
+        a.name for a in walk(operand) if isinstance(a, c.Attribute) and schema.kind(a.name) is ValueKind.DECIMAL
+    )
     data_type = schema.columns.field(name).type
     return QueryError(
         f"attribute '{name}' has type {data_type}, whose values are compared exactly, with decimals and literals; "
@@ -389,7 +365,7 @@ def inexact(operand: Node, why: str, schema: Schema) -> QueryError:
     )
 
 
-def _kind_of_function(function: Function, argument: ValueKind | None, schema: Schema) -> ValueKind | None:
+def _kind_of_function(function: c.Function, argument: ValueKind | None, schema: Schema) -> ValueKind | None:
     operand = function.arguments[0]
     match function.name:
         case "position":
@@ -406,14 +382,14 @@ def _kind_of_function(function: Function, argument: ValueKind | None, schema: Sc
             return ValueKind.INTEGER
         case "abs" if argument is ValueKind.DURATION:
             return argument
-        case name if name in DATE_PARTS:
+        case name if name in c.DATE_PARTS:
             if argument not in (None, ValueKind.TIMESTAMP):
                 raise QueryError(f"{name} needs a timestamp, but this is {a_kind(argument)}", span=operand.span)
             return ValueKind.INTEGER
     return _numeric(argument, operand, function.name, schema)
 
 
-def common_sort(what: str, parts: Sequence[Expression], below: Sequence[Sort], schema: Schema) -> Sort:
+def common_sort(what: str, parts: Sequence[c.Expression], below: Sequence[Sort], schema: Schema) -> Sort:
     """The sort of a value that is one of several; raises `QueryError` if they are not of one kind."""
     found: Sort = Sort(None)
     for part, sort in zip(parts, below):
@@ -437,7 +413,7 @@ def common_sort(what: str, parts: Sequence[Expression], below: Sequence[Sort], s
     return found
 
 
-def _kind_of_text(function: Function, below: Sequence[Sort]) -> ValueKind:
+def _kind_of_text(function: c.Function, below: Sequence[Sort]) -> ValueKind:
     texts = 2 if function.name == "||" else 1
     for operand, sort in zip(function.arguments[:texts], below):
         if sort.kind not in (None, ValueKind.STRING):
@@ -453,7 +429,7 @@ def _kind_of_text(function: Function, below: Sequence[Sort]) -> ValueKind:
     return ValueKind.STRING
 
 
-def _kind_of_aggregate(aggregate: Aggregate, argument: ValueKind | None, schema: Schema) -> ValueKind | None:
+def _kind_of_aggregate(aggregate: c.Aggregate, argument: ValueKind | None, schema: Schema) -> ValueKind | None:
     match aggregate.name:
         case "count" | "count distinct":
             return ValueKind.INTEGER

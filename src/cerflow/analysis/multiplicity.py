@@ -10,37 +10,10 @@ from math import inf
 from operator import add
 
 from cerflow.analysis.scopes import Labels, Scopes, labels_of, relation_names
+from cerflow.language import formula as f
+from cerflow.language import sremo as r
 from cerflow.language.automaton import AutomatonFormula
-from cerflow.language.formula import (
-    All,
-    AnyEvent,
-    As,
-    Conjunction,
-    Disjunction,
-    EventType,
-    Formula,
-    Iteration,
-    NotEvent,
-    Project,
-    Rename,
-    Repetition,
-    Sequence,
-    StrictIteration,
-    StrictSequence,
-)
 from cerflow.language.node import Node, fold, walk
-from cerflow.language.sremo import (
-    Alternation,
-    Complement,
-    Intersection,
-    Plus,
-    Regular,
-    Sremo,
-    Star,
-    Terminal,
-)
-
-__all__ = ["LabelCounts", "Unaccompanied", "label_counts", "unaccompanied"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +30,18 @@ class LabelCounts:
     types: bool
 
 
-def _repeated(expression: Sremo) -> frozenset[str]:
+def _repeated(expression: r.Sremo) -> frozenset[str]:
     """The labels of an expression of SREMO that may be given to several events of one match."""
 
     def visit(current: Node, below: Many[Counter[str]]) -> Counter[str]:
         match current:
-            case Terminal():
+            case r.Terminal():
                 return Counter([current.label] if current.label is not None else [])
-            case Complement():
+            case r.Complement():
                 return Counter()
-            case Alternation() | Intersection():
+            case r.Alternation() | r.Intersection():
                 return below[0] | below[1]
-            case Star() | Plus():
+            case r.Star() | r.Plus():
                 return Counter(dict.fromkeys(below[0], 2))
         found: Counter[str] = Counter()
         for part in below:
@@ -102,20 +75,20 @@ _Counts = dict[str | None, tuple[int, float]]
 _OTHER = ""
 
 
-def label_counts(formula: Formula) -> LabelCounts:
+def label_counts(formula: f.Formula) -> LabelCounts:
     """Fold a formula to the numbers of events that its labels may have."""
     # EVENT and NOT give their event the name of its type, which may be renamed.
     names = set(relation_names(formula))
     for current in walk(formula):
-        if isinstance(current, Rename):
+        if isinstance(current, f.Rename):
             names |= {current.old, current.new}
-        elif isinstance(current, Project):
+        elif isinstance(current, f.Project):
             names.update(current.labels)
-    names -= {current.label for current in walk(formula) if isinstance(current, As)} - relation_names(formula)
+    names -= {current.label for current in walk(formula) if isinstance(current, f.As)} - relation_names(formula)
 
     def visit(current: Node, below: Many[_Counts | None]) -> _Counts | None:
         parts = [part for part in below if part is not None]
-        return _counted(current, parts, names) if isinstance(current, Formula) else None
+        return _counted(current, parts, names) if isinstance(current, f.Formula) else None
 
     counts = fold(formula, visit)
     assert counts is not None
@@ -127,43 +100,43 @@ def label_counts(formula: Formula) -> LabelCounts:
     return LabelCounts(assigned, several - {_OTHER}, types)
 
 
-def _counted(current: Formula, parts: list[_Counts], names: Set[str]) -> _Counts:
+def _counted(current: f.Formula, parts: list[_Counts], names: Set[str]) -> _Counts:
     match current:
-        case EventType():
+        case f.EventType():
             return {None: (1, 1), current.name: (1, 1)}
-        case AnyEvent() | NotEvent():
+        case f.AnyEvent() | f.NotEvent():
             read = {*names, _OTHER} - labels_of(current).never
             return {None: (1, 1), **dict.fromkeys(read, (0, 1))}
-        case Regular():
+        case r.Regular():
             several = _repeated(current.expression)
-            given = (n.label for n in walk(current.expression) if isinstance(n, Terminal) and n.label is not None)
+            given = (n.label for n in walk(current.expression) if isinstance(n, r.Terminal) and n.label is not None)
             return {None: (0, inf), **{label: (0, inf if label in several else 1) for label in given}}
         case AutomatonFormula():
             several = _given_again(current)
             return {None: (0, inf), **{label: (0, inf if label in several else 1) for label in current.labels}}
-        case As():
+        case f.As():
             return {**parts[0], current.label: parts[0][None]}
-        case Rename() if current.old in parts[0] and current.old != current.new:
+        case f.Rename() if current.old in parts[0] and current.old != current.new:
             inner = dict(parts[0])
             least, most = inner.pop(current.old)
             other = inner.get(current.new, (0, 0))
             return {**inner, current.new: (max(least, other[0]), min(most + other[1], inner[None][1]))}
-        case Project():
+        case f.Project():
             kept: _Counts = {label: parts[0].get(label, (0, 0)) for label in current.labels}
             least = max((least for least, _ in kept.values()), default=0)
             return {**kept, None: (least, min(parts[0][None][1], sum(most for _, most in kept.values())))}
-        case Iteration() | StrictIteration():
+        case f.Iteration() | f.StrictIteration():
             return {label: (least, inf) for label, (least, _) in parts[0].items()}
-        case Repetition():
+        case f.Repetition():
             often = inf if current.most is None else current.most
             return {label: (least * current.least, most * often) for label, (least, most) in parts[0].items()}
-        case Disjunction():
+        case f.Disjunction():
             return _merged(parts, (0, 0), min, max)
-        case Conjunction():
+        case f.Conjunction():
             return _merged(parts, (0, inf), max, min)
-        case Sequence() | StrictSequence():
+        case f.Sequence() | f.StrictSequence():
             return _merged(parts, (0, 0), add, add)
-        case All():
+        case f.All():
             return _merged(parts, (0, 0), max, add)
     return parts[0]
 
@@ -192,14 +165,14 @@ class Unaccompanied:
     others: int = 0
 
 
-def unaccompanied(formula: Formula, scopes: Scopes) -> Unaccompanied:
+def unaccompanied(formula: f.Formula, scopes: Scopes) -> Unaccompanied:
     """Fold a formula to the labels that no other label of the same event stands for."""
     index = -1
 
     def visit(current: Node, below: Many[Unaccompanied | None]) -> Unaccompanied | None:
         nonlocal index
         index += 1
-        if not isinstance(current, Formula):
+        if not isinstance(current, f.Formula):
             return None
         parts = [part for part in below if part is not None]
         return _alone(current, parts, scopes.labels[index])
@@ -209,27 +182,27 @@ def unaccompanied(formula: Formula, scopes: Scopes) -> Unaccompanied:
     return found
 
 
-def _alone(current: Formula, parts: list[Unaccompanied], labels: Labels) -> Unaccompanied:
+def _alone(current: f.Formula, parts: list[Unaccompanied], labels: Labels) -> Unaccompanied:
     match current:
-        case EventType():
+        case f.EventType():
             return Unaccompanied(frozenset((current.name,)))
-        case AnyEvent() | NotEvent():
+        case f.AnyEvent() | f.NotEvent():
             return Unaccompanied(others=1)
-        case Regular() | AutomatonFormula() | As():
+        case r.Regular() | AutomatonFormula() | f.As():
             return Unaccompanied()
-        case Rename():
+        case f.Rename():
             inner = parts[0]
             return Unaccompanied(inner.labels - {current.old} | (labels.assigned & {current.new}), inner.others)
-        case Project():
+        case f.Project():
             return Unaccompanied(frozenset(current.labels) if labels.wildcard else labels.assigned)
-        case Repetition(most=1):
+        case f.Repetition(most=1):
             return parts[0]
-        case Iteration() | StrictIteration() | Repetition():
+        case f.Iteration() | f.StrictIteration() | f.Repetition():
             return Unaccompanied(parts[0].labels, min(2, 2 * parts[0].others))
-        case Disjunction():
+        case f.Disjunction():
             return Unaccompanied(parts[0].labels | parts[1].labels, max(parts[0].others, parts[1].others))
-        case Conjunction():
+        case f.Conjunction():
             return Unaccompanied(parts[0].labels | parts[1].labels, min(parts[0].others, parts[1].others))
-        case Sequence() | StrictSequence() | All():
+        case f.Sequence() | f.StrictSequence() | f.All():
             return Unaccompanied(parts[0].labels | parts[1].labels, min(2, parts[0].others + parts[1].others))
     return parts[0]

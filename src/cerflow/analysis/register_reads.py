@@ -7,24 +7,9 @@ from dataclasses import dataclass, field
 
 from cerflow.analysis.scopes import condition_labels
 from cerflow.errors import QueryError
+from cerflow.language import sremo as r
 from cerflow.language.node import Node, fold, walk
 from cerflow.language.printer import show
-from cerflow.language.sremo import (
-    Alternation,
-    AnyMatch,
-    Complement,
-    Concatenation,
-    Intersection,
-    NextMatch,
-    Optional,
-    Plus,
-    Sremo,
-    Star,
-    Terminal,
-    Unordered,
-)
-
-__all__ = ["Doubtful", "doubtful_read", "never_written", "refuse_doubtful_reads"]
 
 
 @dataclass(frozen=True)
@@ -36,8 +21,8 @@ class Doubtful:
 
     register: str
     read: Node
-    first: Terminal
-    second: Terminal | None
+    first: r.Terminal
+    second: r.Terminal | None
 
 
 @dataclass
@@ -48,8 +33,8 @@ class _RegisterUse:
 
     reads: dict[str, Node] = field(default_factory=dict)
     always: frozenset[str] = frozenset()
-    writes: dict[str, Terminal] = field(default_factory=dict)
-    doubtful: dict[str, tuple[Terminal, Terminal | None]] = field(default_factory=dict)
+    writes: dict[str, r.Terminal] = field(default_factory=dict)
+    doubtful: dict[str, tuple[r.Terminal, r.Terminal | None]] = field(default_factory=dict)
 
 
 class _FoundError(Exception):
@@ -57,7 +42,7 @@ class _FoundError(Exception):
         self.read = read
 
 
-def refuse_doubtful_reads(expression: Sremo) -> None:
+def refuse_doubtful_reads(expression: r.Sremo) -> None:
     """Raise `QueryError` for a read, after ``&``, of a register that both sides write: they are two registers."""
     found = doubtful_read(expression)
     if found is not None:
@@ -70,14 +55,14 @@ def refuse_doubtful_reads(expression: Sremo) -> None:
         )
 
 
-def doubtful_read(expression: Sremo, *, one_sided: bool = False) -> Doubtful | None:
+def doubtful_read(expression: r.Sremo, *, one_sided: bool = False) -> Doubtful | None:
     """A read, after ``&``, of a register that both sides write, if there is one.
 
     With ``one_sided`` also of one that one side writes, while the other one reads what was there before.
     """
 
     def visit(current: Node, below: Sequence[_RegisterUse | None]) -> _RegisterUse | None:
-        if isinstance(current, Sremo):
+        if isinstance(current, r.Sremo):
             return _of(current, [part for part in below if part is not None], one_sided)
         return None
 
@@ -88,9 +73,9 @@ def doubtful_read(expression: Sremo, *, one_sided: bool = False) -> Doubtful | N
     return None
 
 
-def never_written(expression: Sremo) -> dict[str, Node]:
+def never_written(expression: r.Sremo) -> dict[str, Node]:
     """The registers that an expression reads and nowhere writes, each with the first node that reads it."""
-    terminals = [n for n in walk(expression) if isinstance(n, Terminal)]
+    terminals = [n for n in walk(expression) if isinstance(n, r.Terminal)]
     written = {register for terminal in terminals for register in terminal.registers}
     found: dict[str, Node] = {}
     for terminal in terminals:
@@ -100,29 +85,29 @@ def never_written(expression: Sremo) -> dict[str, Node]:
     return found
 
 
-def _of(current: Sremo, parts: list[_RegisterUse], one_sided: bool) -> _RegisterUse:
+def _of(current: r.Sremo, parts: list[_RegisterUse], one_sided: bool) -> _RegisterUse:
     match current:
-        case Terminal():
+        case r.Terminal():
             registers = current.registers
             return _RegisterUse(
                 condition_labels(current.condition), frozenset(registers), dict.fromkeys(registers, current)
             )
-        case Concatenation() | AnyMatch() | NextMatch():
+        case r.Concatenation() | r.AnyMatch() | r.NextMatch():
             return _in_order(parts)
-        case Alternation():
+        case r.Alternation():
             return _merged(parts, parts[0].always & parts[1].always)
-        case Intersection():
+        case r.Intersection():
             return _both(parts[0], parts[1], one_sided)
-        case Star() | Plus() | Optional():
-            if not isinstance(current, Optional):
+        case r.Star() | r.Plus() | r.Optional():
+            if not isinstance(current, r.Optional):
                 _check(parts[0], parts[0])
-            return parts[0] if isinstance(current, Plus) else _merged(parts, frozenset())
-        case Unordered():
+            return parts[0] if isinstance(current, r.Plus) else _merged(parts, frozenset())
+        case r.Unordered():
             for k, part in enumerate(parts):
                 for other in parts[:k] + parts[k + 1 :]:
                     _check(part, other)
             return _merged(parts, frozenset().union(*(part.always for part in parts)))
-        case Complement():
+        case r.Complement():
             return _RegisterUse(parts[0].reads)
     return parts[0] if parts else _RegisterUse()
 

@@ -12,41 +12,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from cerflow.errors import QueryError, nearest
+from cerflow.language import formula as f
 from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.condition import Attribute, Bracket, Condition, LabelReference, Some
-from cerflow.language.formula import (
-    All,
-    AnyEvent,
-    As,
-    Conjunction,
-    Disjunction,
-    EventKind,
-    EventType,
-    Exclusion,
-    Filter,
-    Formula,
-    Iteration,
-    NotEvent,
-    Project,
-    Rename,
-    Repetition,
-    Sequence,
-    StrictIteration,
-    StrictSequence,
-)
 from cerflow.language.node import Node, fold, walk
 from cerflow.language.sremo import Regular, Terminal
-
-__all__ = [
-    "Labels",
-    "Scopes",
-    "condition_labels",
-    "excluded_label",
-    "labels_of",
-    "occurrences_above",
-    "relation_names",
-    "resolve",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,17 +68,17 @@ def condition_labels(condition: Node) -> dict[str, Node]:
 
 def relation_names(tree: Node) -> frozenset[str]:
     """The names of event types that a formula or query mentions; event kinds are not among them."""
-    return frozenset(n.name for n in walk(tree) if isinstance(n, EventType) and not isinstance(n, EventKind))
+    return frozenset(n.name for n in walk(tree) if isinstance(n, f.EventType) and not isinstance(n, f.EventKind))
 
 
-def _combine(current: Formula, below: Many[Labels]) -> Labels:
+def _combine(current: f.Formula, below: Many[Labels]) -> Labels:
     match current:
-        case EventType():
+        case f.EventType():
             name = frozenset((current.name,))
-            return Labels(name, name, frozenset() if isinstance(current, EventKind) else name, single=True)
-        case AnyEvent():
+            return Labels(name, name, frozenset() if isinstance(current, f.EventKind) else name, single=True)
+        case f.AnyEvent():
             return Labels(wildcard=True, single=True, never=frozenset(current.hidden))
-        case NotEvent():
+        case f.NotEvent():
             # With a condition, or from another stream, an event of the type may be read.
             whole = current.condition is None and current.event.stream is None
             never = frozenset((current.event.name, *current.hidden) if whole else current.hidden)
@@ -118,26 +88,26 @@ def _combine(current: Formula, below: Many[Labels]) -> Labels:
             return Labels(frozenset(label for label in given if label is not None))
         case AutomatonFormula():
             return Labels(current.labels)
-        case As():
+        case f.As():
             inner = below[0]
             label = frozenset((current.label,))
             bound = inner.bound | label if inner.single else inner.bound - label
             never = inner.never - label
             return Labels(inner.assigned | label, bound, inner.relations, inner.wildcard, inner.single, never)
-        case Rename():
+        case f.Rename():
             return _rename(below[0], current.old, current.new)
-        case Project():
+        case f.Project():
             kept = frozenset(current.labels)
             inner = below[0]
             # A wildcard still gives the kept labels to events of types with these names.
             assigned, bound, relations = (names & kept for names in (inner.assigned, inner.bound, inner.relations))
             return Labels(assigned, bound, relations, inner.wildcard, never=inner.never)
-        case Repetition(least=1, most=1):
+        case f.Repetition(least=1, most=1):
             return below[0]
-        case Iteration() | StrictIteration() | Repetition():
+        case f.Iteration() | f.StrictIteration() | f.Repetition():
             inner = below[0]
             return replace(inner, bound=frozenset(), single=False)
-        case Disjunction():
+        case f.Disjunction():
             left, right = below
             return Labels(
                 left.assigned | right.assigned,
@@ -146,7 +116,7 @@ def _combine(current: Formula, below: Many[Labels]) -> Labels:
                 left.wildcard or right.wildcard,
                 never=_never(left, right),
             )
-        case Sequence() | StrictSequence() | Conjunction() | All():
+        case f.Sequence() | f.StrictSequence() | f.Conjunction() | f.All():
             left, right = below
             twice = left.assigned & right.assigned
             twice |= left.also_by(right) | right.also_by(left)
@@ -157,7 +127,7 @@ def _combine(current: Formula, below: Many[Labels]) -> Labels:
                 left.wildcard or right.wildcard,
                 never=_never(left, right),
             )
-        case Filter():
+        case f.Filter():
             return below[0]
     return replace(below[0], single=False)
 
@@ -186,14 +156,14 @@ def _rename(inner: Labels, old: str, new: str) -> Labels:
     return Labels(assigned, bound, inner.relations - {old}, inner.wildcard, inner.single, never)
 
 
-def _all_labels(formula: Formula) -> dict[int, Labels]:
+def _all_labels(formula: f.Formula) -> dict[int, Labels]:
     table: dict[int, Labels] = {}
     index = -1
 
     def visit(current: Node, below: Many[Labels | None]) -> Labels | None:
         nonlocal index
         index += 1
-        if not isinstance(current, Formula):
+        if not isinstance(current, f.Formula):
             return None
         table[index] = _combine(current, [b for b in below if b is not None])
         return table[index]
@@ -202,13 +172,13 @@ def _all_labels(formula: Formula) -> dict[int, Labels]:
     return table
 
 
-def labels_of(formula: Formula) -> Labels:
+def labels_of(formula: f.Formula) -> Labels:
     """The labels of a formula (bound of spec §3, P1 §5.1)."""
     table = _all_labels(formula)
     return table[max(table)]
 
 
-def occurrences_above(formula: Formula) -> dict[int, int]:
+def occurrences_above(formula: f.Formula) -> dict[int, int]:
     """The occurrence directly above each occurrence."""
     parents: dict[int, int] = {}
     open_: list[int] = []
@@ -222,11 +192,11 @@ def occurrences_above(formula: Formula) -> dict[int, int]:
 
 
 def _condition_of(current: Node) -> Condition | None:
-    return current.condition if isinstance(current, Filter | NotEvent) else None
+    return current.condition if isinstance(current, f.Filter | f.NotEvent) else None
 
 
 @lru_cache(maxsize=8)  # a query is resolved by one part of the engine after the other
-def resolve(formula: Formula) -> Scopes:
+def resolve(formula: f.Formula) -> Scopes:
     """Find for every label of every filter the events it means.
 
     Raises `QueryError` for a label that the filtered formula does not assign and no enclosing formula binds, and for
@@ -240,7 +210,7 @@ def resolve(formula: Formula) -> Scopes:
         condition = _condition_of(current)
         if condition is None:
             continue
-        if isinstance(current, NotEvent):
+        if isinstance(current, f.NotEvent):
             own, wildcard = frozenset((current.event.name,)), False
         else:
             own, wildcard = labels[index].assigned, labels[index].wildcard
@@ -256,7 +226,7 @@ def resolve(formula: Formula) -> Scopes:
             elif not wildcard:
                 raise _unbound(label, place, known, formula)
         outer[index] = bindings
-        _check_some(condition, bindings.keys() | (own if isinstance(current, NotEvent) else labels[index].bound))
+        _check_some(condition, bindings.keys() | (own if isinstance(current, f.NotEvent) else labels[index].bound))
     return Scopes(outer, labels)
 
 
@@ -275,16 +245,16 @@ def _check_some(condition: Condition, single: Set[str]) -> None:
                 )
 
 
-def excluded_label(label: str, formula: Formula) -> str | None:
+def excluded_label(label: str, formula: f.Formula) -> str | None:
     """That no match has an event of a label which only parts give that are excluded; None for other labels."""
     if label in labels_of(formula).assigned:
         return None
-    if not any(isinstance(n, Exclusion) and label in labels_of(n.right).assigned for n in walk(formula)):
+    if not any(isinstance(n, f.Exclusion) and label in labels_of(n.right).assigned for n in walk(formula)):
         return None
     return f"'{label}' stands in a part that is excluded, so no match has it; a condition on it belongs in that part."
 
 
-def _unbound(label: str, place: Node, known: frozenset[str], formula: Formula) -> QueryError:
+def _unbound(label: str, place: Node, known: frozenset[str], formula: f.Formula) -> QueryError:
     if label not in known:
         hint = _listing(known)
         if isinstance(place, LabelReference):

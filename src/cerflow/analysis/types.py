@@ -10,53 +10,18 @@ import pyarrow as pa
 
 from cerflow.analysis.columns import attributes_in
 from cerflow.analysis.kind_checks import a_kind, check_moment, check_ordered, check_string
-from cerflow.analysis.kinds import (
-    inexact,
-    kind_of_attribute,
-    refuse_mixture,
-    refuse_zones,
-    sort_of,
-)
+from cerflow.analysis.kinds import inexact, kind_of_attribute, refuse_mixture, refuse_zones, sort_of
 from cerflow.errors import QueryError, Span
+from cerflow.language import condition as c
+from cerflow.language import formula as f
 from cerflow.language.automaton import AutomatonStep
-from cerflow.language.condition import (
-    Aggregate,
-    Attribute,
-    Between,
-    Comparison,
-    Expression,
-    Function,
-    In,
-    IsNull,
-    LabelReference,
-    Like,
-    Literal,
-    PredicateCall,
-    Regexp,
-    Rounded,
-    SetTest,
-    comparisons,
-)
 from cerflow.language.event_tests import TypeTest
-from cerflow.language.formula import (
-    AttributeWindow,
-    DurationWindow,
-    EventKind,
-    EventType,
-    Filter,
-    NotEvent,
-    NotFollowedBy,
-    Window,
-    Within,
-)
 from cerflow.language.node import Node, walk
 from cerflow.language.select import ExpressionItem, LabelItem, Select
 from cerflow.language.sremo import Regular, Sremo, Terminal, Windowed, with_fields
 from cerflow.schema import Schema, ValueKind
 from cerflow.values.nested import is_nested
 from cerflow.values.operators import Operator
-
-__all__ = ["check_sremo_types", "check_types"]
 
 #: A decimal that is written out as a text.
 _NUMBER = re.compile(r"[+-]?[0-9]{1,100}(\.[0-9]{1,100})?", re.ASCII)
@@ -71,12 +36,12 @@ def check_types(select: Select, schema: Schema) -> None:
     schema = schema.reading(attributes_in(select))
     select = with_fields(select, schema.attributes)
     for current in walk(select.formula):
-        if schema.untyped and isinstance(current, EventType | TypeTest) and not isinstance(current, EventKind):
+        if schema.untyped and isinstance(current, f.EventType | TypeTest) and not isinstance(current, f.EventKind):
             _refuse_type(current, select, schema)
-        if isinstance(current, Filter | NotEvent | EventKind):
+        if isinstance(current, f.Filter | f.NotEvent | f.EventKind):
             if current.condition is not None:
                 _check_conditions(current.condition, schema)
-        elif isinstance(current, Within | NotFollowedBy):
+        elif isinstance(current, f.Within | f.NotFollowedBy):
             _check_window(current.window, schema)
         elif isinstance(current, Regular):
             check_sremo_types(current.expression, schema)
@@ -95,9 +60,9 @@ def check_types(select: Select, schema: Schema) -> None:
             _check_conditions(item.expression, schema)
 
 
-def _refuse_type(named: EventType | TypeTest, select: Select, schema: Schema) -> None:
+def _refuse_type(named: f.EventType | TypeTest, select: Select, schema: Schema) -> None:
     """Raise `QueryError` for the name of a type where events have none; those of definitions have."""
-    name = named.name if isinstance(named, EventType) else named.type
+    name = named.name if isinstance(named, f.EventType) else named.type
     if name in select.streams:
         return
     could = [
@@ -124,31 +89,31 @@ def check_sremo_types(expression: Sremo, schema: Schema) -> None:
 def _check_conditions(root: Node, schema: Schema) -> None:
     for current in walk(root):
         match current:
-            case Comparison() | In() | Between():
-                for comparison in comparisons(current):
+            case c.Comparison() | c.In() | c.Between():
+                for comparison in c.comparisons(current):
                     _check_comparison(comparison, schema)
-            case Like() | Regexp():
-                what = "LIKE" if isinstance(current, Like) else "REGEXP"
+            case c.Like() | c.Regexp():
+                what = "LIKE" if isinstance(current, c.Like) else "REGEXP"
                 check_string(sort_of(current.operand, schema).kind, current.operand, what)
-            case IsNull():
+            case c.IsNull():
                 for place in _attributes(current.operand):
                     kind_of_attribute(place.name, place, schema)
-                if not isinstance(current.operand, Attribute):
+                if not isinstance(current.operand, c.Attribute):
                     sort_of(current.operand, schema)
-            case PredicateCall():
+            case c.PredicateCall():
                 for argument in current.arguments:
-                    if not isinstance(argument, LabelReference):
+                    if not isinstance(argument, c.LabelReference):
                         _check_argument(argument, schema)
-            case SetTest():
+            case c.SetTest():
                 check_ordered(sort_of(current.argument, schema).kind, current.argument, current.name)
 
 
-def _check_argument(argument: Expression, schema: Schema) -> None:
+def _check_argument(argument: c.Expression, schema: Schema) -> None:
     """Whether a value can be handed to a predicate: times that are computed cannot."""
     given = argument
-    if isinstance(argument, Aggregate) and argument.name in ("min", "max", "first", "last"):
+    if isinstance(argument, c.Aggregate) and argument.name in ("min", "max", "first", "last"):
         given = argument.argument
-    plain = isinstance(given, Attribute | Literal) or (isinstance(given, Function) and given.name == "time")
+    plain = isinstance(given, c.Attribute | c.Literal) or (isinstance(given, c.Function) and given.name == "time")
     if sort_of(argument, schema).of_time and not plain:
         raise QueryError(
             "a predicate takes attributes and numbers, but this is a computed timestamp or duration",
@@ -157,11 +122,11 @@ def _check_argument(argument: Expression, schema: Schema) -> None:
         )
 
 
-def _attributes(expression: Node) -> Iterator[Attribute]:
-    return (current for current in walk(expression) if isinstance(current, Attribute))
+def _attributes(expression: Node) -> Iterator[c.Attribute]:
+    return (current for current in walk(expression) if isinstance(current, c.Attribute))
 
 
-def _check_comparison(comparison: Comparison, schema: Schema) -> None:
+def _check_comparison(comparison: c.Comparison, schema: Schema) -> None:
     """Whether two values can be compared: numbers with numbers, timestamps also with strings that are written out.
 
     A duration is compared with durations, and with numbers that count time.
@@ -188,17 +153,17 @@ def _check_comparison(comparison: Comparison, schema: Schema) -> None:
         raise QueryError(f"booleans have no order, so '{operator}' cannot compare them", span=comparison.span)
 
 
-def _check_decimals(sides: Sequence[Expression], kinds: Sequence[ValueKind | None], schema: Schema) -> None:
+def _check_decimals(sides: Sequence[c.Expression], kinds: Sequence[ValueKind | None], schema: Schema) -> None:
     """Whether a decimal is compared with another one, or with a literal that says exactly which."""
     decimal, *_ = (side for side, kind in zip(sides, kinds) if kind is ValueKind.DECIMAL)
     for side, kind in zip(sides, kinds):
         if kind is ValueKind.DECIMAL:
             continue
-        if not isinstance(side, Literal) or isinstance(side.value, bool):
+        if not isinstance(side, c.Literal) or isinstance(side.value, bool):
             raise inexact(decimal, f"cannot be compared with {a_kind(kind)}", schema)
         if isinstance(side.value, str) and not _NUMBER.fullmatch(side.value):
             raise QueryError(f"'{side.value}' is not a number", span=side.span, hint="Write it as in '-12.50'.")
-        if isinstance(side.value, Rounded):
+        if isinstance(side.value, c.Rounded):
             raise QueryError(
                 "this number has more digits than a float holds, but decimals are compared exactly",
                 span=side.span,
@@ -206,21 +171,21 @@ def _check_decimals(sides: Sequence[Expression], kinds: Sequence[ValueKind | Non
             )
 
 
-def _check_window(window: Window, schema: Schema) -> None:
-    if isinstance(window, DurationWindow) and schema.time is None:
+def _check_window(window: f.Window, schema: Schema) -> None:
+    if isinstance(window, f.DurationWindow) and schema.time is None:
         raise QueryError(
             "a window of time needs a time column, but none is named",
             span=window.span,
             hint="Name it with time=…, or use n EVENTS, or n [attribute].",
         )
-    if isinstance(window, AttributeWindow):
+    if isinstance(window, f.AttributeWindow):
         place, span = window, window.span
         if span is not None and is_nested(window.attribute):
             place = replace(window, span=Span(span.start, span.end - 1))  # without the bracket after the field
         kind = kind_of_attribute(window.attribute, place, schema)
         if not kind.numeric:
             if kind is ValueKind.DECIMAL:
-                raise inexact(Attribute(None, window.attribute, span=window.span), "cannot measure a window", schema)
+                raise inexact(c.Attribute(None, window.attribute, span=window.span), "cannot measure a window", schema)
             raise QueryError(
                 f"a window needs a numeric attribute, but '{window.attribute}' is {a_kind(kind)}", span=window.span
             )
@@ -236,7 +201,7 @@ def _check_key(number: int, select: Select, schema: Schema) -> None:
             column = schema.columns.field(name).type
             raise QueryError(f"partition key '{name}' has type {column}, which has no equality", span=span)
         kinds.append(kind)
-    refuse_zones(select, [Attribute(None, name) for name in key], schema)
+    refuse_zones(select, [c.Attribute(None, name) for name in key], schema)
     known = [(name, kind) for name, kind in zip(key, kinds) if kind is not ValueKind.OTHER]
     if len({kind for _, kind in known}) > 1 and not all(kind.numeric for _, kind in known):
         first, kind = known[0]

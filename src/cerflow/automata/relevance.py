@@ -13,22 +13,12 @@ from dataclasses import dataclass
 from cerflow import limits
 from cerflow.automata.model.clock import has_ticks
 from cerflow.automata.model.transducer import Transducer
+from cerflow.conditions import propositions
 from cerflow.conditions.connectives import FALSE, TRUE
 from cerflow.conditions.guards import InWindow, Measure, Satisfied, TypeTest
-from cerflow.conditions.propositions import (
-    is_not_true,
-    is_true,
-    leaves_of,
-    simplified_conjunction,
-    simplified_disjunction,
-    substituted,
-    weakened,
-)
 from cerflow.language.condition import Condition, Not
 from cerflow.language.formula import AttributeWindow, CountWindow, Window
 from cerflow.language.node import Node, walk
-
-__all__ = ["Relevance", "relevance_of_transducer"]
 
 
 @dataclass(frozen=True)
@@ -62,7 +52,7 @@ def relevance_of_transducer(transducer: Transducer) -> Relevance:
             if t.stays and state not in transducer.final:
                 staying.append(t.test)
             else:
-                tests[is_true(t.test)] = None
+                tests[propositions.is_true(t.test)] = None
         if TRUE in staying:
             continue
         tests[_none_of(staying)] = None
@@ -71,7 +61,7 @@ def relevance_of_transducer(transducer: Transducer) -> Relevance:
         elif not staying:
             reasons["no event may come between some of those of a match"] = None
     if len(tests) > limits.RELEVANCE_TESTS:
-        tests = {weakened(test, lambda leaf: _type_of(leaf) is not None): None for test in tests}
+        tests = {propositions.weakened(test, lambda leaf: _type_of(leaf) is not None): None for test in tests}
     condition = _by_type(list(tests))
     if condition == TRUE and not reasons:
         reasons["events of every type may matter"] = None
@@ -80,7 +70,7 @@ def relevance_of_transducer(transducer: Transducer) -> Relevance:
 
 def _none_of(tests: Sequence[Condition]) -> Condition:
     """The proposition that none of some conditions is true."""
-    return simplified_conjunction([is_not_true(test) for test in tests]) if tests else TRUE
+    return propositions.simplified_conjunction([propositions.is_not_true(test) for test in tests]) if tests else TRUE
 
 
 def _windows(transducer: Transducer) -> list[Window | None]:
@@ -104,24 +94,30 @@ def _by_type(tests: Sequence[Condition]) -> Condition:
     """
     asking: dict[str, list[Condition]] = {}
     for test in tests:
-        for name in dict.fromkeys(name for leaf in leaves_of(test) if (name := _type_of(leaf)) is not None):
+        for name in dict.fromkeys(
+            name for leaf in propositions.leaves_of(test) if (name := _type_of(leaf)) is not None
+        ):
             asking.setdefault(name, []).append(test)
     # The condition of a test on events of a type that it does not mention.
     elsewhere = {test: rest for test in tests if (rest := _of_type(test, None)) != FALSE}
-    others = simplified_disjunction(list(elsewhere.values()))
+    others = propositions.simplified_disjunction(list(elsewhere.values()))
     groups: dict[Condition, list[str]] = {}
     for name, some in sorted(asking.items()):
         here = [_of_type(test, name) for test in some]
-        asked = simplified_disjunction([*here, *(rest for test, rest in elsewhere.items() if test not in some)])
+        asked = propositions.simplified_disjunction(
+            [*here, *(rest for test, rest in elsewhere.items() if test not in some)]
+        )
         groups.setdefault(asked, []).append(name)
     alternatives = [
-        simplified_conjunction([simplified_disjunction([TypeTest(name) for name in names]), asked])
+        propositions.simplified_conjunction(
+            [propositions.simplified_disjunction([TypeTest(name) for name in names]), asked]
+        )
         for asked, names in groups.items()
         if asked not in (FALSE, others)
     ]
     apart = [name for asked, names in groups.items() if asked != others for name in names]
-    rest = simplified_conjunction([*(Not(Satisfied(TypeTest(name))) for name in apart), others])
-    return simplified_disjunction([*alternatives, rest])
+    rest = propositions.simplified_conjunction([*(Not(Satisfied(TypeTest(name))) for name in apart), others])
+    return propositions.simplified_disjunction([*alternatives, rest])
 
 
 def _of_type(proposition: Condition, name: str | None) -> Condition:
@@ -137,4 +133,4 @@ def _of_type(proposition: Condition, name: str | None) -> Condition:
                 return leaf
         return TRUE if (asked == name) != isinstance(leaf, Not) else FALSE
 
-    return substituted(proposition, known)
+    return propositions.substituted(proposition, known)

@@ -59,8 +59,6 @@ from cerflow.cli.stream_command import stream
 from cerflow.cli.studio_command import studio
 from cerflow.errors import visible
 
-__all__ = ["app"]
-
 app = typer.Typer(
     name="cerflow",
     help="Recognise complex events in streams of events.",

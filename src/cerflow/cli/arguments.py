@@ -12,8 +12,6 @@ import typer
 
 from cerflow.errors import TimeLimitError, visible
 
-__all__ = ["bytes_of", "load", "one_query", "seconds_of", "spark_settings", "time_limit", "usage"]
-
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 
 

@@ -21,8 +21,6 @@ try:
 except ImportError:  # Windows, where processes have no limits of their own
     resource = None  # type: ignore[assignment]
 
-__all__ = ["Choice", "available_memory", "choose_runner", "memory_needed"]
-
 #: Bytes of memory that rows need for each byte of their file, including temporary copies.
 _TEXT = {InputFormat.CSV: 4, InputFormat.JSON: 8}
 #: Bytes of memory for each value, including copies, for formats that tell the number of values.

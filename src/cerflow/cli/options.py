@@ -11,46 +11,6 @@ from cerflow.cli.output.directory import OutputMode
 from cerflow.cli.output.writing import OutputFormat
 from cerflow.files.sources import InputFormat
 
-__all__ = [
-    "ColumnTypes",
-    "Conf",
-    "ConstantType",
-    "Counts",
-    "DeadLetter",
-    "Encoding",
-    "ExampleStream",
-    "ExplainFormat",
-    "ExplainFormatOption",
-    "Expression",
-    "Flat",
-    "InputFormatOption",
-    "Inputs",
-    "KeyTimeout",
-    "LanguageOption",
-    "Master",
-    "MaxMatches",
-    "Memory",
-    "OnBadRecord",
-    "Output",
-    "OutputFormatOption",
-    "OutputModeOption",
-    "PartitionBy",
-    "Positions",
-    "Predicates",
-    "QueryPath",
-    "ReadingOption",
-    "Rename",
-    "Runner",
-    "RunnerOption",
-    "SequenceColumn",
-    "Summary",
-    "TimeColumn",
-    "TimeUnitOption",
-    "Timeout",
-    "TypeColumn",
-    "Until",
-]
-
 
 class Runner(StrEnum):
     """Where a query is evaluated, with the same matches; ``auto`` decides by the size of the input."""

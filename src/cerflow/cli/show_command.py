@@ -26,8 +26,6 @@ from cerflow.cli.output.reporting import errors_reported, note, warn
 from cerflow.errors import counted
 from cerflow.files.sources import InputFormat
 
-__all__ = ["show"]
-
 Result = Annotated[
     str, typer.Argument(metavar="RESULT", help="File of matches, written by cerflow run.", show_default=False)
 ]

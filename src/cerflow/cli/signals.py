@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-__all__ = ["Interrupted", "ended_by_signals"]
-
 
 class Interrupted(KeyboardInterrupt):
     """A signal that ends the command."""

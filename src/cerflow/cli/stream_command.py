@@ -6,23 +6,10 @@ from typing import Annotated, Literal
 
 import typer
 
+from cerflow.cli import options
 from cerflow.cli.arguments import load, one_query, spark_settings, usage
-from cerflow.cli.options import (
-    Conf,
-    Expression,
-    Flat,
-    InputFormatOption,
-    KeyTimeout,
-    LanguageOption,
-    Master,
-    OnBadRecord,
-    Predicates,
-    QueryPath,
-)
 from cerflow.cli.output.progress import PhaseTimer
 from cerflow.cli.output.reporting import errors_reported
-
-__all__ = ["stream"]
 
 StreamInput = Annotated[
     str | None,
@@ -134,11 +121,11 @@ StateLimit = Annotated[
 
 def stream(
     context: typer.Context,
-    query: QueryPath = None,
-    expression: Expression = None,
-    language: LanguageOption = None,
+    query: options.QueryPath = None,
+    expression: options.Expression = None,
+    language: options.LanguageOption = None,
     input_: StreamInput = None,
-    input_format: InputFormatOption = None,
+    input_format: options.InputFormatOption = None,
     columns: StreamColumns = None,
     type_column: Annotated[str, typer.Option(help="Column with the type of each event.")] = "type",
     time_column: Annotated[str, typer.Option(help="Column with the time of each event.")] = "time",
@@ -148,25 +135,25 @@ def stream(
     sequence_column: Annotated[
         str | None, typer.Option(help="Column that orders events of equal time (Kafka: partition and offset).")
     ] = None,
-    key_timeout: KeyTimeout = None,
-    predicates: Predicates = None,
+    key_timeout: options.KeyTimeout = None,
+    predicates: options.Predicates = None,
     output: StreamOutputPath = "-",
     output_format: StreamOutputFormat = "parquet",
-    flat: Flat = False,
+    flat: options.Flat = False,
     checkpoint: CheckpointPath = None,
     delay: Delay = None,
     trigger: Trigger = None,
     available_now: AvailableNow = False,
     flush: Flush = False,
     buckets: Buckets = 16,
-    on_bad_record: OnBadRecord = "fail",
+    on_bad_record: options.OnBadRecord = "fail",
     late: Late = "drop",
     dead_letter: LettersFolder = None,
     idle_timeout: IdleTimeout = None,
     state_limit: StateLimit = None,
     ahead: Ahead = "1 day",
-    master: Master = None,
-    conf: Conf = None,
+    master: options.Master = None,
+    conf: options.Conf = None,
     status: StatusOf = None,
     set_back: SetBack = None,
     to_batch: ToBatch = None,

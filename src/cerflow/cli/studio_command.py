@@ -12,8 +12,6 @@ from cerflow.cli.arguments import load, usage
 from cerflow.cli.options import LanguageOption, Predicates
 from cerflow.cli.output.reporting import errors_reported, note
 
-__all__ = ["studio"]
-
 
 def studio(
     input_: Annotated[

@@ -34,8 +34,6 @@ from cerflow.language.condition import (
 from cerflow.language.node import Node, transform
 from cerflow.values.operators import MIRRORED, NEGATED, Operator
 
-__all__ = ["atomic_conditions", "normal", "settled"]
-
 #: The comparisons that are written as the negation of another one.
 _NEGATIONS = (Operator.NE, Operator.GT, Operator.GE)
 

@@ -12,8 +12,6 @@ from cerflow.conditions.guards import Satisfied, TypeTest, is_local
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import Condition, Constant, Not
 
-__all__ = ["Case", "CaseTree", "merged_cases"]
-
 
 @dataclass(frozen=True)
 class Case:

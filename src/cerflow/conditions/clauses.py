@@ -13,21 +13,9 @@ from cerflow import limits
 from cerflow.analysis.scopes import condition_labels
 from cerflow.conditions.evaluate import constant_value
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.condition import (
-    And,
-    Bracket,
-    Comparison,
-    Condition,
-    Constant,
-    Not,
-    Or,
-    PredicateCall,
-)
+from cerflow.language.condition import And, Bracket, Comparison, Condition, Constant, Not, Or, PredicateCall
 from cerflow.language.node import walk
 from cerflow.values.operators import NEGATED
-
-__all__ = ["alternatives_of", "clauses", "clauses_asked", "conjuncts_of"]
-
 
 Clause = tuple[Condition, ...]
 

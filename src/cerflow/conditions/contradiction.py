@@ -10,21 +10,9 @@ from functools import lru_cache
 
 from cerflow.conditions.connectives import conjuncts
 from cerflow.conditions.guards import Satisfied, TypeTest
-from cerflow.language.condition import (
-    And,
-    Attribute,
-    Comparison,
-    Condition,
-    Constant,
-    In,
-    IsNull,
-    Literal,
-    Not,
-)
+from cerflow.language.condition import And, Attribute, Comparison, Condition, Constant, In, IsNull, Literal, Not
 from cerflow.values.events import parsed_moment
 from cerflow.values.operators import NEGATED, Operator
-
-__all__ = ["contradicts", "is_moment"]
 
 _Number = int | float
 _NEVER = frozenset({Constant(False), Not(Constant(True))})

@@ -17,28 +17,7 @@ from cerflow.conditions.guards import reads_events
 from cerflow.conditions.register_values import FIRST_MOMENT, LAST_MOMENT, Dated, DatePart, Microseconds, Whole
 from cerflow.conditions.time_values import date_part, microseconds_of, time_arithmetic, whole_number
 from cerflow.errors import InputError
-from cerflow.language.condition import (
-    DATE_PARTS,
-    And,
-    Arithmetic,
-    Attribute,
-    Between,
-    Comparison,
-    Constant,
-    Function,
-    If,
-    In,
-    IsNull,
-    LabelReference,
-    Like,
-    Literal,
-    Negative,
-    Not,
-    Or,
-    PredicateCall,
-    Regexp,
-    TruthValue,
-)
+from cerflow.language import condition as c
 from cerflow.language.lexicon import LARGEST_INTEGER
 from cerflow.language.node import Node, walk
 from cerflow.predicates.asking import Each, array_of, as_argument, ask, ask_of_each, ask_of_set
@@ -47,8 +26,6 @@ from cerflow.predicates.registry import registered
 from cerflow.values.events import Event, Value, as_value, parsed_moment
 from cerflow.values.operators import RELATIONS, Operator
 from cerflow.values.text_patterns import found_in, like_expression, part_of_text
-
-__all__ = ["arithmetic", "compare", "constant_value", "operation", "value_on"]
 
 #: Values that arithmetic does not take for numbers.
 _TIMES = (datetime.datetime, datetime.timedelta)
@@ -71,13 +48,13 @@ def value_on(root: Node, events: Mapping[str | None, Event | None]) -> Value:
             operands = stack[len(stack) - count :]
             del stack[len(stack) - count :]
             stack.append(operate(*operands))
-        elif isinstance(current, Attribute):
+        elif isinstance(current, c.Attribute):
             event = events.get(current.label)
             stack.append(None if event is None else event.attribute(current.name))
-        elif isinstance(current, LabelReference):
+        elif isinstance(current, c.LabelReference):
             stack.append(events.get(current.label))
         else:
-            assert isinstance(current, Literal | Constant)
+            assert isinstance(current, c.Literal | c.Constant)
             stack.append(as_value(current.value))
     (value,) = stack
     return value  # type: ignore[no-any-return]
@@ -86,7 +63,7 @@ def value_on(root: Node, events: Mapping[str | None, Event | None]) -> Value:
 @lru_cache(maxsize=4096)
 def _steps(root: Node) -> tuple[tuple[Node, Callable[..., Any] | None, int], ...]:
     """The nodes, children before parents, each with its operation (none for a leaf) and its number of operands."""
-    leaf = (Attribute, LabelReference, Literal, Constant)
+    leaf = (c.Attribute, c.LabelReference, c.Literal, c.Constant)
     return tuple((n, None if isinstance(n, leaf) else operation(n), len(n.children)) for n in walk(root))
 
 
@@ -96,15 +73,15 @@ def operation(current: Node) -> Callable[..., Any]:
     Raises TypeError for other nodes: leaves, aggregates, tests on all events of a label, SOME, brackets.
     """
     match current:
-        case Arithmetic(sign):
+        case c.Arithmetic(sign):
             return partial(arithmetic, sign)
-        case Negative():
+        case c.Negative():
             return _negative
-        case Function(name):
+        case c.Function(name):
             return _FUNCTIONS[name]
-        case If():
+        case c.If():
             return lambda condition, then, otherwise: then if condition is True else otherwise
-        case TruthValue():
+        case c.TruthValue():
             return lambda truth: truth
         case Microseconds():
             return _known(microseconds_of)
@@ -114,25 +91,25 @@ def operation(current: Node) -> Callable[..., Any]:
             return _known(whole_number)
         case DatePart(_, part, zone):
             return _known(partial(date_part, part, zone))
-        case Comparison(relation):
+        case c.Comparison(relation):
             return partial(compare, relation)
-        case Like(_, pattern, negated):
+        case c.Like(_, pattern, negated):
             return _negatable(partial(_found, like_expression(pattern)), negated)
-        case Regexp(_, pattern, negated):
+        case c.Regexp(_, pattern, negated):
             return _negatable(partial(_found, pattern), negated)
-        case In(_, items, negated):
+        case c.In(_, items, negated):
             return _negatable(partial(_among, [as_value(item.value) for item in items]), negated)
-        case Between(_, low, high, negated):
+        case c.Between(_, low, high, negated):
             return _negatable(partial(_between, low is not None, high is not None), negated)
-        case IsNull(_, negated):
+        case c.IsNull(_, negated):
             return lambda value: (value is None) != negated
-        case PredicateCall():
+        case c.PredicateCall():
             return partial(_call, current)
-        case Not():
+        case c.Not():
             return _not
-        case And():
+        case c.And():
             return _and
-        case Or():
+        case c.Or():
             return _or
     raise TypeError(f"{type(current).__name__} has no value on single events")
 
@@ -293,14 +270,14 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "coalesce": _coalesce,
     "substr": _part_of_text,
     "||": _joined,
-    **{part: _known(partial(date_part, part, None)) for part in DATE_PARTS},
+    **{part: _known(partial(date_part, part, None)) for part in c.DATE_PARTS},
 }
 
 
 # -- predicates --------------------------------------------------------------------------------------------------
 
 
-def _call(call: PredicateCall, *arguments: Any) -> bool | None:
+def _call(call: c.PredicateCall, *arguments: Any) -> bool | None:
     predicate = registered(call.name)
     given = [(as_argument(value), reads_events(argument)) for value, argument in zip(arguments, call.arguments)]
     match predicate.kind:

@@ -15,75 +15,50 @@ from typing import Any
 from cerflow import limits
 from cerflow.conditions.connectives import FALSE, TRUE
 from cerflow.conditions.guards import Satisfied, TypeTest
-from cerflow.language.condition import (
-    And,
-    Between,
-    Comparison,
-    Condition,
-    Constant,
-    In,
-    IsNull,
-    Like,
-    Not,
-    Or,
-    Regexp,
-    operands,
-)
+from cerflow.language import condition as c
 from cerflow.language.node import Node, fold
 from cerflow.values.operators import NEGATED
-
-__all__ = [
-    "is_not_true",
-    "is_true",
-    "leaves_of",
-    "opposite",
-    "simplified_conjunction",
-    "simplified_disjunction",
-    "substituted",
-    "translated",
-    "weakened",
-]
 
 
 @dataclass(frozen=True)
 class _Forms:
     """The propositions that a condition is true, not true, false, and not false."""
 
-    true: Condition
-    not_true: Condition
-    false: Condition
-    not_false: Condition
+    true: c.Condition
+    not_true: c.Condition
+    false: c.Condition
+    not_false: c.Condition
 
 
-def is_true(condition: Condition) -> Condition:
+def is_true(condition: c.Condition) -> c.Condition:
     """The proposition that a condition is true."""
     return _simplified(_forms(condition).true)
 
 
-def is_not_true(condition: Condition) -> Condition:
+def is_not_true(condition: c.Condition) -> c.Condition:
     """The proposition that a condition is false or unknown."""
     return _simplified(_forms(condition).not_true)
 
 
-def _forms(condition: Condition) -> _Forms:
+def _forms(condition: c.Condition) -> _Forms:
     def visit(current: Node, below: Sequence[_Forms | None]) -> _Forms | None:
-        if not isinstance(current, Condition):
+        if not isinstance(current, c.Condition):
             return None
         given = [forms for forms in below if forms is not None]
         match current:
-            case Constant():
+            case c.Constant():
                 held, refused = (TRUE, FALSE) if current.value else (FALSE, TRUE)
                 return _Forms(held, refused, refused, held)
-            case Not():
+            case c.Not():
                 (inner,) = given
                 return _Forms(inner.false, inner.not_false, inner.true, inner.not_true)
             case Satisfied():
                 (inner,) = given
                 return _Forms(inner.true, inner.not_true, inner.not_true, inner.true)
-            case And() | Or():
+            case c.And() | c.Or():
                 left, right = given
-                same: type[And | Or] = type(current)
-                dual = Or if same is And else And
+                same: type[c.And | c.Or] = type(current)
+                dual = c.Or if same is c.And else c.And
                 return _Forms(
                     same(left.true, right.true),
                     dual(left.not_true, right.not_true),
@@ -97,37 +72,37 @@ def _forms(condition: Condition) -> _Forms:
     return forms
 
 
-def _atomic(condition: Condition) -> _Forms:
+def _atomic(condition: c.Condition) -> _Forms:
     match condition:
         case TypeTest():
             # Never unknown.
-            refused: Condition = Not(Satisfied(condition))
+            refused: c.Condition = c.Not(Satisfied(condition))
             return _Forms(condition, refused, refused, condition)
-        case IsNull():
+        case c.IsNull():
             refused = replace(condition, negated=not condition.negated)
             return _Forms(condition, refused, refused, condition)
-        case Comparison():
-            false: Condition = replace(condition, operator=NEGATED[condition.operator])
-        case Like() | Regexp() | In() | Between():
+        case c.Comparison():
+            false: c.Condition = replace(condition, operator=NEGATED[condition.operator])
+        case c.Like() | c.Regexp() | c.In() | c.Between():
             false = replace(condition, negated=not condition.negated)
         case _:
-            false = Not(condition)
-    return _Forms(condition, Not(Satisfied(condition)), false, Not(Satisfied(false)))
+            false = c.Not(condition)
+    return _Forms(condition, c.Not(Satisfied(condition)), false, c.Not(Satisfied(false)))
 
 
-def leaves_of(proposition: Condition) -> list[Condition]:
+def leaves_of(proposition: c.Condition) -> list[c.Condition]:
     """The distinct leaves, from left to right."""
-    return [leaf for leaf in operands(proposition, And | Or) if not isinstance(leaf, Constant)]
+    return [leaf for leaf in c.operands(proposition, c.And | c.Or) if not isinstance(leaf, c.Constant)]
 
 
-def opposite(leaf: Condition) -> Condition:
+def opposite(leaf: c.Condition) -> c.Condition:
     """The leaf that holds of exactly the other events."""
-    if isinstance(leaf, Not) and isinstance(leaf.operand, Satisfied):
+    if isinstance(leaf, c.Not) and isinstance(leaf.operand, Satisfied):
         return leaf.operand.condition
     return is_not_true(leaf)
 
 
-def translated(proposition: Condition, leaf: Callable[[Condition], Any]) -> Any:
+def translated(proposition: c.Condition, leaf: Callable[[c.Condition], Any]) -> Any:
     """The proposition in a system that joins conditions by ``&`` and ``|``.
 
     ``leaf`` translates leaves, TRUE and FALSE.
@@ -136,24 +111,24 @@ def translated(proposition: Condition, leaf: Callable[[Condition], Any]) -> Any:
     stack = [(proposition, False)]
     while stack:
         current, ready = stack.pop()
-        if not isinstance(current, And | Or):
+        if not isinstance(current, c.And | c.Or):
             done.append(leaf(current))
         elif ready:
             right, left = done.pop(), done.pop()
-            done.append(left & right if isinstance(current, And) else left | right)
+            done.append(left & right if isinstance(current, c.And) else left | right)
         else:
             stack += [(current, True), (current.right, False), (current.left, False)]
     return done[0]
 
 
-def substituted(proposition: Condition, replacement: Callable[[Condition], Condition]) -> Condition:
+def substituted(proposition: c.Condition, replacement: Callable[[c.Condition], c.Condition]) -> c.Condition:
     """The proposition with other propositions in the place of its leaves, simplified."""
-    done: list[Condition | _Open] = []
+    done: list[c.Condition | _Open] = []
     stack = [(proposition, False)]
     while stack:
         current, ready = stack.pop()
-        if not isinstance(current, And | Or):
-            done.append(current if isinstance(current, Constant) else replacement(current))
+        if not isinstance(current, c.And | c.Or):
+            done.append(current if isinstance(current, c.Constant) else replacement(current))
         elif ready:
             right, left = done.pop(), done.pop()
             done.append(_Open.of(type(current), left, right))
@@ -162,7 +137,7 @@ def substituted(proposition: Condition, replacement: Callable[[Condition], Condi
     return _closed(done[0])
 
 
-def _simplified(proposition: Condition) -> Condition:
+def _simplified(proposition: c.Condition) -> c.Condition:
     return substituted(proposition, lambda leaf: leaf)
 
 
@@ -170,11 +145,11 @@ def _simplified(proposition: Condition) -> Condition:
 class _Open:
     """A conjunction or disjunction that grows, so that a long one is simplified only once."""
 
-    join: type[And | Or]
-    parts: list[Condition]
+    join: type[c.And | c.Or]
+    parts: list[c.Condition]
 
     @classmethod
-    def of(cls, join: type[And | Or], left: Condition | _Open, right: Condition | _Open) -> _Open:
+    def of(cls, join: type[c.And | c.Or], left: c.Condition | _Open, right: c.Condition | _Open) -> _Open:
         """Both sides joined; the left one is extended in place if it has the same join."""
         if isinstance(left, _Open) and left.join is join:
             whole = left
@@ -184,57 +159,59 @@ class _Open:
         return whole
 
 
-def _closed(proposition: Condition | _Open) -> Condition:
+def _closed(proposition: c.Condition | _Open) -> c.Condition:
     if not isinstance(proposition, _Open):
         return proposition
     return (
         simplified_conjunction(proposition.parts)
-        if proposition.join is And
+        if proposition.join is c.And
         else simplified_disjunction(proposition.parts)
     )
 
 
-def weakened(proposition: Condition, decidable: Callable[[Condition], bool]) -> Condition:
+def weakened(proposition: c.Condition, decidable: Callable[[c.Condition], bool]) -> c.Condition:
     """The proposition with TRUE for leaves that are not decidable: it holds of the same events, and perhaps of more."""
     return substituted(proposition, lambda leaf: leaf if decidable(leaf) else TRUE)
 
 
-def simplified_conjunction(parts: Sequence[Condition]) -> Condition:
+def simplified_conjunction(parts: Sequence[c.Condition]) -> c.Condition:
     """The conjunction, simplified: leaves that a part decides are replaced in all other parts."""
-    return _joined(parts, And, TRUE, FALSE)
+    return _joined(parts, c.And, TRUE, FALSE)
 
 
-def simplified_disjunction(parts: Sequence[Condition]) -> Condition:
+def simplified_disjunction(parts: Sequence[c.Condition]) -> c.Condition:
     """The disjunction, simplified alike; alternatives that imply others are left out."""
-    return _joined(parts, Or, FALSE, TRUE)
+    return _joined(parts, c.Or, FALSE, TRUE)
 
 
-def _joined(parts: Sequence[Condition], join: type[And | Or], neutral: Constant, absorbing: Constant) -> Condition:
-    joined = list(dict.fromkeys(p for part in parts for p in operands(part, join) if p != neutral))
+def _joined(
+    parts: Sequence[c.Condition], join: type[c.And | c.Or], neutral: c.Constant, absorbing: c.Constant
+) -> c.Condition:
+    joined = list(dict.fromkeys(p for part in parts for p in c.operands(part, join) if p != neutral))
     if absorbing in joined:
         return absorbing
-    compound = [p for p in joined if isinstance(p, And | Or)]
-    settled: dict[Condition, Condition] = {}
+    compound = [p for p in joined if isinstance(p, c.And | c.Or)]
+    settled: dict[c.Condition, c.Condition] = {}
     for leaf in joined:
-        if not isinstance(leaf, And | Or):
+        if not isinstance(leaf, c.And | c.Or):
             settled[leaf] = neutral
             settled[opposite(leaf)] = absorbing
     if any(settled[p] == absorbing for p in joined if p in settled):
         return absorbing
-    changed: dict[Condition, Condition] = {
+    changed: dict[c.Condition, c.Condition] = {
         p: substituted(p, lambda leaf: settled.get(leaf, leaf))
         for p in compound
         if settled and len(own := leaves_of(p)) <= limits.SIMPLIFIED_LEAVES and any(leaf in settled for leaf in own)
     }
     if changed:
         return _joined([changed.get(p, p) for p in joined], join, neutral, absorbing)
-    joined = _needed(joined, And if join is Or else Or)
+    joined = _needed(joined, c.And if join is c.Or else c.Or)
     return reduce(join, joined) if joined else neutral
 
 
-def _needed(joined: list[Condition], inner: type[And | Or]) -> list[Condition]:
+def _needed(joined: list[c.Condition], inner: type[c.And | c.Or]) -> list[c.Condition]:
     """The operands without those that have all parts of another operand and more."""
     if not 1 < len(joined) <= limits.COMPARED_ALTERNATIVES:
         return joined
-    parts = [frozenset(operands(p, inner)) for p in joined]
+    parts = [frozenset(c.operands(p, inner)) for p in joined]
     return [p for p, own in zip(joined, parts) if not any(other < own for other in parts)]

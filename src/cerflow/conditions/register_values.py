@@ -11,20 +11,6 @@ from cerflow.language.condition import Expression
 from cerflow.language.node import Node, node
 from cerflow.schema import ValueKind
 
-__all__ = [
-    "FIRST_MOMENT",
-    "LAST_MOMENT",
-    "WORD",
-    "DatePart",
-    "Dated",
-    "Joined",
-    "Known",
-    "Microseconds",
-    "SquareRoot",
-    "Whole",
-    "Word",
-]
-
 #: The microseconds since 1970 of the first and the last moment of the years 1 to 9999.
 FIRST_MOMENT, LAST_MOMENT = -62_135_596_800_000_000, 253_402_300_799_999_999
 #: A whole number is ``high * WORD + low``, both with its sign.

@@ -14,16 +14,6 @@ from cerflow.errors import InputError
 from cerflow.language.lexicon import LARGEST_INTEGER
 from cerflow.values.events import microseconds_since_epoch, parsed_moment
 
-__all__ = [
-    "date_part",
-    "duration_of",
-    "microseconds_of",
-    "moment_of",
-    "time_arithmetic",
-    "whole_number",
-    "zone_called",
-]
-
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from cerflow import limits
 from cerflow.errors import UnsupportedQueryError
 
-__all__ = ["Budget"]
-
 
 class Budget:
     """A number of steps that may still be taken: ``limits.DECISION_STEPS`` unless given."""

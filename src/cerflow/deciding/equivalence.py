@@ -29,8 +29,6 @@ from cerflow.language.node import Node, walk
 from cerflow.language.printer import show
 from cerflow.schema import Schema
 
-__all__ = ["compare_transducers", "find_difference", "shortest_match"]
-
 
 @dataclass(frozen=True)
 class _PathStep:

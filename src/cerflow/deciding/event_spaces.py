@@ -17,35 +17,15 @@ from cerflow import limits
 from cerflow.conditions.contradiction import is_moment
 from cerflow.conditions.guards import StreamTest, TypeTest
 from cerflow.errors import QueryError, UnsupportedQueryError
-from cerflow.language.condition import (
-    DATE_PARTS,
-    Aggregate,
-    Arithmetic,
-    Attribute,
-    Between,
-    Comparison,
-    Condition,
-    Expression,
-    Function,
-    If,
-    In,
-    Like,
-    Literal,
-    Negative,
-    Regexp,
-    TruthValue,
-    comparisons,
-)
+from cerflow.language import condition as c
 from cerflow.language.formula import AnyEvent, AttributeWindow, EventType
 from cerflow.language.node import Node, fold, walk
 from cerflow.schema import Schema, ValueKind
 
-__all__ = ["EventSpace", "event_spaces_of"]
-
 #: From here on integers are rounded where they meet floats, so that it matters which of both an attribute holds.
 _EXACT = 2**53 - 2**10
 #: An attribute, the kind of another expression, or None for what goes with everything.
-_Meaning = Attribute | ValueKind | None
+_Meaning = c.Attribute | ValueKind | None
 
 
 @dataclass(frozen=True)
@@ -82,12 +62,12 @@ def event_spaces_of(roots: Iterable[Node], schema: Schema | None = None) -> list
     for root in roots:
         for current in walk(root):
             named |= isinstance(current, EventType | AnyEvent | TypeTest | StreamTest) and current.stream is not None
-            if isinstance(current, Condition):
+            if isinstance(current, c.Condition):
                 reading.condition(current)
-            elif isinstance(current, Attribute):
+            elif isinstance(current, c.Attribute):
                 reading.find(current.name)
             elif isinstance(current, AttributeWindow):
-                reading.demand(Attribute(None, current.attribute), ValueKind.FLOAT, current)
+                reading.demand(c.Attribute(None, current.attribute), ValueKind.FLOAT, current)
     computed = frozenset(reading.computed)
     if schema is not None:
         kinds = {name: schema.kind(name if schema.has(name) else schema.type) for name in reading.above}
@@ -96,7 +76,7 @@ def event_spaces_of(roots: Iterable[Node], schema: Schema | None = None) -> list
         return [EventSpace(kinds, schema.type, schema.stream, schema.time, columns, computed, required)]
     for name, is_string in (("type", True), ("stream", named)):
         if is_string and name in reading.above:
-            reading.demand(Attribute(None, name), ValueKind.STRING, Attribute(None, name))
+            reading.demand(c.Attribute(None, name), ValueKind.STRING, c.Attribute(None, name))
     names = sorted(reading.above)
     choices = [reading.kinds(name) for name in names]
     groups = [reading.find(name) for name in names]
@@ -137,7 +117,7 @@ class _KindDemands:
         self.computed: set[str] = set()
         self._demands: dict[str, dict[ValueKind, Node]] = {}
         self._large: set[str] = set()
-        self._known: set[Condition] = set()
+        self._known: set[c.Condition] = set()
 
     def find(self, name: str) -> str:
         """The attribute that stands for all that are compared with this one."""
@@ -170,24 +150,24 @@ class _KindDemands:
 
     def demand(self, what: _Meaning, kind: ValueKind, place: Node) -> None:
         """Demand a kind of an attribute (None: of nothing); raises `QueryError` for an expression of another kind."""
-        if isinstance(what, Attribute):
+        if isinstance(what, c.Attribute):
             self._demands.setdefault(self.find(what.name), {}).setdefault(kind, place)
         elif what is not None and _NAMES[what] != _NAMES[kind]:
             raise QueryError(f"this is a {_NAMES[what]}, but a {_NAMES[kind]} is needed", span=place.span)
 
-    def condition(self, condition: Condition) -> None:
+    def condition(self, condition: c.Condition) -> None:
         """Collect the comparisons of one condition."""
         if condition in self._known:
             return
         self._known.add(condition)
         match condition:
-            case Comparison() | In() | Between():
-                for comparison in comparisons(condition):
+            case c.Comparison() | c.In() | c.Between():
+                for comparison in c.comparisons(condition):
                     self._compared(comparison.left, comparison.right)
-            case Like() | Regexp():
+            case c.Like() | c.Regexp():
                 self.demand(fold(condition.operand, self._meaning), ValueKind.STRING, condition.operand)
 
-    def _compared(self, left: Expression, right: Expression) -> None:
+    def _compared(self, left: c.Expression, right: c.Expression) -> None:
         first, second = fold(left, self._meaning), fold(right, self._meaning)
         if isinstance(first, ValueKind):
             self.demand(second, first, right)
@@ -197,52 +177,54 @@ class _KindDemands:
             # Demands stay with their attribute; `kinds` joins those of a group.
             self.above[self.find(first.name)] = self.find(second.name)
         nodes = [*walk(left), *walk(right)]
-        if any(isinstance(n, Literal) and _is_large(n.value) for n in nodes):
-            self._large.update(n.name for n in nodes if isinstance(n, Attribute))
+        if any(isinstance(n, c.Literal) and _is_large(n.value) for n in nodes):
+            self._large.update(n.name for n in nodes if isinstance(n, c.Attribute))
 
     def _meaning(self, current: Node, below: Sequence[_Meaning]) -> _Meaning:
         """The attribute that an expression is, else its kind, or None if it goes with everything."""
         needed: ValueKind | None = ValueKind.FLOAT
         gives: ValueKind | None = ValueKind.FLOAT
         match current:
-            case Attribute():
+            case c.Attribute():
                 self.find(current.name)
                 return current
-            case Literal():
+            case c.Literal():
                 return _kind_of_literal(current.value)
-            case Function("position") | Aggregate(name="count" | "count distinct"):
+            case c.Function("position") | c.Aggregate(name="count" | "count distinct"):
                 return ValueKind.FLOAT
-            case Aggregate(name="sum" | "avg" | "stddev"):
+            case c.Aggregate(name="sum" | "avg" | "stddev"):
                 pass
-            case Aggregate():
+            case c.Aggregate():
                 return below[0]
-            case Function("time"):
+            case c.Function("time"):
                 return None
-            case TruthValue():
+            case c.TruthValue():
                 return ValueKind.BOOLEAN
-            case Function("lower" | "upper" | "substr" | "||"):
+            case c.Function("lower" | "upper" | "substr" | "||"):
                 # The numbers of substr are integers, which hardly ever are attributes.
                 needed = gives = ValueKind.STRING
                 below = below[:1] if current.name == "substr" else below
-            case Function("length"):
+            case c.Function("length"):
                 needed = ValueKind.STRING
-            case Function("coalesce") | If():
+            case c.Function("coalesce") | c.If():
                 needed = gives = None
-            case Function(name) if name in DATE_PARTS:
+            case c.Function(name) if name in c.DATE_PARTS:
                 needed = None
-            case Arithmetic(sign) if _may_be_time(sign, below):
+            case c.Arithmetic(sign) if _may_be_time(sign, below):
                 needed = gives = None
-            case _ if not isinstance(current, Arithmetic | Negative | Function):
+            case _ if not isinstance(current, c.Arithmetic | c.Negative | c.Function):
                 return None
-        if isinstance(current, Negative) or (isinstance(current, Function | Aggregate) and current.name in _OF_TIME):
-            if isinstance(below[0], Attribute):
+        if isinstance(current, c.Negative) or (
+            isinstance(current, c.Function | c.Aggregate) and current.name in _OF_TIME
+        ):
+            if isinstance(below[0], c.Attribute):
                 self.computed.add(below[0].name)
             if not isinstance(below[0], ValueKind) or below[0] is ValueKind.DURATION:
                 return below[0]
         for child, what in zip(current.children, below):
             if needed is not None:
                 self.demand(what, needed, child)
-            if isinstance(what, Attribute):
+            if isinstance(what, c.Attribute):
                 self.computed.add(what.name)
         return gives
 

@@ -8,22 +8,8 @@ from dataclasses import dataclass
 
 from cerflow.analysis.register_reads import never_written
 from cerflow.errors import Span, nearest
+from cerflow.language import sremo as r
 from cerflow.language.node import Node, fold, walk
-from cerflow.language.sremo import (
-    AnyMatch,
-    Complement,
-    Concatenation,
-    Empty,
-    Epsilon,
-    Intersection,
-    NextMatch,
-    Optional,
-    Sremo,
-    Star,
-    Terminal,
-)
-
-__all__ = ["Remark", "registers_never_written", "unmarked_ends"]
 
 
 @dataclass(frozen=True)
@@ -34,9 +20,9 @@ class Remark:
     span: Span | None
 
 
-def registers_never_written(expression: Sremo) -> Iterator[Remark]:
+def registers_never_written(expression: r.Sremo) -> Iterator[Remark]:
     """A remark on every register of an expression of SREMO that is read and nowhere written."""
-    written = {register for n in walk(expression) if isinstance(n, Terminal) for register in n.registers}
+    written = {register for n in walk(expression) if isinstance(n, r.Terminal) for register in n.registers}
     for register, place in never_written(expression).items():
         near = nearest(register, written)
         meant = f"did you mean '{near}'?" if near else f"a terminal writes it with INTO {register}"
@@ -50,11 +36,11 @@ class _LastParts:
     """How strings of an expression of SREMO may end: with a marked event, with one of some unmarked parts, or empty."""
 
     marked: bool
-    unmarked: tuple[Sremo, ...] = ()
+    unmarked: tuple[r.Sremo, ...] = ()
     empty: bool = False
 
 
-def unmarked_ends(expression: Sremo) -> list[Remark]:
+def unmarked_ends(expression: r.Sremo) -> list[Remark]:
     """A remark on every part that may be last, if none of them marks its event."""
     ends: _LastParts = fold(expression, _ends)
     if ends.marked:
@@ -72,25 +58,25 @@ def unmarked_ends(expression: Sremo) -> list[Remark]:
 def _ends(current: Node, below: abc.Sequence[_LastParts]) -> _LastParts:
     unmarked = tuple(part for one in below for part in one.unmarked)
     match current:
-        case Epsilon():
+        case r.Epsilon():
             return _LastParts(marked=False, empty=True)
-        case Empty():
+        case r.Empty():
             # Without any string there is nothing to say about marks.
             return _LastParts(marked=True)
-        case Terminal():
+        case r.Terminal():
             return _LastParts(marked=True) if current.label is not None else _LastParts(False, (current,))
-        case Complement():
+        case r.Complement():
             return _LastParts(False, (current,), empty=True)
-        case Star() | Optional():
+        case r.Star() | r.Optional():
             return _LastParts(below[0].marked, unmarked, empty=True)
-        case Concatenation() | AnyMatch() | NextMatch():
+        case r.Concatenation() | r.AnyMatch() | r.NextMatch():
             last = below[-1]
             for before in reversed(below[:-1]):
                 if not last.empty:
                     break
                 last = _LastParts(last.marked or before.marked, last.unmarked + before.unmarked, before.empty)
             return last
-        case Intersection():
+        case r.Intersection():
             return _LastParts(all(b.marked for b in below), unmarked, all(b.empty for b in below))
     # Of alternatives and of operands in any order each may be last.
     return _LastParts(any(b.marked for b in below), unmarked, any(b.empty for b in below))

@@ -35,8 +35,6 @@ from cerflow.language.node import Node, fold, transform, walk, with_children
 from cerflow.language.printer import show
 from cerflow.values.events import Value
 
-__all__ = ["Configuration", "FiniteMemory", "Move", "UnboundedMemoryError"]
-
 #: A state, what the registers hold (starts of windows as how many events ago, less than zero), and how many events ago
 #: the complex event began, where the window of the whole asks for it.
 Configuration = tuple[int, Memory, int | None]

@@ -17,8 +17,6 @@ from cerflow.deciding.samples import fresh_word
 from cerflow.deciding.truth_assignments import TruthAssignments, Values
 from cerflow.language.condition import Condition, Constant
 
-__all__ = ["EventMinterm", "EventMinterms"]
-
 
 @dataclass(frozen=True)
 class EventMinterm:

@@ -17,30 +17,9 @@ from cerflow.deciding.budget import Budget
 from cerflow.deciding.equivalence import find_difference, shortest_match
 from cerflow.deciding.expression_remarks import Remark, registers_never_written, unmarked_ends
 from cerflow.errors import QueryError, Span, UnsupportedQueryError
+from cerflow.language import formula as f
 from cerflow.language.automaton import AutomatonFormula, closed
 from cerflow.language.condition import And
-from cerflow.language.formula import (
-    AnyEvent,
-    As,
-    Conjunction,
-    CountWindow,
-    Disjunction,
-    Exclusion,
-    Filter,
-    Formula,
-    NotFollowedBy,
-    Repetition,
-    Selection,
-    Sequence,
-    Start,
-    Strategy,
-    StrictIteration,
-    StrictSequence,
-    Unless,
-    Window,
-    Within,
-    Without,
-)
 from cerflow.language.node import Node, fold, walk, with_children
 from cerflow.language.printer import show
 from cerflow.language.sremo import Regular
@@ -52,20 +31,20 @@ __all__ = ["Remark", "kept_for_good", "remarks", "remarks_on_no_match"]
 
 #: Operators that can take all matches away, or that bring together what does not go together.
 _RESTRICTING = (
-    Filter,
-    Conjunction,
-    Repetition,
-    Selection,
-    Start,
-    StrictIteration,
-    StrictSequence,
-    Exclusion,
-    Within,
+    f.Filter,
+    f.Conjunction,
+    f.Repetition,
+    f.Selection,
+    f.Start,
+    f.StrictIteration,
+    f.StrictSequence,
+    f.Exclusion,
+    f.Within,
 )
 
 
 def remarks(
-    formula: Formula, *, window: Window | None = None, branches: bool = True, schema: Schema | None = None
+    formula: f.Formula, *, window: f.Window | None = None, branches: bool = True, schema: Schema | None = None
 ) -> list[Remark]:
     """The remarks that are certain and found quickly; ``window`` is the query's, ``branches`` asks about OR.
 
@@ -91,7 +70,7 @@ def remarks(
             return found
     except UnsupportedQueryError:
         return found
-    whole = formula if window is None else Within(formula, window)
+    whole = formula if window is None else f.Within(formula, window)
     dead = list(_dead_parts(nodes, scopes, inquiry))
     if inquiry.never_matches(whole):
         place = _place(nodes[dead[0]]) if dead else None
@@ -117,7 +96,7 @@ def remarks(
 
 
 def remarks_on_no_match(
-    formula: Formula, *, window: Window | None = None, schema: Schema | None = None
+    formula: f.Formula, *, window: f.Window | None = None, schema: Schema | None = None
 ) -> list[Remark]:
     """The remarks on a formula that certainly has no match; none if that is not found quickly.
 
@@ -126,12 +105,12 @@ def remarks_on_no_match(
     if any(isinstance(n, Regular) and any(True for _ in unmarked_ends(n.expression)) for n in walk(formula)):
         return remarks(formula, window=window, branches=False, schema=schema)
     wider = _without_choices(formula)
-    if not _Inquiry(schema).never_matches(wider if window is None else Within(wider, window)):
+    if not _Inquiry(schema).never_matches(wider if window is None else f.Within(wider, window)):
         return []
     return remarks(wider, window=window, branches=False, schema=schema)
 
 
-def _without_choices(formula: Formula) -> Formula:
+def _without_choices(formula: f.Formula) -> f.Formula:
     """A formula without NEXT, LAST, MAX and ANY that has all matches of this one, and perhaps more.
 
     They are part of the automaton here, also where the engine chooses by itself, and may make it large.
@@ -139,13 +118,13 @@ def _without_choices(formula: Formula) -> Formula:
 
     def visit(current: Node, below: Many[Node]) -> Node:
         match current:
-            case Selection(strategy) if strategy is not Strategy.STRICT:
+            case f.Selection(strategy) if strategy is not f.Strategy.STRICT:
                 return below[0]
-            case Exclusion(_, right) if any(isinstance(n, Selection) for n in walk(right)):
+            case f.Exclusion(_, right) if any(isinstance(n, f.Selection) for n in walk(right)):
                 return below[0]
         return with_children(current, below)
 
-    return cast(Formula, fold(formula, visit))
+    return cast(f.Formula, fold(formula, visit))
 
 
 def kept_for_good(transducer: Transducer, *, detecting: bool) -> list[Remark]:
@@ -168,11 +147,11 @@ class _Inquiry:
         self._budget = Budget(limits.REMARK_STEPS)
         self._left = limits.REMARK_QUESTIONS
 
-    def never_matches(self, formula: Formula) -> bool:
+    def never_matches(self, formula: f.Formula) -> bool:
         """Whether it is certain that a formula has no match."""
         return self._certainly_not(lambda: shortest_match(formula, schema=self._schema, budget=self._budget).exists)
 
-    def same(self, first: Formula, second: Formula) -> bool:
+    def same(self, first: f.Formula, second: f.Formula) -> bool:
         """Whether it is certain that two formulas have the same matches."""
         return self._certainly_not(
             lambda: find_difference(first, second, schema=self._schema, budget=self._budget).exists
@@ -192,14 +171,14 @@ def _dead_parts(nodes: list[Node], scopes: Scopes, inquiry: _Inquiry) -> Iterato
     """The occurrences of the innermost parts that can never match."""
     first: list[int] = []  # where the occurrences below each one begin
     open_: list[int] = []
-    branches = {id(b) for n in nodes if isinstance(n, Disjunction) for b in n.children}
+    branches = {id(b) for n in nodes if isinstance(n, f.Disjunction) for b in n.children}
     dead: list[int] = []
     for k, current in enumerate(nodes):
         count = len(current.children)
         first.append(first[open_[-count]] if count else k)
         del open_[len(open_) - count :]
         open_.append(k)
-        if not isinstance(current, Formula) or not (isinstance(current, _RESTRICTING) or id(current) in branches):
+        if not isinstance(current, f.Formula) or not (isinstance(current, _RESTRICTING) or id(current) in branches):
             continue
         if any(first[k] <= other for other in dead) or not _stands_alone(first[k], k, scopes):
             continue
@@ -218,23 +197,23 @@ def _stands_alone(start: int, end: int, scopes: Scopes) -> bool:
     )
 
 
-def _exclusions(formula: Formula, nodes: list[Node], window: Window | None, inquiry: _Inquiry) -> Iterator[Remark]:
+def _exclusions(formula: f.Formula, nodes: list[Node], window: f.Window | None, inquiry: _Inquiry) -> Iterator[Remark]:
     """Remarks on every UNLESS, WITHOUT and NOT FOLLOWED BY that excludes nothing, or only by events before the match.
 
     The question is put without the conditions that relate events. Both sides then have more matches, so an exclusion
     without effect there has none here.
     """
     whole = formula
-    while isinstance(whole, Filter | Within):
+    while isinstance(whole, f.Filter | f.Within):
         whole = whole.operand
     read = frozenset(condition_labels(formula))
     for current in nodes:
-        if not isinstance(current, Exclusion):
+        if not isinstance(current, f.Exclusion):
             continue
         yield from _labels_given_again(current)
         kept, excluded = _unrelated(current.left), _unrelated(current.right)
-        if isinstance(current, NotFollowedBy):
-            if isinstance(current.window, CountWindow) and inquiry.never_matches(Within(excluded, current.window)):
+        if isinstance(current, f.NotFollowedBy):
+            if isinstance(current.window, f.CountWindow) and inquiry.never_matches(f.Within(excluded, current.window)):
                 yield Remark(
                     f"this excludes nothing: it can never match within {show(current.window)}", current.right.span
                 )
@@ -242,7 +221,7 @@ def _exclusions(formula: Formula, nodes: list[Node], window: Window | None, inqu
         if inquiry.never_matches(kept) or inquiry.never_matches(excluded):
             continue
         if _excludes_nothing(type(current)(kept, excluded), kept, window, inquiry):
-            events = "from the first to the last event" if isinstance(current, Without) else "up to the last event"
+            events = "from the first to the last event" if isinstance(current, f.Without) else "up to the last event"
             yield Remark(
                 f"this excludes nothing: it can never match {events} of the part before it",
                 current.right.span,
@@ -253,9 +232,9 @@ def _exclusions(formula: Formula, nodes: list[Node], window: Window | None, inqu
                 "complete at the next event, whatever follows",
                 current.right.span,
             )
-        elif current is whole and isinstance(current, Unless):
-            begun = Start(kept)
-            if _excludes_nothing(Unless(begun, excluded), begun, window, inquiry):
+        elif current is whole and isinstance(current, f.Unless):
+            begun = f.Start(kept)
+            if _excludes_nothing(f.Unless(begun, excluded), begun, window, inquiry):
                 yield Remark(
                     "this excludes only by events before the first event of a match: UNLESS looks at all events up "
                     "to the last one of the part before it, never at later events",
@@ -263,20 +242,20 @@ def _exclusions(formula: Formula, nodes: list[Node], window: Window | None, inqu
                 )
 
 
-def _excludes_nothing(part: Formula, kept: Formula, window: Window | None, inquiry: _Inquiry) -> bool:
-    return inquiry.same(part, kept) if window is None else inquiry.same(Within(part, window), Within(kept, window))
+def _excludes_nothing(part: f.Formula, kept: f.Formula, window: f.Window | None, inquiry: _Inquiry) -> bool:
+    return inquiry.same(part, kept) if window is None else inquiry.same(f.Within(part, window), f.Within(kept, window))
 
 
-def _unrelated(formula: Formula) -> Formula:
+def _unrelated(formula: f.Formula) -> f.Formula:
     """The formula with only those conditions that are about one label it gives; it has all matches, and perhaps more.
 
     The formula itself where fewer conditions may mean fewer matches.
     """
-    if any(isinstance(n, Exclusion | Selection) for n in walk(formula)):
+    if any(isinstance(n, f.Exclusion | f.Selection) for n in walk(formula)):
         return formula
 
     def free(_: int, current: Node) -> Node:
-        if not isinstance(current, Filter):
+        if not isinstance(current, f.Filter):
             return current
         given = labels_of(current.operand).assigned
         kept = [
@@ -284,17 +263,17 @@ def _unrelated(formula: Formula) -> Formula:
             for part in conjuncts_of(current.condition)
             if len(labels := condition_labels(part).keys()) == 1 and labels <= given and not mentions_set(part)
         ]
-        return Filter(current.operand, reduce(And, kept), span=current.span) if kept else current.operand
+        return f.Filter(current.operand, reduce(And, kept), span=current.span) if kept else current.operand
 
     return transformed(formula, free)
 
 
-def _labels_given_again(part: Exclusion) -> Iterator[Remark]:
+def _labels_given_again(part: f.Exclusion) -> Iterator[Remark]:
     """Labels in conditions of the excluded part that it gives itself, though the other side gives them, too."""
-    again = {n.label for n in walk(part.left) if isinstance(n, As)}
-    again &= {n.label for n in walk(part.right) if isinstance(n, As)}
+    again = {n.label for n in walk(part.left) if isinstance(n, f.As)}
+    again &= {n.label for n in walk(part.right) if isinstance(n, f.As)}
     for current in walk(part.right):
-        if isinstance(current, Filter):
+        if isinstance(current, f.Filter):
             for label, place in condition_labels(current.condition).items():
                 if label in again:
                     again.remove(label)
@@ -303,21 +282,21 @@ def _labels_given_again(part: Exclusion) -> Iterator[Remark]:
                     )
 
 
-def _ends_at_any_event(part: Formula, read: frozenset[str]) -> bool:
+def _ends_at_any_event(part: f.Formula, read: frozenset[str]) -> bool:
     """Whether the last step of a sequence is EVENT, without a label in ``read``, the labels that conditions read."""
-    while isinstance(part, Filter | Within):
+    while isinstance(part, f.Filter | f.Within):
         part = part.operand
-    if not isinstance(part, Sequence):
+    if not isinstance(part, f.Sequence):
         return False
     last, labels = part.right, set[str]()
-    while isinstance(last, As):
+    while isinstance(last, f.As):
         labels.add(last.label)
         last = last.operand
-    return isinstance(last, AnyEvent) and last.stream is None and not labels & read
+    return isinstance(last, f.AnyEvent) and last.stream is None and not labels & read
 
 
 def _place(part: Node) -> Span | None:
-    return (part.condition.span if isinstance(part, Filter) else None) or part.span
+    return (part.condition.span if isinstance(part, f.Filter) else None) or part.span
 
 
 def _marks_its_ends(automaton: AutomatonFormula) -> bool:
@@ -329,17 +308,17 @@ def _marks_its_ends(automaton: AutomatonFormula) -> bool:
     )
 
 
-def _redundant_branches(formula: Formula, nodes: list[Node], inquiry: _Inquiry) -> Iterator[Formula]:
+def _redundant_branches(formula: f.Formula, nodes: list[Node], inquiry: _Inquiry) -> Iterator[f.Formula]:
     """Branches without which the formula has the same matches; of several that stand for one another all but one."""
-    inner = {id(child) for n in nodes if isinstance(n, Disjunction) for child in n.children}
+    inner = {id(child) for n in nodes if isinstance(n, f.Disjunction) for child in n.children}
     for k, current in enumerate(nodes):
-        if not isinstance(current, Disjunction) or id(current) in inner:
+        if not isinstance(current, f.Disjunction) or id(current) in inner:
             continue
         left = _branches(current)
         for branch in reversed(left):
             rest = [other for other in left if other is not branch]
             # Of a branch that never matches more is said elsewhere.
-            if inquiry.same(formula, _with(formula, k, reduce(Disjunction, rest))) and not inquiry.never_matches(
+            if inquiry.same(formula, _with(formula, k, reduce(f.Disjunction, rest))) and not inquiry.never_matches(
                 branch
             ):
                 left = rest
@@ -348,18 +327,18 @@ def _redundant_branches(formula: Formula, nodes: list[Node], inquiry: _Inquiry) 
                 break
 
 
-def _branches(choice: Disjunction) -> list[Formula]:
-    found: list[Formula] = []
-    stack: list[Formula] = [choice]
+def _branches(choice: f.Disjunction) -> list[f.Formula]:
+    found: list[f.Formula] = []
+    stack: list[f.Formula] = [choice]
     while stack:
         current = stack.pop()
-        if isinstance(current, Disjunction):
+        if isinstance(current, f.Disjunction):
             stack += [current.right, current.left]
         else:
             found.append(current)
     return found
 
 
-def _with(formula: Formula, occurrence: int, part: Formula) -> Formula:
+def _with(formula: f.Formula, occurrence: int, part: f.Formula) -> f.Formula:
     """The formula with another part at one place."""
     return transformed(formula, lambda k, current: part if k == occurrence else current)

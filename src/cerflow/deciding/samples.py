@@ -24,23 +24,6 @@ from cerflow.values.events import microseconds_since_epoch, parsed_moment
 from cerflow.values.text_patterns import MANY, tokens
 from cerflow.values.units import DAY, MICROSECONDS
 
-__all__ = [
-    "MOMENT_LIMITS",
-    "StringAutomaton",
-    "candidate_moments",
-    "first_integer",
-    "float_at",
-    "floats",
-    "fresh_word",
-    "integers",
-    "moment_at",
-    "moment_unit",
-    "place_of",
-    "sorts_of_strings",
-    "strings_between",
-    "whole_limits",
-]
-
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 #: The first and last moments there are, in microseconds.
 MOMENT_LIMITS = tuple(

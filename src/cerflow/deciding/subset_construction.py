@@ -16,9 +16,6 @@ from cerflow.deciding.finite_memory import Configuration, FiniteMemory, Move
 from cerflow.deciding.minterms import EventMinterms
 from cerflow.language.condition import Condition
 
-__all__ = ["Labels", "Subset", "Subsets", "determinize"]
-
-
 Labels = frozenset[str]
 Subset = frozenset[Configuration]
 

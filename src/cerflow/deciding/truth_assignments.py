@@ -55,8 +55,6 @@ from cerflow.schema import ValueKind
 from cerflow.values.events import Event, Value
 from cerflow.values.operators import Operator
 
-__all__ = ["TruthAssignment", "TruthAssignments", "Values"]
-
 #: Values of attributes, by column.
 Values = Mapping[str, Value]
 

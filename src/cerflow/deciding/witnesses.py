@@ -13,8 +13,6 @@ from cerflow.deciding.event_spaces import EventSpace
 from cerflow.schema import ValueKind
 from cerflow.values.complex_events import ComplexEvent
 
-__all__ = ["Answer", "Replay", "Witness", "witness_of"]
-
 
 @dataclass(frozen=True)
 class Witness:

@@ -8,8 +8,6 @@ from xml.etree.ElementTree import Element
 
 from cerflow.drawing.svg import LINE, Sheet, Texts, text_width
 
-__all__ = ["Box", "Connector", "beside", "bracketed", "draw", "excluding", "framed", "looped", "stacked", "with_lines"]
-
 _PAD = 10.0
 #: Room of the connection between two boxes, and of a loop above a box.
 _GAP, _LOOP = 52.0, 26.0

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Arrow", "Diagram", "Line", "Piece", "Vertex", "one_line", "plain", "to_dot", "to_mermaid"]
-
 #: Whether a piece of text belongs to the guard, the labels or a write of an arrow.
 Role = Literal["guard", "labels", "write"]
 

@@ -8,8 +8,6 @@ from cerflow.drawing.diagram import Arrow, Diagram, Vertex, plain
 from cerflow.drawing.layout import Bundle, Curve, Extent, Size, laid_out
 from cerflow.drawing.svg import LINE, Sheet, Theme, shortened, text_width, wrapped
 
-__all__ = ["to_svg"]
-
 _RADIUS = 20.0
 #: Height of a loop beyond its state.
 _LOOP = 24.0

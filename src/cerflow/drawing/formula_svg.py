@@ -33,8 +33,6 @@ from cerflow.language.node import Node, fold, walk
 from cerflow.language.printer import show
 from cerflow.language.select import Consumption, Select
 
-__all__ = ["formula_svg"]
-
 _LATER = Connector(";", "other events may come between", True)
 _NEXT = Connector(":", "no event comes between", False)
 _READ = Connector(".", "no event comes between", False)

@@ -18,8 +18,6 @@ from cerflow.drawing.diagram import Diagram
 from cerflow.drawing.svg import Point
 from cerflow.errors import PictureError
 
-__all__ = ["Bundle", "Curve", "Extent", "Layout", "Size", "laid_out"]
-
 #: Width and height in pixels.
 Size = tuple[float, float]
 

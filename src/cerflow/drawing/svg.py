@@ -16,8 +16,6 @@ from xml.etree import ElementTree
 from cerflow.drawing.diagram import one_line
 from cerflow.errors import ArgumentError
 
-__all__ = ["LINE", "Point", "Sheet", "Texts", "Theme", "shortened", "text_width", "wrapped"]
-
 Theme = Literal["auto", "light", "dark"]
 Anchor = Literal["start", "middle", "end"]
 Point = tuple[float, float]

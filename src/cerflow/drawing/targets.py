@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from cerflow.drawing.diagram import Diagram
     from cerflow.drawing.svg import Theme
 
-__all__ = ["PICTURE_FORMATS", "picture", "shown_or_told"]
-
 PICTURE_FORMATS = ("dot", "mermaid", "svg")
 
 

@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 from cerflow.values.array_types import IntRows, Ints, SmallRows, Smalls
 
-__all__ = ["EventArrays", "Ranking", "Scratch", "State", "TableArrays"]
-
 #: Null in an int64 column or register; in float64 it is NaN.
 NULL = -(2**63)
 #: A window register whose window has passed.

@@ -13,8 +13,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
 
-__all__ = ["checked", "look", "portions", "wait_for"]
-
 T = TypeVar("T")
 
 #: Seconds between two checks.

@@ -28,8 +28,6 @@ from cerflow.cli.spark.runner import run_on_spark
 from cerflow.examples import query_text, stocks
 from cerflow.query import parse
 
-__all__ = ["main", "run_demo", "settings_in"]
-
 _SHOWN = 5
 
 

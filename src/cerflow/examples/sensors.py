@@ -7,8 +7,6 @@ import pyarrow as pa
 
 from cerflow.errors import ArgumentError
 
-__all__ = ["farm_readings", "sensors"]
-
 _START = np.datetime64("2024-07-01T06:00:00.000", "ms")
 _SCHEMA = pa.schema([("type", pa.string()), ("id", pa.int64()), ("value", pa.float64()), ("time", pa.timestamp("ms"))])
 

@@ -7,8 +7,6 @@ import pyarrow as pa
 
 from cerflow.errors import ArgumentError
 
-__all__ = ["smart_homes"]
-
 _START = np.datetime64("2024-09-01T00:00:00", "s")
 _HOUSEHOLDS = 40
 _PLUGS = 14

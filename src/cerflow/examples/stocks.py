@@ -11,8 +11,6 @@ import pyarrow as pa
 from cerflow.errors import ArgumentError
 from cerflow.values.array_types import Floats, Ints
 
-__all__ = ["COMPANIES", "stocks"]
-
 Booleans = npt.NDArray[np.bool_]
 
 #: Name, usual price, how far the price goes from it (standard deviation of the logarithm), share of the orders.

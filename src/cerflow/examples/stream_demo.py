@@ -29,8 +29,6 @@ from cerflow.query import parse
 if TYPE_CHECKING:
     from cerflow.spark.streaming.running import RunningStream
 
-__all__ = ["main", "run_stream_demo"]
-
 _FILES = 8
 _DISORDER = 100
 

@@ -9,8 +9,6 @@ import pyarrow as pa
 
 from cerflow.errors import ArgumentError
 
-__all__ = ["ROUTES", "taxis"]
-
 #: Chains of three routes, each beginning where the previous one ended: zones, and the shares of all trips.
 ROUTES = (
     ("East Harlem North", "Midwood", "Gravesend", "West Brighton"),

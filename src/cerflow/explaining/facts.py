@@ -53,8 +53,6 @@ from cerflow.rewriting.sremo.strategies import without_strategies
 from cerflow.schema import Schema
 from cerflow.slices.division import divided, keys_kept
 
-__all__ = ["ExplainFormat", "explain_query"]
-
 ExplainFormat = Literal["text", "json", "dot", "mermaid", "svg", "boxes"]
 
 _Facts = dict[str, Any]

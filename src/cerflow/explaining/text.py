@@ -8,8 +8,6 @@ from typing import Any
 
 from cerflow import limits
 
-__all__ = ["as_text", "relevant_lines", "section", "table"]
-
 _Facts = dict[str, Any]
 _WIDTH = 100
 

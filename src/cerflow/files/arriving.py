@@ -25,8 +25,6 @@ from cerflow.files.reading import with_missing
 from cerflow.files.sources import InputFormat, Source, source_name
 from cerflow.stream_inputs import Input, in_common_unit
 
-__all__ = ["arrives", "arriving_events"]
-
 #: A field of CSV and what stands after it; quotation marks have a meaning only where a field begins.
 _FIELD = re.compile(rb'(?:"(?:[^"]|"")*+"[^,\r\n]*|(?:[^",\r\n][^,\r\n]*)?)(,|\r?\n|\r)')
 _REMEDY = "; types follow from the lines that came first, --column-type {column}=… gives another"

@@ -18,8 +18,6 @@ from cerflow.files.json_blocks import json_blocks
 from cerflow.files.raw_rows import Block
 from cerflow.files.sources import InputFormat, Source, partition_values, refuse_double
 
-__all__ = ["contents", "name_of", "read_blocks"]
-
 
 def contents(source: Source) -> list[Content]:
     """The files of a source; what comes by standard input is read."""

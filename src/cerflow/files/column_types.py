@@ -33,20 +33,6 @@ from cerflow.files.conversion import (
 from cerflow.values.array_types import Ints
 from cerflow.values.arrow_columns import one_array
 
-__all__ = [
-    "ColumnType",
-    "Look",
-    "NoValueFitsError",
-    "SampleValue",
-    "Use",
-    "called",
-    "look_at",
-    "merged",
-    "right",
-    "type_named",
-    "type_of",
-]
-
 #: The types that a user may give a column.
 ColumnType = Literal["text", "integer", "float", "timestamp", "boolean"]
 #: The use of a column: its role, or how the query reads it; "other" says nothing about its type.

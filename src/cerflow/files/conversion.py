@@ -29,27 +29,6 @@ import pyarrow.compute as pc
 from cerflow import limits
 from cerflow.values.array_types import Mask, Smalls
 
-__all__ = [
-    "BOOLEAN",
-    "DATE",
-    "FLOAT",
-    "INTEGER",
-    "TIME",
-    "ZONE",
-    "Converted",
-    "byte_range",
-    "bytes_of",
-    "cast_at_once",
-    "converted",
-    "is_plain",
-    "is_text",
-    "plain_text",
-    "times_of_one_form",
-    "to_floats",
-    "to_times",
-    "without_spaces",
-]
-
 INTEGER = r"^[+-]?[0-9]+$"
 FLOAT = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$|^(?i:nan|[+-]?inf|[+-]?infinity)$"
 BOOLEAN = r"^(?i:true|false)$"

@@ -22,8 +22,6 @@ from cerflow.files.conversion import byte_range
 from cerflow.files.encodings import MARK_BYTES, MARKS, Content, open_text, readable_text, wrong_encoding
 from cerflow.files.raw_rows import Block, Malformed, too_long
 
-__all__ = ["csv_blocks"]
-
 
 def csv_blocks(content: Content, name: str, encoding: str) -> Iterator[Block]:
     """The blocks of a file; none if it is empty, and one without rows if there is only a header."""

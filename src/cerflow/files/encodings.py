@@ -15,20 +15,6 @@ import pyarrow as pa
 from cerflow import limits
 from cerflow.errors import InputError, nearest
 
-__all__ = [
-    "MARKS",
-    "MARK_BYTES",
-    "Content",
-    "DecodedText",
-    "FilePiece",
-    "LaterLines",
-    "encoding_named",
-    "open_text",
-    "path_of",
-    "readable_text",
-    "wrong_encoding",
-]
-
 
 @dataclass(frozen=True)
 class FilePiece:
@@ -51,9 +37,11 @@ class LaterLines(DecodedText):
 class Readable(Protocol):
     """Bytes that are still to come; `read` waits for some, and returns none at the end."""
 
-    def read(self, size: int) -> bytes: ...
+    def read(self, size: int) -> bytes:
+        """Some of the bytes, at most ``size``."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Give up the bytes that are left."""
 
 
 #: A file, a piece of it, or the bytes of standard input.

@@ -16,8 +16,6 @@ from cerflow.files.sources import InputFormat, source_of
 from cerflow.schema import UNTYPED
 from cerflow.stream_inputs import Input
 
-__all__ = ["read_events"]
-
 _Path = str | PathLike[str]
 
 

@@ -12,8 +12,6 @@ from cerflow import limits
 from cerflow.files.encodings import Content, FilePiece
 from cerflow.files.sources import COMPRESSIONS, InputFormat, Source
 
-__all__ = ["cut_file", "has_quotes"]
-
 
 def cut_file(source: Source, file: Path) -> list[Content]:
     """A file of CSV or JSON cut at line ends, or as a whole if it is small or cannot be cut.

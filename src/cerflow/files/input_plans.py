@@ -29,19 +29,6 @@ from cerflow.values.arrow_columns import one_array
 from cerflow.values.nested import joined, parts_of
 from cerflow.values.units import TimeUnit
 
-__all__ = [
-    "REFUSED",
-    "ColumnRoles",
-    "FileSurvey",
-    "InputPlan",
-    "SplitRows",
-    "needs_look",
-    "refuse_unknown_types",
-    "survey_file",
-    "survey_of_pieces",
-    "texts",
-]
-
 #: The columns that stand before the attributes in a table of refused rows.
 REFUSED = (("row", pa.int64()), ("reason", pa.string()), ("text", pa.string()))
 

@@ -32,8 +32,6 @@ from cerflow.files.encodings import (
 )
 from cerflow.files.raw_rows import Block, Malformed, too_long
 
-__all__ = ["json_blocks"]
-
 _SPACE = " \t\r\n"
 _BLANKS = b" \t\r"
 _BRACKETS = re.compile(r"[\[\]{}]")

@@ -10,8 +10,6 @@ from cerflow import limits
 from cerflow.errors import InputError
 from cerflow.values.array_types import Ints
 
-__all__ = ["Block", "Malformed", "too_long"]
-
 #: Number of the row in its file (from 0), its text, what is wrong with it.
 Malformed = tuple[int, str, str]
 

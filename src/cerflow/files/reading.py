@@ -21,18 +21,9 @@ from cerflow.files.input_plans import (
 )
 from cerflow.files.sources import Source, source_name
 from cerflow.schema import UNTYPED
-from cerflow.stream_inputs import (
-    Input,
-    common_schema,
-    fitted_table,
-    free_name,
-    in_common_unit,
-    refuse_partly_typed,
-)
+from cerflow.stream_inputs import Input, common_schema, fitted_table, free_name, in_common_unit, refuse_partly_typed
 from cerflow.values.array_types import Ints
 from cerflow.values.nested import is_nested, root_of
-
-__all__ = ["ReadEvents", "as_refused", "input_remarks", "read_inputs", "with_missing"]
 
 
 @dataclass(frozen=True)

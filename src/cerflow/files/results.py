@@ -11,8 +11,6 @@ from cerflow.files.sources import Source
 from cerflow.schema import UNTYPED
 from cerflow.stream_inputs import Input
 
-__all__ = ["read_result"]
-
 
 def read_result(source: Source) -> pa.Table:
     """The matches in a file of CSV, JSON lines, Parquet or ORC; raises `InputError` if it cannot be read."""

@@ -15,20 +15,6 @@ import pyarrow as pa
 from cerflow.errors import InputError
 from cerflow.files.encodings import encoding_named
 
-__all__ = [
-    "COMPRESSIONS",
-    "STANDARD_INPUT",
-    "SUFFIXES",
-    "InputFormat",
-    "Source",
-    "named_path",
-    "parse_source",
-    "partition_values",
-    "refuse_double",
-    "source_name",
-    "source_of",
-]
-
 STANDARD_INPUT = "-"
 
 #: Suffixes of compressed files, after that of the format, and how many times larger their rows usually are.

@@ -12,8 +12,6 @@ from cerflow.language.condition import Constant
 from cerflow.language.formula import AnyEvent, Filter, Formula, Start, Within
 from cerflow.rewriting.paths import Paths, paths_through
 
-__all__ = ["formula_of", "refuse_registers", "star_formula_of"]
-
 #: The places where paths begin (at any event, or at the very first) and end.
 _ANYWHERE, _AT_ONCE, _END = -1, -2, -3
 

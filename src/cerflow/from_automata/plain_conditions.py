@@ -5,62 +5,44 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import reduce
 
+from cerflow.conditions import guards
 from cerflow.conditions.connectives import spelled_out, with_atoms
-from cerflow.conditions.guards import (
-    InWindow,
-    LabelAggregate,
-    Measure,
-    Of,
-    Satisfied,
-    SetCall,
-    Stored,
-    StreamTest,
-    TypeTest,
-)
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.condition import (
-    And,
-    Between,
-    Comparison,
-    Condition,
-    Constant,
-    Expression,
-    In,
-    IsNull,
-    Like,
-    Literal,
-    Not,
-    Or,
-    PredicateCall,
-    Regexp,
-    TruthValue,
-)
+from cerflow.language import condition as c
 from cerflow.language.node import Node, walk
 from cerflow.language.printer import show
 from cerflow.rewriting.rebuild import mentions_set
 from cerflow.values.operators import Operator
 
-__all__ = ["as_language_condition", "assuming"]
-
 #: Tests that a condition of the language cannot express.
-_BEYOND = Stored | Of | Measure | InWindow | TruthValue | TypeTest | StreamTest | LabelAggregate | SetCall
+_BEYOND = (
+    guards.Stored
+    | guards.Of
+    | guards.Measure
+    | guards.InWindow
+    | c.TruthValue
+    | guards.TypeTest
+    | guards.StreamTest
+    | guards.LabelAggregate
+    | guards.SetCall
+)
 
 
-def assuming(test: Condition, types: Mapping[TypeTest, bool]) -> Condition:
+def assuming(test: c.Condition, types: Mapping[guards.TypeTest, bool]) -> c.Condition:
     """The test, given the tests of the type that hold (all others do not), with constants simplified."""
 
-    def known(atom: Condition) -> Condition:
+    def known(atom: c.Condition) -> c.Condition:
         match atom:
-            case TypeTest():
-                return Constant(types.get(atom, False))
-            case Comparison(Operator.EQ, TruthValue(condition), Literal(True)):
+            case guards.TypeTest():
+                return c.Constant(types.get(atom, False))
+            case c.Comparison(Operator.EQ, c.TruthValue(condition), c.Literal(True)):
                 return condition
         return atom
 
     return with_atoms(test, known)
 
 
-def as_language_condition(test: Condition) -> Condition:
+def as_language_condition(test: c.Condition) -> c.Condition:
     """A condition of the language, with bare attributes, that is true for exactly the events that satisfy the test.
 
     Raises `UnsupportedQueryError` for tests that read more than the current event, and for a registered predicate that
@@ -74,45 +56,45 @@ def as_language_condition(test: Condition) -> Condition:
     while stack:
         current, wanted, or_unknown = stack.pop()
         match current:
-            case Not():
+            case c.Not():
                 stack.append((current.operand, not wanted, or_unknown))
-            case Satisfied():
+            case guards.Satisfied():
                 # Two-valued: not true where the condition is false or unknown.
                 stack.append((current.condition, wanted, not wanted))
-            case And() | Or():
+            case c.And() | c.Or():
                 order.append((current, wanted, or_unknown))
                 stack += [(current.left, wanted, or_unknown), (current.right, wanted, or_unknown)]
-            case In() | Between() if or_unknown:
+            case c.In() | c.Between() if or_unknown:
                 stack.append((spelled_out(current), wanted, or_unknown))
             case _:
                 order.append((current, wanted, or_unknown))
-    done: list[Condition] = []
+    done: list[c.Condition] = []
     for current, wanted, or_unknown in reversed(order):
-        if isinstance(current, And | Or):
+        if isinstance(current, c.And | c.Or):
             right, left = done.pop(), done.pop()
-            done.append(And(left, right) if isinstance(current, And) == wanted else Or(left, right))
+            done.append(c.And(left, right) if isinstance(current, c.And) == wanted else c.Or(left, right))
             continue
-        assert isinstance(current, Condition)
-        said = current if wanted else Not(current)
+        assert isinstance(current, c.Condition)
+        said = current if wanted else c.Not(current)
         unknown = _unknown(current) if or_unknown else None
-        done.append(said if unknown is None else Or(said, unknown))
+        done.append(said if unknown is None else c.Or(said, unknown))
     return done[0]
 
 
-def _unknown(atom: Condition) -> Condition | None:
+def _unknown(atom: c.Condition) -> c.Condition | None:
     """When an atom is neither true nor false; None if never."""
-    sides: tuple[Expression, ...]
+    sides: tuple[c.Expression, ...]
     match atom:
-        case Comparison():
+        case c.Comparison():
             sides = (atom.left, atom.right)
-        case Like() | Regexp():
+        case c.Like() | c.Regexp():
             sides = (atom.operand,)
-        case PredicateCall():
+        case c.PredicateCall():
             raise UnsupportedQueryError(
                 f"the language cannot express that {show(atom)} is unknown",
                 hint="A registered predicate under NOT cannot be translated back.",
             )
         case _:
             sides = ()
-    nulls: list[Condition] = [IsNull(s) for s in sides if not (isinstance(s, Literal) and s.value is not None)]
-    return reduce(Or, nulls) if nulls else None
+    nulls: list[c.Condition] = [c.IsNull(s) for s in sides if not (isinstance(s, c.Literal) and s.value is not None)]
+    return reduce(c.Or, nulls) if nulls else None

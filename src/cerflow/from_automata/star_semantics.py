@@ -10,36 +10,17 @@ from cerflow.automata.model.runs import matches
 from cerflow.automata.model.transducer import Transducer, Transition
 from cerflow.errors import UnsupportedQueryError
 from cerflow.from_automata.kleene import refuse_registers, star_formula_of
+from cerflow.language import formula as f
 from cerflow.language.builder.given import of_formula
-from cerflow.language.formula import (
-    All,
-    AnyEvent,
-    As,
-    Conjunction,
-    Disjunction,
-    EventType,
-    Filter,
-    Formula,
-    Iteration,
-    NotEvent,
-    Rename,
-)
 from cerflow.language.formula import Sequence as SequenceFormula
 from cerflow.language.node import walk
 from cerflow.rewriting.filters import push_down_filters
 from cerflow.values.complex_events import ComplexEvent, support
 from cerflow.values.events import Event, Stream, StreamGiven, as_stream
 
-__all__ = [
-    "StarCounterexample",
-    "compile_star",
-    "eliminate_conjunctions",
-    "matches_of_star_runs",
-    "star_automaton",
-    "star_counterexample",
-]
-
-_SECOND_ORDER = EventType | AnyEvent | NotEvent | As | Rename | Filter | Disjunction | SequenceFormula | Iteration
+_SECOND_ORDER = (
+    f.EventType | f.AnyEvent | f.NotEvent | f.As | f.Rename | f.Filter | f.Disjunction | SequenceFormula | f.Iteration
+)
 
 
 def star_automaton(transducer: Transducer) -> Transducer:
@@ -66,7 +47,7 @@ def matches_of_star_runs(transducer: Transducer, events: Sequence[Event]) -> set
 
 
 @of_formula
-def compile_star(formula: Formula) -> Transducer:
+def compile_star(formula: f.Formula) -> Transducer:
     """The automaton whose complex events under *-semantics are those of a second-order formula (Theorem 5.3).
 
     Event types, EVENT and NOT are compiled without the loop that skips events before. Raises `QueryError` for labels
@@ -74,7 +55,7 @@ def compile_star(formula: Formula) -> Transducer:
     and, like `push_down_filters`, for conditions that are not on one label each.
     """
     for current in walk(formula):
-        if isinstance(current, Formula) and not isinstance(current, _SECOND_ORDER):
+        if isinstance(current, f.Formula) and not isinstance(current, _SECOND_ORDER):
             raise UnsupportedQueryError(
                 f"*-semantics does not cover {type(current).__name__}",
                 span=current.span,
@@ -85,7 +66,7 @@ def compile_star(formula: Formula) -> Transducer:
 
 
 @of_formula
-def eliminate_conjunctions(formula: Formula, *, types: Collection[str] | None = None) -> Formula:
+def eliminate_conjunctions(formula: f.Formula, *, types: Collection[str] | None = None) -> f.Formula:
     """The same complex events without AND and ALL (Corollary 5.6).
 
     The products of automata for these operators have the *-property, and so has the whole. So it can be read under
@@ -96,7 +77,7 @@ def eliminate_conjunctions(formula: Formula, *, types: Collection[str] | None = 
     large result; `QueryError` for labels out of scope.
     """
     for current in walk(formula):
-        if isinstance(current, Formula) and not isinstance(current, _SECOND_ORDER | Conjunction | All):
+        if isinstance(current, f.Formula) and not isinstance(current, _SECOND_ORDER | f.Conjunction | f.All):
             raise UnsupportedQueryError(
                 f"AND and ALL can be eliminated beside AS, [x -> y], FILTER, OR, ; and +, but not beside "
                 f"{type(current).__name__}",

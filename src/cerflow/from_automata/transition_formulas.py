@@ -10,22 +10,12 @@ from cerflow.conditions.connectives import conjuncts
 from cerflow.conditions.guards import TypeTest
 from cerflow.errors import UnsupportedQueryError
 from cerflow.from_automata.plain_conditions import as_language_condition, assuming
-from cerflow.language.condition import (
-    Attribute,
-    Comparison,
-    Condition,
-    Constant,
-    Function,
-    LabelReference,
-    Literal,
-)
+from cerflow.language.condition import Attribute, Comparison, Condition, Constant, Function, LabelReference, Literal
 from cerflow.language.formula import AnyEvent, As, Disjunction, EventType, Filter, Formula, NotEvent, Project, Rename
 from cerflow.language.node import Node, transform, walk
 from cerflow.language.printer import show
 from cerflow.rewriting.names import FreshNames
 from cerflow.values.operators import Operator
-
-__all__ = ["Descriptions"]
 
 
 class Descriptions:

@@ -14,18 +14,6 @@ from cerflow.language.condition import Attribute, Condition, LabelReference
 from cerflow.language.formula import Formula
 from cerflow.language.node import Node, node, transform
 
-__all__ = [
-    "HEAD",
-    "AutomatonFormula",
-    "AutomatonStep",
-    "Model",
-    "State",
-    "closed",
-    "rename_registers",
-    "show_state",
-    "sorted_states",
-]
-
 #: The head of an automaton in a register selection: the event read.
 HEAD = "~"
 

@@ -27,8 +27,6 @@ from cerflow.language.condition import And, Condition, Not, Or
 from cerflow.language.event_tests import Satisfied, StreamTest, TypeTest
 from cerflow.language.node import Node, walk
 
-__all__ = ["automaton_from_json", "automaton_to_json"]
-
 _VERSION = 1
 #: Reads the text of a condition with bare attributes, and the text of a tree.
 _Reader = Callable[[str], Condition]

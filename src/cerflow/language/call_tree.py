@@ -7,48 +7,28 @@ from dataclasses import replace
 from typing import Any
 
 from cerflow.errors import QueryError, QuerySyntaxError, nearest
-from cerflow.language.condition import (
-    AGGREGATES,
-    COUNT_DISTINCT,
-    FUNCTIONS,
-    LONGER_FUNCTIONS,
-    MATCH_NUMBER,
-    Aggregate,
-    Attribute,
-    Comparison,
-    Condition,
-    Constant,
-    Expression,
-    Function,
-    LabelReference,
-    Literal,
-    PredicateCall,
-    SetTest,
-    check_arity,
-)
+from cerflow.language import condition as c
 from cerflow.language.grammars import Name, Parsed, Piece, TreeBuilder, span_of
 from cerflow.language.lexicon import BUILT_IN, quote_string
 from cerflow.values.operators import Operator
-
-__all__ = ["CallBuilder"]
 
 
 class CallBuilder(TreeBuilder):
     """Functions, aggregates, tests on sets and predicates, and the checks of what stands as their arguments."""
 
-    def condition(self, part: Parsed) -> Condition:
+    def condition(self, part: Parsed) -> c.Condition:
         """The part as a condition; an error if it is a value."""
         value = part.value
-        if isinstance(value, Condition):
+        if isinstance(value, c.Condition):
             return value
-        if isinstance(value, Literal) and isinstance(value.value, bool):
-            return Constant(value.value, span=value.span)
-        if isinstance(value, Attribute) and value.label is None and part.name is not None and not part.name.reserved:
+        if isinstance(value, c.Literal) and isinstance(value.value, bool):
+            return c.Constant(value.value, span=value.span)
+        if isinstance(value, c.Attribute) and value.label is None and part.name is not None and not part.name.reserved:
             part.truth = part
-            return Comparison(Operator.EQ, value, Literal(True), span=value.span)
+            return c.Comparison(Operator.EQ, value, c.Literal(True), span=value.span)
         raise _no_condition(part)
 
-    def condition_at_hand(self, part: Parsed) -> Condition:
+    def condition_at_hand(self, part: Parsed) -> c.Condition:
         """The part as a condition on the current event; an error if a name stands as a condition there."""
         condition = self.condition(part)
         self.no_truth_in(part)
@@ -60,12 +40,12 @@ class CallBuilder(TreeBuilder):
         if part.truth is not None:
             raise _no_condition(part.truth)
 
-    def value(self, part: Parsed) -> Expression:
+    def value(self, part: Parsed) -> c.Expression:
         """The part as a value; an error if it is a condition."""
         value = part.value
-        if isinstance(value, Expression):
+        if isinstance(value, c.Expression):
             return value
-        if isinstance(value, PredicateCall):
+        if isinstance(value, c.PredicateCall):
             raise _unknown_function(value.name, part)
         raise QuerySyntaxError(
             "this is a condition, but a value is expected here", span=span_of(part), expected=("a value",)
@@ -78,9 +58,9 @@ class CallBuilder(TreeBuilder):
         if bare is None:
             return part
         assert bare.name is not None
-        if isinstance(bare.value, Function):
+        if isinstance(bare.value, c.Function):
             reason, hint = f"outside a bracket {bare.name.text} takes a label", f"write {bare.name.text}(x)"
-        elif isinstance(bare.value, LabelReference):
+        elif isinstance(bare.value, c.LabelReference):
             reason, hint = "EVENT means the current event, but there is none outside a bracket", "name a label instead"
         else:
             reason = f"'{bare.name.text}' stands here without a label"
@@ -99,28 +79,28 @@ class CallBuilder(TreeBuilder):
             return self._predicate(children, written, arguments)
         if not arguments and name in ("position", "time"):
             # Those of the current event.
-            here = self.make(children, Function, name, (LabelReference(None, span=span_of(*children)),))
+            here = self.make(children, c.Function, name, (c.LabelReference(None, span=span_of(*children)),))
             here.name, here.bare = Name(name), here
             return here
-        if name in LONGER_FUNCTIONS:
-            check_arity(name, len(arguments), span_of(*children))
-            return self.make(children, Function, name, tuple(map(self.value, arguments)))
-        if not arguments and name == MATCH_NUMBER:
-            return self.make(children, Function, name, ())
-        if name == MATCH_NUMBER:
+        if name in c.LONGER_FUNCTIONS:
+            c.check_arity(name, len(arguments), span_of(*children))
+            return self.make(children, c.Function, name, tuple(map(self.value, arguments)))
+        if not arguments and name == c.MATCH_NUMBER:
+            return self.make(children, c.Function, name, ())
+        if name == c.MATCH_NUMBER:
             raise QuerySyntaxError(f"{name} takes no argument", span=span_of(*children))
         if len(arguments) != 1:
             what = "a label" if name in ("position", "time") else "one argument"
             reason = f"{name} takes {what}, but {len(arguments) or 'nothing'} {'are' if arguments else 'is'} given"
             raise QuerySyntaxError(reason, span=span_of(*children))
         (argument,) = arguments
-        if name in (*FUNCTIONS, "prev"):
-            return self.make(children, Function, name, (self.value(argument),))
+        if name in (*c.FUNCTIONS, "prev"):
+            return self.make(children, c.Function, name, (self.value(argument),))
         if name in ("position", "time"):
-            return self._with_labels(children, arguments, lambda labels, span: Function(name, labels, span=span))
+            return self._with_labels(children, arguments, lambda labels, span: c.Function(name, labels, span=span))
         if name == "count" and argument.name is not None:
-            return self._with_labels(children, arguments, lambda labels, span: Aggregate(name, labels[0], span=span))
-        return self.make(children, Aggregate if name in AGGREGATES else SetTest, name, self.value(argument))
+            return self._with_labels(children, arguments, lambda labels, span: c.Aggregate(name, labels[0], span=span))
+        return self.make(children, c.Aggregate if name in c.AGGREGATES else c.SetTest, name, self.value(argument))
 
     def distinct(self, children: Sequence[Piece]) -> Parsed:
         """``count(distinct value)``."""
@@ -129,12 +109,12 @@ class CallBuilder(TreeBuilder):
             raise QuerySyntaxError(
                 f"only count takes DISTINCT, not {function.value}", span=span_of(*children), expected=("count",)
             )
-        return self.make(children, Aggregate, COUNT_DISTINCT, self.value(argument))
+        return self.make(children, c.Aggregate, c.COUNT_DISTINCT, self.value(argument))
 
     def _predicate(self, children: Sequence[Piece], name: str, arguments: list[Parsed]) -> Parsed:
         """A name alone is a label, also in a bracket; in parentheses it is an attribute of the current event."""
         made = [self._label(a) if _may_be_label(a) else replace(a, value=self.value(a)) for a in arguments]
-        return self._called(children, made, lambda values, span: PredicateCall(name, values, span=span))
+        return self._called(children, made, lambda values, span: c.PredicateCall(name, values, span=span))
 
     def _with_labels(self, children: Sequence[Piece], arguments: list[Parsed], build: Any) -> Parsed:
         return self._called(children, [self._label(argument) for argument in arguments], build)
@@ -148,7 +128,7 @@ class CallBuilder(TreeBuilder):
             hint = f'in double quotes it is a name: "{name.text}"' if name else None
             reason = f"{word} the name of a label is expected"
             raise QuerySyntaxError(reason, span=span_of(argument), hint=hint, expected=("a label",))
-        reference = LabelReference(None if name.reserved else name.text, span=span_of(argument))
+        reference = c.LabelReference(None if name.reserved else name.text, span=span_of(argument))
         made = replace(argument, value=reference, bare=None)
         if name.reserved:
             made.bare = made

@@ -15,47 +15,6 @@ from cerflow.language.node import Node, node, walk
 from cerflow.values.nested import joined
 from cerflow.values.operators import Operator
 
-__all__ = [
-    "AGGREGATES",
-    "COUNT_DISTINCT",
-    "DATE_PARTS",
-    "FUNCTIONS",
-    "LONGER_FUNCTIONS",
-    "MATCH_NUMBER",
-    "SET_TESTS",
-    "Aggregate",
-    "And",
-    "Arithmetic",
-    "Attribute",
-    "Between",
-    "Bracket",
-    "Comparison",
-    "Condition",
-    "Constant",
-    "Expression",
-    "Function",
-    "If",
-    "In",
-    "IsNull",
-    "LabelReference",
-    "Like",
-    "Literal",
-    "Negative",
-    "Not",
-    "Or",
-    "PredicateCall",
-    "Regexp",
-    "Rounded",
-    "SetTest",
-    "Some",
-    "TruthValue",
-    "check_arity",
-    "comparisons",
-    "numbers_matches",
-    "operands",
-    "reads_previous",
-]
-
 #: Parts of timestamps, in the time zone of their column; Monday is weekday 1.
 DATE_PARTS = ("year", "month", "day", "hour", "minute", "second", "weekday")
 #: Scalar functions of one expression.

@@ -10,28 +10,8 @@ from fractions import Fraction
 
 from cerflow import limits
 from cerflow.errors import QuerySyntaxError
+from cerflow.language import condition as c
 from cerflow.language.call_tree import CallBuilder
-from cerflow.language.condition import (
-    And,
-    Arithmetic,
-    Attribute,
-    Between,
-    Bracket,
-    Comparison,
-    Expression,
-    Function,
-    If,
-    In,
-    IsNull,
-    Like,
-    Literal,
-    Negative,
-    Not,
-    Or,
-    Regexp,
-    Rounded,
-    Some,
-)
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
 from cerflow.language.grammars import Name, Parsed, Piece, span_of
 from cerflow.language.lexicon import LARGEST_INTEGER
@@ -39,8 +19,6 @@ from cerflow.language.node import walk
 from cerflow.values.operators import Operator
 from cerflow.values.text_patterns import check_like, check_regexp
 from cerflow.values.units import DURATION_UNITS
-
-__all__ = ["ConditionBuilder", "positive_integer"]
 
 #: The number of a duration; that of INTERVAL may have a sign.
 _AMOUNT = re.compile(r"[+-]?(\d+(\.\d+)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -54,33 +32,33 @@ class ConditionBuilder(CallBuilder):
 
     def or_(self, children: Sequence[Piece]) -> Parsed:
         """``c OR d``."""
-        return self._connect(children, Or)
+        return self._connect(children, c.Or)
 
     def and_(self, children: Sequence[Piece]) -> Parsed:
         """``c AND d``."""
-        return self._connect(children, And)
+        return self._connect(children, c.And)
 
-    def _connect(self, children: Sequence[Piece], cls: type[And | Or]) -> Parsed:
+    def _connect(self, children: Sequence[Piece], cls: type[c.And | c.Or]) -> Parsed:
         left, right = self.parts(children)
         return self.make(children, cls, self.condition(left), self.condition(right))
 
     def not_(self, children: Sequence[Piece]) -> Parsed:
         """``NOT c``."""
         (operand,) = self.parts(children)
-        return self.make(children, Not, self.condition(operand))
+        return self.make(children, c.Not, self.condition(operand))
 
     def some(self, children: Sequence[Piece]) -> Parsed:
         """``SOME x, y: c``."""
         *labels, inner = self.parts(children)
         condition = self.condition(inner)
         for current in walk(condition):
-            if isinstance(current, Some):
+            if isinstance(current, c.Some):
                 raise QuerySyntaxError(
                     "SOME cannot stand inside SOME",
                     span=current.span,
                     hint="one SOME may list several labels: SOME x, y: …",
                 )
-        part = self.make(children, Some, tuple(label.value for label in labels), condition)
+        part = self.make(children, c.Some, tuple(label.value for label in labels), condition)
         part.nested = part
         return part
 
@@ -89,7 +67,7 @@ class ConditionBuilder(CallBuilder):
         left, sign, right = children
         assert isinstance(left, Parsed)
         assert isinstance(right, Parsed)
-        part = self.make(children, Comparison, _operator(sign), self.value(left), self.value(right))
+        part = self.make(children, c.Comparison, _operator(sign), self.value(left), self.value(right))
         part.last = right
         return part
 
@@ -101,8 +79,8 @@ class ConditionBuilder(CallBuilder):
         middle = before.last
         assert middle is not None
         pair = (middle, sign, right)
-        added = Comparison(_operator(sign), self.value(middle), self.value(right), span=span_of(*pair))
-        part = self.make(children, And, before.value, added)
+        added = c.Comparison(_operator(sign), self.value(middle), self.value(right), span=span_of(*pair))
+        part = self.make(children, c.And, before.value, added)
         part.last = right
         return part
 
@@ -110,18 +88,18 @@ class ConditionBuilder(CallBuilder):
         """``a [NOT] LIKE 'pattern'``."""
         pattern = _string(children[-1])
         check_like(pattern, span_of(children[-1]))
-        return self.make(children, Like, self.value(_first(children)), pattern, _negated(children))
+        return self.make(children, c.Like, self.value(_first(children)), pattern, _negated(children))
 
     def regexp(self, children: Sequence[Piece]) -> Parsed:
         """``a [NOT] REGEXP 'pattern'``."""
         pattern = _string(children[-1])
         check_regexp(pattern, span_of(children[-1]))
-        return self.make(children, Regexp, self.value(_first(children)), pattern, _negated(children))
+        return self.make(children, c.Regexp, self.value(_first(children)), pattern, _negated(children))
 
     def between(self, children: Sequence[Piece]) -> Parsed:
         """``a [NOT] BETWEEN low AND high``."""
         operand, low, high = (self.value(part) for part in self.parts(children))
-        return self.make(children, Between, operand, low, high, _negated(children))
+        return self.make(children, c.Between, operand, low, high, _negated(children))
 
     in_range = between
 
@@ -131,7 +109,7 @@ class ConditionBuilder(CallBuilder):
         low, high = children[dots - 1], children[dots + 1]
         return self.make(
             children,
-            Between,
+            c.Between,
             self.value(_first(children)),
             self.value(low) if isinstance(low, Parsed) else None,
             self.value(high) if isinstance(high, Parsed) else None,
@@ -142,24 +120,24 @@ class ConditionBuilder(CallBuilder):
         """``a [NOT] IN (item, …)``."""
         operand, *items = self.parts(children)
         for item in items:
-            if not isinstance(item.value, Literal):
+            if not isinstance(item.value, c.Literal):
                 raise QuerySyntaxError(
                     "only numbers, strings, TRUE, FALSE and NULL can stand in the list after IN",
                     span=span_of(item),
                     expected=("a literal",),
                 )
-        return self.make(children, In, self.value(operand), tuple(i.value for i in items), _negated(children))
+        return self.make(children, c.In, self.value(operand), tuple(i.value for i in items), _negated(children))
 
     def is_null(self, children: Sequence[Piece]) -> Parsed:
         """``a IS [NOT] NULL``."""
-        return self.make(children, IsNull, self.value(_first(children)), _negated(children))
+        return self.make(children, c.IsNull, self.value(_first(children)), _negated(children))
 
     def case(self, children: Sequence[Piece]) -> Parsed:
         """``CASE [value] WHEN … THEN value … [ELSE value] END``."""
         parts = self.parts(children)
         for part in parts:
             self.no_bracket_in(part, "CASE")
-        otherwise: Expression = Literal(None)
+        otherwise: c.Expression = c.Literal(None)
         if any(not isinstance(child, Parsed) and child.type == "ELSE" for child in children):
             otherwise = self.value(parts.pop())
         operand = self.value(parts.pop(0)) if isinstance(children[1], Parsed) else None
@@ -175,15 +153,15 @@ class ConditionBuilder(CallBuilder):
             if operand is None:
                 condition = self.condition(when)
             else:
-                condition = Comparison(Operator.EQ, operand, self.value(when), span=span_of(when))
-            otherwise = If(condition, self.value(then), otherwise, span=span_of(*children))
+                condition = c.Comparison(Operator.EQ, operand, self.value(when), span=span_of(when))
+            otherwise = c.If(condition, self.value(then), otherwise, span=span_of(*children))
         return self.part(children, otherwise)
 
     def bracket(self, children: Sequence[Piece]) -> Parsed:
         """``label[condition]``."""
         label, inner = self.parts(children)
         self.no_bracket_in(inner)
-        part = self.make(children, Bracket, label.value, self.condition_at_hand(inner))
+        part = self.make(children, c.Bracket, label.value, self.condition_at_hand(inner))
         part.bare = None
         part.nested = part
         return part
@@ -191,7 +169,7 @@ class ConditionBuilder(CallBuilder):
     def no_bracket_in(self, part: Parsed, place: str = "a bracket") -> None:
         """An error if there is a bracket ``x[…]``, or SOME, in the part; ``place`` is where the part stands."""
         if part.nested is not None:
-            what = "SOME" if isinstance(part.nested.value, Some) else "a bracket"
+            what = "SOME" if isinstance(part.nested.value, c.Some) else "a bracket"
             raise QuerySyntaxError(f"{what} cannot stand inside {place}", span=span_of(part.nested))
 
     # -- values
@@ -199,69 +177,69 @@ class ConditionBuilder(CallBuilder):
     def arithmetic(self, children: Sequence[Piece]) -> Parsed:
         """``a + b`` and the like."""
         left, right = self.parts(children)
-        return self.make(children, Arithmetic, str(children[1]), self.value(left), self.value(right))
+        return self.make(children, c.Arithmetic, str(children[1]), self.value(left), self.value(right))
 
     def joined_strings(self, children: Sequence[Piece]) -> Parsed:
         """``a || b``."""
         sides = [self.value(part) for part in self.parts(children)]
         for side in sides:
-            if isinstance(side, Literal) and not isinstance(side.value, str | None):
+            if isinstance(side, c.Literal) and not isinstance(side.value, str | None):
                 raise QuerySyntaxError("'||' joins strings", span=side.span, hint="between conditions write OR")
-        return self.make(children, Function, "||", tuple(sides))
+        return self.make(children, c.Function, "||", tuple(sides))
 
     def negative(self, children: Sequence[Piece]) -> Parsed:
         """``-a``."""
         (operand,) = self.parts(children)
-        return self.make(children, Negative, self.value(operand))
+        return self.make(children, c.Negative, self.value(operand))
 
     def number(self, children: Sequence[Piece]) -> Parsed:
         """A number."""
-        return self.make(children, Literal, _number(children[0], ""))
+        return self.make(children, c.Literal, _number(children[0], ""))
 
     def negative_number(self, children: Sequence[Piece]) -> Parsed:
         """A minus directly before a number belongs to the number."""
-        return self.make(children, Literal, _number(children[1], "-", over=children))
+        return self.make(children, c.Literal, _number(children[1], "-", over=children))
 
     def duration_literal(self, children: Sequence[Piece]) -> Parsed:
         """A duration as a value."""
-        return self.make(children, Literal, timedelta(microseconds=_first(children).value))
+        return self.make(children, c.Literal, timedelta(microseconds=_first(children).value))
 
     def negative_duration(self, children: Sequence[Piece]) -> Parsed:
         """A minus directly before a duration belongs to the duration."""
         (duration,) = self.parts(children)
-        return self.make(children, Literal, timedelta(microseconds=-duration.value))
+        return self.make(children, c.Literal, timedelta(microseconds=-duration.value))
 
     def string(self, children: Sequence[Piece]) -> Parsed:
         """A string."""
-        return self.make(children, Literal, _string(children[0]))
+        return self.make(children, c.Literal, _string(children[0]))
 
     def boolean(self, children: Sequence[Piece]) -> Parsed:
         """``TRUE``, ``FALSE``: as a value or as a condition."""
-        return self.make(children, Literal, str(children[0]).upper() == "TRUE")
+        return self.make(children, c.Literal, str(children[0]).upper() == "TRUE")
 
     def null(self, children: Sequence[Piece]) -> Parsed:
         """``NULL``."""
-        return self.make(children, Literal, None)
+        return self.make(children, c.Literal, None)
 
     def bare(self, children: Sequence[Piece]) -> Parsed:
         """A name alone: an attribute of the current event, unless it turns out to be a label in an argument."""
         (name,) = self.parts(children)
         assert name.name is not None
-        value = Attribute(None, name.value, quoted=name.name.quoted, span=span_of(*children))
+        value = c.Attribute(None, name.value, quoted=name.name.quoted, span=span_of(*children))
         part = self.part(children, value)
         part.name, part.bare = name.name, part
         return part
 
     def bare_reserved(self, children: Sequence[Piece]) -> Parsed:
         """A reserved word as an attribute; EVENT in an argument is the current event."""
-        part = self.make(children, Attribute, None, str(children[0]))
+        part = self.make(children, c.Attribute, None, str(children[0]))
         part.name, part.bare = Name(str(children[0]), reserved=True), part
         return part
 
     def attribute(self, children: Sequence[Piece]) -> Parsed:
         """``label.attribute``, or in a bracket or terminal ``attribute.field``."""
         label, attribute = self.parts(children)
-        value = Attribute(label.value, attribute.value, doubtful=True, span=span_of(*children))
+        value = c.Attribute(label.value, attribute.value, doubtful=True, span=span_of(*children))
         return self.part(children, value)
 
     # -- windows
@@ -346,7 +324,7 @@ def _number(token: Piece, sign: str, over: Sequence[Piece] | None = None) -> int
     value = float(sign + text)
     if value in (float("inf"), float("-inf")):
         raise QuerySyntaxError("this number is too large", span=span)
-    return value if Decimal(sign + text) == Decimal(repr(value)) else Rounded(value)
+    return value if Decimal(sign + text) == Decimal(repr(value)) else c.Rounded(value)
 
 
 def _microseconds(amount: Piece, unit: str, text: str | None = None) -> int:

@@ -8,27 +8,10 @@ from typing import TypeVar
 
 from cerflow import limits
 from cerflow.errors import QueryError, Span, UnsupportedQueryError
-from cerflow.language.condition import (
-    MATCH_NUMBER,
-    Aggregate,
-    And,
-    Attribute,
-    Bracket,
-    Comparison,
-    Condition,
-    Function,
-    If,
-    LabelReference,
-    Literal,
-    Or,
-    SetTest,
-    Some,
-)
+from cerflow.language import condition as c
 from cerflow.language.formula import AnyEvent, EventKind, EventType, NotEvent
 from cerflow.language.node import Node, fold, transform, walk, with_children
 from cerflow.values.operators import Operator
-
-__all__ = ["check_kind", "kinds_in", "refuse_twice", "with_kinds", "written_out"]
 
 N = TypeVar("N", bound=Node)
 
@@ -39,31 +22,31 @@ def refuse_twice(name: str, known: Container[str], span: Span | None) -> None:
         raise QueryError(f"'{name}' is defined twice", span=span, hint="Give one of them another name.")
 
 
-def check_kind(condition: Condition) -> None:
+def check_kind(condition: c.Condition) -> None:
     """Raise `QueryError` for what reads more than the current event: labels, aggregates, SOME, prev, MATCH_NUMBER."""
     for current in walk(condition):
         match current:
-            case Attribute(label=str(label)) | LabelReference(label=str(label)) | Bracket(label=label):
+            case c.Attribute(label=str(label)) | c.LabelReference(label=str(label)) | c.Bracket(label=label):
                 raise QueryError(
                     f"the condition of an event kind reads the event alone, so it cannot read the label '{label}'",
                     span=current.span,
                     hint="Write the attribute alone, as in DEFINE failed AS result = 'failed'.",
                 )
-            case Aggregate() | SetTest() | Some() | Function("prev"):
-                name = "SOME" if isinstance(current, Some) else current.name
+            case c.Aggregate() | c.SetTest() | c.Some() | c.Function("prev"):
+                name = "SOME" if isinstance(current, c.Some) else current.name
                 raise QueryError(f"an event kind is about one event, so {name} cannot be used here", span=current.span)
-            case Function(name) if name == MATCH_NUMBER:
+            case c.Function(name) if name == c.MATCH_NUMBER:
                 raise QueryError("an event kind is about one event, which has no match", span=current.span)
 
 
-def written_out(condition: Condition, above: Mapping[str, Condition]) -> Condition:
+def written_out(condition: c.Condition, above: Mapping[str, c.Condition]) -> c.Condition:
     """The condition of a kind, with the kinds ``above`` it that it names written out.
 
     A kind is true or false, and never unknown. Raises as `check_kind`, and `UnsupportedQueryError` if the condition
     becomes too large.
     """
     check_kind(condition)
-    named = [n for n in walk(condition) if isinstance(n, Attribute) and _is_kind(n, above)]
+    named = [n for n in walk(condition) if isinstance(n, c.Attribute) and _is_kind(n, above)]
     if not named:
         return condition
     size = sum(1 for n in named for _ in walk(above[n.name]))
@@ -80,29 +63,29 @@ def written_out(condition: Condition, above: Mapping[str, Condition]) -> Conditi
     while stack:
         current = stack.pop()
         plain.add(id(current))
-        stack += current.children if isinstance(current, And | Or) else ()
+        stack += current.children if isinstance(current, c.And | c.Or) else ()
 
     def visit(current: Node, below: Sequence[Node]) -> Node:
         match current:
-            case Comparison(Operator.EQ, Attribute() as named, Literal(True)) if _is_kind(named, above):
+            case c.Comparison(Operator.EQ, c.Attribute() as named, c.Literal(True)) if _is_kind(named, above):
                 if id(current) in plain:
                     return above[named.name]
-            case Attribute() if _is_kind(current, above):
-                return If(above[current.name], Literal(True), Literal(False), span=current.span)
+            case c.Attribute() if _is_kind(current, above):
+                return c.If(above[current.name], c.Literal(True), c.Literal(False), span=current.span)
         return with_children(current, below)
 
     found = fold(condition, visit)
-    assert isinstance(found, Condition)
+    assert isinstance(found, c.Condition)
     return found
 
 
-def _is_kind(attribute: Attribute, above: Container[str]) -> bool:
+def _is_kind(attribute: c.Attribute, above: Container[str]) -> bool:
     return attribute.label is None and not attribute.quoted and attribute.name in above
 
 
-def kinds_in(tree: Node) -> dict[str, Condition | None]:
+def kinds_in(tree: Node) -> dict[str, c.Condition | None]:
     """The event kinds that a tree knows, with their conditions; None for one whose name only hides that of a type."""
-    found: dict[str, Condition | None] = {}
+    found: dict[str, c.Condition | None] = {}
     for current in walk(tree):
         match current:
             case EventKind():
@@ -113,7 +96,7 @@ def kinds_in(tree: Node) -> dict[str, Condition | None]:
     return found
 
 
-def with_kinds(tree: N, declared: Mapping[str, Condition] | None = None) -> N:
+def with_kinds(tree: N, declared: Mapping[str, c.Condition] | None = None) -> N:
     """The formula or query with the names of event kinds standing for them: those declared, and those in the tree.
 
     The name of a kind hides a type of that name. Raises `QueryError` for two kinds of one name.

@@ -6,8 +6,6 @@ from cerflow.language.condition import And, Condition
 from cerflow.language.formula import EventKind, EventType
 from cerflow.language.node import Node, node
 
-__all__ = ["Satisfied", "StreamTest", "TypeTest", "event_test"]
-
 
 @node
 class TypeTest(Condition):

@@ -20,8 +20,6 @@ from cerflow.language.parser_tables import parser_of
 from cerflow.language.syntax_errors import explain_syntax
 from cerflow.values.nested import joined
 
-__all__ = ["Parsed", "Piece", "TreeBuilder", "load_grammar", "parse_from", "refuse_surrogates", "span_of"]
-
 
 @dataclass(slots=True)
 class Parsed:

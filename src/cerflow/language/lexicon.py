@@ -11,18 +11,6 @@ from cerflow.language.condition import AGGREGATES, FUNCTIONS, LONGER_FUNCTIONS, 
 from cerflow.values.nested import parts_of
 from cerflow.values.units import DURATION_UNITS
 
-__all__ = [
-    "BUILT_IN",
-    "CONTEXTUAL",
-    "LARGEST_INTEGER",
-    "RESERVED",
-    "lexical_grammar",
-    "quote_attribute",
-    "quote_name",
-    "quote_register",
-    "quote_string",
-]
-
 #: Integers are those of 64 bits.
 LARGEST_INTEGER = 2**63 - 1
 

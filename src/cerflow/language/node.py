@@ -13,8 +13,6 @@ from typing import Any, TypeVar, dataclass_transform
 
 from cerflow.errors import Span
 
-__all__ = ["Node", "fold", "node", "transform", "walk", "with_children"]
-
 N = TypeVar("N", bound="Node")
 R = TypeVar("R")
 

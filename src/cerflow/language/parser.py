@@ -13,76 +13,31 @@ from lark import Lark
 
 from cerflow import limits
 from cerflow.errors import ArgumentError, QueryError, QuerySyntaxError, Span
+from cerflow.language import formula as f
+from cerflow.language import select as s
 from cerflow.language.automaton_json import automaton_from_json
 from cerflow.language.condition import Attribute, Condition, Expression, LabelReference, TruthValue
 from cerflow.language.condition_tree import positive_integer
 from cerflow.language.event_kinds import refuse_twice, with_kinds, written_out
-from cerflow.language.formula import (
-    All,
-    AnyEvent,
-    As,
-    Conjunction,
-    Disjunction,
-    DurationWindow,
-    EventType,
-    Filter,
-    Formula,
-    Iteration,
-    NotEvent,
-    NotFollowedBy,
-    Project,
-    Rename,
-    Repetition,
-    Selection,
-    Sequence,
-    Start,
-    Strategy,
-    StrictIteration,
-    StrictSequence,
-    Unless,
-    Within,
-    Without,
-)
 from cerflow.language.grammars import Parsed, Piece, load_grammar, parse_from, span_of
 from cerflow.language.node import transform
-from cerflow.language.select import (
-    Consumption,
-    CountItem,
-    Definition,
-    ExpressionItem,
-    LabelItem,
-    Projection,
-    ProjectionKind,
-    Select,
-    Statements,
-    column_name,
-)
 from cerflow.language.sremo import Regular, names_told_apart
 from cerflow.language.sremo_parser import SremoBuilder
 
-__all__ = [
-    "duration_in_microseconds",
-    "parse_condition",
-    "parse_expression",
-    "parse_formula",
-    "parse_query",
-    "parse_statements",
-]
 
-
-def parse_query(text: str) -> Select:
+def parse_query(text: str) -> s.Select:
     """Read a query, ``SELECT … WHERE …`` (spec §4), perhaps after definitions of event kinds (spec §11).
 
     Raises `QuerySyntaxError` where the text is not in the language, `QueryError` where it is but calls an unknown
     function or holds a regular expression that cannot be read; both with the place in the text.
     """
-    tree: Select = parse_from(_grammar(), text, "query_alone")
+    tree: s.Select = parse_from(_grammar(), text, "query_alone")
     return tree
 
 
-def parse_statements(text: str) -> Statements:
+def parse_statements(text: str) -> s.Statements:
     """Read definitions and a query, ``DEFINE … AS SELECT … ; SELECT …`` (spec §10); errors as for `parse_query`."""
-    tree: Statements = parse_from(_grammar_of_statements(), text, "statements")
+    tree: s.Statements = parse_from(_grammar_of_statements(), text, "statements")
     return tree
 
 
@@ -104,14 +59,14 @@ def _parse_duration(text: str) -> int:
         formula = parse_formula(f"A WITHIN {text}")
     except QuerySyntaxError:
         formula = None
-    if formula is None or not isinstance(formula, Within) or not isinstance(formula.window, DurationWindow):
+    if formula is None or not isinstance(formula, f.Within) or not isinstance(formula.window, f.DurationWindow):
         raise ArgumentError(f"'{text}' is not a duration; it is a number with a unit, such as '30 minutes'")
     return formula.window.microseconds
 
 
-def parse_formula(text: str) -> Formula:
+def parse_formula(text: str) -> f.Formula:
     """Read a formula (spec §2), perhaps after ``DEFINE kind AS condition;``; errors as for `parse_query`."""
-    tree: Formula = parse_from(_grammar(), text, "formula_alone")
+    tree: f.Formula = parse_from(_grammar(), text, "formula_alone")
     return tree
 
 
@@ -194,72 +149,72 @@ class _CeqlBuilder(SremoBuilder):
 
     def event_type(self, children: Several[Piece]) -> Parsed:
         *stream, name = self.parts(children)
-        return self.make(children, EventType, name.value, stream[0].value if stream else None)
+        return self.make(children, f.EventType, name.value, stream[0].value if stream else None)
 
     def any_event(self, children: Several[Piece]) -> Parsed:
-        return self.make(children, AnyEvent, *(stream.value for stream in self.parts(children)))
+        return self.make(children, f.AnyEvent, *(stream.value for stream in self.parts(children)))
 
     def not_event(self, children: Several[Piece]) -> Parsed:
         event, *condition = self.parts(children)
         return self.make(
-            children, NotEvent, event.value, self.condition(self.closed(condition[0])) if condition else None
+            children, f.NotEvent, event.value, self.condition(self.closed(condition[0])) if condition else None
         )
 
     def as_(self, children: Several[Piece]) -> Parsed:
         operand, label = self.parts(children)
-        return self.make(children, As, operand.value, label.value)
+        return self.make(children, f.As, operand.value, label.value)
 
     def rename(self, children: Several[Piece]) -> Parsed:
         operand, old, new = self.parts(children)
-        return self.make(children, Rename, operand.value, old.value, new.value)
+        return self.make(children, f.Rename, operand.value, old.value, new.value)
 
     def filter(self, children: Several[Piece]) -> Parsed:
         operand, condition = self.parts(children)
-        return self.settled(children, Filter, operand.value, self.condition(self.closed(condition)))
+        return self.settled(children, f.Filter, operand.value, self.condition(self.closed(condition)))
 
     def within(self, children: Several[Piece]) -> Parsed:
-        return self.operator(children, Within)
+        return self.operator(children, f.Within)
 
     def unless(self, children: Several[Piece]) -> Parsed:
-        return self.operator(children, Unless)
+        return self.operator(children, f.Unless)
 
     def without(self, children: Several[Piece]) -> Parsed:
-        return self.operator(children, Without)
+        return self.operator(children, f.Without)
 
     def not_followed_by(self, children: Several[Piece]) -> Parsed:
-        return self.operator(children, NotFollowedBy)
+        return self.operator(children, f.NotFollowedBy)
 
     def disjunction(self, children: Several[Piece]) -> Parsed:
-        return self.operator(children, Disjunction)
+        return self.operator(children, f.Disjunction)
 
     def all_(self, children: Several[Piece]) -> Parsed:
-        return self.operator(children, All)
+        return self.operator(children, f.All)
 
     def intersection(self, children: Several[Piece]) -> Parsed:
-        return self.operator(children, Conjunction)
+        return self.operator(children, f.Conjunction)
 
     def strict_sequence(self, children: Several[Piece]) -> Parsed:
-        return self.operator(children, StrictSequence)
+        return self.operator(children, f.StrictSequence)
 
     def sequence(self, children: Several[Piece]) -> Parsed:
-        return self.operator(children, Sequence)
+        return self.operator(children, f.Sequence)
 
     def iteration(self, children: Several[Piece]) -> Parsed:
-        return self.operator(children, Iteration)
+        return self.operator(children, f.Iteration)
 
     def strict_iteration(self, children: Several[Piece]) -> Parsed:
-        return self.operator(children, StrictIteration)
+        return self.operator(children, f.StrictIteration)
 
     def optional(self, children: Several[Piece]) -> Parsed:
-        return self.settled(children, Repetition, self.parts(children)[0].value, 0, 1)
+        return self.settled(children, f.Repetition, self.parts(children)[0].value, 0, 1)
 
     def repetition(self, children: Several[Piece]) -> Parsed:
         operand, times = self.parts(children)
-        return self.settled(children, Repetition, operand.value, *times.value)
+        return self.settled(children, f.Repetition, operand.value, *times.value)
 
     def strict_repetition(self, children: Several[Piece]) -> Parsed:
         operand, times = self.parts(children)
-        return self.settled(children, Repetition, operand.value, *times.value, True)
+        return self.settled(children, f.Repetition, operand.value, *times.value, True)
 
     def exactly(self, children: Several[Piece]) -> Parsed:
         times = _times(children[0])
@@ -275,7 +230,7 @@ class _CeqlBuilder(SremoBuilder):
         return self.part(children, (0, _times(children[1])))
 
     def start(self, children: Several[Piece]) -> Parsed:
-        return self.operator(children, Start)
+        return self.operator(children, f.Start)
 
     def automaton(self, children: Several[Piece]) -> Parsed:
         """``AUTOMATON 'JSON'``."""
@@ -295,11 +250,11 @@ class _CeqlBuilder(SremoBuilder):
         return part
 
     def selection(self, children: Several[Piece]) -> Parsed:
-        return self.settled(children, Selection, _strategy(children[0]), self.parts(children)[0].value)
+        return self.settled(children, f.Selection, _strategy(children[0]), self.parts(children)[0].value)
 
     def selection_by(self, children: Several[Piece]) -> Parsed:
         by, operand = self.parts(children)
-        return self.settled(children, Selection, _strategy(children[0]), operand.value, by.value)
+        return self.settled(children, f.Selection, _strategy(children[0]), operand.value, by.value)
 
     def compared(self, children: Several[Piece]) -> Parsed:
         return self.part(
@@ -309,27 +264,27 @@ class _CeqlBuilder(SremoBuilder):
 
     def project(self, children: Several[Piece]) -> Parsed:
         *labels, operand = self.parts(children)
-        return self.settled(children, Project, tuple(label.value for label in labels), operand.value)
+        return self.settled(children, f.Project, tuple(label.value for label in labels), operand.value)
 
     # -- queries
 
     def statements(self, children: Several[Piece]) -> Parsed:
         *above, query = self.parts(children)
         kinds: dict[str, Condition] = {}
-        definitions: dict[str, Definition] = {}
+        definitions: dict[str, s.Definition] = {}
         for part in above:
-            if isinstance(part.value, Definition):
+            if isinstance(part.value, s.Definition):
                 refuse_twice(part.value.name, kinds.keys() | definitions.keys(), part.value.span)
                 definitions[part.value.name] = replace(part.value, select=with_kinds(part.value.select, kinds))
                 continue
             kinds = self._kinds([part], kinds)
             for name, span, _ in part.value:
                 refuse_twice(name, definitions, span)
-        return self.make(children, Statements, tuple(definitions.values()), with_kinds(query.value, kinds))
+        return self.make(children, s.Statements, tuple(definitions.values()), with_kinds(query.value, kinds))
 
     def definition(self, children: Several[Piece]) -> Parsed:
         name, select = self.parts(children)
-        return self.make(children, Definition, name.value, select.value)
+        return self.make(children, s.Definition, name.value, select.value)
 
     def query_alone(self, children: Several[Piece]) -> Parsed:
         *kinds, query = self.parts(children)
@@ -340,7 +295,7 @@ class _CeqlBuilder(SremoBuilder):
         clauses: dict[str, Any] = {}
         for part in self.parts(children):
             clauses.update(part.value if isinstance(part.value, dict) else {"formula": part.value})
-        return self.part(children, Select(**clauses, span=span_of(*children)))
+        return self.part(children, s.Select(**clauses, span=span_of(*children)))
 
     def strategy(self, children: Several[Piece]) -> Parsed:
         by = [part.value for part in self.parts(children)]
@@ -349,45 +304,45 @@ class _CeqlBuilder(SremoBuilder):
     def everything(self, children: Several[Piece]) -> Parsed:
         parts = self.parts(children)
         for part in parts:
-            if isinstance(part.value, LabelItem):
+            if isinstance(part.value, s.LabelItem):
                 raise QuerySyntaxError(
                     f"* reports all labels, so only values stand beside it, not the label '{part.value.label}'",
                     span=span_of(part),
                 )
-        return self._projection(children, ProjectionKind.ALL, tuple(part.value for part in parts))
+        return self._projection(children, s.ProjectionKind.ALL, tuple(part.value for part in parts))
 
     def nothing(self, children: Several[Piece]) -> Parsed:
-        return self._projection(children, ProjectionKind.NONE)
+        return self._projection(children, s.ProjectionKind.NONE)
 
     def items(self, children: Several[Piece]) -> Parsed:
-        return self._projection(children, ProjectionKind.ITEMS, tuple(part.value for part in self.parts(children)))
+        return self._projection(children, s.ProjectionKind.ITEMS, tuple(part.value for part in self.parts(children)))
 
     def _projection(self, children: Several[Piece], *values: Any) -> Parsed:
-        return self.part(children, {"projection": Projection(*values, span=span_of(*children))})
+        return self.part(children, {"projection": s.Projection(*values, span=span_of(*children))})
 
     def label_item(self, children: Several[Piece]) -> Parsed:
         label, *attributes = self.parts(children)
-        return self.make(children, LabelItem, label.value, tuple(a.value for a in attributes) or None)
+        return self.make(children, s.LabelItem, label.value, tuple(a.value for a in attributes) or None)
 
     def expression_item(self, children: Several[Piece]) -> Parsed:
         given, name = self.parts(children)
         self.no_bracket_in(self.closed(given), "a computed column")
         expression = TruthValue(given.value) if isinstance(given.value, Condition) else given.value
-        return self.make(children, ExpressionItem, expression, name.value)
+        return self.make(children, s.ExpressionItem, expression, name.value)
 
     def unnamed_item(self, children: Several[Piece]) -> Parsed:
         """A label, or a value without AS, which has a name of its own if it is an attribute or an aggregate of one."""
         (given,) = self.parts(children)
         value = given.value
         if given.name is not None and isinstance(value, Attribute) and not given.name.reserved:
-            return self.make(children, LabelItem, value.name)
+            return self.make(children, s.LabelItem, value.name)
         self.no_bracket_in(self.closed(given), "a computed column")
-        name = None if isinstance(value, Condition) else column_name(value)
+        name = None if isinstance(value, Condition) else s.column_name(value)
         if name is None:
             raise QuerySyntaxError(
                 "a computed column needs a name", span=span_of(*children), hint="Write the name after AS: … AS name."
             )
-        return self.make(children, ExpressionItem, value, name)
+        return self.make(children, s.ExpressionItem, value, name)
 
     def count_item(self, children: Several[Piece]) -> Parsed:
         function, *name = self.parts(children)
@@ -395,7 +350,7 @@ class _CeqlBuilder(SremoBuilder):
             raise QuerySyntaxError(
                 f"only COUNT takes *, not {function.value}", span=span_of(*children), expected=("COUNT(*)",)
             )
-        return self.make(children, CountItem, name[0].value if name else "count")
+        return self.make(children, s.CountItem, name[0].value if name else "count")
 
     def streams(self, children: Several[Piece]) -> Parsed:
         return self.part(children, {"streams": tuple(part.value for part in self.parts(children))})
@@ -416,7 +371,7 @@ class _CeqlBuilder(SremoBuilder):
         return self.part(children, {"consume": self.parts(children)[0].value})
 
     def consumption(self, children: Several[Piece]) -> Parsed:
-        return self.part(children, Consumption(str(children[0]).upper()))
+        return self.part(children, s.Consumption(str(children[0]).upper()))
 
     def limit(self, children: Several[Piece]) -> Parsed:
         return self.part(children, {"limit": positive_integer(children[1], "the number after LIMIT")})
@@ -434,6 +389,6 @@ def _times(token: Piece) -> int:
     return int(text)
 
 
-def _strategy(token: Piece) -> Strategy:
+def _strategy(token: Piece) -> f.Strategy:
     word = str(token).upper()
-    return Strategy.NEXT if word == "NXT" else Strategy(word)
+    return f.Strategy.NEXT if word == "NXT" else f.Strategy(word)

@@ -21,8 +21,6 @@ from lark.lexer import TerminalDef
 
 from cerflow.cache_folder import cache_folder, open_own
 
-__all__ = ["parser_of"]
-
 
 def parser_of(name: str, grammar: str, starts: Sequence[str], builder: object) -> Lark:
     """Lark's parser for a grammar, which builds trees with the methods of ``builder``.

@@ -19,8 +19,6 @@ from cerflow.language.node import Node, transform
 from cerflow.values.nested import joined, parts_of
 from cerflow.values.units import DURATION_UNITS
 
-__all__ = ["show"]
-
 #: Text, or a node with the loosest binding that needs no parentheses where it stands.
 _Piece: TypeAlias = str | tuple[Node, int]
 #: How tightly a node binds, and the pieces of its text; the second argument is how tightly it is asked to bind.

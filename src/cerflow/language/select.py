@@ -11,21 +11,6 @@ from cerflow.language.formula import Formula, Strategy, Window, check_by
 from cerflow.language.node import Node, node
 from cerflow.values.nested import unnested
 
-__all__ = [
-    "BOOKKEEPING",
-    "Consumption",
-    "CountItem",
-    "Definition",
-    "ExpressionItem",
-    "LabelItem",
-    "Projection",
-    "ProjectionKind",
-    "Select",
-    "Statements",
-    "column_name",
-]
-
-
 #: The columns that every match has, before keys and computed columns; tables for people show them last.
 BOOKKEEPING = ("detected_at", "detected_time", "start", "end", "start_time", "end_time")
 

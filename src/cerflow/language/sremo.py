@@ -14,30 +14,6 @@ from cerflow.language.condition import Attribute, Bracket, Condition, Constant, 
 from cerflow.language.formula import As, EventType, Formula, Rename, Window
 from cerflow.language.node import Node, fold, node, transform, walk, with_children
 
-__all__ = [
-    "ANY_EVENT",
-    "MARK",
-    "Alternation",
-    "AnyMatch",
-    "Complement",
-    "Concatenation",
-    "Empty",
-    "Epsilon",
-    "Intersection",
-    "NextMatch",
-    "Optional",
-    "Plus",
-    "Regular",
-    "Sremo",
-    "Star",
-    "Terminal",
-    "Unordered",
-    "Windowed",
-    "names_told_apart",
-    "possible_fields",
-    "with_fields",
-]
-
 N = TypeVar("N", bound=Node)
 
 #: The label that ``MARK`` gives.

@@ -8,43 +8,23 @@ from typing import Any
 
 from lark import Lark
 
+from cerflow.language import sremo as r
 from cerflow.language.condition_tree import ConditionBuilder
 from cerflow.language.grammars import Parsed, Piece, load_grammar, parse_from, span_of
-from cerflow.language.sremo import (
-    MARK,
-    Alternation,
-    AnyMatch,
-    Complement,
-    Concatenation,
-    Empty,
-    Epsilon,
-    Intersection,
-    NextMatch,
-    Optional,
-    Plus,
-    Sremo,
-    Star,
-    Terminal,
-    Unordered,
-    Windowed,
-    names_told_apart,
-)
-
-__all__ = ["SremoBuilder", "parse_sremo", "read_sremo"]
 
 
-def parse_sremo(text: str) -> Sremo:
+def parse_sremo(text: str) -> r.Sremo:
     """Read an expression such as ``[type = 'T'] MARK INTO r . [value > r.value] AS high`` (spec §5).
 
     Raises `QuerySyntaxError` where the text is not in the language, `QueryError` where it is but calls an unknown
     function or holds a regular expression that cannot be read; both with the place in the text.
     """
-    return names_told_apart(read_sremo(text))
+    return r.names_told_apart(read_sremo(text))
 
 
-def read_sremo(text: str) -> Sremo:
+def read_sremo(text: str) -> r.Sremo:
     """The same for a part of an expression: which of its names are registers is not known yet."""
-    tree: Sremo = parse_from(_grammar(), text, "sremo_alone")
+    tree: r.Sremo = parse_from(_grammar(), text, "sremo_alone")
     return tree
 
 
@@ -56,11 +36,11 @@ def _grammar() -> Lark:
 _Callback = Callable[["SremoBuilder", Sequence[Piece]], Parsed]
 
 
-def _operator(cls: type[Sremo]) -> _Callback:
+def _operator(cls: type[r.Sremo]) -> _Callback:
     return lambda self, children: self.operator(children, cls)
 
 
-def _of_several(cls: type[Sremo]) -> _Callback:
+def _of_several(cls: type[r.Sremo]) -> _Callback:
     return lambda self, children: self.settled(children, cls, tuple(part.value for part in self.parts(children)))
 
 
@@ -70,11 +50,11 @@ class SremoBuilder(ConditionBuilder):
     # A rule of its own, so that the comma after a register is not the one after any other name.
     register = ConditionBuilder.name
 
-    epsilon, empty = _operator(Epsilon), _operator(Empty)
-    concatenation, alternation, joint = _operator(Concatenation), _operator(Alternation), _operator(Intersection)
-    star, plus, at_most_once = _operator(Star), _operator(Plus), _operator(Optional)
-    complement, windowed = _operator(Complement), _operator(Windowed)
-    any_match, next_match, unordered = _of_several(AnyMatch), _of_several(NextMatch), _of_several(Unordered)
+    epsilon, empty = _operator(r.Epsilon), _operator(r.Empty)
+    concatenation, alternation, joint = _operator(r.Concatenation), _operator(r.Alternation), _operator(r.Intersection)
+    star, plus, at_most_once = _operator(r.Star), _operator(r.Plus), _operator(r.Optional)
+    complement, windowed = _operator(r.Complement), _operator(r.Windowed)
+    any_match, next_match, unordered = _of_several(r.AnyMatch), _of_several(r.NextMatch), _of_several(r.Unordered)
 
     def sremo_alone(self, children: Sequence[Piece]) -> Parsed:
         """A text that is an expression."""
@@ -85,12 +65,14 @@ class SremoBuilder(ConditionBuilder):
         condition, *rest = self.parts(children)
         self.no_bracket_in(condition)
         # The event read is the current one, so attributes need no label here.
-        return self.settled(children, Terminal, self.condition_at_hand(condition), **dict(part.value for part in rest))
+        return self.settled(
+            children, r.Terminal, self.condition_at_hand(condition), **dict(part.value for part in rest)
+        )
 
     def mark(self, children: Sequence[Piece]) -> Parsed:
         """``MARK`` or ``AS label``."""
         names = self.parts(children)
-        return self.part(children, ("label", names[0].value if names else MARK))
+        return self.part(children, ("label", names[0].value if names else r.MARK))
 
     def into(self, children: Sequence[Piece]) -> Parsed:
         """``INTO register, …``."""

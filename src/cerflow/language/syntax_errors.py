@@ -15,8 +15,6 @@ from cerflow.errors import QuerySyntaxError, Span
 from cerflow.language.lexicon import CONTEXTUAL, RESERVED
 from cerflow.language.syntax_hints import few, hint_for
 
-__all__ = ["explain_syntax"]
-
 _VALUE = {"NAME", "QUOTED", "NUMBER", "STRING", "MINUS", "TRUE", "FALSE", "NULL", "LPAR"}
 _SHORT = ("CASE", "DISTINCT", "RESERVED_ATTRIBUTE", "FUNCTION_WORD", "REGISTER_COMMA", "STATEMENT_END", "DEFINE_KIND")
 # Sets of terminals that have one name for people; tried in this order.

@@ -9,8 +9,6 @@ from cerflow.errors import nearest
 from cerflow.language.lexicon import CONTEXTUAL, RESERVED
 from cerflow.values.units import DURATION_UNITS
 
-__all__ = ["few", "hint_for"]
-
 _SEQUENCE = "a sequence is written A ; B (B some time after A) or A : B (B directly after A)"
 _CONDITIONS = "conditions stand after FILTER: WHERE (A AS x ; B AS y) FILTER x.v > 1 AND y.v > x.v"
 _REPEATED = "three are written A{3}, two to four A{2,4}"

@@ -10,8 +10,6 @@ from cerflow.programs.program import Program
 from cerflow.query import Query
 from cerflow.viewing.opening import frame_of
 
-__all__ = ["Found"]
-
 
 class Found:
     """A query with its matches: ``matches`` are all of them, though the first ``limit`` are shown."""

@@ -24,8 +24,6 @@ from cerflow.stream_inputs import Input, Roles, Streams, streams
 from cerflow.values.event_tables import to_table
 from cerflow.values.units import TimeUnit
 
-__all__ = ["add_magic"]
-
 #: The first word of a query on the line of ``%cerflow``.
 _QUERY = re.compile(r"(?:^|\s)(?=(?:SELECT|DEFINE)\s)", re.IGNORECASE)
 

@@ -15,13 +15,7 @@ from cerflow.papers.constructions.epsilon import eliminate_epsilon
 from cerflow.papers.constructions.intersection import intersect
 from cerflow.papers.constructions.minimize import minimize
 from cerflow.papers.constructions.minterms import Minterm, construct_minterms
-from cerflow.papers.constructions.operators import (
-    add_label,
-    anchor,
-    filter_label,
-    project_labels,
-    rename_label,
-)
+from cerflow.papers.constructions.operators import add_label, anchor, filter_label, project_labels, rename_label
 from cerflow.papers.constructions.single_register import to_single_register
 from cerflow.papers.constructions.streaming import StaggeredCopies, staggered, streaming, with_start_loop
 from cerflow.papers.constructions.unroll import Unrolled, unroll

@@ -10,8 +10,6 @@ import pyarrow as pa
 from cerflow.predicates.predicate import Form
 from cerflow.values.array_types import Mask
 
-__all__ = ["as_answers", "given_as"]
-
 
 def given_as(form: Form, array: Any) -> Any:
     """An Arrow array without nulls in the form that a function takes; literals and whole events stay as they are.

@@ -23,8 +23,6 @@ from cerflow.predicates.predicate import Form, Predicate
 from cerflow.values.array_types import Mask
 from cerflow.values.events import Event
 
-__all__ = ["Each", "arguments_of_sets", "array_of", "as_argument", "ask", "ask_of_each", "ask_of_set", "failure"]
-
 
 @dataclass(frozen=True, slots=True)
 class Each:

@@ -11,8 +11,6 @@ from cerflow.language.lexicon import BUILT_IN, RESERVED
 from cerflow.predicates.predicate import Fold, Form, Predicate, PredicateKind
 from cerflow.predicates.registry import register_predicate
 
-__all__ = ["predicate"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 #: Whether a function takes arrays: no (False), NumPy's, or Arrow's.
 Arrays = bool | Literal["numpy", "arrow"]

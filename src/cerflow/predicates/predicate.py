@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-__all__ = ["Fold", "Form", "Predicate", "PredicateKind"]
-
 
 class PredicateKind(StrEnum):
     """The events that a predicate is about."""

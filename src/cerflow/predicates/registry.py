@@ -10,19 +10,6 @@ from cerflow.language.condition import Aggregate, Function, PredicateCall, SetTe
 from cerflow.language.node import Node, walk
 from cerflow.predicates.predicate import Predicate, PredicateKind
 
-__all__ = [
-    "calls_of_sets",
-    "find_predicate",
-    "is_about_set",
-    "predicate_names",
-    "predicates_in",
-    "register_predicate",
-    "registered",
-    "registered_predicates",
-    "unregister_predicate",
-    "using",
-]
-
 _registered: dict[str, Predicate] = {}
 _of_sets: frozenset[str] = frozenset()
 

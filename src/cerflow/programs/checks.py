@@ -12,8 +12,6 @@ from cerflow.language.formula import AnyEvent, As, EventType
 from cerflow.language.node import Node, transform, walk
 from cerflow.language.select import CountItem, ExpressionItem, Select, Statements
 
-__all__ = ["check_statements", "reading_input"]
-
 
 def check_statements(tree: Statements) -> None:
     """Raises `QueryError` for names, references and attributes that are wrong, and `UnsupportedQueryError`."""

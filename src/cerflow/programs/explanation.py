@@ -12,8 +12,6 @@ from cerflow.explaining.facts import ExplainFormat
 from cerflow.query import Query
 from cerflow.schema import Schema
 
-__all__ = ["explain_program", "program_diagram"]
-
 #: The last query, which has no name.
 _QUERY = "the query"
 

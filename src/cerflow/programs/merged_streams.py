@@ -24,8 +24,6 @@ from cerflow.schema import Schema
 from cerflow.stream_inputs import common_schema, fitted_table, free_name
 from cerflow.values.array_types import Ints
 
-__all__ = ["Merging", "ProgramPlan", "Statement", "statements_for"]
-
 _INPUT = "the input"
 
 

@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from cerflow.studying.tracing import Trace
     from cerflow.studying.why_not import WhyNot
 
-__all__ = ["MatchOptions", "Program", "match", "parse_program", "query_as_text", "read_query", "without_definitions"]
-
 
 def parse_program(text: str) -> Program:
     """Read definitions and the query after them: ``DEFINE dip AS SELECT … ; SELECT … FROM dip, stocks WHERE …``.

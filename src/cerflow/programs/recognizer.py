@@ -27,8 +27,6 @@ from cerflow.programs.merged_streams import Merging, ProgramPlan, Statement
 from cerflow.schema import Schema
 from cerflow.values.event_tables import as_rows
 
-__all__ = ["ProgramRecognizer", "merged_events", "merged_parts"]
-
 
 def merged_events(
     statements: Sequence[Statement], schema: Schema, events: pa.Table, until: Any = None, memory: int | None = None

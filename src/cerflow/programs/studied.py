@@ -22,8 +22,6 @@ from cerflow.stream_inputs import EventRoles, columns_wanted, schema_of
 from cerflow.studying.samples import StudiedEvents
 from cerflow.values.event_tables import to_table
 
-__all__ = ["StudiedPart", "studied"]
-
 
 def studied(
     definitions: Mapping[str, Query],

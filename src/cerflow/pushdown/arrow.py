@@ -19,24 +19,15 @@ from cerflow.conditions.propositions import leaves_of, weakened
 from cerflow.conditions.register_values import Microseconds
 from cerflow.engine.evaluate.ranges import MOST
 from cerflow.engine.evaluate.rows import instant
-from cerflow.language.condition import (
-    Arithmetic,
-    Attribute,
-    Condition,
-    Expression,
-    Function,
-    Literal,
-)
+from cerflow.language import condition as c
 from cerflow.pushdown.relevance import by_types
 from cerflow.pushdown.translation import Translation, UndecidedError, encodable
 from cerflow.schema import Schema, ValueKind
 from cerflow.values.operators import RELATIONS, Operator
 from cerflow.values.units import MICROSECONDS
 
-__all__ = ["ArrowTranslation", "arrow_filter"]
 
-
-def arrow_filter(proposition: Condition, schema: Schema) -> pc.Expression | None:
+def arrow_filter(proposition: c.Condition, schema: Schema) -> pc.Expression | None:
     """A filter for the rows that satisfy a proposition, and perhaps more of them; None if all may."""
     translation = ArrowTranslation(schema)
     left = weakened(proposition, translation.decides)
@@ -67,7 +58,7 @@ class ArrowTranslation(Translation[pc.Expression]):
     def _not(self, condition: pc.Expression) -> pc.Expression:
         return ~condition
 
-    def _not_true(self, condition: Condition) -> pc.Expression:
+    def _not_true(self, condition: c.Condition) -> pc.Expression:
         return ~pc.coalesce(self._leaf(condition), pc.scalar(False))
 
     def _of_type(self, name: str) -> pc.Expression:
@@ -78,16 +69,16 @@ class ArrowTranslation(Translation[pc.Expression]):
     def _type(self, name: str) -> pa.DataType:
         return self.schema.columns.field(name).type
 
-    def _text(self, operand: Expression) -> pc.Expression:
-        if not isinstance(operand, Attribute):
+    def _text(self, operand: c.Expression) -> pc.Expression:
+        if not isinstance(operand, c.Attribute):
             raise UndecidedError
         name = self.schema.column(operand.name)
         if not (pa.types.is_string(self._type(name)) or pa.types.is_large_string(self._type(name))):
             raise UndecidedError  # there are no functions of dictionaries
         return pc.field(name)
 
-    def _null(self, operand: Expression, negated: bool) -> pc.Expression:
-        if not isinstance(operand, Attribute):
+    def _null(self, operand: c.Expression, negated: bool) -> pc.Expression:
+        if not isinstance(operand, c.Attribute):
             raise UndecidedError
         name = self.schema.column(operand.name)
         missing = ~pc.field(name).is_valid()
@@ -97,19 +88,19 @@ class ArrowTranslation(Translation[pc.Expression]):
 
     # -- conditions
 
-    def _comparison(self, operator: Operator, left: Expression, right: Expression) -> pc.Expression:
-        if isinstance(left, Function) and left.name == "length":
-            if not isinstance(right, Literal) or type(right.value) is not int or abs(right.value) >= 2**31:
+    def _comparison(self, operator: Operator, left: c.Expression, right: c.Expression) -> pc.Expression:
+        if isinstance(left, c.Function) and left.name == "length":
+            if not isinstance(right, c.Literal) or type(right.value) is not int or abs(right.value) >= 2**31:
                 raise UndecidedError
             return RELATIONS[operator](pc.utf8_length(self._text(left.arguments[0])), pa.scalar(right.value))
-        if isinstance(left, Microseconds | Arithmetic):
+        if isinstance(left, Microseconds | c.Arithmetic):
             return self._of_times(operator, left, right)
-        if not isinstance(left, Attribute):
+        if not isinstance(left, c.Attribute):
             raise UndecidedError
         name = self.schema.column(left.name)
-        if isinstance(right, Attribute):
+        if isinstance(right, c.Attribute):
             return self._two(operator, name, self.schema.column(right.name))
-        if not isinstance(right, Literal):
+        if not isinstance(right, c.Literal):
             raise UndecidedError
         if right.value is None:
             return pc.scalar(False)
@@ -123,14 +114,14 @@ class ArrowTranslation(Translation[pc.Expression]):
         found = RELATIONS[operator](pc.field(left), pc.field(right))
         return found & ~pc.is_nan(pc.field(left)) & ~pc.is_nan(pc.field(right)) if _is_float(own) else found
 
-    def _of_times(self, operator: Operator, left: Expression, right: Expression) -> pc.Expression:
+    def _of_times(self, operator: Operator, left: c.Expression, right: c.Expression) -> pc.Expression:
         """Comparisons of microseconds: of a column or of the difference of two with a literal, or of two columns."""
         match left, right:
-            case Microseconds(Attribute(_, name)), Literal(int() as value) if not isinstance(value, bool):
+            case Microseconds(c.Attribute(_, name)), c.Literal(int() as value) if not isinstance(value, bool):
                 return self._beside(operator, self.schema.column(name), value)
             case Microseconds(), Microseconds():
                 return RELATIONS[operator](self._microseconds(left), self._microseconds(right))
-            case Arithmetic("-", first, second), Literal(int() as value) if _in_64_bits(value):
+            case c.Arithmetic("-", first, second), c.Literal(int() as value) if _in_64_bits(value):
                 a, b = self._microseconds(first), self._microseconds(second)
                 difference = pc.subtract(a, b)
                 # Arrow goes on at the other end where 64 bits do not suffice; to the engine that is null.
@@ -161,9 +152,9 @@ class ArrowTranslation(Translation[pc.Expression]):
                 return from_first & ~from_after
         return ~from_first | from_after
 
-    def _microseconds(self, value: Expression) -> pc.Expression:
+    def _microseconds(self, value: c.Expression) -> pc.Expression:
         """The microseconds of a column of times, rounded down."""
-        if not (isinstance(value, Microseconds) and isinstance(value.expression, Attribute)):
+        if not (isinstance(value, Microseconds) and isinstance(value.expression, c.Attribute)):
             raise UndecidedError
         name = self.schema.column(value.expression.name)
         own = self._type(name)
@@ -200,8 +191,8 @@ class ArrowTranslation(Translation[pc.Expression]):
                 return pa.scalar(moment.numerator, own)
         raise UndecidedError
 
-    def _among(self, operand: Expression, items: Sequence[Literal], negated: bool) -> pc.Expression:
-        if not isinstance(operand, Attribute):
+    def _among(self, operand: c.Expression, items: Sequence[c.Literal], negated: bool) -> pc.Expression:
+        if not isinstance(operand, c.Attribute):
             raise UndecidedError
         name = self.schema.column(operand.name)
         own = self._type(name)
@@ -215,7 +206,7 @@ class ArrowTranslation(Translation[pc.Expression]):
         found = pc.field(name).isin(pa.array(values, own))
         return ~found & pc.field(name).is_valid() if negated else found
 
-    def _any_of(self, name: str, items: Sequence[Literal], negated: bool) -> pc.Expression:
+    def _any_of(self, name: str, items: Sequence[c.Literal], negated: bool) -> pc.Expression:
         """IN for dictionaries, which are not looked up."""
         if len(items) > limits.PUSHED_LEAVES:
             raise UndecidedError

@@ -35,22 +35,12 @@ from cerflow import limits
 from cerflow.conditions.guards import TypeTest
 from cerflow.conditions.register_values import Microseconds
 from cerflow.engine.evaluate.rows import instant
-from cerflow.language.condition import (
-    Arithmetic,
-    Attribute,
-    Condition,
-    Expression,
-    Function,
-    Literal,
-    Negative,
-)
+from cerflow.language.condition import Arithmetic, Attribute, Condition, Expression, Function, Literal, Negative
 from cerflow.pushdown.translation import Translation, UndecidedError, encodable
 from cerflow.schema import ValueKind, kind_of
 from cerflow.values.operators import RELATIONS, Operator
 from cerflow.values.text_patterns import MANY, ONE, tokens
 from cerflow.values.units import DAY
-
-__all__ = ["SparkConditions"]
 
 _INTEGERS = (ByteType, ShortType, IntegerType, LongType)
 _FLOATS = (FloatType, DoubleType)

@@ -17,8 +17,6 @@ from cerflow.language.condition import Comparison, Condition, Constant, Expressi
 from cerflow.values.operators import Operator
 from cerflow.values.text_patterns import literal_parts
 
-__all__ = ["Translation", "UndecidedError", "encodable"]
-
 #: A condition of the other system.
 C = TypeVar("C")
 

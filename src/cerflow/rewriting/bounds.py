@@ -20,8 +20,6 @@ from cerflow.rewriting.rebuild import transformed
 from cerflow.schema import Schema, ValueKind
 from cerflow.values.operators import MIRRORED, RELATIONS, Operator
 
-__all__ = ["with_implied_bounds"]
-
 #: A label and an attribute.
 _Place = tuple[str, str]
 #: What holds of an attribute of all events of a label, if there are any.

@@ -13,44 +13,28 @@ from functools import reduce
 from cerflow.analysis.scopes import condition_labels, labels_of
 from cerflow.conditions.clauses import clauses
 from cerflow.errors import Span, UnsupportedQueryError
+from cerflow.language import formula as f
 from cerflow.language.condition import And, Condition, Or
-from cerflow.language.formula import (
-    AnyEvent,
-    As,
-    Disjunction,
-    EventType,
-    Filter,
-    Formula,
-    Iteration,
-    NotEvent,
-    Rename,
-    Selection,
-    Sequence,
-    Start,
-    Strategy,
-)
 from cerflow.language.printer import show
 from cerflow.rewriting.labels import with_labels_replaced
 from cerflow.rewriting.names import FreshNames
 from cerflow.rewriting.rebuild import check_tree_size, mentions_set, size
 
-__all__ = ["BlockEnd", "adjacent", "beginnings", "endings", "joined_strictly"]
-
 
 @dataclass(frozen=True)
 class _Before:
-    formula: Formula
+    formula: f.Formula
 
-    def around(self, inner: Formula) -> Formula:
-        return Sequence(self.formula, inner)
+    def around(self, inner: f.Formula) -> f.Formula:
+        return f.Sequence(self.formula, inner)
 
 
 @dataclass(frozen=True)
 class _After:
-    formula: Formula
+    formula: f.Formula
 
-    def around(self, inner: Formula) -> Formula:
-        return Sequence(inner, self.formula)
+    def around(self, inner: f.Formula) -> f.Formula:
+        return f.Sequence(inner, self.formula)
 
 
 @dataclass(frozen=True)
@@ -59,11 +43,11 @@ class _Filtered:
     #: Its labels that the filtered formula gives; a piece of that formula need not give them.
     own: frozenset[str]
 
-    def around(self, inner: Formula) -> Formula:
+    def around(self, inner: f.Formula) -> f.Formula:
         labels = labels_of(inner)
         missing = frozenset() if labels.wildcard else self.own - labels.assigned
         condition = _without_labels(self.condition, missing) if missing else self.condition
-        return inner if condition is None else Filter(inner, condition)
+        return inner if condition is None else f.Filter(inner, condition)
 
 
 @dataclass(frozen=True)
@@ -71,14 +55,14 @@ class _Renamed:
     old: str
     new: str
 
-    def around(self, inner: Formula) -> Formula:
-        return Rename(inner, self.old, self.new)
+    def around(self, inner: f.Formula) -> f.Formula:
+        return f.Rename(inner, self.old, self.new)
 
 
 @dataclass(frozen=True)
 class _Started:
-    def around(self, inner: Formula) -> Formula:
-        return Start(inner)
+    def around(self, inner: f.Formula) -> f.Formula:
+        return f.Start(inner)
 
 
 def _without_labels(condition: Condition, missing: frozenset[str]) -> Condition | None:
@@ -104,19 +88,19 @@ _Step = _Before | _After | _Filtered | _Renamed | _Started
 class BlockEnd:
     """A block of adjacent events, and the steps around it."""
 
-    block: Formula
+    block: f.Formula
     steps: tuple[_Step, ...] = ()
 
-    def __call__(self, inner: Formula) -> Formula:
+    def __call__(self, inner: f.Formula) -> f.Formula:
         """The piece with something else in place of its block."""
         return reduce(lambda found, step: step.around(found), self.steps, inner)
 
-    def rest(self) -> Formula | None:
+    def rest(self) -> f.Formula | None:
         """The formula before or after the block, None if there is none.
 
         It must not stand inside START, FILTER or a renaming.
         """
-        found: Formula | None = None
+        found: f.Formula | None = None
         for step in self.steps:
             assert isinstance(step, _Before | _After)
             found = step.formula if found is None else step.around(found)
@@ -133,20 +117,20 @@ class BlockEnd:
         return found
 
 
-def adjacent(*blocks: Formula) -> Formula:
+def adjacent(*blocks: f.Formula) -> f.Formula:
     """The blocks side by side, one after the other."""
-    whole = reduce(Sequence, blocks)
-    return whole if _is_event(whole) else Selection(Strategy.STRICT, whole)
+    whole = reduce(f.Sequence, blocks)
+    return whole if _is_event(whole) else f.Selection(f.Strategy.STRICT, whole)
 
 
-def _is_event(formula: Formula) -> bool:
+def _is_event(formula: f.Formula) -> bool:
     """Whether a formula reads one event."""
-    while isinstance(formula, As | Rename | Filter):
+    while isinstance(formula, f.As | f.Rename | f.Filter):
         formula = formula.operand
-    return isinstance(formula, EventType | AnyEvent | NotEvent)
+    return isinstance(formula, f.EventType | f.AnyEvent | f.NotEvent)
 
 
-def endings(formula: Formula) -> list[BlockEnd]:
+def endings(formula: f.Formula) -> list[BlockEnd]:
     """The pieces of a formula without ``:`` and ``:+`` by its last block.
 
     Raises `UnsupportedQueryError` for operators that cannot be taken apart.
@@ -154,7 +138,7 @@ def endings(formula: Formula) -> list[BlockEnd]:
     return _pieces(formula, first=False)
 
 
-def beginnings(formula: Formula) -> list[BlockEnd]:
+def beginnings(formula: f.Formula) -> list[BlockEnd]:
     """The same by its first block."""
     return _pieces(formula, first=True)
 
@@ -163,33 +147,33 @@ def beginnings(formula: Formula) -> list[BlockEnd]:
 _Steps = tuple[_Step, "_Steps"] | None
 
 
-def _pieces(formula: Formula, *, first: bool) -> list[BlockEnd]:
+def _pieces(formula: f.Formula, *, first: bool) -> list[BlockEnd]:
     # Blocks with the same steps around them are one.
-    blocks: dict[int, tuple[_Steps, list[Formula]]] = {}
-    pending: list[tuple[Formula, _Steps]] = [(formula, None)]
+    blocks: dict[int, tuple[_Steps, list[f.Formula]]] = {}
+    pending: list[tuple[f.Formula, _Steps]] = [(formula, None)]
     while pending:
         current, steps = pending.pop()
         if _is_event(current):
             blocks.setdefault(id(steps), (steps, []))[1].append(current)
             continue
         match current:
-            case Selection(strategy=Strategy.STRICT):
+            case f.Selection(strategy=f.Strategy.STRICT):
                 blocks.setdefault(id(steps), (steps, []))[1].append(current.operand)
-            case Disjunction():
+            case f.Disjunction():
                 pending += [(current.right, steps), (current.left, steps)]
-            case Sequence() if first:
+            case f.Sequence() if first:
                 pending.append((current.left, (_After(current.right), steps)))
-            case Sequence():
+            case f.Sequence():
                 pending.append((current.right, (_Before(current.left), steps)))
-            case Iteration():
+            case f.Iteration():
                 more = _After(current) if first else _Before(current)
                 pending += [(current.operand, (more, steps)), (current.operand, steps)]
-            case Rename():
+            case f.Rename():
                 pending.append((current.operand, (_Renamed(current.old, current.new), steps)))
-            case Filter():
+            case f.Filter():
                 own = labels_of(current.operand).assigned.intersection(condition_labels(current.condition))
                 pending.append((current.operand, (_Filtered(current.condition, own), steps)))
-            case Start():
+            case f.Start():
                 # After ``:`` everything starts where it begins.
                 pending.append((current.operand, steps if first else (_Started(), steps)))
             case _:
@@ -199,10 +183,10 @@ def _pieces(formula: Formula, *, first: bool) -> list[BlockEnd]:
                     span=current.span or formula.span,
                     hint="Event types, FILTER, OR, ;, +, START and STRICT can.",
                 )
-    return [_piece(reduce(Disjunction, found), steps) for steps, found in blocks.values()]
+    return [_piece(reduce(f.Disjunction, found), steps) for steps, found in blocks.values()]
 
 
-def _piece(block: Formula, steps: _Steps) -> BlockEnd:
+def _piece(block: f.Formula, steps: _Steps) -> BlockEnd:
     around: list[_Step] = []
     while steps is not None:
         step, steps = steps
@@ -214,13 +198,13 @@ def _piece(block: Formula, steps: _Steps) -> BlockEnd:
     return BlockEnd(block, tuple(around))
 
 
-def _name(formula: Formula) -> str:
-    return str(formula.strategy) if isinstance(formula, Selection) else type(formula).__name__
+def _name(formula: f.Formula) -> str:
+    return str(formula.strategy) if isinstance(formula, f.Selection) else type(formula).__name__
 
 
 def joined_strictly(
-    left: Formula, right: Formula, fresh: FreshNames, outer: frozenset[str], span: Span | None
-) -> Formula:
+    left: f.Formula, right: f.Formula, fresh: FreshNames, outer: frozenset[str], span: Span | None
+) -> f.Formula:
     """``left : right`` with STRICT instead of ``:``, for operands without ``:`` and ``:+``.
 
     ``fresh`` gives names that are new to the whole formula; ``outer`` are labels that some condition of it reads
@@ -228,7 +212,7 @@ def joined_strictly(
     """
     back: dict[str, str] = {}
 
-    def apart(formula: Formula, pieces: Many[BlockEnd]) -> Formula:
+    def apart(formula: f.Formula, pieces: Many[BlockEnd]) -> f.Formula:
         names = set[str]().union(*(piece.names() for piece in pieces))
         if not names:
             return formula
@@ -249,7 +233,7 @@ def joined_strictly(
     last = endings(apart(left, first))
     if len(last) * len(first) > 1:
         check_tree_size(len(last) * len(first) * (size(left) + size(right)), span)
-    found = reduce(Disjunction, (e(b(adjacent(e.block, b.block))) for e in last for b in first))
+    found = reduce(f.Disjunction, (e(b(adjacent(e.block, b.block))) for e in last for b in first))
     for new, name in back.items():
-        found = Rename(found, new, name)
+        found = f.Rename(found, new, name)
     return found

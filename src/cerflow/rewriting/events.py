@@ -10,34 +10,11 @@ from typing import cast
 
 from cerflow.analysis.scopes import Labels, Scopes, relation_names, resolve
 from cerflow.errors import UnsupportedQueryError
+from cerflow.language import formula as f
 from cerflow.language.condition import And, Condition
-from cerflow.language.formula import (
-    As,
-    Conjunction,
-    Exclusion,
-    Filter,
-    Formula,
-    NotEvent,
-    Project,
-    Rename,
-    Selection,
-    Strategy,
-)
 from cerflow.language.node import Node, walk
 from cerflow.rewriting.names import FreshNames
 from cerflow.rewriting.rebuild import relabelled, transformed
-
-__all__ = [
-    "Labelling",
-    "OnEvents",
-    "Operation",
-    "Renaming",
-    "below",
-    "outer_labels",
-    "refuse_outer_labels",
-    "spread",
-    "stops_labels",
-]
 
 
 @dataclass(frozen=True)
@@ -68,7 +45,7 @@ Operation = Labelling | Renaming | OnEvents
 _Pending = tuple[Operation, "_Pending"] | None
 
 
-def below(formula: Formula) -> list[tuple[int, ...]]:
+def below(formula: f.Formula) -> list[tuple[int, ...]]:
     """For each occurrence the occurrences of its children that are formulas."""
     found: list[tuple[int, ...]] = []
     open_: list[tuple[int, bool]] = []
@@ -76,12 +53,12 @@ def below(formula: Formula) -> list[tuple[int, ...]]:
         count = len(current.children)
         parts = open_[len(open_) - count :]
         del open_[len(open_) - count :]
-        open_.append((index, isinstance(current, Formula)))
+        open_.append((index, isinstance(current, f.Formula)))
         found.append(tuple(part for part, is_formula in parts if is_formula))
     return found
 
 
-def spread(formula: Formula, moved: Callable[[Formula], Many[Operation] | None]) -> Formula:
+def spread(formula: f.Formula, moved: Callable[[f.Formula], Many[Operation] | None]) -> f.Formula:
     """Move operators down to the formulas that read one event.
 
     ``moved`` gives the operations that an operator consists of, the first one first, or None if it stays; it must be
@@ -100,7 +77,7 @@ def spread(formula: Formula, moved: Callable[[Formula], Many[Operation] | None])
         if index not in pending:
             continue
         current, waiting = nodes[index], pending[index]
-        assert isinstance(current, Formula)
+        assert isinstance(current, f.Formula)
         if labels[index].single:
             here[index] = _listed(waiting)
             continue
@@ -109,21 +86,21 @@ def spread(formula: Formula, moved: Callable[[Formula], Many[Operation] | None])
             gone.add(index)
             for operation in reversed(operations):
                 waiting = (operation, waiting)
-        elif isinstance(current, Selection) and current.strategy is not Strategy.STRICT:
+        elif isinstance(current, f.Selection) and current.strategy is not f.Strategy.STRICT:
             _refuse_conditions(current, waiting)
             if stops_labels(current):
                 here[index], waiting = _listed(waiting), None
         elif stops_labels(current):
             here[index], waiting = _divided(current, waiting, labels[parts[index][0]])
         # The right side of UNLESS, WITHOUT and NOT FOLLOWED BY is not part of the complex event.
-        reached = parts[index][:1] if isinstance(current, Exclusion | Conjunction) else parts[index]
+        reached = parts[index][:1] if isinstance(current, f.Exclusion | f.Conjunction) else parts[index]
         for part in parts[index]:
             pending[part] = waiting if part in reached else None
 
     def change(index: int, current: Node) -> Node:
         if index in gone:
             return current.children[0]
-        return apply(cast(Formula, current), here[index], labels[index]) if here.get(index) else current
+        return apply(cast(f.Formula, current), here[index], labels[index]) if here.get(index) else current
 
     return transformed(formula, change)
 
@@ -133,8 +110,8 @@ def stops_labels(current: Node) -> bool:
 
     PROJECT leaves out what they would need; AND compares labels, ANY and BY choose by them.
     """
-    return isinstance(current, Project | Conjunction) or (
-        isinstance(current, Selection) and (current.strategy is Strategy.ANY or bool(current.by))
+    return isinstance(current, f.Project | f.Conjunction) or (
+        isinstance(current, f.Selection) and (current.strategy is f.Strategy.ANY or bool(current.by))
     )
 
 
@@ -146,7 +123,7 @@ def _listed(waiting: _Pending) -> list[Operation]:
     return found
 
 
-def _divided(current: Formula, waiting: _Pending, inner: Labels) -> tuple[list[Operation], _Pending]:
+def _divided(current: f.Formula, waiting: _Pending, inner: Labels) -> tuple[list[Operation], _Pending]:
     """The operators that stay around PROJECT or AND, and the conditions that pass, as they read inside."""
     outside: list[Operation] = []
     inside: _Pending = None
@@ -163,7 +140,7 @@ def _divided(current: Formula, waiting: _Pending, inner: Labels) -> tuple[list[O
                 names = (names - {before.old}) | (frozenset((before.old,)) if before.new in names else frozenset())
         if everything:
             names |= _all_names(current, inner)
-        elif isinstance(current, Project):
+        elif isinstance(current, f.Project):
             names &= {*current.labels, None}
         for name in sorted(names, key=str, reverse=True):
             condition = operation.condition
@@ -173,8 +150,8 @@ def _divided(current: Formula, waiting: _Pending, inner: Labels) -> tuple[list[O
     return outside, inside
 
 
-def _all_names(current: Formula, inner: Labels) -> frozenset[str]:
-    if isinstance(current, Project):
+def _all_names(current: f.Formula, inner: Labels) -> frozenset[str]:
+    if isinstance(current, f.Project):
         return frozenset(current.labels)
     if inner.wildcard:
         raise UnsupportedQueryError(
@@ -185,7 +162,7 @@ def _all_names(current: Formula, inner: Labels) -> frozenset[str]:
     return inner.assigned
 
 
-def _refuse_conditions(current: Selection, waiting: _Pending) -> None:
+def _refuse_conditions(current: f.Selection, waiting: _Pending) -> None:
     for operation in _listed(waiting):
         if isinstance(operation, OnEvents):
             raise UnsupportedQueryError(
@@ -199,25 +176,25 @@ def _refuse_conditions(current: Selection, waiting: _Pending) -> None:
 class _Application:
     """The needed operations on a formula that reads one event (or stays around PROJECT or AND)."""
 
-    def __init__(self, formula: Formula) -> None:
+    def __init__(self, formula: f.Formula) -> None:
         self._fresh = FreshNames(formula)
-        given = {n.label if isinstance(n, As) else n.new for n in walk(formula) if isinstance(n, As | Rename)}
+        given = {n.label if isinstance(n, f.As) else n.new for n in walk(formula) if isinstance(n, f.As | f.Rename)}
         #: Names that an event has only as its type, so that no formula but its type binds them.
         self._types = relation_names(formula) - given
 
-    def __call__(self, event: Formula, operations: Many[Operation], labels: Labels) -> Formula:
+    def __call__(self, event: f.Formula, operations: Many[Operation], labels: Labels) -> f.Formula:
         assigned = set(labels.assigned)
         always = set(labels.bound if labels.single else ())
         for operation in operations:
             match operation:
                 case Labelling(label):
                     if label not in always:
-                        event = As(event, label)
+                        event = f.As(event, label)
                     assigned.add(label)
                     always |= {label} if labels.single else set()
                 case Renaming(old, new):
                     if old != new and (old in assigned or labels.by_type(old)):
-                        event = Rename(event, old, new)
+                        event = f.Rename(event, old, new)
                         assigned = (assigned - {old}) | {new}
                         always = (always - {old}) | {new} if old in always else always
                 case OnEvents(label, condition):
@@ -226,27 +203,27 @@ class _Application:
                     elif labels.by_type(label):
                         # A type may have the name of a label; a formula around may bind that name.
                         own = self._fresh.like(label)
-                        renamed = Filter(Rename(event, label, own), relabelled(condition, {label: own}))
-                        event = Rename(renamed, own, label)
+                        renamed = f.Filter(f.Rename(event, label, own), relabelled(condition, {label: own}))
+                        event = f.Rename(renamed, own, label)
         return event
 
 
-def _filtered(event: Formula, condition: Condition) -> Formula:
-    if isinstance(event, Filter):
-        return Filter(event.operand, And(event.condition, condition), span=event.span)
-    return Filter(event, condition)
+def _filtered(event: f.Formula, condition: Condition) -> f.Formula:
+    if isinstance(event, f.Filter):
+        return f.Filter(event.operand, And(event.condition, condition), span=event.span)
+    return f.Filter(event, condition)
 
 
-def outer_labels(formula: Formula, scopes: Scopes) -> list[tuple[Node, frozenset[str]]]:
+def outer_labels(formula: f.Formula, scopes: Scopes) -> list[tuple[Node, frozenset[str]]]:
     """Each FILTER and NOT with the labels of its condition that are bound outside of its operand."""
     return [
         (current, frozenset(scopes.outer.get(index, ())))
         for index, current in enumerate(walk(formula))
-        if isinstance(current, Filter | NotEvent)
+        if isinstance(current, f.Filter | f.NotEvent)
     ]
 
 
-def refuse_outer_labels(formula: Formula, scopes: Scopes, names: frozenset[str] | None = None) -> None:
+def refuse_outer_labels(formula: f.Formula, scopes: Scopes, names: frozenset[str] | None = None) -> None:
     """Raise `UnsupportedQueryError` if a condition reads a label (one of ``names``) that is bound further out."""
     for current, outer in outer_labels(formula, scopes):
         refused = outer if names is None else outer & names

@@ -18,8 +18,6 @@ from cerflow.rewriting.events import Labelling, OnEvents, Operation, Renaming, r
 from cerflow.rewriting.rebuild import check_tree_size, mentions_set, size, transformed
 from cerflow.rewriting.repetitions import without_repetitions
 
-__all__ = ["push_down_filters"]
-
 
 @of_formula
 def push_down_filters(formula: Formula) -> Formula:

@@ -18,25 +18,13 @@ import pyarrow as pa
 from cerflow import limits
 from cerflow.analysis.scopes import Labels, occurrences_above, resolve
 from cerflow.conditions.connectives import conjunction, conjuncts
+from cerflow.language import condition as c
 from cerflow.language import formula as f
-from cerflow.language.condition import (
-    Arithmetic,
-    Attribute,
-    Comparison,
-    Condition,
-    Expression,
-    Function,
-    LabelReference,
-    Literal,
-    Negative,
-)
 from cerflow.language.node import Node, fold, walk
 from cerflow.language.select import Select
 from cerflow.rewriting.rebuild import transformed
 from cerflow.schema import Schema, ValueKind
 from cerflow.values.operators import MIRRORED, Operator
-
-__all__ = ["without_implied_times"]
 
 #: A bound on a difference of times in microseconds, and whether the difference may equal it; lesser ones are tighter.
 _Bound = tuple[Fraction, bool]
@@ -68,7 +56,7 @@ def without_implied_times(select: Select, schema: Schema) -> Select:
     """
     if schema.time is None or schema.kind(schema.time) not in (ValueKind.INTEGER, ValueKind.TIMESTAMP):
         return select
-    known: dict[Condition, _Difference] = {}
+    known: dict[c.Condition, _Difference] = {}
     for filtered in walk(select.formula):
         if isinstance(filtered, f.Filter):
             for part in conjuncts(filtered.condition):
@@ -94,13 +82,13 @@ def without_implied_times(select: Select, schema: Schema) -> Select:
 
 
 def _needed(
-    parts: list[Condition],
-    known: dict[Condition, _Difference],
+    parts: list[c.Condition],
+    known: dict[c.Condition, _Difference],
     labels: Labels,
     window: int | None,
     order: frozenset[tuple[str, str]],
     schema: Schema,
-) -> list[Condition] | None:
+) -> list[c.Condition] | None:
     """The parts of a filter that others do not imply; None if all are needed."""
     own = {p: d for p in parts if (d := known.get(p)) is not None and {d.x, d.y} <= labels.assigned}
     names = sorted({label for d in own.values() for label in (d.x, d.y)})
@@ -150,9 +138,9 @@ def _in_nanoseconds(schema: Schema) -> bool:
     return bool(pa.types.is_timestamp(kind) and kind.unit == "ns")
 
 
-def _difference(condition: Condition, schema: Schema) -> _Difference | None:
+def _difference(condition: c.Condition, schema: Schema) -> _Difference | None:
     """What a condition says of the difference of the times of two labels; None for all other conditions."""
-    if not isinstance(condition, Comparison):
+    if not isinstance(condition, c.Comparison):
         return None
     left, right, operator = condition.left, condition.right, condition.operator
     x, y = _label(left, schema), _label(right, schema)
@@ -160,14 +148,14 @@ def _difference(condition: Condition, schema: Schema) -> _Difference | None:
     around = False
     bound: Fraction | None = Fraction(0)
     if computed:
-        if not isinstance(left, Arithmetic | Function):
+        if not isinstance(left, c.Arithmetic | c.Function):
             left, right, operator = right, left, MIRRORED[operator]
         bound = _size(right, schema)
-        around = isinstance(left, Function) and left.name == "abs"
+        around = isinstance(left, c.Function) and left.name == "abs"
         if around:
-            assert isinstance(left, Function)
+            assert isinstance(left, c.Function)
             left = left.arguments[0]
-        if not isinstance(left, Arithmetic) or left.operator != "-":
+        if not isinstance(left, c.Arithmetic) or left.operator != "-":
             return None
         x, y = _label(left.left, schema), _label(left.right, schema)
     if x is None or y is None or x == y or bound is None:
@@ -184,27 +172,27 @@ def _difference(condition: Condition, schema: Schema) -> _Difference | None:
     return _Difference(x, y, edges, computed) if edges else None
 
 
-def _label(expression: Expression, schema: Schema) -> str | None:
+def _label(expression: c.Expression, schema: Schema) -> str | None:
     """The label whose time an expression is."""
     match expression:
-        case Function("time", (LabelReference(label),)):
+        case c.Function("time", (c.LabelReference(label),)):
             return label
-        case Attribute(label, name) if name == schema.time:
+        case c.Attribute(label, name) if name == schema.time:
             return label
     return None
 
 
-def _size(expression: Expression, schema: Schema) -> Fraction | None:
+def _size(expression: c.Expression, schema: Schema) -> Fraction | None:
     """The microseconds of a literal duration, or of a whole number of what a numeric time column counts."""
-    if isinstance(expression, Negative):
+    if isinstance(expression, c.Negative):
         size = _size(expression.operand, schema)
         return None if size is None else -size
     match expression:
-        case Literal(datetime.timedelta() as duration):
+        case c.Literal(datetime.timedelta() as duration):
             size = Fraction(duration // datetime.timedelta(microseconds=1))
             whole = not schema.counts_time or (size / schema.microseconds).denominator == 1
             return size if whole else None
-        case Literal(int() as number) if schema.counts_time and type(number) is int:
+        case c.Literal(int() as number) if schema.counts_time and type(number) is int:
             return number * schema.microseconds
     return None
 

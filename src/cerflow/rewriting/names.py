@@ -8,8 +8,6 @@ from cerflow.language.condition import Attribute, Bracket, LabelReference
 from cerflow.language.formula import As, EventType, Project, Rename
 from cerflow.language.node import Node, walk
 
-__all__ = ["FreshNames", "names_of"]
-
 
 def names_of(tree: Node) -> set[str]:
     """The labels, variables and event types that are mentioned anywhere in a tree."""

@@ -13,8 +13,6 @@ from cerflow.language.condition import Arithmetic, Attribute, Expression, Functi
 from cerflow.language.node import Node, fold, walk, with_children
 from cerflow.schema import Schema, ValueKind
 
-__all__ = ["with_floats"]
-
 N = TypeVar("N", bound=Node)
 
 

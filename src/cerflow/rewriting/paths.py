@@ -7,18 +7,9 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from cerflow.errors import Span
-from cerflow.language.formula import (
-    Disjunction,
-    Formula,
-    Iteration,
-    Sequence,
-    StrictIteration,
-    StrictSequence,
-)
+from cerflow.language import formula as f
 from cerflow.language.node import with_children
 from cerflow.rewriting.rebuild import check_tree_size, size
-
-__all__ = ["Paths", "paths_through"]
 
 N = TypeVar("N", bound=Hashable)
 
@@ -27,12 +18,12 @@ N = TypeVar("N", bound=Hashable)
 class Paths:
     """The readings of a path: a match of the formula, or (``empty``) nothing; None is a formula without match."""
 
-    formula: Formula | None = None
+    formula: f.Formula | None = None
     empty: bool = False
     nodes: int = 0
 
     @classmethod
-    def of(cls, formula: Formula) -> Paths:
+    def of(cls, formula: f.Formula) -> Paths:
         """One formula."""
         return cls(formula, False, size(formula))
 
@@ -43,7 +34,7 @@ class Paths:
             return Paths(self.formula, empty, self.nodes)
         if self.formula is None:
             return Paths(other.formula, empty, other.nodes)
-        return Paths(Disjunction(self.formula, other.formula), empty, self.nodes + other.nodes + 1)
+        return Paths(f.Disjunction(self.formula, other.formula), empty, self.nodes + other.nodes + 1)
 
     def then(self, other: Paths, strict: bool = False) -> Paths:
         """One after the other, with ``:`` if ``strict``."""
@@ -53,7 +44,7 @@ class Paths:
         if self.empty:
             both = both.or_(Paths(other.formula, False, other.nodes))
         if self.formula is not None and other.formula is not None:
-            join = StrictSequence if strict else Sequence
+            join = f.StrictSequence if strict else f.Sequence
             nodes = self.nodes + other.nodes + 1
             both = both.or_(Paths(join(self.formula, other.formula), False, nodes))
         return both
@@ -62,7 +53,7 @@ class Paths:
         """Any number of times, also none."""
         if self.formula is None:
             return Paths(None, True)
-        repeat = StrictIteration if strict else Iteration
+        repeat = f.StrictIteration if strict else f.Iteration
         return Paths(repeat(self.formula), True, self.nodes + 1)
 
 
@@ -147,15 +138,15 @@ def _through(x: Paths, again: Paths, y: Paths, strict: bool) -> Paths:
 
 def _repeating(paths: Paths, again: Paths, *, last: bool) -> Paths | None:
     """``φ ; ψ`` OR ``φ+ ; φ ; ψ`` as ``φ+ ; ψ``, if it is the first (or last) step that is repeated."""
-    assert isinstance(again.formula, Iteration | StrictIteration)
+    assert isinstance(again.formula, f.Iteration | f.StrictIteration)
     formula = paths.formula
-    around: list[Sequence | StrictSequence] = []
-    while isinstance(formula, Sequence | StrictSequence) and formula != again.formula.operand:
+    around: list[f.Sequence | f.StrictSequence] = []
+    while isinstance(formula, f.Sequence | f.StrictSequence) and formula != again.formula.operand:
         around.append(formula)
         formula = formula.right if last else formula.left
     if formula != again.formula.operand:
         return None
-    found: Formula = again.formula
+    found: f.Formula = again.formula
     for step in reversed(around):
         found = with_children(step, (step.left, found) if last else (found, step.right))
     shorter = Paths(found, False, paths.nodes + 1)

@@ -8,33 +8,10 @@ from typing import TypeVar, cast
 
 from cerflow import limits
 from cerflow.errors import Span, UnsupportedQueryError
+from cerflow.language import formula as f
 from cerflow.language.condition import Attribute, Bracket, LabelReference, Some
-from cerflow.language.formula import (
-    AnyEvent,
-    As,
-    EventType,
-    Filter,
-    Formula,
-    Iteration,
-    NotEvent,
-    Selection,
-    Sequence,
-    Strategy,
-)
 from cerflow.language.node import Node, fold, walk, with_children
 from cerflow.predicates.registry import is_about_set as is_of_set
-
-__all__ = [
-    "check_tree_size",
-    "mentions_set",
-    "one_event",
-    "refuse_any",
-    "refuse_later_choices",
-    "relabelled",
-    "size",
-    "transformed",
-]
-
 
 N = TypeVar("N", bound=Node)
 
@@ -93,38 +70,38 @@ def check_tree_size(nodes: int, span: Span | None) -> None:
         )
 
 
-def one_event(formula: Formula) -> bool:
+def one_event(formula: f.Formula) -> bool:
     """Whether each match is its last event alone."""
-    while isinstance(formula, As | Filter | Selection):
+    while isinstance(formula, f.As | f.Filter | f.Selection):
         formula = formula.operand
-    return isinstance(formula, EventType | AnyEvent | NotEvent)
+    return isinstance(formula, f.EventType | f.AnyEvent | f.NotEvent)
 
 
-def refuse_later_choices(formula: Formula) -> None:
+def refuse_later_choices(formula: f.Formula) -> None:
     """Raise `UnsupportedQueryError` for NEXT, LAST and MAX after other events: the readings compare other matches.
 
     P1 §4 compares a match with all of the operand in the whole stream that end at the same event. Where the operand
     begins with the formula, these are its matches there.
     """
-    pending: list[tuple[Formula, bool]] = [(formula, True)]
+    pending: list[tuple[f.Formula, bool]] = [(formula, True)]
     while pending:
         current, first = pending.pop()
-        compares = isinstance(current, Selection) and current.strategy.compares and not one_event(current.operand)
-        if isinstance(current, Selection) and compares and not first:
+        compares = isinstance(current, f.Selection) and current.strategy.compares and not one_event(current.operand)
+        if isinstance(current, f.Selection) and compares and not first:
             raise UnsupportedQueryError(
                 f"in the first-order reading {current.strategy} compares with all matches in the whole stream that end "
                 "at the same event (P1 §4), in the second-order reading with those after the events in front of it",
                 span=current.span,
                 hint=f"Put {current.strategy} around the whole formula; runner='semantics' evaluates it as it is.",
             )
-        below = [child for child in current.children if isinstance(child, Formula)]
-        first = first and not isinstance(current, Iteration)
-        pending += [(child, first and not (k and isinstance(current, Sequence))) for k, child in enumerate(below)]
+        below = [child for child in current.children if isinstance(child, f.Formula)]
+        first = first and not isinstance(current, f.Iteration)
+        pending += [(child, first and not (k and isinstance(current, f.Sequence))) for k, child in enumerate(below)]
 
 
 def refuse_any(current: Node) -> None:
     """Raise `UnsupportedQueryError` for ANY and BY, which choose other matches in the other reading."""
-    if isinstance(current, Selection) and (current.strategy is Strategy.ANY or current.by):
+    if isinstance(current, f.Selection) and (current.strategy is f.Strategy.ANY or current.by):
         name = f"{current.strategy} BY" if current.by else "ANY"
         raise UnsupportedQueryError(
             f"{name} chooses a match by its labels, which are not the same in the first-order and the second-order "

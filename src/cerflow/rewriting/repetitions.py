@@ -7,24 +7,12 @@ from typing import cast
 
 from cerflow import limits
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.formula import (
-    All,
-    Disjunction,
-    Formula,
-    Iteration,
-    Repetition,
-    Sequence,
-    StrictIteration,
-    StrictSequence,
-    can_be_absent,
-)
+from cerflow.language import formula as f
 from cerflow.language.node import Node, fold, with_children
 from cerflow.rewriting.rebuild import check_tree_size, size
 
-__all__ = ["without_repetitions"]
 
-
-def without_repetitions(formula: Formula) -> Formula:
+def without_repetitions(formula: f.Formula) -> f.Formula:
     """The same formula with all repetitions written out; itself if it has none.
 
     Raises `UnsupportedQueryError` if it becomes too large.
@@ -33,26 +21,26 @@ def without_repetitions(formula: Formula) -> Formula:
     def visit(current: Node, below: Many[Node]) -> Node:
         rebuilt = with_children(current, below)
         match rebuilt:
-            case Repetition():
+            case f.Repetition():
                 return _written_out(rebuilt)
-            case Sequence() | StrictSequence() | All():
-                assert isinstance(current, Sequence | StrictSequence | All)
+            case f.Sequence() | f.StrictSequence() | f.All():
+                assert isinstance(current, f.Sequence | f.StrictSequence | f.All)
                 # The copies no longer say whether they can be absent.
-                whole: Formula = rebuilt
-                if can_be_absent(current.right):
-                    whole = Disjunction(whole, rebuilt.left, span=current.span)
-                if can_be_absent(current.left):
-                    whole = Disjunction(whole, rebuilt.right, span=current.span)
+                whole: f.Formula = rebuilt
+                if f.can_be_absent(current.right):
+                    whole = f.Disjunction(whole, rebuilt.left, span=current.span)
+                if f.can_be_absent(current.left):
+                    whole = f.Disjunction(whole, rebuilt.right, span=current.span)
                 return whole
         return rebuilt
 
-    written = cast(Formula, fold(cast(Node, formula), visit))
+    written = cast(f.Formula, fold(cast(Node, formula), visit))
     if written is not formula:
         check_tree_size(size(written), formula.span)
     return written
 
 
-def _written_out(repetition: Repetition) -> Formula:
+def _written_out(repetition: f.Repetition) -> f.Formula:
     once, least, most = repetition.operand, max(1, repetition.least), repetition.most
     if max(least, most or 0) > limits.REWRITTEN_NODES:
         raise UnsupportedQueryError(
@@ -60,12 +48,12 @@ def _written_out(repetition: Repetition) -> Formula:
             span=repetition.span,
             hint="Rewrite a formula with smaller bounds.",
         )
-    join = StrictSequence if repetition.strict else Sequence
+    join = f.StrictSequence if repetition.strict else f.Sequence
     whole = once
     if most is None:
-        whole = (StrictIteration if repetition.strict else Iteration)(once, span=repetition.span)
+        whole = (f.StrictIteration if repetition.strict else f.Iteration)(once, span=repetition.span)
     for k in range((most or least) - 1, 0, -1):
         whole = join(once, whole, span=repetition.span)
         if most is not None and k >= least:
-            whole = Disjunction(once, whole, span=repetition.span)
+            whole = f.Disjunction(once, whole, span=repetition.span)
     return whole

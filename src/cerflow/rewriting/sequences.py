@@ -8,18 +8,8 @@ from functools import reduce
 
 from cerflow.analysis.scopes import resolve
 from cerflow.errors import UnsupportedQueryError
+from cerflow.language import formula as f
 from cerflow.language.builder.given import of_formula
-from cerflow.language.formula import (
-    Disjunction,
-    Formula,
-    Iteration,
-    Project,
-    Rename,
-    Sequence,
-    Start,
-    StrictIteration,
-    StrictSequence,
-)
 from cerflow.language.node import Node, walk
 from cerflow.rewriting.ends import adjacent, beginnings, endings, joined_strictly
 from cerflow.rewriting.events import below, outer_labels
@@ -30,11 +20,9 @@ from cerflow.rewriting.paths import Paths, paths_through
 from cerflow.rewriting.rebuild import transformed
 from cerflow.rewriting.repetitions import without_repetitions
 
-__all__ = ["eliminate_strict_iteration", "sequences_to_strict"]
-
 
 @of_formula
-def sequences_to_strict(formula: Formula) -> Formula:
+def sequences_to_strict(formula: f.Formula) -> f.Formula:
     """The same complex events without ``:``, by STRICT around the events that must be adjacent (Theorem 6.5).
 
     Holds for conditions of any kind. Each side of ``:`` is taken apart at the event beside it; a condition on a side
@@ -46,24 +34,24 @@ def sequences_to_strict(formula: Formula) -> Formula:
     """
     formula = without_repetitions(formula)
     for current in walk(formula):
-        if isinstance(current, StrictIteration):
+        if isinstance(current, f.StrictIteration):
             raise UnsupportedQueryError(
                 "':+' cannot be written with STRICT in general",
                 span=current.span,
                 hint="If every condition in it is on one label, eliminate_strict_iteration does it.",
             )
-    if not any(isinstance(n, StrictSequence) for n in walk(formula)):
+    if not any(isinstance(n, f.StrictSequence) for n in walk(formula)):
         return formula
     prepared = push_down_labels(formula)
     return _joined_everywhere(prepared, _read_from_outside(prepared))
 
 
-def _read_from_outside(formula: Formula) -> frozenset[str]:
+def _read_from_outside(formula: f.Formula) -> frozenset[str]:
     """The labels that some condition reads although they are bound outside of its operand."""
     outer = outer_labels(formula, resolve(formula))
     found = frozenset(name for _, names in outer for name in names)
-    hidden = found.intersection(n.old for n in walk(formula) if isinstance(n, Rename))
-    if hidden or (found and any(isinstance(n, Project) for n in walk(formula))):
+    hidden = found.intersection(n.old for n in walk(formula) if isinstance(n, f.Rename))
+    if hidden or (found and any(isinstance(n, f.Project) for n in walk(formula))):
         place, names = next((p, n) for p, n in outer if n & (hidden or found))
         raise UnsupportedQueryError(
             f"a condition reads '{min(names)}', which is bound outside of the filtered formula, and labels are renamed "
@@ -74,22 +62,22 @@ def _read_from_outside(formula: Formula) -> frozenset[str]:
     return found
 
 
-def _joined_everywhere(formula: Formula, outer: frozenset[str]) -> Formula:
+def _joined_everywhere(formula: f.Formula, outer: frozenset[str]) -> f.Formula:
     _refuse_projection(formula)
     fresh = FreshNames(formula)
 
     def change(_: int, current: Node) -> Node:
-        if not isinstance(current, StrictSequence):
+        if not isinstance(current, f.StrictSequence):
             return current
         return joined_strictly(current.left, current.right, fresh, outer, current.span)
 
     return transformed(formula, change)
 
 
-def _refuse_projection(formula: Formula) -> None:
+def _refuse_projection(formula: f.Formula) -> None:
     """Refuse PROJECT in ``:`` and ``:+``: an event that it leaves out may lie between the others."""
-    for _, current in _inside(formula, StrictSequence, StrictIteration):
-        if isinstance(current, Project):
+    for _, current in _inside(formula, f.StrictSequence, f.StrictIteration):
+        if isinstance(current, f.Project):
             raise UnsupportedQueryError(
                 "PROJECT stands beside ':' or in ':+'; events that are left out may lie between the others",
                 span=current.span,
@@ -97,7 +85,7 @@ def _refuse_projection(formula: Formula) -> None:
             )
 
 
-def _inside(formula: Formula, *kinds: type[Formula]) -> Iterator[tuple[int, Formula]]:
+def _inside(formula: f.Formula, *kinds: type[f.Formula]) -> Iterator[tuple[int, f.Formula]]:
     """The formulas within those of some kind, with their occurrences."""
     nodes = list(walk(formula))
     parts = below(formula)
@@ -105,14 +93,14 @@ def _inside(formula: Formula, *kinds: type[Formula]) -> Iterator[tuple[int, Form
     for index in range(len(nodes) - 1, -1, -1):
         current = nodes[index]
         if index in inside:
-            assert isinstance(current, Formula)
+            assert isinstance(current, f.Formula)
             yield index, current
         if index in inside or isinstance(current, kinds):
             inside.update(parts[index])
 
 
 @of_formula
-def eliminate_strict_iteration(formula: Formula) -> Formula:
+def eliminate_strict_iteration(formula: f.Formula) -> f.Formula:
     """The same complex events without ``:+`` and ``:``, by STRICT (Proposition 6.3).
 
     In a ``:+`` every condition must be on one label: conditions are pushed down to the events first (P2 A.1), so that
@@ -129,23 +117,23 @@ def eliminate_strict_iteration(formula: Formula) -> Formula:
     def change(index: int, current: Node) -> Node:
         if index not in largest:
             return current
-        assert isinstance(current, Formula)
+        assert isinstance(current, f.Formula)
         return _without_strict_iterations(push_down_filters(current))
 
     return sequences_to_strict(transformed(formula, change))
 
 
-def _check_iterations(formula: Formula) -> None:
+def _check_iterations(formula: f.Formula) -> None:
     _refuse_projection(formula)
     outer = resolve(formula).outer
-    for index, current in _inside(formula, StrictIteration):
+    for index, current in _inside(formula, f.StrictIteration):
         if outer.get(index):
             raise UnsupportedQueryError(
                 f"a condition in ':+' reads '{min(outer[index])}', which is bound outside of the filtered formula",
                 span=current.span,
                 hint="In ':+' only conditions on one label, given by the filtered formula, can be rewritten.",
             )
-        if isinstance(current, Start):
+        if isinstance(current, f.Start):
             raise UnsupportedQueryError(
                 "START stands in ':+', where it is true of all repetitions but the first",
                 span=current.span,
@@ -153,29 +141,29 @@ def _check_iterations(formula: Formula) -> None:
             )
 
 
-def _largest_iterations(formula: Formula) -> set[int]:
+def _largest_iterations(formula: f.Formula) -> set[int]:
     nodes = list(walk(formula))
     parts = below(formula)
     found: set[int] = set()
     pending = [len(nodes) - 1]
     while pending:
         index = pending.pop()
-        if isinstance(nodes[index], StrictIteration):
+        if isinstance(nodes[index], f.StrictIteration):
             found.add(index)
         else:
             pending += parts[index]
     return found
 
 
-def _without_strict_iterations(formula: Formula) -> Formula:
+def _without_strict_iterations(formula: f.Formula) -> f.Formula:
     """For formulas in which FILTER, AS and renaming stand on single events."""
     fresh = FreshNames(formula)
 
     def change(_: int, current: Node) -> Node:
         match current:
-            case StrictSequence():
+            case f.StrictSequence():
                 return joined_strictly(current.left, current.right, fresh, frozenset(), current.span)
-            case StrictIteration():
+            case f.StrictIteration():
                 return _iterated(current.operand)
         return current
 
@@ -186,12 +174,12 @@ def _without_strict_iterations(formula: Formula) -> Formula:
 class _Gap:
     """Matches with a gap: a block, the formula in the gap, a block."""
 
-    first: Formula
+    first: f.Formula
     middle: Paths
-    last: Formula
+    last: f.Formula
 
 
-def _iterated(formula: Formula) -> Formula:
+def _iterated(formula: f.Formula) -> f.Formula:
     """``formula :+``: with b the matches without a gap and pᵢ # mᵢ # sᵢ those with gaps, the repetitions of b, and the
     paths from a pᵢ to an sⱼ on which sᵢ b* pⱼ are adjacent."""
     block, gaps = _with_and_without_gaps(formula)
@@ -221,12 +209,12 @@ def _iterated(formula: Formula) -> Formula:
     return found
 
 
-def _with_and_without_gaps(formula: Formula) -> tuple[Formula | None, list[_Gap]]:
+def _with_and_without_gaps(formula: f.Formula) -> tuple[f.Formula | None, list[_Gap]]:
     """The block that has the matches without a gap, None if there are none, and the matches with gaps."""
-    blocks: list[Formula] = []
-    gaps: dict[tuple[Formula, Formula], Paths] = {}
+    blocks: list[f.Formula] = []
+    gaps: dict[tuple[f.Formula, f.Formula], Paths] = {}
 
-    def gap(left: Formula, middle: Paths, right: Formula) -> None:
+    def gap(left: f.Formula, middle: Paths, right: f.Formula) -> None:
         for begin in beginnings(left):
             for end in endings(right):
                 paths = _optional(begin.rest()).then(middle).then(_optional(end.rest()))
@@ -237,18 +225,18 @@ def _with_and_without_gaps(formula: Formula) -> tuple[Formula | None, list[_Gap]
     while pending:
         current = pending.pop()
         match current:
-            case Disjunction():
+            case f.Disjunction():
                 pending += [current.right, current.left]
-            case Sequence():
+            case f.Sequence():
                 gap(current.left, Paths(empty=True), current.right)
-            case Iteration():
+            case f.Iteration():
                 pending.append(current.operand)
                 gap(current.operand, Paths.of(current).or_(Paths(empty=True)), current.operand)
             case _:
                 # One event, or STRICT.
                 blocks += [piece.block for piece in beginnings(current)]
-    return reduce(Disjunction, blocks) if blocks else None, [_Gap(p, m, s) for (p, s), m in gaps.items()]
+    return reduce(f.Disjunction, blocks) if blocks else None, [_Gap(p, m, s) for (p, s), m in gaps.items()]
 
 
-def _optional(rest: Formula | None) -> Paths:
+def _optional(rest: f.Formula | None) -> Paths:
     return Paths(empty=True) if rest is None else Paths.of(rest)

@@ -3,29 +3,16 @@
 from __future__ import annotations
 
 from cerflow.errors import UnsupportedQueryError
+from cerflow.language import formula as f
 from cerflow.language.builder.given import of_formula
-from cerflow.language.formula import (
-    All,
-    Exclusion,
-    Formula,
-    Iteration,
-    Project,
-    Selection,
-    Sequence,
-    Strategy,
-    StrictIteration,
-    StrictSequence,
-)
 from cerflow.language.node import Node, walk
 from cerflow.rewriting.events import below
 from cerflow.rewriting.rebuild import transformed
 from cerflow.rewriting.repetitions import without_repetitions
 
-__all__ = ["strict_to_sequences"]
-
 
 @of_formula
-def strict_to_sequences(formula: Formula) -> Formula:
+def strict_to_sequences(formula: f.Formula) -> f.Formula:
     """The same complex events without STRICT: within it, ``;`` becomes ``:`` and ``+`` becomes ``:+``.
 
     Holds for conditions of any kind, and makes nothing larger. Raises `UnsupportedQueryError` for STRICT around
@@ -41,10 +28,10 @@ def strict_to_sequences(formula: Formula) -> Formula:
         if index not in strict:
             continue
         current, here = nodes[index], strict[index]
-        if isinstance(current, Selection) and current.strategy is Strategy.STRICT:
+        if isinstance(current, f.Selection) and current.strategy is f.Strategy.STRICT:
             here = True
-        elif here and isinstance(current, Project | All | Selection):
-            name = current.strategy if isinstance(current, Selection) else type(current).__name__.upper()
+        elif here and isinstance(current, f.Project | f.All | f.Selection):
+            name = current.strategy if isinstance(current, f.Selection) else type(current).__name__.upper()
             raise UnsupportedQueryError(
                 f"STRICT stands around {name}, and no other operator says that its events are an interval",
                 span=current.span,
@@ -52,16 +39,16 @@ def strict_to_sequences(formula: Formula) -> Formula:
             )
         for place, part in enumerate(parts[index]):
             # The right side of UNLESS, WITHOUT and NOT FOLLOWED BY need not be an interval.
-            strict[part] = here and not (place and isinstance(current, Exclusion))
+            strict[part] = here and not (place and isinstance(current, f.Exclusion))
 
     def change(index: int, current: Node) -> Node:
         match current:
-            case Selection(strategy=Strategy.STRICT):
+            case f.Selection(strategy=f.Strategy.STRICT):
                 return current.operand
-            case Sequence() if strict[index]:
-                return StrictSequence(current.left, current.right, span=current.span)
-            case Iteration() if strict[index]:
-                return StrictIteration(current.operand, span=current.span)
+            case f.Sequence() if strict[index]:
+                return f.StrictSequence(current.left, current.right, span=current.span)
+            case f.Iteration() if strict[index]:
+                return f.StrictIteration(current.operand, span=current.span)
         return current
 
     return transformed(formula, change)

@@ -15,27 +15,11 @@ import pyarrow as pa
 
 from cerflow.analysis.kinds import ADDITIVE, Sort, in_ticks, sort_of_node
 from cerflow.conditions.register_values import Dated, DatePart, Microseconds, Whole
-from cerflow.language.condition import (
-    DATE_PARTS,
-    Aggregate,
-    Arithmetic,
-    Attribute,
-    Between,
-    Comparison,
-    Expression,
-    Function,
-    If,
-    In,
-    IsNull,
-    Literal,
-    Negative,
-)
+from cerflow.language import condition as c
 from cerflow.language.node import Node, fold, transform, walk, with_children
 from cerflow.rewriting.numbers import with_floats
 from cerflow.schema import Schema, ValueKind
 from cerflow.values.events import microseconds_since_epoch, parsed_moment
-
-__all__ = ["as_microseconds", "with_times_as_numbers", "with_zones", "zone_of"]
 
 N = TypeVar("N", bound=Node)
 
@@ -48,10 +32,10 @@ def with_times_as_numbers(tree: N, schema: Schema) -> N:
     return cast(N, _form(with_floats(tree, schema), schema).tree)
 
 
-def as_microseconds(expression: Expression, schema: Schema) -> Expression:
+def as_microseconds(expression: c.Expression, schema: Schema) -> c.Expression:
     """The number of microseconds of a timestamp or duration; any other value as it is, without arithmetic on times."""
     form = _form(with_floats(expression, schema), schema)
-    return form.number if form.sort.of_time else cast(Expression, form.tree)
+    return form.number if form.sort.of_time else cast(c.Expression, form.tree)
 
 
 @dataclass(frozen=True)
@@ -66,22 +50,22 @@ class _Rewritten:
     computed: bool = False
 
     @property
-    def number(self) -> Expression:
+    def number(self) -> c.Expression:
         """The microseconds of a timestamp or duration, or of a string that says a timestamp."""
         tree = self.tree
         if self.computed:
-            return cast(Expression, tree)
+            return cast(c.Expression, tree)
         match tree:
-            case Literal(str(text)):
-                return Literal(microseconds_since_epoch(parsed_moment(text)), span=tree.span)
-            case Literal(datetime.timedelta() as duration):
-                return Literal(duration // datetime.timedelta(microseconds=1), span=tree.span, duration=duration)
-            case Aggregate(name, argument):
+            case c.Literal(str(text)):
+                return c.Literal(microseconds_since_epoch(parsed_moment(text)), span=tree.span)
+            case c.Literal(datetime.timedelta() as duration):
+                return c.Literal(duration // datetime.timedelta(microseconds=1), span=tree.span, duration=duration)
+            case c.Aggregate(name, argument):
                 # Rounding down changes no order.
-                return Aggregate(name, Microseconds(argument), span=tree.span)
-            case Function("prev", (argument,)):
-                return Function("prev", (Microseconds(argument),), span=tree.span)
-        assert isinstance(tree, Attribute | Function)
+                return c.Aggregate(name, Microseconds(argument), span=tree.span)
+            case c.Function("prev", (argument,)):
+                return c.Function("prev", (Microseconds(argument),), span=tree.span)
+        assert isinstance(tree, c.Attribute | c.Function)
         return Microseconds(tree, span=tree.span)
 
 
@@ -90,37 +74,37 @@ def _form(root: Node, schema: Schema) -> _Rewritten:
 
 
 def _visit(current: Node, below: Sequence[_Rewritten], schema: Schema) -> _Rewritten:
-    if isinstance(current, Comparison | Between | In):
+    if isinstance(current, c.Comparison | c.Between | c.In):
         return _Rewritten(with_children(current, _alike(below, schema)), Sort(None))
     trees = [form.tree for form in below]
-    if isinstance(current, Attribute) and schema.has(current.name) and schema.kind(current.name) is ValueKind.OTHER:
+    if isinstance(current, c.Attribute) and schema.has(current.name) and schema.kind(current.name) is ValueKind.OTHER:
         # IS NULL may ask for values of any type; what else does has been refused.
         return _Rewritten(current, Sort(None))
-    if not isinstance(current, Expression):
-        own = isinstance(current, IsNull) and isinstance(current.operand, Attribute)
+    if not isinstance(current, c.Expression):
+        own = isinstance(current, c.IsNull) and isinstance(current.operand, c.Attribute)
         return _Rewritten(current if own else with_children(current, trees), Sort(None))
     sort = sort_of_node(current, [form.sort for form in below], schema)
     numbers = [form.number if form.sort.of_time else form.tree for form in below]
     match current:
-        case Arithmetic() if any(form.sort.of_time for form in below):
+        case c.Arithmetic() if any(form.sort.of_time for form in below):
             return _arithmetic(current, below, sort, schema)
-        case Negative() | Function("abs") | Aggregate("sum") if sort.of_time:
+        case c.Negative() | c.Function("abs") | c.Aggregate("sum") if sort.of_time:
             return _Rewritten(with_children(current, numbers), sort, computed=True)
-        case Function(name) if name in DATE_PARTS:
+        case c.Function(name) if name in c.DATE_PARTS:
             return _Rewritten(
-                DatePart(cast(Expression, numbers[0]), name, zone_of(current, schema), span=current.span), sort
+                DatePart(cast(c.Expression, numbers[0]), name, zone_of(current, schema), span=current.span), sort
             )
-        case Function("coalesce") | If() if sort.of_time:
+        case c.Function("coalesce") | c.If() if sort.of_time:
             return _Rewritten(with_children(current, numbers), sort, computed=True)
-        case Aggregate("avg") if sort.of_time:
-            return _Rewritten(Whole(cast(Expression, with_children(current, numbers))), sort, computed=True)
+        case c.Aggregate("avg") if sort.of_time:
+            return _Rewritten(Whole(cast(c.Expression, with_children(current, numbers))), sort, computed=True)
     return _Rewritten(with_children(current, trees), sort, sort.of_time and any(form.computed for form in below))
 
 
-def zone_of(expression: Expression, schema: Schema) -> str | None:
+def zone_of(expression: c.Expression, schema: Schema) -> str | None:
     """The time zone of the timestamps that an expression is made of; of several the first, None for none."""
-    read = [n.name for n in walk(expression) if isinstance(n, Attribute)]
-    read += [schema.time for n in walk(expression) if isinstance(n, Function) and n.name == "time" and schema.time]
+    read = [n.name for n in walk(expression) if isinstance(n, c.Attribute)]
+    read += [schema.time for n in walk(expression) if isinstance(n, c.Function) and n.name == "time" and schema.time]
     types = (schema.columns.field(schema.column(name)).type for name in read)
     return next((t.tz for t in types if pa.types.is_timestamp(t)), None)
 
@@ -129,21 +113,21 @@ def with_zones(tree: N, schema: Schema) -> N:
     """The same query in which each part of a date names its time zone as a second argument, if it has one."""
 
     def named(current: Node) -> Node:
-        if isinstance(current, Function) and current.name in DATE_PARTS:
+        if isinstance(current, c.Function) and current.name in c.DATE_PARTS:
             zone = zone_of(current, schema)
             if zone is not None:
-                return Function(current.name, (*current.arguments, Literal(zone)), span=current.span)
+                return c.Function(current.name, (*current.arguments, c.Literal(zone)), span=current.span)
         return current
 
     return cast(N, transform(tree, named))
 
 
-def _arithmetic(current: Arithmetic, below: Sequence[_Rewritten], sort: Sort, schema: Schema) -> _Rewritten:
+def _arithmetic(current: c.Arithmetic, below: Sequence[_Rewritten], sort: Sort, schema: Schema) -> _Rewritten:
     if sort.counts_time and current.operator in ADDITIVE:
         return _Rewritten(with_children(current, _alike(below, schema)), sort)
     # A string beside a timestamp says one.
     sides = [f.number if f.sort.of_time or f.sort.kind is ValueKind.STRING else f.tree for f in below]
-    found = cast(Expression, with_children(current, sides))
+    found = cast(c.Expression, with_children(current, sides))
     if sort.kind is ValueKind.TIMESTAMP:
         return _Rewritten(Dated(found), sort, computed=True)
     if sort.kind is ValueKind.DURATION:
@@ -167,17 +151,17 @@ def _beyond(sides: Sequence[_Rewritten], schema: Schema) -> bool:
     fine = any(pa.types.is_timestamp(f.type) and f.type.unit == "ns" for f in schema.columns)
     if not fine or all(side.sort.kind is not ValueKind.TIMESTAMP for side in sides):
         return False
-    texts = [side.tree.value for side in sides if isinstance(side.tree, Literal) and isinstance(side.tree.value, str)]
+    texts = [side.tree.value for side in sides if isinstance(side.tree, c.Literal) and isinstance(side.tree.value, str)]
     return any(abs(microseconds_since_epoch(parsed_moment(text))) * 1000 >= 2**63 for text in texts)
 
 
-def _ticks(duration: _Rewritten, schema: Schema) -> Expression:
+def _ticks(duration: _Rewritten, schema: Schema) -> c.Expression:
     """A duration as a number of what the numeric time column counts."""
-    if isinstance(duration.tree, Literal):
+    if isinstance(duration.tree, c.Literal):
         literal = duration.tree
         assert isinstance(literal.value, datetime.timedelta)
-        return Literal(in_ticks(literal, schema), span=literal.span, duration=literal.value)
+        return c.Literal(in_ticks(literal, schema), span=literal.span, duration=literal.value)
     size = schema.microseconds
     if size < 1:
-        return Arithmetic("*", duration.number, Literal(float(1 / size)))
-    return Arithmetic("/", duration.number, Literal(float(size)))
+        return c.Arithmetic("*", duration.number, c.Literal(float(1 / size)))
+    return c.Arithmetic("/", duration.number, c.Literal(float(size)))

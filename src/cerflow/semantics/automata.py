@@ -13,8 +13,6 @@ from cerflow.semantics.deadlines import Moment, at_event
 from cerflow.values.complex_events import ComplexEvent
 from cerflow.values.events import Event
 
-__all__ = ["automaton_matches"]
-
 #: The positions of the events in the registers that are not empty, by name.
 _Contents = frozenset[tuple[str, int]]
 #: A state, the registers, the events labelled so far, and whether the last event read was labelled.

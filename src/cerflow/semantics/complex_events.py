@@ -9,8 +9,6 @@ from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindo
 from cerflow.values.complex_events import ComplexEvent, support
 from cerflow.values.events import Event, Stream
 
-__all__ = ["within"]
-
 
 def within(complex_event: ComplexEvent, window: Window, events: Sequence[Event]) -> bool:
     """Whether a complex event lies inside a window; an empty one always does.

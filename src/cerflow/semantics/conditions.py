@@ -10,8 +10,6 @@ from cerflow.language.condition import And, Bracket, Condition, Not, Or, Some, r
 from cerflow.semantics.values import EventsOf, labels_outside_aggregates, value_of
 from cerflow.values.events import Event
 
-__all__ = ["atoms_of", "satisfies", "satisfies_with_registers"]
-
 
 def satisfies(condition: Condition, events_of: EventsOf) -> bool:
     """Whether a complex event satisfies a condition.

@@ -12,8 +12,6 @@ from cerflow.errors import QueryError
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
 from cerflow.values.events import Event, Stream
 
-__all__ = ["Clock", "Deadline", "Moment", "Time", "at_event", "deadline_of"]
-
 #: A time in the unit of the stream.
 Time = int | float | Fraction
 

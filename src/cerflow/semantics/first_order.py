@@ -9,20 +9,9 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 
 from cerflow.analysis.first_order import combine_defined, refuse_by, variables
+from cerflow.language import formula as f
 from cerflow.language.builder.given import FormulaGiven, formula_tree
 from cerflow.language.condition import Condition
-from cerflow.language.formula import (
-    AnyEvent,
-    As,
-    Disjunction,
-    EventType,
-    Filter,
-    Formula,
-    Iteration,
-    NotEvent,
-    Selection,
-    Within,
-)
 from cerflow.language.formula import Sequence as SequenceFormula
 from cerflow.language.node import walk
 from cerflow.semantics.complex_events import within
@@ -30,15 +19,13 @@ from cerflow.semantics.conditions import satisfies
 from cerflow.semantics.strategies import kept_by
 from cerflow.values.events import Event, StreamGiven, as_stream
 
-__all__ = ["first_order_denotation", "first_order_matches"]
-
 Positions = frozenset[int]
 #: The positions of the variables in a formula, sorted by name.
 Valuation = tuple[tuple[str, int], ...]
 _NOTHING: frozenset[Positions] = frozenset()
 
 
-def first_order_denotation(formula: Formula, events: Sequence[Event], n: int) -> frozenset[Positions]:
+def first_order_denotation(formula: f.Formula, events: Sequence[Event], n: int) -> frozenset[Positions]:
     """``⟦φ⟧_n(S)``: the sets of positions M with ``M ∈ ⟦φ⟧(S, 0, n, ν)`` for some ν.
 
     A variable may stand for any event of ``events``, even one after n. So formulas that are not well-formed depend on
@@ -56,7 +43,7 @@ def first_order_matches(formula: FormulaGiven, events: StreamGiven) -> frozenset
 
 
 class _FirstOrder:
-    def __init__(self, formula: Formula, events: Sequence[Event]) -> None:
+    def __init__(self, formula: f.Formula, events: Sequence[Event]) -> None:
         self._events = events
         self._known: dict[tuple[int, int, int, Valuation], frozenset[Positions]] = {}
         self.formulas = list(walk(formula))
@@ -69,8 +56,8 @@ class _FirstOrder:
             parts = open_[len(open_) - count :]
             del open_[len(open_) - count :]
             open_.append(k)
-            self._below.append([p for p in parts if isinstance(self.formulas[p], Formula)])
-            self.mentioned.append(variables(current) if isinstance(current, Formula) else frozenset())
+            self._below.append([p for p in parts if isinstance(self.formulas[p], f.Formula)])
+            self.mentioned.append(variables(current) if isinstance(current, f.Formula) else frozenset())
             self._defined.append(combine_defined(current, [self._defined[p] for p in parts]))
 
     def valuations(self, names: frozenset[str]) -> Iterator[Valuation]:
@@ -91,13 +78,13 @@ class _FirstOrder:
     def _evaluate(self, k: int, i: int, j: int, v: Valuation) -> frozenset[Positions]:
         formula, parts = self.formulas[k], self._below[k]
         match formula:
-            case EventType() | AnyEvent() | NotEvent():
+            case f.EventType() | f.AnyEvent() | f.NotEvent():
                 return frozenset((frozenset((j,)),)) if self._is(formula, j, v) else _NOTHING
-            case As():
+            case f.As():
                 return self.of(parts[0], i, j, v) if dict(v)[formula.label] == j else _NOTHING
-            case Filter():
+            case f.Filter():
                 return self.of(parts[0], i, j, v) if self._satisfied(formula.condition, dict(v)) else _NOTHING
-            case Disjunction():
+            case f.Disjunction():
                 return self.of(parts[0], i, j, v) | self.of(parts[1], i, j, v)
             case SequenceFormula():
                 return frozenset(
@@ -106,7 +93,7 @@ class _FirstOrder:
                     for m1 in self.of(parts[0], i, n, v)
                     for m2 in self.of(parts[1], n + 1, j, v)
                 )
-            case Iteration():
+            case f.Iteration():
                 once: set[Positions] = set()
                 for changed in self._changed(v, self._defined[parts[0]]):
                     once |= self.of(parts[0], i, j, changed)
@@ -115,7 +102,7 @@ class _FirstOrder:
                         # Later repetitions read ν', but give the variables in U new values themselves.
                         once |= {m1 | m2 for m1 in first for m2 in self.of(k, n + 1, j, changed)}
                 return frozenset(once)
-            case Selection():
+            case f.Selection():
                 refuse_by(formula.by)
                 # The comparison is with all matches in the whole stream that end here (P1 §4), and, by erratum E3, for
                 # all values of the variables that the formula defines itself.
@@ -125,7 +112,7 @@ class _FirstOrder:
                 labelled = kept_by(formula.strategy, (frozenset(("", p) for p in m) for m in found))
                 best = {frozenset(p for _, p in m) for m in labelled}
                 return frozenset(m for m in self.of(parts[0], i, j, v) if m in best)
-            case Within():
+            case f.Within():
                 matches = self.of(parts[0], i, j, v)
                 return frozenset(
                     m for m in matches if within(frozenset(("", p) for p in m), formula.window, self._events)
@@ -138,14 +125,14 @@ class _FirstOrder:
         for new in self.valuations(names):
             yield tuple(sorted((*kept, *new)))
 
-    def _is(self, wanted: EventType | AnyEvent | NotEvent, j: int, v: Valuation) -> bool:
-        if isinstance(wanted, NotEvent):
+    def _is(self, wanted: f.EventType | f.AnyEvent | f.NotEvent, j: int, v: Valuation) -> bool:
+        if isinstance(wanted, f.NotEvent):
             matched = self._is(wanted.event, j, v)
             if matched and wanted.condition is not None:
                 matched = self._satisfied(wanted.condition, {**dict(v), wanted.event.name: j})
             return not matched
         event = self._events[j]
-        of_type = isinstance(wanted, AnyEvent) or event.type == wanted.name
+        of_type = isinstance(wanted, f.AnyEvent) or event.type == wanted.name
         return of_type and (wanted.stream is None or event.stream in (None, wanted.stream))
 
     def _satisfied(self, condition: Condition, valuation: dict[str, int]) -> bool:

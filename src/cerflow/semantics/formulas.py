@@ -19,36 +19,10 @@ from collections.abc import Callable, Generator, Sequence
 from itertools import product
 
 from cerflow.analysis.scopes import resolve
+from cerflow.language import formula as f
 from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.builder.given import FormulaGiven, formula_tree
 from cerflow.language.condition import Condition
-from cerflow.language.formula import (
-    UNNAMED,
-    All,
-    AnyEvent,
-    As,
-    Conjunction,
-    Disjunction,
-    EventKind,
-    EventType,
-    Filter,
-    Formula,
-    Iteration,
-    NotEvent,
-    NotFollowedBy,
-    Project,
-    Rename,
-    Repetition,
-    Selection,
-    Start,
-    StrictIteration,
-    StrictSequence,
-    Unless,
-    Window,
-    Within,
-    Without,
-    can_be_absent,
-)
 from cerflow.language.formula import Sequence as SequenceFormula
 from cerflow.language.node import walk
 from cerflow.language.sremo import Regular
@@ -60,8 +34,6 @@ from cerflow.semantics.sremo import SremoDenotation
 from cerflow.semantics.strategies import kept_by
 from cerflow.values.complex_events import ComplexEvent, support
 from cerflow.values.events import Event, StreamGiven, as_stream
-
-__all__ = ["Denotation", "denotation", "formula_matches"]
 
 #: Complex events, each with the moment when it is known.
 Known = frozenset[tuple[ComplexEvent, Moment]]
@@ -75,7 +47,7 @@ _Question = tuple[int, int, int, _Environment]
 _Rule = Generator[_Question, Known, Known]
 
 
-def denotation(formula: Formula, events: Sequence[Event], i: int, j: int) -> frozenset[ComplexEvent]:
+def denotation(formula: f.Formula, events: Sequence[Event], i: int, j: int) -> frozenset[ComplexEvent]:
     """``⟦formula⟧(i, j)`` over ``events``; positions of the complex events are indices into ``events``.
 
     Raises `QueryError` for a label that no formula binds, and for a duration window without times.
@@ -96,7 +68,7 @@ class Denotation:
     ``clock`` shows which deadlines have passed; without one the events do.
     """
 
-    def __init__(self, formula: Formula, events: Sequence[Event], clock: Clock | None = None) -> None:
+    def __init__(self, formula: f.Formula, events: Sequence[Event], clock: Clock | None = None) -> None:
         self._events = events
         self._clock = Clock(events) if clock is None else clock
         self._formulas = list(walk(formula))
@@ -111,7 +83,7 @@ class Denotation:
             parts = open_[len(open_) - count :]
             del open_[len(open_) - count :]
             open_.append(k)
-            self._below.append(tuple(p for p in parts if isinstance(self._formulas[p], Formula)))
+            self._below.append(tuple(p for p in parts if isinstance(self._formulas[p], f.Formula)))
         self._outer = resolve(formula).outer
         #: The labels that each occurrence binds for filters below it, and the labels that filters at or below it need
         #: from above.
@@ -182,78 +154,78 @@ class Denotation:
             return frozenset(((frozenset(((label, j),)), at_event(self._events[j])),))
 
         match formula:
-            case EventType():
+            case f.EventType():
                 return one(formula.name) if self._is(formula, j) else _NOTHING
-            case AnyEvent():
+            case f.AnyEvent():
                 return one(self._name(formula, j)) if self._is(formula, j) else _NOTHING
-            case NotEvent():
+            case f.NotEvent():
                 if self._is(formula.event, j) and (
                     formula.condition is None
                     or self._satisfied(k, formula.condition, frozenset(((formula.event.name, j),)), environment)
                 ):
                     return _NOTHING
                 return one(self._name(formula, j))
-            case As():
+            case f.As():
                 matches = yield ask(parts[0], i, j)
                 return frozenset((c | {(formula.label, p) for p in support(c)}, m) for c, m in matches)
-            case Rename():
+            case f.Rename():
                 matches = yield ask(parts[0], i, j)
                 renamed = {formula.old: formula.new}
                 return frozenset((frozenset((renamed.get(a, a), p) for a, p in c), m) for c, m in matches)
-            case Filter():
+            case f.Filter():
                 matches = yield ask(parts[0], i, j)
                 return frozenset(m for m in matches if self._satisfied(k, formula.condition, m[0], environment))
-            case Disjunction():
+            case f.Disjunction():
                 left = yield ask(parts[0], i, j)
                 right = yield ask(parts[1], i, j)
                 return left | right
             case SequenceFormula():
                 both = yield from _sequence(i, j, lambda n: ask(parts[0], i, n), lambda n: ask(parts[1], n, j))
                 return both | (yield from self._with_one_absent(parts, i, j, ask))
-            case Iteration():
+            case f.Iteration():
                 once = yield ask(parts[0], i, j)
                 more = yield from _sequence(i, j, lambda n: ask(parts[0], i, n), lambda n: ask(k, n, j))
                 return once | more
-            case StrictSequence():
+            case f.StrictSequence():
                 both = yield from _sequence(
                     i, j, lambda n: ask(parts[0], i, n), lambda n: ask(parts[1], n, j), strict=True
                 )
                 return both | (yield from self._with_one_absent(parts, i, j, ask))
-            case StrictIteration():
+            case f.StrictIteration():
                 once = yield ask(parts[0], i, j)
                 more = yield from _sequence(i, j, lambda n: ask(parts[0], i, n), lambda n: ask(k, n, j), strict=True)
                 return once | more
-            case Repetition():
+            case f.Repetition():
                 return (yield from _repeated(formula, i, j, lambda a, b: ask(parts[0], a, b)))
-            case Conjunction():
+            case f.Conjunction():
                 left = yield ask(parts[0], i, j)
                 right = yield ask(parts[1], i, j)
                 return frozenset((c, max(m, n)) for c, m in left for d, n in right if c == d)
-            case All():
+            case f.All():
                 both = yield from self._all(i, j, lambda a, b: ask(parts[0], a, b), lambda a, b: ask(parts[1], a, b))
                 return both | (yield from self._with_one_absent(parts, i, j, ask))
-            case Unless():
+            case f.Unless():
                 matches = yield ask(parts[0], i, j)
                 if not matches:
                     return matches
                 first = yield from _first(i, j, lambda a, b: ask(parts[1], a, b))
                 return frozenset((c, m) for c, m in matches if m < first)
-            case Without():
+            case f.Without():
                 matches = yield ask(parts[0], i, j)
                 return (yield from self._without(matches, lambda a, b: ask(parts[1], a, b)))
-            case NotFollowedBy():
+            case f.NotFollowedBy():
                 return (
                     yield from self._not_followed(
                         i, j, formula.window, lambda b: ask(parts[0], i, b), lambda a, b: ask(parts[1], a, b)
                     )
                 )
-            case Project():
+            case f.Project():
                 matches = yield ask(parts[0], i, j)
                 return frozenset((frozenset(p for p in c if p[0] in formula.labels), m) for c, m in matches)
-            case Start():
+            case f.Start():
                 matches = yield ask(parts[0], i, j)
                 return frozenset((c, m) for c, m in matches if c and min(support(c)) == i)
-            case Selection():
+            case f.Selection():
                 matches = yield ask(parts[0], i, j)
                 by = [str(reference.label) for reference in formula.by]
                 together = {n: frozenset(c for c, m in matches if m == n) for n in {m for _, m in matches}}
@@ -262,7 +234,7 @@ class Denotation:
                 return self._regular(k, formula, i, j)
             case AutomatonFormula():
                 return automaton_matches(formula, self._events, i, j)
-            case Within():
+            case f.Within():
                 matches = yield ask(parts[0], i, j)
                 return frozenset(m for m in matches if within(m[0], formula.window, self._events))
         raise TypeError(f"{type(formula).__name__} is not a formula")
@@ -279,17 +251,17 @@ class Denotation:
             if marks and max(support(marks)) == j
         )
 
-    def _is(self, wanted: EventType | AnyEvent, j: int) -> bool:
+    def _is(self, wanted: f.EventType | f.AnyEvent, j: int) -> bool:
         event = self._events[j]
-        if isinstance(wanted, EventKind):
+        if isinstance(wanted, f.EventKind):
             asked = satisfies_with_registers(wanted.condition, event, {})
         else:
-            asked = isinstance(wanted, AnyEvent) or event.type == wanted.name
+            asked = isinstance(wanted, f.AnyEvent) or event.type == wanted.name
         return asked and (wanted.stream is None or event.stream in (None, wanted.stream))
 
-    def _name(self, wanted: AnyEvent | NotEvent, j: int) -> str:
+    def _name(self, wanted: f.AnyEvent | f.NotEvent, j: int) -> str:
         """The label that EVENT and NOT give: the type, unless an event kind has that name."""
-        return UNNAMED if self._events[j].type in wanted.hidden else self._events[j].type
+        return f.UNNAMED if self._events[j].type in wanted.hidden else self._events[j].type
 
     def _satisfied(self, k: int, condition: Condition, c: ComplexEvent, environment: _Environment) -> bool:
         bound = {label: p for (binder, label), p in environment if (binder, label) in self._own_needs[k]}
@@ -319,7 +291,7 @@ class Denotation:
         found = _NOTHING
         for part, other in (parts, parts[::-1]):
             absent = self._formulas[other]
-            if isinstance(absent, Formula) and can_be_absent(absent):
+            if isinstance(absent, f.Formula) and f.can_be_absent(absent):
                 found |= yield ask(part, i, j)
         return found
 
@@ -338,7 +310,7 @@ class Denotation:
         self,
         i: int,
         k: int,
-        window: Window,
+        window: f.Window,
         followed: Callable[[int], _Question],
         unwanted: Callable[[int, int], _Question],
     ) -> _Rule:
@@ -387,7 +359,7 @@ def _unions(first: Known, second: Known) -> Known:
     return frozenset((c1 | c2, max(m1, m2)) for c1, m1 in first for c2, m2 in second)
 
 
-def _repeated(formula: Repetition, i: int, j: int, once: Callable[[int, int], _Question]) -> _Rule:
+def _repeated(formula: f.Repetition, i: int, j: int, once: Callable[[int, int], _Question]) -> _Rule:
     """The union of φ{n} for all n between the bounds; φ{n} is φ{n-1} followed by φ.
 
     Every repetition reads an event at least, so there are no more of them than positions.

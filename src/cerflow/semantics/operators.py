@@ -16,25 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cerflow.errors import InputError
-from cerflow.language.condition import (
-    And,
-    Arithmetic,
-    Attribute,
-    Between,
-    Comparison,
-    Function,
-    If,
-    In,
-    IsNull,
-    LabelReference,
-    Like,
-    Negative,
-    Not,
-    Or,
-    PredicateCall,
-    Regexp,
-    TruthValue,
-)
+from cerflow.language import condition as c
 from cerflow.language.node import Node, walk
 from cerflow.predicates.asking import array_of, as_argument, ask, ask_of_each
 from cerflow.predicates.predicate import PredicateKind
@@ -43,47 +25,45 @@ from cerflow.semantics.times import MICROSECOND, duration, nearest_integer, numb
 from cerflow.values.events import Value, as_value, parsed_moment
 from cerflow.values.operators import Operator
 
-__all__ = ["RELATIONS", "aggregate", "applied", "arithmetic", "compare", "in_order", "labels_read", "like"]
-
 _LOWEST, _HIGHEST = -(2**63) + 1, 2**63 - 1
 
 
 def applied(current: Node, arguments: Sequence[Any]) -> Value:
     """The value of an operator, function or condition, given the values of its operands (for IN, of the left one)."""
     match current:
-        case Arithmetic(sign, left, right):
+        case c.Arithmetic(sign, left, right):
             if sign in ("+", "-"):
                 arguments = numbers_of_time((left, right), arguments)
             return arithmetic(sign, *arguments)
-        case Negative():
+        case c.Negative():
             return arithmetic("-", 0, arguments[0]) if isinstance(arguments[0], int) else _opposite(*arguments)
-        case If():
+        case c.If():
             chosen: Value = arguments[1 if arguments[0] is True else 2]
             return chosen
-        case TruthValue():
+        case c.TruthValue():
             truth: bool | None = arguments[0]
             return truth
-        case Function("coalesce" | "substr" | "||"):
+        case c.Function("coalesce" | "substr" | "||"):
             return _of_several(current.name, arguments)
-        case Function(_, (_, _)):
+        case c.Function(_, (_, _)):
             moment, zone = arguments
             return _function(current.name, None if moment is None else moment.astimezone(_zone(zone)))
-        case Function():
+        case c.Function():
             return _function(current.name, arguments[0])
-        case Comparison():
+        case c.Comparison():
             return compare(current.operator, *numbers_of_time((current.left, current.right), arguments))
-        case Like():
+        case c.Like():
             found = None if arguments[0] is None else like(arguments[0], current.pattern)
             return _negated(found, current.negated)
-        case Regexp():
+        case c.Regexp():
             found = None if arguments[0] is None else regexp(arguments[0], current.pattern)
             return _negated(found, current.negated)
-        case In():
+        case c.In():
             items = [as_value(item.value) for item in current.items]
             operand, *items = numbers_of_time((current.operand, *current.items), [arguments[0], *items])
             tests = [compare(Operator.EQ, operand, item) for item in items]
             return _negated(_any(tests), current.negated)
-        case Between():
+        case c.Between():
             tests = []
             arguments = numbers_of_time(current.children, arguments)
             rest = list(arguments[1:])
@@ -92,15 +72,15 @@ def applied(current: Node, arguments: Sequence[Any]) -> Value:
             if current.high is not None:
                 tests.append(compare(Operator.LE, arguments[0], rest.pop(0)))
             return _negated(_all(tests), current.negated)
-        case IsNull():
+        case c.IsNull():
             return (arguments[0] is None) != current.negated
-        case PredicateCall():
+        case c.PredicateCall():
             return _call(current, arguments)
-        case Not():
+        case c.Not():
             return _negated(arguments[0], True)
-        case And():
+        case c.And():
             return _all(arguments)
-        case Or():
+        case c.Or():
             return _any(arguments)
     raise TypeError(f"{type(current).__name__} has no value")
 
@@ -324,7 +304,7 @@ def _sum(values: Sequence[int | float]) -> int | float:
     return reduce(operator.add, values)
 
 
-def _call(call: PredicateCall, arguments: Sequence[Any]) -> bool | None:
+def _call(call: c.PredicateCall, arguments: Sequence[Any]) -> bool | None:
     """A call of a predicate on one event for each label."""
     predicate = registered(call.name)
     given = [as_argument(argument) for argument in arguments]
@@ -340,7 +320,7 @@ def _call(call: PredicateCall, arguments: Sequence[Any]) -> bool | None:
 
 def labels_read(root: Node) -> frozenset[str | None]:
     """The labels that an expression reads (None: the current event)."""
-    return frozenset(n.label for n in walk(root) if isinstance(n, Attribute | LabelReference))
+    return frozenset(n.label for n in walk(root) if isinstance(n, c.Attribute | c.LabelReference))
 
 
 _ORDERS = {

@@ -12,8 +12,6 @@ from cerflow.semantics.queries import Match, evaluate
 from cerflow.values.events import Stream
 from cerflow.values.units import TimeUnit
 
-__all__ = ["Entry", "clocked", "defined", "read_by"]
-
 
 @dataclass(frozen=True)
 class Entry:

@@ -14,17 +14,10 @@ from itertools import pairwise
 
 from cerflow.analysis.scopes import condition_labels
 from cerflow.errors import QueryError
+from cerflow.language import select as s
 from cerflow.language.condition import MATCH_NUMBER, Expression, Function, Literal, numbers_matches
 from cerflow.language.formula import UNNAMED, NotFollowedBy
 from cerflow.language.node import Node, transform, walk
-from cerflow.language.select import (
-    Consumption,
-    CountItem,
-    ExpressionItem,
-    LabelItem,
-    ProjectionKind,
-    Select,
-)
 from cerflow.semantics.complex_events import within
 from cerflow.semantics.deadlines import Clock, Moment, Time, at_event, deadline_of
 from cerflow.semantics.first_order import first_order_denotation
@@ -34,8 +27,6 @@ from cerflow.semantics.times import with_numeric_time
 from cerflow.semantics.values import labels_outside_aggregates, value_of
 from cerflow.values.complex_events import ComplexEvent, support
 from cerflow.values.events import Event, Stream, Value
-
-__all__ = ["Match", "evaluate"]
 
 Key = tuple[Value, ...]
 
@@ -61,7 +52,7 @@ class Match:
 
 
 def evaluate(
-    query: Select,
+    query: s.Select,
     events: Sequence[Event],
     *,
     forget: int | None = None,
@@ -97,7 +88,7 @@ def evaluate(
 
 
 def _moments(
-    query: Select, events: Sequence[Event], sessions: Sequence[_Session], clock: Clock
+    query: s.Select, events: Sequence[Event], sessions: Sequence[_Session], clock: Clock
 ) -> Iterator[tuple[Moment, Sequence[_Session]]]:
     """The moments when matches may be detected, and where: deadlines pass in all substreams at any event."""
     deadlines = [node.window for node in walk(query.formula) if isinstance(node, NotFollowedBy)]
@@ -116,11 +107,11 @@ def _moments(
         yield moment, sessions
 
 
-def _consumed(policy: Consumption, detecting: Sequence[_Session], sessions: Sequence[_Session]) -> Sequence[_Session]:
+def _consumed(policy: s.Consumption, detecting: Sequence[_Session], sessions: Sequence[_Session]) -> Sequence[_Session]:
     match policy:
-        case Consumption.ANY if detecting:
+        case s.Consumption.ANY if detecting:
             return sessions
-        case Consumption.PARTITION:
+        case s.Consumption.PARTITION:
             return detecting
     return ()
 
@@ -128,7 +119,7 @@ def _consumed(policy: Consumption, detecting: Sequence[_Session], sessions: Sequ
 class _Session:
     """The query on one substream, or on a session of it."""
 
-    def __init__(self, query: Select, events: Stream, key: Key, clock: Clock, first_order: bool) -> None:
+    def __init__(self, query: s.Select, events: Stream, key: Key, clock: Clock, first_order: bool) -> None:
         self.events = events
         self._query = query
         self._key = key
@@ -186,15 +177,15 @@ class _Session:
             key=self._key,
         )
         projection, events = self._query.projection, self.events
-        if projection.kind is ProjectionKind.ALL and not projection.items:
+        if projection.kind is s.ProjectionKind.ALL and not projection.items:
             return [made(complex_event=_globally(c, events)) for c in matches]
-        if projection.kind is ProjectionKind.NONE:
+        if projection.kind is s.ProjectionKind.NONE:
             return [made()]
         for item in projection.items:
-            if isinstance(item, CountItem):
+            if isinstance(item, s.CountItem):
                 return [made(columns=((item.name, len(matches)),))]
-        listed = frozenset(item.label for item in projection.items if isinstance(item, LabelItem))
-        computed = [item for item in projection.items if isinstance(item, ExpressionItem)]
+        listed = frozenset(item.label for item in projection.items if isinstance(item, s.LabelItem))
+        computed = [item for item in projection.items if isinstance(item, s.ExpressionItem)]
         read = frozenset().union(*(condition_labels(item.expression) for item in computed))
         reports: dict[ComplexEvent, Match] = {}
         for c in matches:
@@ -206,7 +197,7 @@ class _Session:
         return list(reports.values())
 
 
-def _inputs(query: Select, events: Sequence[Event]) -> Stream:
+def _inputs(query: s.Select, events: Sequence[Event]) -> Stream:
     """The events of the input streams; names do not count without FROM, or if all events come from one stream."""
     tick = events.microseconds_per_tick if isinstance(events, Stream) else None
     if not query.streams or all(event.stream is None for event in events):
@@ -214,7 +205,7 @@ def _inputs(query: Select, events: Sequence[Event]) -> Stream:
     return Stream((event for event in events if event.stream in query.streams), tick)
 
 
-def _substreams(query: Select, events: Sequence[Event]) -> dict[Key, Stream]:
+def _substreams(query: s.Select, events: Sequence[Event]) -> dict[Key, Stream]:
     tick = events.microseconds_per_tick if isinstance(events, Stream) else None
     members: dict[Key, list[Event]] = {}
     for event in events:
@@ -244,7 +235,7 @@ def _globally(c: ComplexEvent, events: Sequence[Event]) -> ComplexEvent:
     return frozenset((label, events[p].position) for label, p in c)
 
 
-def _column(item: ExpressionItem, c: ComplexEvent, events: Sequence[Event], number: int) -> Value:
+def _column(item: s.ExpressionItem, c: ComplexEvent, events: Sequence[Event], number: int) -> Value:
     def events_of(label: str) -> list[Event]:
         return [events[p] for p in sorted(p for a, p in c if a == label)]
 

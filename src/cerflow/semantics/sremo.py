@@ -39,8 +39,6 @@ from cerflow.semantics.conditions import satisfies_with_registers
 from cerflow.values.complex_events import ComplexEvent, support
 from cerflow.values.events import Event, StreamGiven, as_stream
 
-__all__ = ["SremoDenotation", "sremo_derivations", "sremo_match_string", "sremo_matches"]
-
 #: The positions of the events in the filled registers: (register, index), sorted.
 Registers = tuple[tuple[str, int], ...]
 #: A part of the expression, its remaining operands (where that matters), m, n, v.

@@ -7,8 +7,6 @@ from collections.abc import Collection, Iterable
 from cerflow.language.formula import Strategy
 from cerflow.values.complex_events import ComplexEvent, last_at_most, next_at_most, support
 
-__all__ = ["kept_by"]
-
 
 def kept_by(strategy: Strategy, matches: Iterable[ComplexEvent], by: Collection[str] = ()) -> frozenset[ComplexEvent]:
     """The complex events that a selection strategy keeps (spec §2, P1 §4 with errata E1 and E2).

@@ -14,15 +14,6 @@ from cerflow.language.condition import Literal
 from cerflow.language.node import Node
 from cerflow.values.events import Value, microseconds_since_epoch, parsed_moment
 
-__all__ = [
-    "MICROSECOND",
-    "duration",
-    "nearest_integer",
-    "numbers_of_time",
-    "time_arithmetic",
-    "with_numeric_time",
-]
-
 MICROSECOND = datetime.timedelta(microseconds=1)
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 #: The microseconds that one counts in the numeric time of the current stream.

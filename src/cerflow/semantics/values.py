@@ -9,25 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from cerflow.language.condition import (
-    Aggregate,
-    Attribute,
-    Bracket,
-    Constant,
-    Function,
-    In,
-    LabelReference,
-    Literal,
-    PredicateCall,
-    SetTest,
-)
+from cerflow.language import condition as c
 from cerflow.language.node import Node, walk
 from cerflow.predicates.asking import Each, as_argument, ask_of_set
 from cerflow.predicates.registry import calls_of_sets, is_about_set, registered
 from cerflow.semantics.operators import aggregate, applied, in_order, labels_read
 from cerflow.values.events import Event, Value, as_value
-
-__all__ = ["EventsOf", "labels_outside_aggregates", "steps", "value_of"]
 
 #: The events of a label, in the order of their positions.
 EventsOf = Callable[[str], Sequence[Event]]
@@ -51,12 +38,12 @@ def _steps(root: Node, calls: frozenset[str]) -> tuple[tuple[Node, str | None], 
         if ready or is_about_set(current):
             found.append((current, bare))
             continue
-        if isinstance(current, Bracket):
+        if isinstance(current, c.Bracket):
             stack.append((current.condition, current.label, False))
             continue
         stack.append((current, bare, True))
         # IN has its own rule for its items.
-        below = (current.operand,) if isinstance(current, In) else current.children
+        below = (current.operand,) if isinstance(current, c.In) else current.children
         stack.extend((child, bare, False) for child in reversed(below))
     return tuple(found)
 
@@ -70,14 +57,14 @@ def labels_outside_aggregates(root: Node) -> tuple[str, ...]:
 def _labels_outside(root: Node, calls: frozenset[str]) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for current, bare in _steps(root, calls):
-        if isinstance(current, Attribute | LabelReference):
+        if isinstance(current, c.Attribute | c.LabelReference):
             label = current.label if current.label is not None else bare
             if label is not None:
                 found[label] = None
     for current in walk(root):
         # A bracket that reads nothing of its label is still about every event of the label.
-        if isinstance(current, Bracket) and not any(
-            isinstance(n, Attribute | LabelReference) and n.label in (None, current.label)
+        if isinstance(current, c.Bracket) and not any(
+            isinstance(n, c.Attribute | c.LabelReference) and n.label in (None, current.label)
             for n in walk(current.condition)
         ):
             found[current.label] = None
@@ -96,24 +83,24 @@ def value_of(
     calls = calls_of_sets()
     for current, bare in _steps(root, calls):
         match current:
-            case Literal() | Constant():
+            case c.Literal() | c.Constant():
                 stack.append(as_value(current.value))
-            case Attribute():
+            case c.Attribute():
                 event = single.get(bare if current.label is None else current.label)
                 stack.append(None if event is None else event.attribute(current.name))
-            case LabelReference():
+            case c.LabelReference():
                 stack.append(single.get(bare if current.label is None else current.label))
-            case Aggregate():
+            case c.Aggregate():
                 stack.append(aggregate(current.name, _values(current.argument, bare, events_of)))
-            case Function(name="prev"):
+            case c.Function(name="prev"):
                 owners: dict[str | None, Event | None] = {bare: former, None: former}
                 stack.append(value_of(current.arguments[0], owners, events_of))
-            case SetTest():
+            case c.SetTest():
                 stack.append(in_order(current.name, _values(current.argument, bare, events_of)))
-            case PredicateCall() if current.name in calls:
+            case c.PredicateCall() if current.name in calls:
                 stack.append(_call_of_set(current, bare, single, events_of))
             case _:
-                count = 1 if isinstance(current, In) else len(current.children)
+                count = 1 if isinstance(current, c.In) else len(current.children)
                 arguments = stack[len(stack) - count :]
                 del stack[len(stack) - count :]
                 stack.append(applied(current, arguments))
@@ -123,7 +110,7 @@ def value_of(
 
 def _values(argument: Node, bare: str | None, events_of: EventsOf) -> list[Value]:
     """The argument of an aggregate for each event of its label; for a bare label, the positions."""
-    if isinstance(argument, LabelReference):
+    if isinstance(argument, c.LabelReference):
         label = argument.label if argument.label is not None else bare
         assert label is not None
         return [event.position for event in events_of(label)]
@@ -134,7 +121,7 @@ def _values(argument: Node, bare: str | None, events_of: EventsOf) -> list[Value
 
 
 def _call_of_set(
-    call: PredicateCall, bare: str | None, single: Mapping[str | None, Event | None], events_of: EventsOf
+    call: c.PredicateCall, bare: str | None, single: Mapping[str | None, Event | None], events_of: EventsOf
 ) -> bool | None:
     """A predicate of sets, on all events of each label in its arguments; without a label, on the current event."""
     read = [{label if label is not None else bare for label in labels_read(a)} for a in call.arguments]

@@ -11,8 +11,6 @@ from cerflow.slices.pieces import Pieces
 from cerflow.slices.reach import Reach
 from cerflow.slices.slice import GREATEST, LEAST, Slice
 
-__all__ = ["boundaries", "slices_by_key"]
-
 
 def slices_by_key(starts: Sequence[int], reach: Reach, least: int, greatest: int) -> list[Slice[int]]:
     """The slices of a whole stream, whose keys lie in ``[least, greatest]``, that begin at these keys (ascending).

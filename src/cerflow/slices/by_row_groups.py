@@ -20,8 +20,6 @@ from cerflow.slices.reach import last_key_before, last_piece_before
 from cerflow.slices.slice import Slice
 from cerflow.values.array_types import Floats, Ints
 
-__all__ = ["GroupReach", "GroupSlice", "Key", "RowGroup", "RowGroups", "Slices", "cut_at", "slices_of_row_groups"]
-
 #: Whole numbers or floats.
 Key = int | float
 

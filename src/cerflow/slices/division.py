@@ -21,8 +21,6 @@ from cerflow.language.printer import show
 from cerflow.language.select import Consumption, Select
 from cerflow.schema import Schema, ValueKind
 
-__all__ = ["Division", "divided", "keys_kept"]
-
 
 @dataclass(frozen=True)
 class Division:

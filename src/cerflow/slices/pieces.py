@@ -10,8 +10,6 @@ import numpy as np
 from cerflow.slices.slice import GREATEST, Slice
 from cerflow.values.array_types import Floats, Ints
 
-__all__ = ["Keys", "Pieces", "follow_each_other", "held", "load", "stretches"]
-
 #: Values that order events.
 Keys = Ints | Floats
 

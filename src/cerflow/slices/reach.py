@@ -12,17 +12,6 @@ from cerflow.slices.pieces import Keys, Pieces
 from cerflow.slices.slice import GREATEST, LEAST
 from cerflow.values.array_types import Ints
 
-__all__ = [
-    "AttributeReach",
-    "Bounds",
-    "CountReach",
-    "LateReach",
-    "Reach",
-    "TimeReach",
-    "last_key_before",
-    "last_piece_before",
-]
-
 #: For each of some measures the greatest one outside of the window that ends there.
 Bounds = Callable[[Ints], Ints]
 

@@ -14,8 +14,6 @@ from cerflow.engine.matches.row_limit import Bound
 from cerflow.engine.results.report import CountForm
 from cerflow.values.arrow_columns import array_of_numbers
 
-__all__ = ["Pushing", "SliceRunner"]
-
 
 class Pushing(Protocol):
     """A recogniser, of a query or program."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-__all__ = ["GREATEST", "LEAST", "Slice"]
-
 #: Keys before and after all events, where keys are 64-bit integers.
 LEAST, GREATEST = -(2**63) + 1, 2**63 - 1
 

@@ -34,8 +34,6 @@ from cerflow.slices.slice import Slice
 from cerflow.values.array_types import Ints
 from cerflow.values.arrow_columns import array_of_numbers
 
-__all__ = ["InSlices", "parts_in_slices"]
-
 #: Times that are looked at together in search of the beginning of a slice.
 _PLACES = 64
 

@@ -30,8 +30,6 @@ from cerflow.stream_inputs import EventRoles
 from cerflow.values.nested import is_nested
 from cerflow.values.units import TimeUnit
 
-__all__ = ["MatchArguments", "bad_records", "explain", "match", "plan_of"]
-
 
 class MatchArguments(EventRoles, total=False):
     """The arguments of `match` besides query, events and bad records."""

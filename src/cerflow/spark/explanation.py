@@ -16,8 +16,6 @@ from cerflow.spark.frames.pushdown import Pushdown, pushdown
 from cerflow.spark.placing.files_by_tasks import FilesByTasks
 from cerflow.spark.placing.placement import Clustered, Placement, PlacementKind
 
-__all__ = ["explained"]
-
 
 def explained(
     plan: JobPlan, sent: JobPlan, types: StructType, placement: Placement, greatest_share: float | None

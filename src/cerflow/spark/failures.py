@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from cerflow import errors
 from cerflow.errors import BadRecordError, CerflowError, InputError
 
-__all__ = ["as_cerflow_error", "messages", "own_error", "own_errors_raised"]
-
 _TRACEBACK = "Traceback (most recent call last):"
 _PYTHON_FRAME = re.compile(r'\s*File ".*", line \d+')
 _JAVA_FRAME = re.compile(r"\s+at [^\s(]+\(.*\)$|\s+\.\.\. \d+ (?:more|common frames omitted)$")

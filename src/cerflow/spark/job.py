@@ -30,8 +30,6 @@ from cerflow.spark.frames.output import (
 from cerflow.spark.frames.schemas import arrow_schema, completed
 from cerflow.spark.frames.tasks import readable_value
 
-__all__ = ["RunResult", "run"]
-
 
 @dataclass(frozen=True)
 class RunResult:

@@ -29,8 +29,6 @@ from cerflow.spark.streaming.processor import ProcessorOptions
 from cerflow.spark.streaming.running import FILES, RunningStream, Sink, StreamOutput
 from cerflow.values.units import TimeUnit
 
-__all__ = ["stream"]
-
 
 def stream(
     query: Query | Program | str,

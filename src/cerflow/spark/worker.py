@@ -17,8 +17,6 @@ from cerflow.spark.failures import as_cerflow_error
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["prepare_worker", "require_cerflow", "run_own_python"]
-
 #: The contexts of Spark whose workers are known to have cerflow.
 _equipped: WeakSet[object] = WeakSet()
 

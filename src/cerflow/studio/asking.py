@@ -12,8 +12,6 @@ from cerflow.studio.running import WorkLine
 from cerflow.studio.session import StoppedError, StudioSession
 from cerflow.studying.wording import sentence, shown_value
 
-__all__ = ["AskingPanel", "chosen_events"]
-
 _CHOICE = re.compile(r'(?:("(?:[^"]|"")+"|[^\W\d]\w*)\s*@\s*)?(\d+)')
 
 

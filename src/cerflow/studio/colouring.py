@@ -9,8 +9,6 @@ from typing import NamedTuple
 from cerflow.language.lexicon import BUILT_IN, CONTEXTUAL, RESERVED
 from cerflow.values.units import DURATION_UNITS
 
-__all__ = ["KEYWORDS", "ColouredWord", "coloured", "defined_in", "labels_in"]
-
 KEYWORDS = frozenset({*RESERVED, *CONTEXTUAL, *DURATION_UNITS, "EVENTS", "DEFINE", "CASE", "DISTINCT", "COUNT", "WITH"})
 _FUNCTIONS = frozenset(name.lower() for name in BUILT_IN)
 _WORDS = re.compile(

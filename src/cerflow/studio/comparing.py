@@ -12,8 +12,6 @@ from cerflow.studio.editor import QueryBox
 from cerflow.studio.session import StudioSession
 from cerflow.studying.wording import sentence, shown_pairs
 
-__all__ = ["ComparingPanel"]
-
 
 class ComparingPanel:
     """Compares the formula of the query with that of another one."""

@@ -12,8 +12,6 @@ from cerflow.automata.model.diagrams import transducer_diagram
 from cerflow.automata.model.transducer import Transducer
 from cerflow.drawing.diagram_svg import to_svg
 
-__all__ = ["automaton_svg", "show_picture"]
-
 
 def automaton_svg(
     transducer: Transducer, *, alive: Collection[int] = (), fired: Collection[int] = (), detected: Collection[int] = ()

@@ -13,9 +13,6 @@ from cerflow.studio.colouring import coloured
 from cerflow.studio.session import Problem, StudioSession
 from cerflow.studying.wording import sentence
 
-__all__ = ["QueryBox", "QueryEditor"]
-
-
 #: Hooks the words of the page into the editor's own completion.
 _COMPLETION = """
 const CM = await import('nicegui-codemirror');

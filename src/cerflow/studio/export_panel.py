@@ -7,8 +7,6 @@ from nicegui import ui
 from cerflow.studio.exporting import exported
 from cerflow.studio.session import StudioSession
 
-__all__ = ["ExportPanel"]
-
 _FILES = {"Query file": "query.ceql", "Python": "query.py", "PySpark": "query_spark.py", "Command": "query.sh"}
 
 

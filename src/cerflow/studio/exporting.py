@@ -9,8 +9,6 @@ from cerflow.programs.program import read_query
 from cerflow.query import Language, Query
 from cerflow.studio.sampling import LoadedEvents
 
-__all__ = ["exported"]
-
 _NO_FILE = "events.parquet"
 
 

@@ -23,8 +23,6 @@ from cerflow.studio.session import StudioSession
 from cerflow.studio.stepping import SteppingPanel
 from cerflow.studying.wording import sentence
 
-__all__ = ["StudioPage"]
-
 _TABS = {
     "matches": ("Matches", "checklist"),
     "step": ("Step", "directions_walk"),

@@ -26,8 +26,6 @@ from cerflow.stream_inputs import Input, schema_of, streams
 from cerflow.values.nested import attribute_named, field_type, nested_names, parts_of
 from cerflow.values.units import TimeUnit
 
-__all__ = ["LoadedEvents", "load_events", "together"]
-
 _TYPE_NAMES = ("type", "event_type", "eventtype", "event", "kind", "name")
 _TIME_NAMES = ("time", "timestamp", "ts", "t", "at", "datetime", "event_time", "stock_time")
 

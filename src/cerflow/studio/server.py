@@ -20,8 +20,6 @@ from fastapi.responses import HTMLResponse
 from nicegui import app, ui
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["Guarded", "serve"]
-
 _HOST = re.compile(r"(127\.0\.0\.1|localhost)(:[0-9]+)?")
 _MATCHES = "/matches"
 

@@ -37,8 +37,6 @@ from cerflow.studying.wording import sentence
 from cerflow.values.nested import field_type, is_nested, nested_names, parts_of
 from cerflow.values.units import TimeUnit
 
-__all__ = ["Outcome", "Problem", "StoppableRun", "StoppedError", "StudioSession", "never"]
-
 #: Rows of the first push of a run, and the seconds that a push should take at most.
 _FIRST_ROWS, _PROMPT = 256, 0.4
 

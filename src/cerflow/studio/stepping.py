@@ -17,8 +17,6 @@ from cerflow.studying.tracing import Trace
 from cerflow.studying.wording import sentence, shown_pairs, shown_value
 from cerflow.values.complex_events import UNNAMED
 
-__all__ = ["SteppingPanel"]
-
 _T = TypeVar("_T")
 
 

@@ -23,8 +23,6 @@ from cerflow.studying.samples import StudiedEvents, Substream
 from cerflow.studying.wording import Time, time_of
 from cerflow.values.events import Event, Stream, Value
 
-__all__ = ["StudiedMoments", "TimedReader", "is_pause", "is_tick", "moments"]
-
 Key = tuple[Value, ...]
 #: The position of ticks, and of pauses that stand for the clock.
 _NOWHERE = -1

@@ -21,8 +21,6 @@ from cerflow.studying.samples import StudiedEvents, Substream, substream_at
 from cerflow.studying.wording import time_of
 from cerflow.values.events import Event, Value, as_value
 
-__all__ = ["Fit", "Wanted", "detection", "fit", "reported"]
-
 #: The events that are to be a match, by position in the whole stream, with labels that each must have.
 Wanted = Mapping[int, frozenset[str]]
 

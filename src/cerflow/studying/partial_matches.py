@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-__all__ = ["NOTHING", "PartialMatches"]
-
 #: Pairs of label and position.
 Pairs = frozenset[tuple[str, int]]
 

@@ -8,34 +8,14 @@ from typing import Literal
 
 from cerflow.conditions.connectives import conjunction, conjuncts
 from cerflow.errors import Span
+from cerflow.language import formula as f
 from cerflow.language.automaton import AutomatonStep
 from cerflow.language.condition import Condition
-from cerflow.language.formula import (
-    AnyEvent,
-    As,
-    Conjunction,
-    EventType,
-    Exclusion,
-    Filter,
-    Iteration,
-    NotEvent,
-    NotFollowedBy,
-    Repetition,
-    Selection,
-    Sequence,
-    Start,
-    Strategy,
-    StrictIteration,
-    StrictSequence,
-    Within,
-)
 from cerflow.language.node import Node, walk
 from cerflow.language.printer import show
 from cerflow.language.select import Consumption, Select
 from cerflow.language.sremo import Complement, Terminal, Windowed
 from cerflow.rewriting.rebuild import transformed
-
-__all__ = ["Constraint", "constraints", "relaxed"]
 
 RelaxedKind = Literal[
     "condition", "type", "window", "contiguity", "repetition", "start", "exclusion", "both", "preference",
@@ -72,9 +52,9 @@ def constraints(select: Select) -> list[Constraint]:
         current = nodes[k]
         if k in hidden:
             hidden.update(below[k])
-        elif isinstance(current, Exclusion):
+        elif isinstance(current, f.Exclusion):
             hidden.update(below[k][1:])
-        elif isinstance(current, NotEvent | Complement):
+        elif isinstance(current, f.NotEvent | Complement):
             hidden.update(below[k])
     found = [c for k, current in enumerate(nodes) if k not in hidden for c in _of_node(k, current)]
     return [*found, *_of_clauses(select)]
@@ -94,35 +74,35 @@ def _operands(nodes: list[Node]) -> list[list[int]]:
 
 def _of_node(k: int, current: Node) -> Iterator[Constraint]:
     match current:
-        case Filter() | Terminal() | AutomatonStep(condition=Condition()):
+        case f.Filter() | Terminal() | AutomatonStep(condition=Condition()):
             assert current.condition is not None
             for number, part in enumerate(conjuncts(current.condition)):
                 yield Constraint("condition", k, number, part, show(part))
-        case EventType():
+        case f.EventType():
             yield Constraint("type", k, 0, current, show(current, kinds=False))
-        case NotEvent():
+        case f.NotEvent():
             yield Constraint("type", k, 0, current, show(current, kinds=False))
-        case StrictSequence() | StrictIteration():
-            yield Constraint("contiguity", k, 0, current, ":" if isinstance(current, StrictSequence) else ":+")
-        case Repetition():
+        case f.StrictSequence() | f.StrictIteration():
+            yield Constraint("contiguity", k, 0, current, ":" if isinstance(current, f.StrictSequence) else ":+")
+        case f.Repetition():
             if current.strict:
                 yield Constraint("contiguity", k, 0, current, ":{…}")
             if current.least > 1 or current.most is not None:
                 most = "" if current.most is None else current.most
                 yield Constraint("repetition", k, 1, current, f"{{{current.least},{most}}}")
-        case Exclusion():
-            end = f" FOR {show(current.window)}" if isinstance(current, NotFollowedBy) else ""
+        case f.Exclusion():
+            end = f" FOR {show(current.window)}" if isinstance(current, f.NotFollowedBy) else ""
             text = f"{_OPERATORS[type(current).__name__]} {show(current.right, kinds=False)}{end}"
             yield Constraint("exclusion", k, 0, current, text)
-        case Conjunction():
+        case f.Conjunction():
             for side, operand in enumerate((current.left, current.right)):
                 yield Constraint("both", k, side, operand, f"AND {show(operand, kinds=False)}")
-        case Start():
+        case f.Start():
             yield Constraint("start", k, 0, current, "START")
-        case Selection():
-            kind: RelaxedKind = "contiguity" if current.strategy is Strategy.STRICT else "preference"
+        case f.Selection():
+            kind: RelaxedKind = "contiguity" if current.strategy is f.Strategy.STRICT else "preference"
             yield Constraint(kind, k, 0, current, str(current.strategy))
-        case Within() | Windowed():
+        case f.Within() | Windowed():
             yield Constraint("window", k, 0, current.window, f"WITHIN {show(current.window)}")
 
 
@@ -135,13 +115,13 @@ def _of_clauses(select: Select) -> Iterator[Constraint]:
         yield Constraint("partition", None, 0, select, f"PARTITION BY {keys}")
     if select.window is not None:
         yield Constraint("window", None, 0, select.window, f"WITHIN {show(select.window)}")
-    if select.strategy is Strategy.STRICT:
+    if select.strategy is f.Strategy.STRICT:
         yield Constraint("contiguity", None, 1, select, "SELECT STRICT")
-    elif select.strategy not in (Strategy.ALL, Strategy.ANY):
+    elif select.strategy not in (f.Strategy.ALL, f.Strategy.ANY):
         yield Constraint("preference", None, 1, select, f"SELECT {select.strategy}")
     if select.consume is not Consumption.NONE:
         yield Constraint("consumption", None, 0, select, f"CONSUME BY {select.consume}")
-    if select.limit is not None or select.strategy is Strategy.ANY:
+    if select.limit is not None or select.strategy is f.Strategy.ANY:
         text = f"LIMIT {select.limit}" if select.limit is not None else "SELECT ANY"
         yield Constraint("limit", None, 0, select, text)
 
@@ -163,34 +143,34 @@ def relaxed(select: Select, left_out: Collection[Constraint]) -> Select:
 
 def _relaxed(current: Node, gone: set[int]) -> Node:
     match current:
-        case Filter() | Terminal() | AutomatonStep(condition=Condition()):
+        case f.Filter() | Terminal() | AutomatonStep(condition=Condition()):
             assert current.condition is not None
             rest = [part for number, part in enumerate(conjuncts(current.condition)) if number not in gone]
-            if isinstance(current, Filter) and not rest:
+            if isinstance(current, f.Filter) and not rest:
                 return current.operand
             return replace(current, condition=conjunction(rest))
-        case EventType(name, stream):
-            return As(AnyEvent(stream, span=current.span), name, span=current.span)
-        case NotEvent():
-            return AnyEvent(current.event.stream, span=current.span)
-        case StrictSequence():
-            return Sequence(current.left, current.right, span=current.span)
-        case StrictIteration():
-            return Iteration(current.operand, span=current.span)
-        case Repetition():
+        case f.EventType(name, stream):
+            return f.As(f.AnyEvent(stream, span=current.span), name, span=current.span)
+        case f.NotEvent():
+            return f.AnyEvent(current.event.stream, span=current.span)
+        case f.StrictSequence():
+            return f.Sequence(current.left, current.right, span=current.span)
+        case f.StrictIteration():
+            return f.Iteration(current.operand, span=current.span)
+        case f.Repetition():
             strict = current.strict and 0 not in gone
             if 1 not in gone:
                 return replace(current, strict=strict)
             if current.least == 0:
                 return replace(current, strict=strict, most=None)
-            iteration = StrictIteration if strict else Iteration
+            iteration = f.StrictIteration if strict else f.Iteration
             return iteration(current.operand, span=current.span)
-        case Conjunction():
+        case f.Conjunction():
             # Without both sides the formula is the first one, whose own parts may be left out, too.
             return current.right if gone == {0} else current.left
-        case Exclusion():
+        case f.Exclusion():
             return current.left
-        case Start() | Selection() | Within() | Windowed():
+        case f.Start() | f.Selection() | f.Within() | Windowed():
             return current.operand
     raise TypeError(f"{type(current).__name__} refuses nothing")
 
@@ -202,10 +182,10 @@ def _without_clause(select: Select, kind: RelaxedKind) -> Select:
         case "window":
             return replace(select, window=None)
         case "contiguity" | "preference":
-            return replace(select, strategy=Strategy.ALL, by=())
+            return replace(select, strategy=f.Strategy.ALL, by=())
         case "consumption":
             return replace(select, consume=Consumption.NONE)
         case "limit":
-            strategy = Strategy.ALL if select.strategy is Strategy.ANY else select.strategy
+            strategy = f.Strategy.ALL if select.strategy is f.Strategy.ANY else select.strategy
             return replace(select, limit=None, strategy=strategy)
     raise ValueError(f"{kind} is not a clause")

@@ -24,8 +24,6 @@ from cerflow.stream_inputs import EventRoles, columns_wanted, schema_of
 from cerflow.values.event_tables import to_table
 from cerflow.values.events import Event, Stream, Value, as_value, raw_time
 
-__all__ = ["StudiedEvents", "Substream", "key_of_event", "read_sample", "substream_at", "substreams_by_key"]
-
 #: Rows that become events between two looks whether the work is to stop; rows of a first stretch.
 _ROWS = 1_000
 

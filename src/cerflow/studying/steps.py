@@ -9,8 +9,6 @@ from cerflow.studying.partial_matches import Pairs
 from cerflow.studying.wording import shown_value
 from cerflow.values.events import Event, Value
 
-__all__ = ["Death", "Firing", "Key", "LivingConfiguration", "PassedDeadline", "Refusal", "TracedEvent", "TracedStep"]
-
 Key = tuple[Value, ...]
 Reason = Literal["guard", "window", "consumption"]
 

@@ -28,8 +28,6 @@ from cerflow.studying.steps import Death, Firing, LivingConfiguration, Refusal, 
 from cerflow.studying.wording import shown_guard, shown_memory, with_times
 from cerflow.values.events import Event
 
-__all__ = ["SubstreamRuns"]
-
 #: The first and the last event of partial matches, by their places in the substream; None if there is no event yet.
 _Ends = tuple[int, int] | None
 

@@ -17,8 +17,6 @@ from cerflow.studying.substream_runs import SubstreamRuns
 from cerflow.studying.wording import time_of
 from cerflow.values.events import Event
 
-__all__ = ["Trace", "automaton_to_trace"]
-
 
 class Trace:
     """The steps of a query over a sample: ``trace[n]`` is what event n did. Steps are computed when they are asked for.

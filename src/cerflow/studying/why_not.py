@@ -16,20 +16,8 @@ import pyarrow as pa
 from cerflow import limits
 from cerflow.analysis.scopes import labels_of
 from cerflow.errors import ArgumentError, QueryError, Span, UnsupportedQueryError, dotted
+from cerflow.language import formula as f
 from cerflow.language.condition import Attribute, LabelReference
-from cerflow.language.formula import (
-    AttributeWindow,
-    CountWindow,
-    DurationWindow,
-    EventKind,
-    EventType,
-    Exclusion,
-    Formula,
-    NotFollowedBy,
-    Sequence,
-    Unless,
-    Window,
-)
 from cerflow.language.node import walk
 from cerflow.language.select import Select
 from cerflow.query import Query
@@ -39,8 +27,6 @@ from cerflow.studying.samples import StudiedEvents, key_of_event, substream_at
 from cerflow.studying.wording import shown_pairs, shown_value, time_of
 from cerflow.values.complex_events import UNNAMED
 from cerflow.values.events import Event, Stream, Value
-
-__all__ = ["RefusingPart", "WhyNot", "why_not"]
 
 #: Positions of events, or pairs of label and position.
 Chosen = Iterable[int | tuple[str, int]]
@@ -227,9 +213,9 @@ def _value(sample: StudiedEvents, position: int, name: str) -> str:
 
 
 def _type(c: Constraint, sample: StudiedEvents, found: Fit) -> str:
-    if isinstance(c.node, EventKind):
+    if isinstance(c.node, f.EventKind):
         return "an event of this kind is not among them, or not in this place"
-    if not isinstance(c.node, EventType):
+    if not isinstance(c.node, f.EventType):
         return "an event that it excludes is among them"
     wrong = sorted(p for a, p in found.complex_event if a == c.node.name and sample.at(p).type != c.node.name)
     shown = [f"event {p} is of type {sample.at(p).type}" for p in wrong]
@@ -238,9 +224,9 @@ def _type(c: Constraint, sample: StudiedEvents, found: Fit) -> str:
 
 def _window(c: Constraint, sample: StudiedEvents, positions: list[int]) -> str:
     first, last = (sample.at(p) for p in (positions[0], positions[-1]))
-    if isinstance(c.node, CountWindow):
+    if isinstance(c.node, f.CountWindow):
         return f"the events are too far apart: {first.position} to {last.position}"
-    if isinstance(c.node, AttributeWindow):
+    if isinstance(c.node, f.AttributeWindow):
         name = c.node.attribute
         values = [f"{dotted(name)} = {shown_value(e.attribute(name))} at event {e.position}" for e in (first, last)]
         return f"the events are too far apart: {', '.join(values)}"
@@ -253,11 +239,11 @@ def _time(sample: StudiedEvents, event: Any) -> str:
 
 
 def _exclusion(c: Constraint, without: Select, sample: StudiedEvents, found: Fit) -> str:
-    assert isinstance(c.node, Exclusion)
+    assert isinstance(c.node, f.Exclusion)
     positions = sorted(p for _, p in found.complex_event)
-    if isinstance(c.node, NotFollowedBy):
+    if isinstance(c.node, f.NotFollowedBy):
         return _followed(c.node, without, sample, found)
-    begin = sample.first if isinstance(c.node, Unless) else positions[0]
+    begin = sample.first if isinstance(c.node, f.Unless) else positions[0]
     part = substream_at(without, sample.stretch(begin, positions[-1] + 1), positions)
     assert part is not None
     first = next(_matches(c.node.right, sample, [*part.places]), None)
@@ -266,7 +252,7 @@ def _exclusion(c: Constraint, without: Select, sample: StudiedEvents, found: Fit
     return f"what must not happen has happened: {_events(sample, first)}"
 
 
-def _followed(node: NotFollowedBy, without: Select, sample: StudiedEvents, found: Fit) -> str:
+def _followed(node: f.NotFollowedBy, without: Select, sample: StudiedEvents, found: Fit) -> str:
     """Says which event came before a deadline, or that it has not passed yet."""
     labels = labels_of(node.left).assigned
     own = {p for a, p in found.complex_event if a in labels} or {p for _, p in found.complex_event}
@@ -283,7 +269,7 @@ def _followed(node: NotFollowedBy, without: Select, sample: StudiedEvents, found
     for positions in _matches(node.right, sample, following):
         return f"before the deadline ({deadline}) came {_events(sample, positions)}"
     # Conditions of the right side may read the left side, for which the events of the match are enough.
-    for positions in _matches(Sequence(node.left, node.right), sample, [*sorted(own), *following]):
+    for positions in _matches(f.Sequence(node.left, node.right), sample, [*sorted(own), *following]):
         if own <= positions and min(positions - own, default=last) > last:
             return f"before the deadline ({deadline}) came {_events(sample, positions - own)}"
     if not passed:
@@ -291,13 +277,13 @@ def _followed(node: NotFollowedBy, without: Select, sample: StudiedEvents, found
     return f"what must not follow came before the deadline ({deadline})"
 
 
-def _deadline(window: Window, sample: StudiedEvents, begun: Event, behind: Stream) -> tuple[str, int, bool]:
+def _deadline(window: f.Window, sample: StudiedEvents, begun: Event, behind: Stream) -> tuple[str, int, bool]:
     """The deadline after an event, in words; how many events come before it; and whether it has passed."""
     match window:
-        case CountWindow():
+        case f.CountWindow():
             words = f"{window.events} event{'s' if window.events > 1 else ''} after event {begun.position}"
             return words, window.events, len(behind) >= window.events
-        case AttributeWindow():
+        case f.AttributeWindow():
             base = begun.attribute(window.attribute)
             values = [event.attribute(window.attribute) for event in behind]
             assert isinstance(base, int | float)  # an event without the attribute begins no deadline
@@ -305,14 +291,14 @@ def _deadline(window: Window, sample: StudiedEvents, begun: Event, behind: Strea
             before = next(reached, len(behind))
             words = f"{window.attribute} = {base + window.size}, {window.size} beyond event {begun.position}"
             return words, before, before < len(behind)
-    assert isinstance(window, DurationWindow)
+    assert isinstance(window, f.DurationWindow)
     time = begun.time + sample.events.ticks(window.microseconds)
     last = max((event.time for event in sample.events), default=time)
     passed = last >= time or (sample.clock is not None and sample.clock >= time)
     return shown_value(time_of(time, sample.events)), sum(event.time < time for event in behind), passed
 
 
-def _matches(formula: Formula, sample: StudiedEvents, positions: list[int]) -> Iterator[set[int]]:
+def _matches(formula: f.Formula, sample: StudiedEvents, positions: list[int]) -> Iterator[set[int]]:
     """The matches of a formula in some events, as positions; none if it reads labels of the formula around it."""
     rows = sample.table.take(pa.array([p - sample.first for p in positions], pa.int64()))
     try:

@@ -15,8 +15,6 @@ from cerflow.language.condition import Attribute, Condition
 from cerflow.language.node import walk
 from cerflow.values.events import Event, Value
 
-__all__ = ["Time", "sentence", "shown_guard", "shown_memory", "shown_pairs", "shown_value", "time_of", "with_times"]
-
 #: A time in the unit of a stream.
 Time = int | float | Fraction
 

@@ -11,8 +11,6 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ArrayType", "Bytes", "Floats", "IntRows", "Ints", "Mask", "SmallRows", "Smalls", "array_types"]
-
 
 class ArrayType(NamedTuple):
     """The type of an array at run time. NumPy's type hints do not tell: their arguments differ between its versions."""

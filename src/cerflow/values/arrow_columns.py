@@ -14,23 +14,6 @@ from numpy.typing import NDArray
 
 from cerflow.values.array_types import Mask
 
-__all__ = [
-    "array_of_numbers",
-    "array_of_texts",
-    "hides_nulls",
-    "nan_as_null",
-    "numbers_of",
-    "one_array",
-    "plain_array",
-    "plain_type",
-    "python_rows",
-    "python_values",
-    "rows_as_columns",
-    "truths_of",
-    "values_as_array",
-    "with_plain_columns",
-]
-
 #: The digits of decimals of 128 and 256 bits.
 _DIGITS_128, _DIGITS_256 = 38, 76
 #: This many values take less time one by one than the import of pandas.

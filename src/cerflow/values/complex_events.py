@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-__all__ = ["UNNAMED", "ComplexEvent", "last_at_most", "next_at_most", "support"]
-
 #: A label without a name: it counts in the support of a complex event, and results do not show it.
 UNNAMED = "\0event"
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 from decimal import Decimal
 from functools import lru_cache
 
-__all__ = ["decimal_text", "text_decimal", "written_text"]
-
 _COMPLEMENT = str.maketrans("0123456789", "9876543210")
 #: Places of the point are written with as many digits, from 0 to twice this.
 _MIDDLE = 50_000

@@ -13,8 +13,6 @@ from cerflow import limits
 from cerflow.errors import InputError
 from cerflow.values.arrow_columns import values_as_array, with_plain_columns
 
-__all__ = ["as_rows", "from_rows", "supposed", "to_table", "unknown_types"]
-
 _TAKEN = "a table of Arrow, pandas or Polars, record batches, or a list of dicts"
 
 

@@ -15,18 +15,6 @@ from cerflow.errors import InputError
 from cerflow.values.nested import flattened
 from cerflow.values.units import MICROSECONDS, TimeUnit
 
-__all__ = [
-    "Event",
-    "Stream",
-    "StreamGiven",
-    "Value",
-    "as_stream",
-    "as_value",
-    "microseconds_since_epoch",
-    "parsed_moment",
-    "raw_time",
-]
-
 #: Values of attributes. Timestamps are datetimes in UTC, durations whole numbers of microseconds; None is null, and so
 #: is NaN. Decimals are compared exactly.
 Value = int | float | str | bool | datetime.datetime | datetime.timedelta | Decimal | None

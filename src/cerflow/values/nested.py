@@ -15,19 +15,6 @@ import pyarrow.compute as pc
 from cerflow.errors import DOT
 from cerflow.values.arrow_columns import plain_type
 
-__all__ = [
-    "attribute_named",
-    "field_type",
-    "field_values",
-    "flattened",
-    "is_nested",
-    "joined",
-    "nested_names",
-    "parts_of",
-    "root_of",
-    "unnested",
-]
-
 
 def joined(parts: Iterable[str]) -> str:
     """The name of a nested attribute, or of a column if there is one part."""

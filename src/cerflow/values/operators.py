@@ -7,8 +7,6 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any
 
-__all__ = ["MIRRORED", "NEGATED", "ORDERS", "RELATIONS", "Operator"]
-
 
 class Operator(StrEnum):
     """Comparison operators (``<>`` is read as ``!=``)."""

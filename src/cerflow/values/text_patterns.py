@@ -16,18 +16,6 @@ from cerflow.errors import QueryError, Span
 from cerflow.values.array_types import Mask
 from cerflow.values.arrow_columns import array_of_texts, truths_of
 
-__all__ = [
-    "MANY",
-    "ONE",
-    "check_like",
-    "check_regexp",
-    "found_in",
-    "like_expression",
-    "literal_parts",
-    "part_of_text",
-    "tokens",
-]
-
 #: The wildcards in `tokens`: any characters, and one.
 MANY, ONE = object(), object()
 

@@ -8,17 +8,6 @@ from typing import Literal, get_args
 
 from cerflow.errors import ArgumentError
 
-__all__ = [
-    "DAY",
-    "DURATION_UNITS",
-    "MICROSECONDS",
-    "PER_SECOND",
-    "UNIT_NAMES",
-    "TimeUnit",
-    "check_unit",
-    "finest",
-]
-
 #: Units of a time column: the units of Arrow's timestamps, the finest last.
 TimeUnit = Literal["s", "ms", "us", "ns"]
 #: How many of each unit make a second.

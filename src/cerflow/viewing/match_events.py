@@ -16,8 +16,6 @@ from cerflow.values.array_types import Ints
 from cerflow.values.arrow_columns import one_array
 from cerflow.viewing.packed_columns import text_codes
 
-__all__ = ["EXTENT", "MatchEvents", "is_list", "match_events"]
-
 _NO_POSITIONS = (
     "the events of these matches have no positions, so their places in the stream are not known; leave "
     "positions=False (--no-positions) out, and on Spark say positions=True"

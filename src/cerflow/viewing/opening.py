@@ -10,8 +10,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__all__ = ["frame_of", "open_page"]
-
 
 def open_page(text: str) -> Path | None:
     """Show a page: in the notebook this process works for, or in the browser; then the path of its file is returned.

@@ -18,8 +18,6 @@ from cerflow.schema import ValueKind, kind_of
 from cerflow.values.arrow_columns import one_array, python_values
 from cerflow.values.units import PER_SECOND, TimeUnit
 
-__all__ = ["PackedArrays", "is_since_1970", "packed_column", "packed_times", "text_codes"]
-
 #: The contents of a block of the page, by the name that the script knows.
 _DTYPES = {"u1": np.uint8, "u2": np.uint16, "u4": np.uint32, "f8": np.float64}
 #: Beyond this, a float cannot represent every integer.

@@ -26,8 +26,6 @@ from cerflow.values.units import TimeUnit
 from cerflow.viewing.match_events import EXTENT, MatchEvents, is_list, match_events
 from cerflow.viewing.packed_columns import PackedArrays, packed_column, packed_times, text_codes
 
-__all__ = ["BATCH", "ViewedStream", "first_matches", "page_of"]
-
 #: Matches that are looked at together when they are counted.
 BATCH = 8192
 

@@ -13,8 +13,6 @@ from cerflow.values.units import PER_SECOND, UNIT_NAMES, TimeUnit
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["PlotKind", "plot_durations", "plot_over_time", "plot_sizes"]
-
 PlotKind = Literal["over_time", "duration", "size"]
 
 _BINS = 100

@@ -11,8 +11,6 @@ import pyarrow.compute as pc
 
 from cerflow.values.units import MICROSECONDS, TimeUnit
 
-__all__ = ["MatchesOverTime", "sparkline"]
-
 _SIGNS = "▁▂▃▄▅▆▇█"
 
 

@@ -20,8 +20,6 @@ from cerflow.language.automaton import AutomatonFormula, State, closed
 from cerflow.language.condition import Attribute, Condition, Expression, Function, LabelReference, PredicateCall
 from cerflow.language.node import Node, transform, walk, with_children
 
-__all__ = ["compile_automaton"]
-
 #: States joined by ε-transitions, the registers written so far, and whether the last event read was marked.
 _Here = tuple[frozenset[State], frozenset[str], bool]
 

@@ -18,8 +18,6 @@ from cerflow.conditions.connectives import TRUE, conjunction, conjuncts
 from cerflow.conditions.guards import Of, Satisfied, Stored, is_local, leaves, substitute
 from cerflow.language.condition import Condition, Expression, Not, Some
 
-__all__ = ["Relating", "apply_atoms", "apply_some", "given_always", "guarded", "own_labels", "reguarded", "several"]
-
 #: The replacements of leaves.
 _Values = dict[Expression, Expression]
 

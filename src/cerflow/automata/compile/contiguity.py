@@ -6,8 +6,6 @@ from cerflow.automata.model.clock import may_read_events, parted, with_patience
 from cerflow.automata.model.fragment import Fragment, track, without_dead_states
 from cerflow.automata.model.transducer import Transition
 
-__all__ = ["begin_at_once", "contiguous"]
-
 #: The progress of a run of STRICT: nothing marked yet, marking without a gap, or all marked.
 _BEFORE, _INSIDE, _AFTER = range(3)
 

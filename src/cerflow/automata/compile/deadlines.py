@@ -26,17 +26,6 @@ from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindo
 from cerflow.language.node import Node, walk
 from cerflow.language.printer import show
 
-__all__ = [
-    "ended_later",
-    "ending_marked",
-    "ends_late",
-    "joins_in_time",
-    "not_followed_by",
-    "sequence_in_time",
-    "waits_for_ticks",
-    "waits_for_time",
-]
-
 
 def waits_for_ticks(root: Node) -> bool:
     """Whether a formula has deadlines that events of others, or none at all, show to have passed."""

@@ -22,29 +22,16 @@ from cerflow.conditions.clauses import alternatives_of, clauses, conjuncts_of
 from cerflow.conditions.connectives import TRUE
 from cerflow.conditions.guards import Asked, LabelAggregate, Of, Satisfied, leaves, substitute
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.condition import (
-    And,
-    Comparison,
-    Condition,
-    Expression,
-    IsNull,
-    Literal,
-    Not,
-    Or,
-    Some,
-    TruthValue,
-)
+from cerflow.language import condition as c
 from cerflow.language.node import Node, fold, walk
 from cerflow.rewriting.rebuild import mentions_set
 from cerflow.values.operators import Operator
 
-__all__ = ["apply_filter"]
-
 
 def apply_filter(
     operand: Fragment,
-    condition: Condition,
-    resolve: Callable[[Condition], Condition],
+    condition: c.Condition,
+    resolve: Callable[[c.Condition], c.Condition],
     scopes: dict[str, int],
     scope: int,
     registers: RegisterFile,
@@ -61,9 +48,9 @@ def apply_filter(
     many = several(operand, own)
     once = (given_always(operand, own) - many) | outer
     of_one_event = _of_one_event(condition, scopes.keys() - many)
-    atoms: list[Condition] = []
-    choices: list[list[Condition]] = []
-    mixed: list[Condition] = []
+    atoms: list[c.Condition] = []
+    choices: list[list[c.Condition]] = []
+    mixed: list[c.Condition] = []
     for part in conjuncts_of(condition):
         try:
             found = clauses(part, lambda choice: id(choice) in of_one_event, limits.FILTER_CLAUSE_ATOMS)
@@ -76,22 +63,22 @@ def apply_filter(
         for alternatives in found:
             resolved = [resolve(atom) for atom in alternatives]
             if len(resolved) > 1 and any(
-                isinstance(atom, Some | Neighbours) or any(label in many for label in own_labels(atom, scope))
+                isinstance(atom, c.Some | Neighbours) or any(label in many for label in own_labels(atom, scope))
                 for atom in resolved
             ):
                 choices.append(resolved)
             else:
                 # If a label has no event, the alternative on it holds vacuously, and so does the whole.
-                atoms.append(reduce(Or, resolved))
+                atoms.append(reduce(c.Or, resolved))
     if math.prod(map(len, choices)) > limits.FILTER_COPIES:
-        copied: list[list[Condition]] = []
+        copied: list[list[c.Condition]] = []
         for clause in choices:
             if sum(_label(atom, scope) is None for atom in clause) > 1 or any(
-                isinstance(a, Some | Neighbours) for a in clause
+                isinstance(a, c.Some | Neighbours) for a in clause
             ):
                 copied.append(clause)
             else:
-                atoms.append(reduce(Or, [_held(atom, scope) for atom in clause]))
+                atoms.append(reduce(c.Or, [_held(atom, scope) for atom in clause]))
         if sum(map(len, choices)) - sum(map(len, copied)) > limits.FILTER_REMEMBERED:
             raise UnsupportedQueryError(
                 f"more than {limits.FILTER_REMEMBERED} conditions stand in choices (OR) about labels with several "
@@ -119,14 +106,14 @@ def apply_filter(
     return operand
 
 
-def _of_one_event(condition: Condition, single: frozenset[str] | set[str]) -> set[int]:
+def _of_one_event(condition: c.Condition, single: frozenset[str] | set[str]) -> set[int]:
     """The parts (by identity) whose atoms are all about the one event of one label, at most."""
     found: set[int] = set()
 
     def visit(current: Node, below: Sequence[str | None]) -> str | None:
-        if not isinstance(current, Condition):
+        if not isinstance(current, c.Condition):
             return None
-        if isinstance(current, And | Or | Not):
+        if isinstance(current, c.And | c.Or | c.Not):
             label = below[0] if below.count(below[0]) == len(below) else None
             if label is not None:
                 found.add(id(current))
@@ -147,36 +134,36 @@ def _union(branches: Sequence[Fragment]) -> Fragment:
     return whole
 
 
-def _label(atom: Condition, scope: int) -> str | None:
+def _label(atom: c.Condition, scope: int) -> str | None:
     """The label of the filtered formula that an atom is about, if it is about each of its events separately."""
     parts = [n for n in walk(atom) if isinstance(n, Of | LabelAggregate | Asked)]
     labels = {n.label if isinstance(n, Of) and n.scope == scope else None for n in parts}
     return next(iter(labels)) if len(labels) == 1 else None
 
 
-def _held(atom: Condition, scope: int) -> Condition:
+def _held(atom: c.Condition, scope: int) -> c.Condition:
     """That all events of a label satisfy an atom, as a condition on an aggregate; other atoms as they are."""
     label = _label(atom, scope)
     if label is None:
         return atom
-    here: dict[Expression, Expression] = {leaf: leaf.expression for leaf in leaves(atom) if isinstance(leaf, Of)}
-    held = TruthValue(Satisfied(substitute(atom, here)))
+    here: dict[c.Expression, c.Expression] = {leaf: leaf.expression for leaf in leaves(atom) if isinstance(leaf, Of)}
+    held = c.TruthValue(Satisfied(substitute(atom, here)))
     all_held = LabelAggregate("min", label, held, held)
-    return Or(IsNull(all_held), Comparison(Operator.EQ, all_held, Literal(True)))
+    return c.Or(c.IsNull(all_held), c.Comparison(Operator.EQ, all_held, c.Literal(True)))
 
 
 def _apply(
-    operand: Fragment, atoms: Sequence[Condition], many: frozenset[str], scope: int, registers: RegisterFile
+    operand: Fragment, atoms: Sequence[c.Condition], many: frozenset[str], scope: int, registers: RegisterFile
 ) -> Fragment:
     """Keep the runs that satisfy all atoms."""
     neighbouring = [atom for atom in atoms if isinstance(atom, Neighbours)]
     if neighbouring:
         operand = apply_neighbours(operand, neighbouring, registers)
-    on_events: list[Condition] = []
-    on_sets: list[Condition] = []
-    existential: list[Some] = []
+    on_events: list[c.Condition] = []
+    on_sets: list[c.Condition] = []
+    existential: list[c.Some] = []
     for atom in atoms:
-        if isinstance(atom, Some):
+        if isinstance(atom, c.Some):
             existential.append(atom)
         elif not isinstance(atom, Neighbours) and atom != TRUE:
             (on_sets if any(isinstance(n, LabelAggregate | Asked) for n in walk(atom)) else on_events).append(atom)

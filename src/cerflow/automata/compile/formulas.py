@@ -42,69 +42,22 @@ from cerflow.automata.model.fragment import (
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import HIDDEN_LABEL, TYPE_LABEL, Transducer, Transition
 from cerflow.automata.optimise.simplify import simplify
+from cerflow.conditions import guards
 from cerflow.conditions.connectives import conjunction
-from cerflow.conditions.guards import (
-    Of,
-    Satisfied,
-    StreamTest,
-    TypeTest,
-    event_test,
-    is_local,
-    leaves,
-    separate,
-    substitute,
-)
 from cerflow.errors import UnsupportedQueryError
+from cerflow.language import condition as c
+from cerflow.language import formula as f
 from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.builder.given import of_formula
-from cerflow.language.condition import (
-    And,
-    Condition,
-    Constant,
-    Expression,
-    Not,
-    Some,
-)
-from cerflow.language.formula import (
-    UNNAMED,
-    All,
-    AnyEvent,
-    As,
-    Conjunction,
-    Disjunction,
-    EventType,
-    Exclusion,
-    Filter,
-    Formula,
-    Iteration,
-    NotEvent,
-    NotFollowedBy,
-    Project,
-    Rename,
-    Repetition,
-    Selection,
-    Sequence,
-    Start,
-    Strategy,
-    StrictIteration,
-    StrictSequence,
-    Unless,
-    Window,
-    Within,
-    Without,
-    can_be_absent,
-)
 from cerflow.language.node import Node, fold, transform, walk
 from cerflow.language.sremo import Regular, Windowed
 
-__all__ = ["compile_formula", "hoist_window"]
 
-
-def hoist_window(formula: Formula, window: Window | None) -> tuple[Formula, Window | None]:
+def hoist_window(formula: f.Formula, window: f.Window | None) -> tuple[f.Formula, f.Window | None]:
     """A query without a window takes over the window around its whole formula."""
     while window is None:
         match formula:
-            case Within():
+            case f.Within():
                 window = formula.window
                 formula = formula.operand
             case Regular(Windowed() as expression):
@@ -117,13 +70,13 @@ def hoist_window(formula: Formula, window: Window | None) -> tuple[Formula, Wind
 
 @of_formula
 def compile_formula(
-    formula: Formula,
+    formula: f.Formula,
     *,
-    window: Window | None = None,
+    window: f.Window | None = None,
     keep: frozenset[str] | None = None,
     named: frozenset[str] = frozenset(),
     marks: bool = False,
-    choice: Strategy | None = None,
+    choice: f.Strategy | None = None,
     by: frozenset[str] = frozenset(),
 ) -> Transducer:
     """The transducer that detects a complex event C at n exactly if the formula does.
@@ -139,9 +92,9 @@ def compile_formula(
     shown = None if marks else keep
     compared = keep is None or by <= keep
 
-    def compiled(compiler: _FormulaCompiler) -> tuple[Fragment, Window | None]:
+    def compiled(compiler: _FormulaCompiler) -> tuple[Fragment, f.Window | None]:
         whole, left = ended_later(compiler.run()), window
-        if left is not None and (hides_events(whole, shown) or not compared or choice not in (None, Strategy.MAX)):
+        if left is not None and (hides_events(whole, shown) or not compared or choice not in (None, f.Strategy.MAX)):
             # The engine measures and compares reported events, which are not all events here, and chooses no others.
             whole, left = restrict(whole, left, compiler.registers), None
         elif left is not None:
@@ -170,29 +123,29 @@ def compile_formula(
     return simplify(whole, compiler.registers.registers, left, compiler.mentioned)
 
 
-def _labels_compared(choice: Selection) -> frozenset[str]:
+def _labels_compared(choice: f.Selection) -> frozenset[str]:
     """The labels after BY; empty if all events are compared."""
     return frozenset(str(reference.label) for reference in choice.by)
 
 
-def _with_joined_filters(formula: Formula) -> Formula:
+def _with_joined_filters(formula: f.Formula) -> f.Formula:
     """One filter instead of several around the same formula; a long chain would be applied one by one."""
 
     def join(current: Node) -> Node:
-        if isinstance(current, Filter) and isinstance(current.operand, Filter):
+        if isinstance(current, f.Filter) and isinstance(current.operand, f.Filter):
             inner = current.operand
-            return Filter(inner.operand, And(inner.condition, current.condition), span=current.span)
+            return f.Filter(inner.operand, c.And(inner.condition, current.condition), span=current.span)
         return current
 
     joined = transform(formula, join)
-    assert isinstance(joined, Formula)
+    assert isinstance(joined, f.Formula)
     return joined
 
 
 class _FormulaCompiler:
     """The fold over one formula; ``scopes`` and the fold number occurrences in the same way."""
 
-    def __init__(self, formula: Formula, named: frozenset[str], *, windowed: bool, count: bool = True) -> None:
+    def __init__(self, formula: f.Formula, named: frozenset[str], *, windowed: bool, count: bool = True) -> None:
         self.formula = formula
         self.windowed = windowed
         #: Whether runs may read ticks and pauses, beside events.
@@ -217,7 +170,7 @@ class _FormulaCompiler:
         def visit(current: Node, below: Many[Fragment | None]) -> Fragment | None:
             nonlocal index
             index += 1
-            if not isinstance(current, Formula):
+            if not isinstance(current, f.Formula):
                 return None
             try:
                 built = self._build(current, index, [b for b in below if b is not None])
@@ -233,46 +186,46 @@ class _FormulaCompiler:
         assert whole is not None
         return whole
 
-    def _build(self, current: Formula, index: int, below: list[Fragment]) -> Fragment:
-        simple: dict[type[Formula], Callable[..., Fragment]] = {
-            Disjunction: union,
-            Iteration: iterate,
-            StrictIteration: iterate_strictly,
-            Conjunction: both,
-            Start: begin_at_once,
+    def _build(self, current: f.Formula, index: int, below: list[Fragment]) -> Fragment:
+        simple: dict[type[f.Formula], Callable[..., Fragment]] = {
+            f.Disjunction: union,
+            f.Iteration: iterate,
+            f.StrictIteration: iterate_strictly,
+            f.Conjunction: both,
+            f.Start: begin_at_once,
         }
         if self.ticking and any(map(ends_late, below)):
-            if isinstance(current, StrictIteration):
-                return with_patience(repeat(below[0], Repetition(current.operand, 1, None, True), None))
-            if isinstance(current, Conjunction):
+            if isinstance(current, f.StrictIteration):
+                return with_patience(repeat(below[0], f.Repetition(current.operand, 1, None, True), None))
+            if isinstance(current, f.Conjunction):
                 return both_in_time(*below)
         construction = simple.get(type(current))
         if construction is not None:
             built = construction(*below)
-            return with_patience(built) if self.ticking and isinstance(current, StrictIteration | Start) else built
+            return with_patience(built) if self.ticking and isinstance(current, f.StrictIteration | f.Start) else built
         match current:
-            case EventType():
-                step = Transition(0, 1, event_test(current), labels=frozenset((current.name,)))
+            case f.EventType():
+                step = Transition(0, 1, guards.event_test(current), labels=frozenset((current.name,)))
                 return atom([on_events(step) if self.ticking else step])
-            case AnyEvent():
-                stream = None if current.stream is None else StreamTest(current.stream)
+            case f.AnyEvent():
+                stream = None if current.stream is None else guards.StreamTest(current.stream)
                 return atom(self._any_type(stream, current))
-            case NotEvent():
+            case f.NotEvent():
                 return self._not_event(current, index)
-            case Sequence() | StrictSequence() | All():
+            case f.Sequence() | f.StrictSequence() | f.All():
                 return self._joined(current, below)
-            case Repetition():
+            case f.Repetition():
                 count = self.count and needs_counter(below[0], current)
                 self.counted |= count
                 repeated = repeat(below[0], current, self.registers if count else None)
                 return with_patience(repeated) if self.ticking and current.strict else repeated
-            case As():
+            case f.As():
                 label = current.label
                 return relabel(below[0], lambda labels: labels | {label})
-            case Rename():
+            case f.Rename():
                 old, new = current.old, current.new
                 return relabel(below[0], lambda labels: (labels - {old}) | {new} if old in labels else labels)
-            case Project():
+            case f.Project():
                 kept = frozenset(current.labels)
                 return relabel(below[0], lambda labels: labels & kept)
             case Regular() | AutomatonFormula():
@@ -285,27 +238,27 @@ class _FormulaCompiler:
                     return regular
                 events = [t if t.skips else on_events(t) for t in regular.transitions]
                 return with_patience(regular.with_transitions(events))
-            case Within():
+            case f.Within():
                 return restrict(below[0], current.window, self.registers)
-            case Selection(Strategy.STRICT):
+            case f.Selection(f.Strategy.STRICT):
                 return contiguous(below[0], ticking=self.ticking)
-            case Selection(strategy):
+            case f.Selection(strategy):
                 return preferred(below[0], strategy, self.registers, _labels_compared(current))
-            case Unless():
+            case f.Unless():
                 return unless(below[0], below[1], self.registers, self._events_read(index))
-            case Without():
+            case f.Without():
                 return without(below[0], below[1], self.registers, self._events_read(index))
-            case NotFollowedBy():
+            case f.NotFollowedBy():
                 read = self._events_read(index)
                 return not_followed_by(below[0], below[1], current.window, read, self.registers, ticking=self.ticking)
-            case Filter():
+            case f.Filter():
                 return self._filter(below[0], current.condition, index)
         raise TypeError(f"{type(current).__name__} is not a formula")
 
-    def _joined(self, current: Sequence | StrictSequence | All, below: list[Fragment]) -> Fragment:
-        optional = (can_be_absent(current.left), can_be_absent(current.right))
-        if not isinstance(current, All):
-            if isinstance(current, Sequence):
+    def _joined(self, current: f.Sequence | f.StrictSequence | f.All, below: list[Fragment]) -> Fragment:
+        optional = (f.can_be_absent(current.left), f.can_be_absent(current.right))
+        if not isinstance(current, f.All):
+            if isinstance(current, f.Sequence):
                 return sequence(below[0], below[1], optional)
             if ends_late(below[0]):
                 return with_patience(sequence_in_time(below[0], below[1], optional))
@@ -315,41 +268,43 @@ class _FormulaCompiler:
         return reduce(union, alone, product_all(below[0], below[1]))
 
     def _any_type(
-        self, check: Condition | None, event: AnyEvent | NotEvent, never: str | None = None
+        self, check: c.Condition | None, event: f.AnyEvent | f.NotEvent, never: str | None = None
     ) -> list[Transition]:
         """One transition for every named type but ``never``, labelled with it unless hidden, and one for all others.
 
         If all events have one type, that is one transition.
         """
         named = self.mentioned.union(event.hidden)
-        known = [TypeTest(name) for name in sorted(named)]
-        label = {name: UNNAMED if name in event.hidden else name for name in named}
-        cases: list[tuple[Condition, str]]
+        known = [guards.TypeTest(name) for name in sorted(named)]
+        label = {name: f.UNNAMED if name in event.hidden else name for name in named}
+        cases: list[tuple[c.Condition, str]]
         if event.only is not None:
-            cases = [(Constant(True), label.get(event.only, TYPE_LABEL))]
+            cases = [(c.Constant(True), label.get(event.only, TYPE_LABEL))]
         else:
             cases = [(test, label[test.type]) for test in known if test.type != never]
-            cases.append((conjunction([Not(test) for test in known]), TYPE_LABEL))
+            cases.append((conjunction([c.Not(test) for test in known]), TYPE_LABEL))
         result = []
         for test, name in cases:
             guard = [test] if check is None else [test, check]
-            local = [g for g in guard if is_local(g)]
-            t = Transition(0, 1, conjunction(local), tuple(g for g in guard if not is_local(g)), frozenset((name,)))
+            local = [g for g in guard if guards.is_local(g)]
+            t = Transition(
+                0, 1, conjunction(local), tuple(g for g in guard if not guards.is_local(g)), frozenset((name,))
+            )
             result.append(on_events(t) if self.ticking else t)
         return result
 
-    def _not_event(self, current: NotEvent, index: int) -> Fragment:
-        test = event_test(current.event)
+    def _not_event(self, current: f.NotEvent, index: int) -> Fragment:
+        test = guards.event_test(current.event)
         if current.condition is not None:
             own = current.event.name
             scopes = {**self.scopes.outer[index], own: index}
             # One event is read, so AND, OR and NOT on the complex event equal those on the event.
             labels = {name: scopes[name] for name in condition_labels(current.condition)}
-            resolved = separate(gather(without_some(current.condition), labels.keys()), labels)
-            here: dict[Expression, Expression] = {u: u.expression for u in _leaves_of(resolved, index)}
-            test = And(test, substitute(resolved, here))
-        whole = isinstance(test, TypeTest) and test.stream is None
-        return atom(self._any_type(Not(Satisfied(test)), current, current.event.name if whole else None))
+            resolved = guards.separate(gather(without_some(current.condition), labels.keys()), labels)
+            here: dict[c.Expression, c.Expression] = {u: u.expression for u in _leaves_of(resolved, index)}
+            test = c.And(test, guards.substitute(resolved, here))
+        whole = isinstance(test, guards.TypeTest) and test.stream is None
+        return atom(self._any_type(c.Not(guards.Satisfied(test)), current, current.event.name if whole else None))
 
     def _events_read(self, index: int) -> EventsRead:
         """The events that have been read wherever the formula at an occurrence is looked for."""
@@ -360,54 +315,54 @@ class _FormulaCompiler:
         while here in parents:
             above = parents[here]
             match nodes[above]:
-                case Sequence() | StrictSequence() if here != self._first[above]:
+                case f.Sequence() | f.StrictSequence() if here != self._first[above]:
                     passed |= labels[self._first[above]].bound
-                case As() | Rename() | Project():
+                case f.As() | f.Rename() | f.Project():
                     passed = frozenset()
-                case Exclusion() if here != self._first[above]:
+                case f.Exclusion() if here != self._first[above]:
                     passed = frozenset()
             before |= {(label, above) for label in passed & labels[above].bound}
             here = above
         return EventsRead(index, frozenset(before))
 
-    def _filter(self, operand: Fragment, condition: Condition, index: int) -> Fragment:
+    def _filter(self, operand: Fragment, condition: c.Condition, index: int) -> Fragment:
         outer = self.scopes.outer[index]
         scopes = {label: outer.get(label, index) for label in condition_labels(condition)}
         bound = self.scopes.labels[index].bound
         # EVENT may give a bound label to a second event, if its type has that name.
         one = outer.keys() | (bound - several(operand, bound))
 
-        def resolve(part: Condition) -> Condition:
+        def resolve(part: c.Condition) -> c.Condition:
             found = neighbours(part, scopes, index, one)
             if found is not None:
                 return found
-            if isinstance(part, Some) and not condition_labels(part).keys() <= one:
+            if isinstance(part, c.Some) and not condition_labels(part).keys() <= one:
                 bounds = between_bounds(part)
                 if bounds is None:
-                    return Some(part.labels, separate(gather(part.condition, one), scopes), span=part.span)
+                    return c.Some(part.labels, guards.separate(gather(part.condition, one), scopes), span=part.span)
                 part = bounds
-            return separate(gather(without_some(part), one), scopes)
+            return guards.separate(gather(without_some(part), one), scopes)
 
         return apply_filter(operand, condition, resolve, scopes, index, self.registers)
 
 
-def _leaves_of(condition: Condition, scope: int) -> list[Of]:
-    return [leaf for leaf in leaves(condition) if isinstance(leaf, Of) and leaf.scope == scope]
+def _leaves_of(condition: c.Condition, scope: int) -> list[guards.Of]:
+    return [leaf for leaf in guards.leaves(condition) if isinstance(leaf, guards.Of) and leaf.scope == scope]
 
 
-def _named_labels(formula: Formula) -> frozenset[str]:
+def _named_labels(formula: f.Formula) -> frozenset[str]:
     """Labels that some operator tells apart from others: an event of a type called so must be told apart too."""
     found: set[str] = set()
     for current in walk(formula):
         match current:
-            case Filter() | NotEvent() if current.condition is not None:
+            case f.Filter() | f.NotEvent() if current.condition is not None:
                 found.update(condition_labels(current.condition))
-            case Rename():
+            case f.Rename():
                 found.update((current.old, current.new))
-            case Project():
+            case f.Project():
                 found.update(current.labels)
-            case As():
+            case f.As():
                 found.add(current.label)
-            case Selection():
+            case f.Selection():
                 found.update(_labels_compared(current))
     return frozenset(found)

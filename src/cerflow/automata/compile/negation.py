@@ -12,8 +12,6 @@ from cerflow.automata.model.fragment import Fragment, reachable_states, track, w
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Transition
 
-__all__ = ["EventsRead", "ExcludedRuns", "unless", "without"]
-
 #: The name of the runs that must not end.
 _EXCLUDED = "excluded"
 

@@ -20,8 +20,6 @@ from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import Attribute, Bracket, Condition, Expression, Function, Not, reads_previous
 from cerflow.language.node import Node, fold, node, transform, with_children
 
-__all__ = ["Neighbours", "apply_neighbours", "neighbours"]
-
 _FORMER = "\0prev "
 
 

@@ -11,8 +11,6 @@ from cerflow.automata.model.transducer import Transition
 from cerflow.conditions.connectives import conjunction, conjuncts
 from cerflow.conditions.contradiction import contradicts
 
-__all__ = ["both", "both_in_time", "product_all"]
-
 #: Joins the labels of two transitions; None if they are incompatible.
 _Join = Callable[[frozenset[str], frozenset[str]], frozenset[str] | None]
 

@@ -9,24 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from cerflow.automata.compile.conditions import guarded, several
-from cerflow.automata.compile.waiting import (
-    Deferred,
-    Template,
-    defer,
-    references,
-    waiting_repeatedly,
-    waiting_rows,
-)
+from cerflow.automata.compile.waiting import Deferred, Template, defer, references, waiting_repeatedly, waiting_rows
 from cerflow.automata.model.fragment import Fragment, track
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
 from cerflow.conditions.guards import Of, Stored, leaves, substitute
-from cerflow.language.condition import (
-    Condition,
-    Expression,
-)
-
-__all__ = ["resolve_reference"]
+from cerflow.language.condition import Condition, Expression
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,6 @@ from cerflow.language.condition import Arithmetic, Comparison, Condition, Expres
 from cerflow.language.formula import Repetition
 from cerflow.values.operators import Operator
 
-__all__ = ["needs_counter", "repeat"]
-
 
 def needs_counter(operand: Fragment, formula: Repetition) -> bool:
     """Whether the repetition is too large to be written out."""

@@ -27,8 +27,6 @@ from cerflow.language.formula import Window
 from cerflow.language.node import Node
 from cerflow.values.operators import Operator
 
-__all__ = ["EMPTY", "FollowedRuns", "RunSet", "Source"]
-
 
 @dataclass(frozen=True)
 class RunSet:

@@ -28,9 +28,6 @@ from cerflow.conditions.contradiction import contradicts
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.formula import Strategy
 
-__all__ = ["next_of_each_start", "preferred", "with_few_tests"]
-
-
 _Counts = Callable[[Transition], bool]
 _Sources = list[Source]
 

@@ -17,50 +17,23 @@ from cerflow.automata.compile.conditions import Relating, guarded, own_labels
 from cerflow.automata.model.fragment import Fragment, track, without_dead_states
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
+from cerflow.conditions import guards
 from cerflow.conditions.evaluate import constant_value
-from cerflow.conditions.guards import (
-    AllRows,
-    Asked,
-    LabelAggregate,
-    Satisfied,
-    SetCall,
-    Stored,
-    substitute,
-)
-from cerflow.language.condition import (
-    And,
-    Arithmetic,
-    Between,
-    Comparison,
-    Condition,
-    Constant,
-    Expression,
-    Function,
-    In,
-    IsNull,
-    LabelReference,
-    Literal,
-    Negative,
-    Not,
-    Or,
-    TruthValue,
-)
+from cerflow.language import condition as c
 from cerflow.language.node import walk
 from cerflow.values.operators import NEGATED, ORDERS, Operator
-
-__all__ = ["apply_set_atoms"]
 
 #: The labels given so far, and the result of each test on a set: true, false or, with None, neither.
 _Memory = tuple[frozenset[str], tuple[bool | None, ...]]
 #: Nodes that are evaluated at once if nothing below them reads an event.
-_PLAIN = (And, Arithmetic, Between, Comparison, Constant, In, IsNull, Literal, Negative, Not, Or)
-_TRUE = Literal(True)
+_PLAIN = (c.And, c.Arithmetic, c.Between, c.Comparison, c.Constant, c.In, c.IsNull, c.Literal, c.Negative, c.Not, c.Or)
+_TRUE = c.Literal(True)
 #: More than the number of events in any run.
 _MANY = 2**62
 
 
 def apply_set_atoms(
-    operand: Fragment, atoms: Sequence[Condition], many: frozenset[str], scope: int, registers: RegisterFile
+    operand: Fragment, atoms: Sequence[c.Condition], many: frozenset[str], scope: int, registers: RegisterFile
 ) -> Fragment:
     """Keep the runs that satisfy all atoms, in which `LabelAggregate` leaves stand for aggregates and tests on sets.
 
@@ -68,8 +41,8 @@ def apply_set_atoms(
     stand for every choice of one event each, as in `cerflow.automata.compile.conditions`; registers keep the values of
     their events.
     """
-    gathered = dict.fromkeys(n for atom in atoms for n in walk(atom) if isinstance(n, LabelAggregate))
-    asked = dict.fromkeys(n for atom in atoms for n in walk(atom) if isinstance(n, Asked))
+    gathered = dict.fromkeys(n for atom in atoms for n in walk(atom) if isinstance(n, guards.LabelAggregate))
+    asked = dict.fromkeys(n for atom in atoms for n in walk(atom) if isinstance(n, guards.Asked))
     ends = _Ends(
         tuple(Relating.of(atom, own_labels(atom, scope), scope, many, registers) for atom in atoms),
         tuple(_AggregateRegister.of(g, atoms, registers) for g in gathered if g.name not in ORDERS),
@@ -102,16 +75,18 @@ def apply_set_atoms(
 class _AggregateRegister:
     """An aggregate, and the register for its row."""
 
-    gathered: LabelAggregate
+    gathered: guards.LabelAggregate
     kept: Accumulator
     register: int
 
     @classmethod
-    def of(cls, gathered: LabelAggregate, atoms: Sequence[Condition], registers: RegisterFile) -> _AggregateRegister:
+    def of(
+        cls, gathered: guards.LabelAggregate, atoms: Sequence[c.Condition], registers: RegisterFile
+    ) -> _AggregateRegister:
         kept = accumulator(gathered, _most(gathered, atoms))
         return cls(gathered, kept, _register(gathered, len(kept.start), registers))
 
-    def value(self, given: bool, seen: bool) -> Expression:
+    def value(self, given: bool, seen: bool) -> c.Expression:
         """The aggregate over the events seen so far, and the current event if it is given the label."""
         if not seen:
             return alone(self.gathered.name, self.gathered.value) if given else value_of_no_events(self.gathered.name)
@@ -124,18 +99,18 @@ class _AggregateRegister:
         return None if seen and row == self.former else Write(self.register, row, fresh=True)
 
     @property
-    def former(self) -> tuple[Expression, ...]:
-        return tuple(Stored(self.register, k) for k in range(len(self.kept.start)))
+    def former(self) -> tuple[c.Expression, ...]:
+        return tuple(guards.Stored(self.register, k) for k in range(len(self.kept.start)))
 
 
-def _most(count: LabelAggregate, atoms: Sequence[Condition]) -> int | None:
+def _most(count: guards.LabelAggregate, atoms: Sequence[c.Condition]) -> int | None:
     """The least number that all atoms treat like any greater one, if they only compare the count with literals."""
     greatest = 0
     nodes = [n for atom in atoms for n in walk(atom)]
-    comparisons = [n for n in nodes if isinstance(n, Comparison) and count in (n.left, n.right)]
+    comparisons = [n for n in nodes if isinstance(n, c.Comparison) and count in (n.left, n.right)]
     for comparison in comparisons:
         other = comparison.right if comparison.left == count else comparison.left
-        if not (isinstance(other, Literal) and isinstance(other.value, int | float) and abs(other.value) < _MANY):
+        if not (isinstance(other, c.Literal) and isinstance(other.value, int | float) and abs(other.value) < _MANY):
             return None
         greatest = max(greatest, math.floor(other.value))
     return greatest + 1 if nodes.count(count) == len(comparisons) else None
@@ -149,36 +124,38 @@ class _OrderRegister:
     test that is no longer true, and a false one that may become so, are then None, and need not continue.
     """
 
-    gathered: LabelAggregate
+    gathered: guards.LabelAggregate
     register: int
     wanted: bool | None
 
     @classmethod
-    def of(cls, gathered: LabelAggregate, atoms: Sequence[Condition], registers: RegisterFile) -> _OrderRegister:
-        plain = Comparison(Operator.EQ, gathered, _TRUE)
-        wanted = True if plain in atoms else False if Not(plain) in atoms else None
+    def of(
+        cls, gathered: guards.LabelAggregate, atoms: Sequence[c.Condition], registers: RegisterFile
+    ) -> _OrderRegister:
+        plain = c.Comparison(Operator.EQ, gathered, _TRUE)
+        wanted = True if plain in atoms else False if c.Not(plain) in atoms else None
         return cls(gathered, _register(gathered, 1, registers), wanted)
 
-    def begun(self, truth: bool | None) -> list[tuple[bool | None, list[Condition]]]:
+    def begun(self, truth: bool | None) -> list[tuple[bool | None, list[c.Condition]]]:
         """The results of the test after the first value, each with its condition; a single null is unknown."""
-        known = IsNull(self.gathered.argument, negated=True)
+        known = c.IsNull(self.gathered.argument, negated=True)
         if self.wanted is False:
             return [(truth, [])]
-        cases: list[tuple[bool | None, list[Condition]]] = [(True, [known])]
-        return cases if self.wanted else [*cases, (None, [Not(Satisfied(known))])]
+        cases: list[tuple[bool | None, list[c.Condition]]] = [(True, [known])]
+        return cases if self.wanted else [*cases, (None, [c.Not(guards.Satisfied(known))])]
 
-    def outcomes(self, truth: bool | None) -> list[tuple[bool | None, list[Condition]]]:
+    def outcomes(self, truth: bool | None) -> list[tuple[bool | None, list[c.Condition]]]:
         """The results of the test after another value, each with its condition."""
         if truth is False:
             return [(False, [])]
-        last, value = Stored(self.register, 0), self.gathered.argument
+        last, value = guards.Stored(self.register, 0), self.gathered.argument
         order = ORDERS[self.gathered.name]
-        holds, fails = Comparison(order, last, value), Comparison(NEGATED[order], last, value)
+        holds, fails = c.Comparison(order, last, value), c.Comparison(NEGATED[order], last, value)
         if self.wanted is True:
             return [(True, [holds])]
         if self.wanted is False or truth is None:
-            return [(False, [fails]), (None, [Not(Satisfied(fails))])]
-        unknown: list[Condition] = [Not(Satisfied(holds)), Not(Satisfied(fails))]
+            return [(False, [fails]), (None, [c.Not(guards.Satisfied(fails))])]
+        unknown: list[c.Condition] = [c.Not(guards.Satisfied(holds)), c.Not(guards.Satisfied(fails))]
         return [(truth, [holds]), (False, [fails]), (None, unknown)]
 
 
@@ -186,22 +163,22 @@ class _OrderRegister:
 class _SetRegister:
     """A predicate of sets, and the register for all values that it is called on."""
 
-    asked: Asked
+    asked: guards.Asked
     register: int
 
     @classmethod
-    def of(cls, asked: Asked, registers: RegisterFile) -> _SetRegister:
+    def of(cls, asked: guards.Asked, registers: RegisterFile) -> _SetRegister:
         names = dict(enumerate(f"{label}." for label in asked.labels))
         shown = (names.get(k, "") + registers.describe(a) for a, k in zip(asked.arguments, asked.sets))
         meaning = f"{asked.name}({', '.join(shown)})"
         return cls(asked, registers.add(Register(Accumulation.SET, len(_row(asked, 0)), meaning)))
 
-    def value(self, given: frozenset[str], seen: frozenset[str]) -> Expression:
+    def value(self, given: frozenset[str], seen: frozenset[str]) -> c.Expression:
         """The answer for the events seen so far, and the current event under the labels that it is given."""
         asked = self.asked
-        rows = None if seen.isdisjoint(asked.labels) else AllRows(self.register, 0)
+        rows = None if seen.isdisjoint(asked.labels) else guards.AllRows(self.register, 0)
         here = self._bits(given)
-        return TruthValue(SetCall(asked.name, asked.arguments, asked.sets, len(asked.labels), rows, here))
+        return c.TruthValue(guards.SetCall(asked.name, asked.arguments, asked.sets, len(asked.labels), rows, here))
 
     def write(self, given: frozenset[str], seen: frozenset[str]) -> Write | None:
         """The write at an event with these labels."""
@@ -212,14 +189,14 @@ class _SetRegister:
         return sum((label in given) << k for k, label in enumerate(self.asked.labels))
 
 
-def _row(asked: Asked, here: int) -> tuple[Expression, ...]:
+def _row(asked: guards.Asked, here: int) -> tuple[c.Expression, ...]:
     """Positions come first, so that rows are in order, and all events are different."""
     gathered = [a for a, k in zip(asked.arguments, asked.sets) if 0 <= k < len(asked.labels)]
-    bits = [Literal(here)] if len(asked.labels) > 1 else []
-    return (Function("position", (LabelReference(None),)), *bits, *gathered)
+    bits = [c.Literal(here)] if len(asked.labels) > 1 else []
+    return (c.Function("position", (c.LabelReference(None),)), *bits, *gathered)
 
 
-def _register(gathered: LabelAggregate, fields: int, registers: RegisterFile) -> int:
+def _register(gathered: guards.LabelAggregate, fields: int, registers: RegisterFile) -> int:
     return registers.add(Register(Accumulation.VALUE, fields, registers.describe(gathered)))
 
 
@@ -242,12 +219,12 @@ class _Ends:
 
     def outcomes(
         self, given: frozenset[str], seen: frozenset[str], truths: tuple[bool | None, ...]
-    ) -> list[tuple[tuple[bool | None, ...], list[Condition]]]:
+    ) -> list[tuple[tuple[bool | None, ...], list[c.Condition]]]:
         """The results of the tests on sets after an event, each with its condition."""
-        result: list[tuple[tuple[bool | None, ...], list[Condition]]] = [((), [])]
+        result: list[tuple[tuple[bool | None, ...], list[c.Condition]]] = [((), [])]
         for test, truth in zip(self.ordered, truths):
             label = test.gathered.label
-            cases: list[tuple[bool | None, list[Condition]]] = [(truth, [])]
+            cases: list[tuple[bool | None, list[c.Condition]]] = [(truth, [])]
             if label in given:
                 cases = test.outcomes(truth) if label in seen else test.begun(truth)
             result = [((*before, after), [*some, *more]) for before, some in result for after, more in cases]
@@ -268,19 +245,19 @@ class _Ends:
 
     def checks(
         self, given: frozenset[str], seen: frozenset[str], truths: tuple[bool | None, ...]
-    ) -> list[Condition] | None:
+    ) -> list[c.Condition] | None:
         """The atoms where a run ends with the current event; None if one of them cannot hold."""
-        values: dict[Expression, Expression] = {
+        values: dict[c.Expression, c.Expression] = {
             g.gathered: g.value(g.gathered.label in given, g.gathered.label in seen) for g in self.collected
         }
         values |= {k.asked: k.value(given, seen) for k in self.kept}
-        values |= {test.gathered: Literal(truth) for test, truth in zip(self.ordered, truths)}
-        found: list[Condition] = []
+        values |= {test.gathered: c.Literal(truth) for test, truth in zip(self.ordered, truths)}
+        found: list[c.Condition] = []
         for atom in self.atoms:
             # A label without event makes the atom hold: there is no choice of events.
-            gathered = substitute(atom.atom, values)
+            gathered = guards.substitute(atom.atom, values)
             for choice in atom.choices(given, seen):
-                check = substitute(gathered, choice)
+                check = guards.substitute(gathered, choice)
                 if not all(isinstance(n, _PLAIN) for n in walk(check)):
                     found.append(check)
                 elif constant_value(check) is not True:

@@ -19,29 +19,9 @@ from cerflow.automata.optimise.covering import AwaitedEvent, is_instant, relatio
 from cerflow.conditions.connectives import conjunction, conjuncts
 from cerflow.conditions.guards import AllRows, InWindow, NoRow, Of, Satisfied, SetCall, Stored, leaves, substitute
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.condition import (
-    Comparison,
-    Condition,
-    Expression,
-    Literal,
-    Not,
-    PredicateCall,
-    TruthValue,
-)
+from cerflow.language import condition as c
 from cerflow.language.node import Node, fold, walk, with_children
 from cerflow.values.operators import Operator
-
-__all__ = [
-    "Deferred",
-    "Postponed",
-    "Reference",
-    "Template",
-    "defer",
-    "postponed",
-    "references",
-    "waiting_repeatedly",
-    "waiting_rows",
-]
 
 #: A label, and the occurrence of the formula that binds it to one event.
 Reference = tuple[str, int]
@@ -59,21 +39,21 @@ class Template:
     Predicates take values of any kind, so for them ``fillings`` distinguishes values of different kinds.
     """
 
-    condition: Condition
-    fillings: tuple[Expression, ...] = ()
+    condition: c.Condition
+    fillings: tuple[c.Expression, ...] = ()
 
-    def filled(self, register: int) -> Condition:
+    def filled(self, register: int) -> c.Condition:
         """The condition on the fillings in a register."""
         return substitute(self.condition, {gap: Stored(register, gap.field) for gap in self._gaps()})
 
-    def covering(self, instants: Mapping[int, Expression], awaited: Reference) -> tuple[Operator | None, ...]:
+    def covering(self, instants: Mapping[int, c.Expression], awaited: Reference) -> tuple[Operator | None, ...]:
         """How the fields of a row compare with those of another that it makes unnecessary; empty if all must be kept.
 
         If no row may satisfy a condition, a row counts for all that satisfy less. ``instants`` are the gaps with the
         time or the position of an event.
         """
         match self.condition:
-            case Not(Satisfied(violated)):
+            case c.Not(Satisfied(violated)):
                 fields = {(-1, gap): expression for gap, expression in instants.items()}
                 waiting = AwaitedEvent(fields, lambda leaf: (leaf.label, leaf.scope) == awaited)
                 return relations_in(violated, sorted(self._gaps(), key=lambda gap: gap.field), waiting)
@@ -91,8 +71,8 @@ class Deferred:
     """
 
     form: Template
-    row: tuple[Expression, ...]
-    where: tuple[Condition, ...] = ()
+    row: tuple[c.Expression, ...]
+    where: tuple[c.Condition, ...] = ()
 
     def register(self, repeated: bool, awaited: Reference, registers: RegisterFile) -> int:
         """A new register for conditions of this form; ``repeated`` says that several may wait at the same time."""
@@ -106,8 +86,8 @@ class Deferred:
         registers.instants.update({(number, k): expression for k, expression in instants.items()})
         return number
 
-    def _instants(self, registers: RegisterFile) -> dict[int, Expression]:
-        found: dict[int, Expression] = {}
+    def _instants(self, registers: RegisterFile) -> dict[int, c.Expression]:
+        found: dict[int, c.Expression] = {}
         for k, e in enumerate(self.row):
             if is_instant(e):
                 found[k] = e
@@ -118,7 +98,7 @@ class Deferred:
     def accumulation(self, registers: RegisterFile) -> Accumulation:
         """The least part of several rows that the condition needs, to be tested for all of them."""
         form = self.form.condition
-        if len(self.row) == 1 and isinstance(form, Comparison) and not self.collects(registers):
+        if len(self.row) == 1 and isinstance(form, c.Comparison) and not self.collects(registers):
             if form.left == _gap(0):
                 return reduced(form.operator, left=True)
             if form.right == _gap(0):
@@ -134,24 +114,24 @@ def _gap(index: int) -> Stored:
     return Stored(-1, index)
 
 
-def defer(atom: Condition, label: str, registers: RegisterFile) -> Deferred:
+def defer(atom: c.Condition, label: str, registers: RegisterFile) -> Deferred:
     """Cut out of an atom all that will be gone when the event of ``label`` arrives.
 
     Of several conditions that must not all hold, those that are known by now decide whether the others have to wait.
     """
-    where: list[Condition] = []
+    where: list[c.Condition] = []
     match atom:
-        case Not(Satisfied(all_of)):
+        case c.Not(Satisfied(all_of)):
             parts = conjuncts(all_of)
             where = [part for part in parts if not references(part)]
             if where:
-                atom = Not(Satisfied(conjunction([part for part in parts if references(part)])))
+                atom = c.Not(Satisfied(conjunction([part for part in parts if references(part)])))
     if any(isinstance(n, InWindow) and _ranges(n.start, registers) for n in walk(atom)):
         # The window of a row is tested at the current event, which will be gone.
         raise waiting_rows(label)
     # Leaves of other references stay as they are; their contents are not searched.
-    veils: dict[Expression, Expression] = {
-        leaf: Of("", -1 - k, Literal(None)) for k, leaf in enumerate(leaves(atom)) if isinstance(leaf, Of)
+    veils: dict[c.Expression, c.Expression] = {
+        leaf: Of("", -1 - k, c.Literal(None)) for k, leaf in enumerate(leaves(atom)) if isinstance(leaf, Of)
     }
     veiled = substitute(atom, veils)
     known = _greatest_known(veiled, registers)
@@ -161,42 +141,42 @@ def defer(atom: Condition, label: str, registers: RegisterFile) -> Deferred:
         gap = gaps.get(current)
         if gap is None:
             return with_children(current, children)
-        return Comparison(Operator.EQ, gap, Literal(True)) if isinstance(current, Condition) else gap
+        return c.Comparison(Operator.EQ, gap, c.Literal(True)) if isinstance(current, c.Condition) else gap
 
     form = fold(veiled, cut)
-    assert isinstance(form, Condition)
-    row = tuple(TruthValue(part) if isinstance(part, Condition) else part for part in known)
+    assert isinstance(form, c.Condition)
+    row = tuple(c.TruthValue(part) if isinstance(part, c.Condition) else part for part in known)
     if where and not row:
         # All that counts is whether there is a row.
-        assert isinstance(form, Not)
+        assert isinstance(form, c.Not)
         assert isinstance(form.operand, Satisfied)
-        present = Not(NoRow(_gap(0)))
-        form, row = Not(Satisfied(conjunction([form.operand.condition, present]))), (Literal(0),)
-    asks = any(isinstance(current, PredicateCall | SetCall) for current in walk(form))
+        present = c.Not(NoRow(_gap(0)))
+        form, row = c.Not(Satisfied(conjunction([form.operand.condition, present]))), (c.Literal(0),)
+    asks = any(isinstance(current, c.PredicateCall | SetCall) for current in walk(form))
     condition = substitute(form, {veil: leaf for leaf, veil in veils.items()})
     return Deferred(Template(condition, row if asks else ()), row, tuple(where))
 
 
-def _greatest_known(atom: Condition, registers: RegisterFile) -> list[Condition | Expression]:
+def _greatest_known(atom: c.Condition, registers: RegisterFile) -> list[c.Condition | c.Expression]:
     """The greatest parts that read only the current event and registers with one value each, in their order.
 
     A register with a collection is a part of its own: the atom holds for each of its rows. Bare literals stay in place.
     """
-    found: dict[Condition | Expression, None] = {}
+    found: dict[c.Condition | c.Expression, None] = {}
     stack: list[Node] = [atom]
     while stack:
         current = stack.pop()
-        if isinstance(current, Of | Literal):
+        if isinstance(current, Of | c.Literal):
             continue
         if isinstance(current, Stored) or not any(isinstance(u, Of) or _ranges(u, registers) for u in leaves(current)):
-            assert isinstance(current, Condition | Expression)
+            assert isinstance(current, c.Condition | c.Expression)
             found[current] = None
         else:
             stack.extend(reversed(current.children))
     return list(found)
 
 
-def _ranges(leaf: Expression, registers: RegisterFile) -> bool:
+def _ranges(leaf: c.Expression, registers: RegisterFile) -> bool:
     """Whether a leaf stands for all rows of a collection."""
     if isinstance(leaf, AllRows):
         return False
@@ -214,7 +194,7 @@ def waiting_rows(label: str) -> UnsupportedQueryError:
 
 def waiting_repeatedly(
     operand: Fragment,
-    waits: Callable[[Condition], bool],
+    waits: Callable[[c.Condition], bool],
     arrives: Callable[[Transition], bool],
     registers: RegisterFile,
 ) -> frozenset[Template]:
@@ -261,7 +241,7 @@ def postponed(excluded: Fragment, moments: Iterable[frozenset[Reference]], regis
     """
     excluded = with_own_beginning(excluded)
 
-    def can_wait(atom: Condition) -> bool:
+    def can_wait(atom: c.Condition) -> bool:
         return bool(references(atom)) and not any(_ranges(leaf, registers) for leaf in leaves(atom))
 
     repeated = waiting_repeatedly(excluded, can_wait, lambda _: False, registers)

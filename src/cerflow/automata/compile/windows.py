@@ -16,8 +16,6 @@ from cerflow.conditions.guards import InWindow, Measure, Stored
 from cerflow.language.condition import Attribute, Condition, IsNull
 from cerflow.language.formula import AttributeWindow, Window
 
-__all__ = ["hides_events", "know_ends", "restrict"]
-
 #: The progress of a run: nothing marked yet, the last marked event has a measure, or it has none.
 _BEFORE, _KNOWN, _UNKNOWN = range(3)
 

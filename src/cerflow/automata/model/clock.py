@@ -19,21 +19,6 @@ from cerflow.language.condition import Condition, Not
 from cerflow.language.formula import DurationWindow, Window
 from cerflow.language.node import walk
 
-__all__ = [
-    "PAUSE",
-    "TICK",
-    "deadlines_of",
-    "has_ticks",
-    "may_read_events",
-    "never_reads_tick",
-    "on_events",
-    "opened_by",
-    "outlasting_states",
-    "parted",
-    "reads_tick",
-    "with_patience",
-]
-
 #: The tests that only a tick or only a pause satisfies. No event has such a type.
 TICK = TypeTest("\0a deadline has passed")
 PAUSE = TypeTest("\0no event")

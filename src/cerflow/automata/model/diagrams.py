@@ -26,15 +26,6 @@ from cerflow.language.lexicon import quote_name
 from cerflow.language.node import Node, node, transform
 from cerflow.language.printer import show
 
-__all__ = [
-    "show_condition",
-    "show_expression",
-    "show_guard",
-    "show_labels",
-    "show_write",
-    "transducer_diagram",
-]
-
 _ADDS = {
     Accumulation.VALUE: ":=",
     Accumulation.MIN: "min=",

@@ -13,23 +13,6 @@ from cerflow import limits
 from cerflow.automata.model.transducer import Transition
 from cerflow.errors import UnsupportedQueryError
 
-__all__ = [
-    "Fragment",
-    "atom",
-    "check_fragment_size",
-    "iterate",
-    "iterate_strictly",
-    "reachable_states",
-    "relabel",
-    "sequence",
-    "sequence_strictly",
-    "track",
-    "union",
-    "with_own_beginning",
-    "without_dead_states",
-]
-
-
 T = TypeVar("T", bound=Hashable)
 
 

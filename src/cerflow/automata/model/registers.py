@@ -6,16 +6,10 @@ from collections.abc import Sequence
 
 from cerflow.automata.model.transducer import Accumulation, Register
 from cerflow.conditions.guards import Shown, Stored
-from cerflow.language.condition import (
-    Comparison,
-    Condition,
-    Expression,
-)
+from cerflow.language.condition import Comparison, Condition, Expression
 from cerflow.language.node import Node, transform
 from cerflow.language.printer import show
 from cerflow.values.operators import MIRRORED, Operator
-
-__all__ = ["RegisterFile", "accumulation_for", "reduced"]
 
 _LEFT = {
     Operator.LT: Accumulation.MAX,

@@ -12,8 +12,6 @@ from cerflow.conditions.guards import InWindow, Measure, Stored
 from cerflow.language.formula import CountWindow, DurationWindow, Window
 from cerflow.language.node import walk
 
-__all__ = ["reach_of_runs", "window_of_runs", "windows_needed"]
-
 #: Rounds after which ages that still grow are taken to have no bound.
 _ROUNDS = 100
 #: In place of a register: the event that is read.

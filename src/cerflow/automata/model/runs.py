@@ -15,28 +15,10 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
-from cerflow.automata.model.transducer import (
-    TYPE_LABEL,
-    Accumulation,
-    Transducer,
-    Transition,
-    Write,
-    registers_read,
-)
+from cerflow.automata.model.transducer import TYPE_LABEL, Accumulation, Transducer, Transition, Write, registers_read
+from cerflow.conditions import guards
 from cerflow.conditions.connectives import UNKNOWN, conjuncts, constant
 from cerflow.conditions.evaluate import arithmetic, compare, value_on
-from cerflow.conditions.guards import (
-    AllRows,
-    InWindow,
-    Measure,
-    NoRow,
-    Satisfied,
-    SetCall,
-    Stored,
-    StreamTest,
-    TypeTest,
-    leaves,
-)
 from cerflow.conditions.register_values import WORD, Joined, Known, SquareRoot, Word
 from cerflow.errors import QueryError
 from cerflow.language.condition import (
@@ -64,17 +46,6 @@ from cerflow.predicates.registry import registered
 from cerflow.values.complex_events import ComplexEvent, support
 from cerflow.values.events import Event, Stream, StreamGiven, Value, as_stream
 from cerflow.values.operators import Operator
-
-__all__ = [
-    "Content",
-    "Memory",
-    "RunReader",
-    "TransducerRun",
-    "accepting_runs",
-    "choices",
-    "kept",
-    "matches",
-]
 
 #: The content of a register: nothing yet, a row of values, or the rows of a collection.
 Content = tuple[Value, ...] | frozenset[tuple[Value, ...]] | None
@@ -221,24 +192,24 @@ class RunReader:
 
         def known(current: Node) -> Node:
             match current:
-                case TypeTest():
+                case guards.TypeTest():
                     stream = current.stream
                     here = event.type == current.type and (stream is None or event.stream in (None, stream))
                     return Constant(here)
-                case StreamTest(stream):
+                case guards.StreamTest(stream):
                     return Constant(event.stream in (None, stream))
-                case Satisfied():
+                case guards.Satisfied():
                     return Constant(value(current.condition) is True)
                 case TruthValue():
                     return _literal(value(current.condition))
-                case Measure():
+                case guards.Measure():
                     return _literal(self.measure(current.window, position))
-                case SetCall():
+                case guards.SetCall():
                     kept = None if current.rows is None else memory[current.rows.register]
                     own = [value(argument) for argument in current.arguments]
                     truth = _asked_of_sets(current, kept if isinstance(kept, frozenset) else (), own)
                     return constant(truth)
-                case Stored() if not isinstance(current, AllRows):
+                case guards.Stored() if not isinstance(current, guards.AllRows):
                     row = rows[current.register]
                     found: Any = None if row is None else row[current.field]
                     if not isinstance(found, Event):
@@ -246,7 +217,7 @@ class RunReader:
                     # A predicate's argument for a whole event has a name that no label has.
                     single[f"\0{found.position}"] = found
                     return LabelReference(f"\0{found.position}")
-                case NoRow():
+                case guards.NoRow():
                     return Constant(False)
                 case Known():
                     return Literal(int(value(current.expression) is not None))
@@ -259,7 +230,7 @@ class RunReader:
                     return _literal(value(chosen))
                 case SquareRoot():
                     return _literal(_square_root(value(current.expression)))
-                case InWindow():
+                case guards.InWindow():
                     return self._in_window(current.window, position, current.start)
             return current
 
@@ -337,8 +308,9 @@ def choices(registers: Sequence[int], memory: Memory) -> Iterator[dict[int, tupl
 
 #: What reads nothing of an event but its type, stream and attributes.
 _OF_ATTRIBUTES = (
-    TypeTest, StreamTest, Constant, Literal, Attribute, Comparison, In, Between, Like, IsNull, Not, And, Or, Arithmetic,
-)  # fmt: skip
+    *(guards.TypeTest, guards.StreamTest, Constant, Literal, Attribute, Comparison),
+    *(In, Between, Like, IsNull, Not, And, Or, Arithmetic),
+)
 
 
 def _attributes_tested(test: Condition) -> list[str] | None:
@@ -351,11 +323,16 @@ def _attributes_tested(test: Condition) -> list[str] | None:
 
 def _ranging(roots: Iterable[Node]) -> tuple[int, ...]:
     """The registers that are read one row at a time."""
-    found = {n.register for root in roots for n in leaves(root) if isinstance(n, Stored) and not isinstance(n, AllRows)}
+    found = {
+        n.register
+        for root in roots
+        for n in guards.leaves(root)
+        if isinstance(n, guards.Stored) and not isinstance(n, guards.AllRows)
+    }
     return tuple(sorted(found))
 
 
-def _asked_of_sets(call: SetCall, earlier: Iterable[tuple[Value, ...]], here: Sequence[Value]) -> bool | None:
+def _asked_of_sets(call: guards.SetCall, earlier: Iterable[tuple[Value, ...]], here: Sequence[Value]) -> bool | None:
     """The answer for events whose rows begin with their positions, with arguments at the current event."""
     rows = [[*map(as_argument, row[1:])] for row in sorted(earlier, key=lambda row: row[0])]  # type: ignore[arg-type,return-value]
     kept = [0 <= number < call.gathered for number in call.sets]

@@ -16,28 +16,13 @@ from typing import TYPE_CHECKING
 from cerflow.conditions.connectives import TRUE
 from cerflow.conditions.guards import AllRows, Stored, is_local, leaves
 from cerflow.drawing.targets import picture, shown_or_told
-from cerflow.language.condition import (
-    Condition,
-    Expression,
-)
+from cerflow.language.condition import Condition, Expression
 from cerflow.language.formula import Window
 from cerflow.language.node import Node
 from cerflow.values.operators import Operator
 
 if TYPE_CHECKING:
     from cerflow.drawing.svg import Theme
-
-__all__ = [
-    "HIDDEN_LABEL",
-    "TYPE_LABEL",
-    "Accumulation",
-    "Register",
-    "Transducer",
-    "Transition",
-    "Write",
-    "asks_all_rows",
-    "registers_read",
-]
 
 #: Stands for the label "type of the event" if the query does not name that type.
 TYPE_LABEL = "\0type"

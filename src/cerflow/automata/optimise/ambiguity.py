@@ -12,8 +12,6 @@ from cerflow.conditions.connectives import conjuncts
 from cerflow.conditions.contradiction import contradicts
 from cerflow.language.condition import Condition
 
-__all__ = ["ambiguous", "enlarged", "one_run_each"]
-
 
 def ambiguous(transducer: Transducer) -> bool:
     """False only if on every stream every complex event is given by at most one run.

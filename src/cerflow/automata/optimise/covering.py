@@ -13,21 +13,9 @@ from dataclasses import dataclass, field
 from cerflow.automata.model.transducer import Accumulation, Register, Transition
 from cerflow.conditions.guards import InWindow, Of, Satisfied, Stored, leaves
 from cerflow.conditions.register_values import Microseconds
-from cerflow.language.condition import (
-    And,
-    Arithmetic,
-    Comparison,
-    Condition,
-    Expression,
-    Function,
-    LabelReference,
-    Literal,
-    Or,
-)
+from cerflow.language import condition as c
 from cerflow.language.node import Node
 from cerflow.values.operators import MIRRORED, Operator
-
-__all__ = ["AwaitedEvent", "Field", "Relation", "covering_relations", "is_instant", "relations_in"]
 
 #: A field of a register.
 Field = tuple[int, int]
@@ -47,27 +35,27 @@ class AwaitedEvent:
     These are fields with the time or the position of an event, as read on it.
     """
 
-    instants: Mapping[Field, Expression] = field(default_factory=dict)
+    instants: Mapping[Field, c.Expression] = field(default_factory=dict)
     comes_later: Callable[[Of], bool] = lambda _: False
 
-    def latest(self, condition: Comparison) -> Stored | None:
+    def latest(self, condition: c.Comparison) -> Stored | None:
         """The field of which greater values satisfy a bound on the time from one event to a later one.
 
         A difference beyond 64 bits is null. A greater value is nearer to the later event, so it cannot get there.
         """
         relation, difference, bound = condition.operator, condition.left, condition.right
-        if isinstance(difference, Literal):
+        if isinstance(difference, c.Literal):
             relation, difference, bound = MIRRORED[relation], bound, difference
-        if not isinstance(bound, Literal) or type(bound.value) not in (int, float):
+        if not isinstance(bound, c.Literal) or type(bound.value) not in (int, float):
             return None
         least = relation in (Operator.GE, Operator.GT)
         if not least and relation not in (Operator.LE, Operator.LT):
             return None
         turned = False
         match difference:
-            case Function("abs", (Arithmetic("-") as difference,)) if not least:
+            case c.Function("abs", (c.Arithmetic("-") as difference,)) if not least:
                 turned = self._is_earlier(difference.left)
-            case Arithmetic("-"):
+            case c.Arithmetic("-"):
                 turned = self._is_earlier(difference.left)
             case _:
                 return None
@@ -78,9 +66,9 @@ class AwaitedEvent:
         if self.instants[earlier.register, earlier.field] != later.expression:
             return None
         size: int | float = bound.value  # type: ignore[assignment]
-        if least == turned or isinstance(condition.left, Function) or isinstance(condition.right, Function):
+        if least == turned or isinstance(condition.left, c.Function) or isinstance(condition.right, c.Function):
             return earlier
-        if later.expression == Function("time", (LabelReference(None),)):
+        if later.expression == c.Function("time", (c.LabelReference(None),)):
             # The difference of two infinite floats is null.
             return None
         # The difference has one sign: a bound on the other side holds unless it is null.
@@ -88,15 +76,15 @@ class AwaitedEvent:
         outside = size > 0 if turned else size < 0
         return earlier if outside or (size == 0 and not strict) else None
 
-    def _is_earlier(self, side: Expression) -> bool:
+    def _is_earlier(self, side: c.Expression) -> bool:
         return type(side) is Stored and (side.register, side.field) in self.instants
 
 
-def is_instant(expression: Expression) -> bool:
+def is_instant(expression: c.Expression) -> bool:
     """Whether an expression reads the time or the position of the current event."""
     while isinstance(expression, Microseconds):
         expression = expression.expression
-    return isinstance(expression, Function) and expression.name in ("time", "position")
+    return isinstance(expression, c.Function) and expression.name in ("time", "position")
 
 
 def covering_relations(
@@ -126,7 +114,7 @@ def covering_relations(
     return [{field: _RELATIONS[need] for field, need in own.items()} for own in needs]
 
 
-def relations_in(condition: Condition, fields: Sequence[Stored], waiting: AwaitedEvent) -> tuple[Relation, ...]:
+def relations_in(condition: c.Condition, fields: Sequence[Stored], waiting: AwaitedEvent) -> tuple[Relation, ...]:
     """How fields of a row must compare with those of another, so that it satisfies a condition whenever that does."""
     needs: dict[Field, int] = {}
     for leaf, need in _asked(condition, waiting):
@@ -143,19 +131,19 @@ def _add(needs: dict[Field, int], leaf: Stored, need: int) -> bool:
     return True
 
 
-def _asked(condition: Condition, waiting: AwaitedEvent) -> Iterator[tuple[Stored, int]]:
+def _asked(condition: c.Condition, waiting: AwaitedEvent) -> Iterator[tuple[Stored, int]]:
     """The fields that a condition reads, and how they may change without making it untrue."""
     match condition:
-        case And() | Or():
+        case c.And() | c.Or():
             yield from _asked(condition.left, waiting)
             yield from _asked(condition.right, waiting)
         case Satisfied():
             yield from _asked(condition.condition, waiting)
         case InWindow(start) if type(start) is Stored:
             yield start, _GREATER
-        case Comparison() if (latest := waiting.latest(condition)) is not None:
+        case c.Comparison() if (latest := waiting.latest(condition)) is not None:
             yield latest, _GREATER
-        case Comparison() if condition.operator in _LEFT:
+        case c.Comparison() if condition.operator in _LEFT:
             need = _LEFT[condition.operator]
             yield from _compared(condition.left, need)
             yield from _compared(condition.right, _OTHER_WAY[need])
@@ -163,7 +151,7 @@ def _asked(condition: Condition, waiting: AwaitedEvent) -> Iterator[tuple[Stored
             yield from _fixed(condition)
 
 
-def _compared(side: Expression, need: int) -> Iterator[tuple[Stored, int]]:
+def _compared(side: c.Expression, need: int) -> Iterator[tuple[Stored, int]]:
     if type(side) is Stored:
         yield side, need
     else:

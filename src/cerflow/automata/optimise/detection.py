@@ -13,21 +13,12 @@ from dataclasses import replace
 
 from cerflow import limits
 from cerflow.automata.model.fragment import Fragment
-from cerflow.automata.model.transducer import (
-    HIDDEN_LABEL,
-    Accumulation,
-    Transducer,
-    Transition,
-    Write,
-    registers_read,
-)
+from cerflow.automata.model.transducer import HIDDEN_LABEL, Accumulation, Transducer, Transition, Write, registers_read
 from cerflow.automata.optimise.covering import Field, Relation, covering_relations
 from cerflow.automata.optimise.simplify import simplify
 from cerflow.conditions.connectives import conjuncts
 from cerflow.conditions.guards import InWindow, Stored
 from cerflow.values.operators import Operator
-
-__all__ = ["Simulation", "begun", "best_values", "for_detection", "latest_starts"]
 
 _MARK = frozenset((HIDDEN_LABEL,))
 

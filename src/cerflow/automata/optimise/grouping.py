@@ -9,8 +9,6 @@ from __future__ import annotations
 from cerflow.automata.model.fragment import Fragment
 from cerflow.automata.model.transducer import Transition
 
-__all__ = ["merge_transitions"]
-
 
 def merge_transitions(operand: Fragment) -> Fragment:
     """The same runs, without two transitions from one state that differ only in their target.

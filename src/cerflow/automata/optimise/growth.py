@@ -15,8 +15,6 @@ from cerflow.language.condition import Attribute, Comparison, Condition, Functio
 from cerflow.language.node import walk
 from cerflow.values.operators import Operator
 
-__all__ = ["growing_collections", "kept_values"]
-
 _ORDERS = (Operator.LT, Operator.LE, Operator.GT, Operator.GE)
 
 

@@ -23,9 +23,6 @@ from cerflow.conditions.guards import InWindow, Measure, Stored, is_local, with_
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import Condition, Expression
 
-__all__ = ["determinized_on_outputs"]
-
-
 _Labels = frozenset[str]
 #: For each live register its copy.
 _Copies = dict[int, int]

@@ -18,8 +18,6 @@ from cerflow.conditions.guards import Satisfied, is_local, with_registers
 from cerflow.language.condition import Condition, Expression, Not
 from cerflow.language.formula import Window
 
-__all__ = ["simplify"]
-
 
 def simplify(
     fragment: Fragment, registers: Sequence[Register], window: Window | None, mentioned: frozenset[str]

@@ -25,8 +25,6 @@ from cerflow.errors import BadRecordError
 from cerflow.files.arriving import arrives, arriving_events
 from cerflow.files.input_plans import SplitRows
 
-__all__ = ["come_by_a_pipe", "run_as_events_come"]
-
 _IN_ORDER = (
     "; events of a pipe are taken in the order in which they come: write them to a file, which is sorted, "
     "or leave such events out with --on-bad-record skip"

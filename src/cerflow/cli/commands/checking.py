@@ -17,19 +17,8 @@ from cerflow.engine.events.time_order import extent
 from cerflow.errors import QueryWarning, counted, dotted
 from cerflow.files.reading import ReadEvents, read_inputs
 from cerflow.files.sources import InputFormat
+from cerflow.language import formula as f
 from cerflow.language.automaton import AutomatonFormula
-from cerflow.language.formula import (
-    AnyEvent,
-    As,
-    EventKind,
-    NotEvent,
-    NotFollowedBy,
-    Rename,
-    Repetition,
-    StrictIteration,
-    StrictSequence,
-    Within,
-)
 from cerflow.language.node import Node, walk
 from cerflow.language.printer import show
 from cerflow.language.sremo import Terminal, Windowed
@@ -37,12 +26,10 @@ from cerflow.programs.program import Program
 from cerflow.query import Language, Query, Reading
 from cerflow.schema import Schema, ValueKind
 
-__all__ = ["explanation_of", "queries_in", "summarise_query", "warn_of_types"]
-
 ExplainFormatName = TypingLiteral["text", "json", "dot", "mermaid", "svg", "boxes"]
 
 #: Operators between whose parts no event may lie.
-_SIGNS: dict[type[Node], str] = {StrictSequence: ":", StrictIteration: ":+"}
+_SIGNS: dict[type[Node], str] = {f.StrictSequence: ":", f.StrictIteration: ":+"}
 
 
 def summarise_query(
@@ -131,8 +118,8 @@ def _gap(query: Query, events: pa.Table, schema: Schema) -> QueryWarning | None:
     nodes = list(walk(query.tree))
     if schema.untyped:
         return None
-    strict = next((n for n in nodes if type(n) in _SIGNS or (isinstance(n, Repetition) and n.strict)), None)
-    if strict is None or any(isinstance(n, AnyEvent | NotEvent | EventKind) for n in nodes):
+    strict = next((n for n in nodes if type(n) in _SIGNS or (isinstance(n, f.Repetition) and n.strict)), None)
+    if strict is None or any(isinstance(n, f.AnyEvent | f.NotEvent | f.EventKind) for n in nodes):
         return None
     sign = _SIGNS.get(type(strict), ":{…}")
     if query.tree.streams and schema.stream is not None:
@@ -186,7 +173,7 @@ def _summary_of(query: Query | Program, schema: Schema | None) -> str:
 def _summary(query: Query, schema: Schema | None) -> str:
     nodes = list(walk(query.tree))
     types = sorted(query.types_named())
-    given = {n.label for n in nodes if isinstance(n, As)} | {n.new for n in nodes if isinstance(n, Rename)}
+    given = {n.label for n in nodes if isinstance(n, f.As)} | {n.new for n in nodes if isinstance(n, f.Rename)}
     given |= {n.label for n in nodes if isinstance(n, Terminal) and n.label is not None}
     given = given.union(*(n.labels for n in nodes if isinstance(n, AutomatonFormula)))
     # Matches of the first-order reading have no labels.
@@ -195,7 +182,7 @@ def _summary(query: Query, schema: Schema | None) -> str:
     windows += [
         f"{show(n.window)} for {_short(show(n.operand, kinds=False))}"
         for n in nodes
-        if isinstance(n, Within | Windowed)
+        if isinstance(n, f.Within | Windowed)
     ]
     lines = [
         f"event types: {', '.join(types) or 'any'}",
@@ -203,7 +190,9 @@ def _summary(query: Query, schema: Schema | None) -> str:
         f"window:      {', '.join(dict.fromkeys(windows)) or 'none'}",
     ]
     absences = [
-        f"{show(n.window)} without {_short(show(n.right, kinds=False))}" for n in nodes if isinstance(n, NotFollowedBy)
+        f"{show(n.window)} without {_short(show(n.right, kinds=False))}"
+        for n in nodes
+        if isinstance(n, f.NotFollowedBy)
     ]
     if absences:
         lines.append(f"deadline:    {', '.join(dict.fromkeys(absences))}")

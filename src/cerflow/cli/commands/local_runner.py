@@ -25,8 +25,6 @@ from cerflow.programs.program import Program
 from cerflow.schema import Schema
 from cerflow.viewing.sparkline import MatchesOverTime
 
-__all__ = ["run_local"]
-
 
 def run_local(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary:
     """Run a request in this process; ``show`` displays the progress. Raises InputError and the errors of the query."""

@@ -16,8 +16,6 @@ from cerflow.language.parser import duration_in_microseconds
 from cerflow.stream_inputs import Input, Roles, common_roles
 from cerflow.values.units import TimeUnit
 
-__all__ = ["ColumnOptions", "checked_timeout", "mapped"]
-
 #: The values of an option that may be repeated.
 Given = Sequence[str] | None
 

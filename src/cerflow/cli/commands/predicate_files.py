@@ -13,8 +13,6 @@ from cerflow.cli.output.reporting import warn
 from cerflow.errors import InputError
 from cerflow.predicates.registry import registered_predicates
 
-__all__ = ["load_predicates"]
-
 
 def load_predicates(sources: Iterable[str]) -> None:
     """Run files (``*.py``, or anything with a path) and import modules (``package.module``), in the given order.

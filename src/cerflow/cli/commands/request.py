@@ -24,8 +24,6 @@ from cerflow.programs.program import Program, read_query
 from cerflow.query import Language, Query, Reading, parse
 from cerflow.stream_inputs import Input
 
-__all__ = ["Inputs", "Request", "load_query", "query_source"]
-
 
 @dataclass(frozen=True)
 class Inputs:

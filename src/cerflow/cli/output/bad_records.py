@@ -13,8 +13,6 @@ from cerflow.cli.output.writing import open_sink, output_format_of
 from cerflow.errors import BadRecordError
 from cerflow.files.reading import as_refused
 
-__all__ = ["BadRecords", "Policy", "parse_policy"]
-
 
 class Policy(StrEnum):
     """``fail`` stops at the first, ``skip`` counts them, ``dead-letter`` keeps them in a file, with the reason."""

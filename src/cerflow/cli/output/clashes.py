@@ -13,8 +13,6 @@ from cerflow.cli.output.targets import STANDARD_OUTPUT, descriptor_of
 from cerflow.errors import OutputError
 from cerflow.files.sources import STANDARD_INPUT, Source
 
-__all__ = ["refuse_clashes"]
-
 #: The identity of a file: device and inode; for a file that does not exist yet, those of its directory and its name.
 _Identity = tuple[int | str, ...]
 

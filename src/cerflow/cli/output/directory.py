@@ -13,8 +13,6 @@ from cerflow.errors import InputError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Directory", "OutputMode"]
-
 #: The same as in `cerflow.spark.run`, which cannot be imported without PySpark.
 OutputMode = Literal["error", "overwrite", "append", "ignore", "overwrite-partitions"]
 

@@ -21,8 +21,6 @@ from rich.progress import Progress as Bars
 
 from cerflow.errors import visible
 
-__all__ = ["PhaseTimer", "Progress", "bytes_read", "compile_kernels", "progress"]
-
 
 class PhaseTimer:
     """The seconds that each phase of a run has taken so far; the first one began at ``started`` (default: now)."""

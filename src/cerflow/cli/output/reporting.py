@@ -19,8 +19,6 @@ import typer
 from cerflow.cli.signals import Interrupted
 from cerflow.errors import CerflowError, OutputError, PerformanceWarning, QueryWarning, counted, visible
 
-__all__ = ["RunSummary", "errors_reported", "located", "note", "reopen_closed_streams", "warn"]
-
 
 @dataclass(frozen=True)
 class RunSummary:

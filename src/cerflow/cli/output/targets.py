@@ -27,8 +27,6 @@ try:
 except ImportError:  # Windows, where an open file cannot be removed anyway
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["STANDARD_OUTPUT", "OutputStream", "check_writable", "descriptor_of", "free_space", "open_target"]
-
 STANDARD_OUTPUT = "-"
 
 #: Characters of a name that the names of temporary files begin with.

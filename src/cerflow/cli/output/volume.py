@@ -14,8 +14,6 @@ from cerflow.engine.matches.matches import Matches
 from cerflow.engine.matches.row_limit import LESS, Bound, readable_number
 from cerflow.engine.results.report import CountForm
 
-__all__ = ["Volume", "parse_most"]
-
 
 def parse_most(text: str) -> int | None:
     """The greatest number of matches to write, None for any; raises ValueError for other texts."""

@@ -27,8 +27,6 @@ from cerflow.errors import InputError, OutputError
 from cerflow.files.sources import SUFFIXES, InputFormat
 from cerflow.values.arrow_columns import python_rows, python_values
 
-__all__ = ["OutputFormat", "Sink", "open_sink", "output_format_of"]
-
 #: Begins texts that stand for numbers with more digits than Python's floats have; being random, it occurs in no data.
 _MARK = f"number {secrets.token_hex(16)} "
 _MARKED = re.compile(rf'"{_MARK}(-?[0-9.]+)"')

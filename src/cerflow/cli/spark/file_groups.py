@@ -12,8 +12,6 @@ import pyarrow.parquet
 from cerflow.errors import InputError
 from cerflow.files.sources import InputFormat, Source, partition_values, refuse_double
 
-__all__ = ["file_groups"]
-
 
 def file_groups(source: Source, *, together: bool) -> list[tuple[Path, ...]]:
     """The Parquet or ORC files of a source, in groups with the same columns; without ``together`` each is a group.

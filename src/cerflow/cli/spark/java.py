@@ -8,8 +8,6 @@ import shutil
 import subprocess
 from pathlib import Path
 
-__all__ = ["OLDEST", "java_problem"]
-
 #: The oldest version of Java that Spark 4 runs on.
 OLDEST = 17
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from cerflow.spark.source.planned import Planned
 
-__all__ = ["InTasks", "parquet_in_tasks"]
-
 #: Roles for which the data source has another name.
 _OPTIONS = {"time_unit": "timeUnit"}
 

@@ -52,8 +52,6 @@ if TYPE_CHECKING:
     # Tasks import this module, and need not have the libraries of the command line.
     from cerflow.cli.commands.request import Inputs
 
-__all__ = ["SparkEvents", "read_frame"]
-
 _ROW = "_cerflow_row"
 _PACKED = "number bigint, payload binary"
 _Batches = Iterator[pa.RecordBatch]

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from cerflow.cli.spark.reading import SparkEvents
 
-__all__ = ["run_on_spark"]
-
 
 def run_on_spark(
     request: Request, show: Progress, watch: PhaseTimer, *, master: str | None, settings: Sequence[tuple[str, str]]

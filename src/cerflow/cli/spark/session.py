@@ -21,8 +21,6 @@ from cerflow.errors import InputError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["spark_session"]
-
 #: Settings that a run needs, or that keep Spark quiet; ``--conf`` overrides them.
 _SETTINGS = {
     # Times without a zone in files stay as they are, whatever the zone of the machine.

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from cerflow.spark import RunningStream, StreamStatus
 
-__all__ = ["StreamRequest", "follow", "recorded_status", "run_stream", "shown_status"]
-
 _KAFKA = re.compile(r"kafka://([^/]+)/(.+)")
 #: The columns of a message of Kafka beside those of its JSON.
 _MESSAGE = ("kafka_value", "kafka_partition", "kafka_offset")

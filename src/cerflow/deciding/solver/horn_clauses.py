@@ -18,8 +18,6 @@ from cerflow.deciding.solver.symbolic_conditions import RegisterTerms, template
 from cerflow.deciding.solver.symbolic_runs import Runs, SymbolicConfiguration
 from cerflow.deciding.solver.symbolic_values import SymbolicEvent, ValueSort, variables_of
 
-__all__ = ["contains_provably", "never_matches_provably"]
-
 #: The sort of each field of each register: none yet, or None if it holds values that are not known.
 _Sorts = dict[tuple[int, int], ValueSort | None]
 

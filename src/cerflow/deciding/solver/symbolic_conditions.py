@@ -54,8 +54,6 @@ from cerflow.language.node import Node
 from cerflow.language.printer import show
 from cerflow.values.operators import Operator
 
-__all__ = ["RegisterTerms", "SymbolicConditions", "template"]
-
 
 @dataclass(frozen=True)
 class RegisterTerms:

@@ -12,17 +12,9 @@ from typing import Any
 import z3
 
 from cerflow.deciding.samples import floats, fresh_word, integers, moment_at, place_of, strings_between
-from cerflow.deciding.solver.symbolic_values import (
-    TEXTS_BETWEEN,
-    SymbolicEvent,
-    SymbolicValues,
-    Term,
-    ValueSort,
-)
+from cerflow.deciding.solver.symbolic_values import TEXTS_BETWEEN, SymbolicEvent, SymbolicValues, Term, ValueSort
 from cerflow.language.lexicon import LARGEST_INTEGER
 from cerflow.values.events import Value
-
-__all__ = ["plain_events", "plain_numbers"]
 
 
 def plain_numbers(events: Sequence[SymbolicEvent]) -> Any:

@@ -27,16 +27,6 @@ from cerflow.language.formula import CountWindow
 from cerflow.language.node import Node, walk
 from cerflow.values.events import Value
 
-__all__ = [
-    "Runs",
-    "Solver",
-    "SymbolicConfiguration",
-    "SymbolicWitness",
-    "differences",
-    "expressions_of",
-    "shortest_runs",
-]
-
 Labels = frozenset[str]
 
 #: Where the window of a whole complex event begins.

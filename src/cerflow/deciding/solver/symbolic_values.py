@@ -29,24 +29,6 @@ from cerflow.schema import ValueKind
 from cerflow.values.events import Value, microseconds_since_epoch, parsed_moment
 from cerflow.values.operators import MIRRORED, RELATIONS, Operator
 
-__all__ = [
-    "NO",
-    "NULL",
-    "TEXTS_BETWEEN",
-    "UNKNOWN",
-    "YES",
-    "OpenValueError",
-    "SymbolicEvent",
-    "SymbolicValues",
-    "Term",
-    "ValueSort",
-    "absolute",
-    "chosen_term",
-    "joined_words",
-    "low_or_high",
-    "variables_of",
-]
-
 #: Between two texts of a query there are at least this many others, unless one is the other with a few zeros after it.
 TEXTS_BETWEEN = 1 << 40
 _FLOAT = z3.Float64()

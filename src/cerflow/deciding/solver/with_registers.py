@@ -27,8 +27,6 @@ from cerflow.deciding.solver.symbolic_values import SymbolicValues
 from cerflow.deciding.witnesses import Answer, Replay, witness_of
 from cerflow.errors import UnsupportedQueryError
 
-__all__ = ["difference_with_registers", "match_with_registers"]
-
 #: Terms of Z3 belong to one thread at a time.
 _LOCK = RLock()
 

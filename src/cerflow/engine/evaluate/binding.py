@@ -18,8 +18,6 @@ from cerflow.predicates.predicate import Predicate, PredicateKind
 from cerflow.predicates.registry import registered
 from cerflow.schema import Schema, ValueKind
 
-__all__ = ["Call", "CallOfSet", "WholeEvent", "bind", "calls_in", "readable", "shows_events"]
-
 
 @node
 class Call(Condition):

@@ -11,8 +11,6 @@ from cerflow.errors import PerformanceWarning
 from cerflow.predicates.predicate import Predicate
 from cerflow.schema import ValueKind
 
-__all__ = ["compile_predicate"]
-
 #: Numba's names of the types of arguments.
 _TYPES = {ValueKind.INTEGER: "int64", ValueKind.FLOAT: "float64", ValueKind.BOOLEAN: "boolean"}
 #: The compiled function, or the reason why there is none, for each combination of kinds of arguments.

@@ -7,8 +7,6 @@ import pyarrow as pa
 from cerflow.values.array_types import Ints
 from cerflow.values.arrow_columns import numbers_of
 
-__all__ = ["encoded"]
-
 
 def encoded(column: pa.Array) -> tuple[Ints, pa.Array]:
     """The code of each text and the distinct texts; codes of nulls have no meaning."""

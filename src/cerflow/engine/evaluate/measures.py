@@ -19,23 +19,6 @@ from cerflow.values.array_types import Floats, Ints
 from cerflow.values.nested import attribute_named, field_type, parts_of
 from cerflow.values.units import MICROSECONDS, PER_SECOND
 
-__all__ = [
-    "bounds",
-    "clock_time",
-    "deadlines",
-    "duration_in_units",
-    "event_times",
-    "first_inside",
-    "floats_of",
-    "idle_bounds",
-    "is_global",
-    "measures",
-    "typed_time",
-    "units_of_time",
-    "window_size",
-]
-
-
 #: How many of each unit make a day.
 _DAY = {unit: 86_400 * number for unit, number in PER_SECOND.items()}
 

@@ -16,8 +16,6 @@ import pyarrow as pa
 from cerflow.schema import Schema, ValueKind
 from cerflow.values.units import MICROSECONDS, PER_SECOND
 
-__all__ = ["PlainType", "in_units", "plain_type_of"]
-
 _EPOCH = datetime.datetime(1970, 1, 1)
 _UTC_EPOCH = _EPOCH.replace(tzinfo=datetime.UTC)
 #: The time zones that say of every moment how far it is from UTC.

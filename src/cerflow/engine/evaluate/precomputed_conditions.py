@@ -17,16 +17,6 @@ from cerflow.language.condition import Condition
 from cerflow.language.node import Node, node, transform
 from cerflow.schema import Schema
 
-__all__ = [
-    "PRECOMPUTED",
-    "PRECOMPUTED_BITS",
-    "Precomputed",
-    "numbered_conditions",
-    "precomputed_truth",
-    "with_bits",
-    "with_precomputed",
-]
-
 #: The column of bits; it is not an attribute of events.
 PRECOMPUTED = "\0precomputed"
 #: The number of conditions whose bits fit a column of 64.

@@ -24,8 +24,6 @@ from cerflow.schema import ValueKind
 from cerflow.values.array_types import Mask
 from cerflow.values.decimals import text_decimal
 
-__all__ = ["EventArgument", "answers", "answers_about_sets", "python_arguments"]
-
 
 @dataclass(frozen=True)
 class EventArgument:

@@ -16,8 +16,6 @@ from cerflow.schema import ValueKind
 from cerflow.values.decimals import text_decimal
 from cerflow.values.units import PER_SECOND
 
-__all__ = ["Argument", "Words", "only_compiled", "reader"]
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -13,8 +13,6 @@ from cerflow.schema import Schema, ValueKind
 from cerflow.values.array_types import Mask
 from cerflow.values.units import DAY, MICROSECONDS, PER_SECOND
 
-__all__ = ["EXACT_FLOATS", "MEASURED", "MOST", "limits", "out_of_range", "why", "written"]
-
 #: The greatest magnitude of 64-bit integers; the least integer represents null.
 MOST = 2**63 - 1
 #: The greatest magnitude of what windows measure, as the bounds of windows lie beyond all of it.

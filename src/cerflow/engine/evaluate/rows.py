@@ -10,47 +10,12 @@ import pyarrow as pa
 
 from cerflow.conditions.guards import Satisfied, StreamTest, TypeTest
 from cerflow.conditions.register_values import Dated, DatePart, Known, Microseconds, Whole, Word
+from cerflow.engine.evaluate import vectors
 from cerflow.engine.evaluate.binding import Call, CallOfSet, WholeEvent
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED, Precomputed, precomputed_truth
 from cerflow.engine.evaluate.predicate_answers import EventArgument, answers, answers_about_sets
 from cerflow.engine.evaluate.vector_functions import coalesced, date_parts, either, on_texts
-from cerflow.engine.evaluate.vectors import (
-    TruthVector,
-    Vector,
-    column_vector,
-    compare_vectors,
-    dated,
-    equals_any,
-    is_null,
-    literal_vector,
-    matches_text,
-    microseconds,
-    unary_function,
-    vector_arithmetic,
-    whole,
-    word,
-)
-from cerflow.language.condition import (
-    And,
-    Arithmetic,
-    Attribute,
-    Between,
-    Comparison,
-    Condition,
-    Constant,
-    Expression,
-    Function,
-    If,
-    In,
-    IsNull,
-    Like,
-    Literal,
-    Negative,
-    Not,
-    Or,
-    Regexp,
-    TruthValue,
-)
+from cerflow.language import condition as c
 from cerflow.language.node import Node, fold
 from cerflow.schema import Schema, ValueKind
 from cerflow.values.array_types import Ints, Mask
@@ -60,8 +25,6 @@ from cerflow.values.events import microseconds_since_epoch, parsed_moment
 from cerflow.values.operators import Operator
 from cerflow.values.text_patterns import like_expression, part_of_text
 from cerflow.values.units import PER_SECOND, finest
-
-__all__ = ["BatchRows", "finest_unit", "instant"]
 
 
 def finest_unit(schema: Schema) -> str:
@@ -96,7 +59,7 @@ class BatchRows:
         self.unit = unit
         self._positions = positions
         self._numbers = numbers
-        self._vectors: dict[str, Vector] = {}
+        self._vectors: dict[str, vectors.Vector] = {}
         #: The rows for which predicates are called, None for all; answers for other rows do not count.
         self._asked: Mask | None = None
 
@@ -118,23 +81,23 @@ class BatchRows:
         some = begins.start + indices if isinstance(begins, range) else begins[indices]
         return some, None if self._numbers is None else self._numbers[indices]
 
-    def attribute(self, name: str) -> Vector:
+    def attribute(self, name: str) -> vectors.Vector:
         """The values of an attribute; ``type`` is the type of the event if no attribute has that name."""
         column = self.schema.column(name)
         if column not in self._vectors:
             self._vectors[column] = self._read(column)
         return self._vectors[column]
 
-    def read_at(self, column: str, indices: Ints) -> Vector:
+    def read_at(self, column: str, indices: Ints) -> vectors.Vector:
         """The values of a column in some rows only."""
         known = self._vectors.get(column)
         return known.chosen(indices) if known is not None else self._take(column, indices)
 
-    def _take(self, column: str, indices: Ints) -> Vector:
-        return column_vector(self.batch.column(column).take(array_of_numbers(indices)), self.unit)
+    def _take(self, column: str, indices: Ints) -> vectors.Vector:
+        return vectors.column_vector(self.batch.column(column).take(array_of_numbers(indices)), self.unit)
 
-    def _read(self, column: str) -> Vector:
-        return column_vector(self.batch.column(column), self.unit)
+    def _read(self, column: str) -> vectors.Vector:
+        return vectors.column_vector(self.batch.column(column), self.unit)
 
     def at(self, indices: Ints) -> BatchRows:
         """Some of the rows, in their order."""
@@ -142,156 +105,165 @@ class BatchRows:
             return self
         return _SomeRows(self, indices)
 
-    def time(self) -> Vector:
+    def time(self) -> vectors.Vector:
         """The time of each event: its position if there is no time column."""
-        return Vector(ValueKind.INTEGER, self.numbers) if self.schema.time is None else self.attribute(self.schema.time)
+        return (
+            vectors.Vector(ValueKind.INTEGER, self.numbers)
+            if self.schema.time is None
+            else self.attribute(self.schema.time)
+        )
 
-    def value(self, expression: Expression, asked: Mask | None = None) -> Vector:
+    def value(self, expression: c.Expression, asked: Mask | None = None) -> vectors.Vector:
         """An expression on each row; predicates are called only on the rows ``asked`` for."""
         self._asked = asked
         result = fold(expression, self._visit)
-        assert isinstance(result, Vector)
+        assert isinstance(result, vectors.Vector)
         return result
 
-    def truth(self, condition: Condition, asked: Mask | None = None) -> TruthVector:
+    def truth(self, condition: c.Condition, asked: Mask | None = None) -> vectors.TruthVector:
         """A condition on each row, three-valued; predicates are called only on the rows ``asked`` for."""
         self._asked = asked
         result = fold(condition, self._visit)
-        assert isinstance(result, TruthVector)
+        assert isinstance(result, vectors.TruthVector)
         return result
 
     def _visit(
-        self, current: Node, below: Sequence[Vector | TruthVector | EventArgument]
-    ) -> Vector | TruthVector | EventArgument:
+        self, current: Node, below: Sequence[vectors.Vector | vectors.TruthVector | EventArgument]
+    ) -> vectors.Vector | vectors.TruthVector | EventArgument:
         if isinstance(current, Call):
-            given = [b for b in below if not isinstance(b, TruthVector)]
+            given = [b for b in below if not isinstance(b, vectors.TruthVector)]
             return answers(current.predicate, given, self.count, self._asked, self.unit)
         if isinstance(current, CallOfSet):
-            given = [b for b in below if not isinstance(b, TruthVector)]
+            given = [b for b in below if not isinstance(b, vectors.TruthVector)]
             return answers_about_sets(current, given, self.count, self._asked, self.unit)
         if isinstance(current, WholeEvent):
-            return EventArgument(current.names, tuple(b for b in below if isinstance(b, Vector)))
-        if isinstance(current, Condition):
+            return EventArgument(current.names, tuple(b for b in below if isinstance(b, vectors.Vector)))
+        if isinstance(current, c.Condition):
             return self._condition(current, below)
-        assert isinstance(current, Expression)
-        return self._expression(current, [b for b in below if isinstance(b, Vector)], below)
+        assert isinstance(current, c.Expression)
+        return self._expression(current, [b for b in below if isinstance(b, vectors.Vector)], below)
 
     def _expression(
-        self, current: Expression, operands: list[Vector], below: Sequence[Vector | TruthVector | EventArgument]
-    ) -> Vector:
+        self,
+        current: c.Expression,
+        operands: list[vectors.Vector],
+        below: Sequence[vectors.Vector | vectors.TruthVector | EventArgument],
+    ) -> vectors.Vector:
         match current:
-            case Literal():
-                return literal_vector(current.value)
-            case Attribute():
+            case c.Literal():
+                return vectors.literal_vector(current.value)
+            case c.Attribute():
                 return self.attribute(current.name)
-            case Arithmetic():
-                return vector_arithmetic(current.operator, *operands)
-            case Negative():
-                return unary_function("-", operands[0])
-            case Function(name="position"):
-                return Vector(ValueKind.INTEGER, self.numbers)
-            case Function(name="time"):
+            case c.Arithmetic():
+                return vectors.vector_arithmetic(current.operator, *operands)
+            case c.Negative():
+                return vectors.unary_function("-", operands[0])
+            case c.Function(name="position"):
+                return vectors.Vector(ValueKind.INTEGER, self.numbers)
+            case c.Function(name="time"):
                 return self.time()
-            case Function("coalesce"):
+            case c.Function("coalesce"):
                 return coalesced(operands)
-            case Function("substr"):
+            case c.Function("substr"):
                 return on_texts(part_of_text, operands)
-            case Function("||"):
+            case c.Function("||"):
                 return on_texts(add, operands)
-            case Function():
-                return unary_function(current.name, operands[0])
+            case c.Function():
+                return vectors.unary_function(current.name, operands[0])
             case Known():
-                return Vector(ValueKind.INTEGER, (~operands[0].missing()).astype(np.int64))
+                return vectors.Vector(ValueKind.INTEGER, (~operands[0].missing()).astype(np.int64))
             case Word():
-                return word(operands[0], current.high)
+                return vectors.word(operands[0], current.high)
             case Microseconds():
-                return microseconds(operands[0], self.unit)
+                return vectors.microseconds(operands[0], self.unit)
             case DatePart(_, part, zone):
                 return date_parts(operands[0], part, zone)
             case Dated():
-                return dated(operands[0])
+                return vectors.dated(operands[0])
             case Whole():
-                return whole(operands[0])
-            case TruthValue() | If():
+                return vectors.whole(operands[0])
+            case c.TruthValue() | c.If():
                 truth = below[0]
-                assert isinstance(truth, TruthVector)
+                assert isinstance(truth, vectors.TruthVector)
                 return either(truth.true, *operands) if operands else truth.vector()
             case _:
                 # A label as the argument of position or time: the current event.
-                return Vector(ValueKind.INTEGER, self.positions)
+                return vectors.Vector(ValueKind.INTEGER, self.positions)
 
-    def _condition(self, current: Condition, below: Sequence[Vector | TruthVector | EventArgument]) -> TruthVector:
-        truths = [b for b in below if isinstance(b, TruthVector)]
-        operands = [b for b in below if isinstance(b, Vector)]
+    def _condition(
+        self, current: c.Condition, below: Sequence[vectors.Vector | vectors.TruthVector | EventArgument]
+    ) -> vectors.TruthVector:
+        truths = [b for b in below if isinstance(b, vectors.TruthVector)]
+        operands = [b for b in below if isinstance(b, vectors.Vector)]
         match current:
-            case Constant():
-                return TruthVector(np.array(current.value))
-            case And():
+            case c.Constant():
+                return vectors.TruthVector(np.array(current.value))
+            case c.And():
                 return truths[0] & truths[1]
-            case Or():
+            case c.Or():
                 return truths[0] | truths[1]
-            case Not():
+            case c.Not():
                 return ~truths[0]
             case Satisfied():
-                return TruthVector(truths[0].true)
+                return vectors.TruthVector(truths[0].true)
             case TypeTest():
                 return self._type_test(current)
             case StreamTest(stream):
                 if self.schema.stream is None:
-                    return TruthVector(np.array(True))
-                return TruthVector(self._named(self.schema.stream, stream).true)
+                    return vectors.TruthVector(np.array(True))
+                return vectors.TruthVector(self._named(self.schema.stream, stream).true)
             case Precomputed():
                 return precomputed_truth(self.attribute(PRECOMPUTED), current.number)
-            case Comparison():
+            case c.Comparison():
                 return self._compare(current.operator, *operands)
-            case Between():
+            case c.Between():
                 return _negated(self._between(current, operands), current.negated)
-            case In():
+            case c.In():
                 return _negated(self._among(operands), current.negated)
-            case Like():
-                return _negated(matches_text(operands[0], like_expression(current.pattern)), current.negated)
-            case Regexp():
-                return _negated(matches_text(operands[0], current.pattern), current.negated)
-            case IsNull():
-                return _negated(is_null(operands[0]), current.negated)
+            case c.Like():
+                return _negated(vectors.matches_text(operands[0], like_expression(current.pattern)), current.negated)
+            case c.Regexp():
+                return _negated(vectors.matches_text(operands[0], current.pattern), current.negated)
+            case c.IsNull():
+                return _negated(vectors.is_null(operands[0]), current.negated)
             case _:
                 raise AssertionError(f"{type(current).__name__} on one event")
 
-    def _type_test(self, current: TypeTest) -> TruthVector:
+    def _type_test(self, current: TypeTest) -> vectors.TruthVector:
         outcome = self._named(self.schema.type, current.type)
         if current.stream is not None and self.schema.stream is not None:
             outcome = outcome & self._named(self.schema.stream, current.stream)
-        return TruthVector(outcome.true)
+        return vectors.TruthVector(outcome.true)
 
-    def _named(self, column: str, name: str) -> TruthVector:
-        return compare_vectors(Operator.EQ, self.attribute(column), literal_vector(name))
+    def _named(self, column: str, name: str) -> vectors.TruthVector:
+        return vectors.compare_vectors(Operator.EQ, self.attribute(column), vectors.literal_vector(name))
 
-    def _compare(self, operator: Operator, left: Vector, right: Vector) -> TruthVector:
-        return compare_vectors(operator, *self._aligned(left, right))
+    def _compare(self, operator: Operator, left: vectors.Vector, right: vectors.Vector) -> vectors.TruthVector:
+        return vectors.compare_vectors(operator, *self._aligned(left, right))
 
-    def _aligned(self, left: Vector, right: Vector) -> tuple[Vector, Vector]:
+    def _aligned(self, left: vectors.Vector, right: vectors.Vector) -> tuple[vectors.Vector, vectors.Vector]:
         """A text beside a timestamp as a timestamp, and a literal beside an exact decimal as a decimal."""
         if ValueKind.DECIMAL in (left.kind, right.kind):
             return _as_decimal(left), _as_decimal(right)
         if left.kind is ValueKind.TIMESTAMP and right.kind is ValueKind.STRING:
-            return left, Vector(ValueKind.TIMESTAMP, np.array(instant(right.dictionary[0], self.unit)))
+            return left, vectors.Vector(ValueKind.TIMESTAMP, np.array(instant(right.dictionary[0], self.unit)))
         if right.kind is ValueKind.TIMESTAMP and left.kind is ValueKind.STRING:
-            return Vector(ValueKind.TIMESTAMP, np.array(instant(left.dictionary[0], self.unit))), right
+            return vectors.Vector(ValueKind.TIMESTAMP, np.array(instant(left.dictionary[0], self.unit))), right
         return left, right
 
-    def _between(self, current: Between, operands: list[Vector]) -> TruthVector:
+    def _between(self, current: c.Between, operands: list[vectors.Vector]) -> vectors.TruthVector:
         value, *bounds = operands
-        outcome = TruthVector(np.array(True))
+        outcome = vectors.TruthVector(np.array(True))
         if current.low is not None:
             outcome = self._compare(Operator.GE, value, bounds.pop(0))
         if current.high is not None:
             outcome = outcome & self._compare(Operator.LE, value, bounds.pop(0))
         return outcome
 
-    def _among(self, operands: list[Vector]) -> TruthVector:
+    def _among(self, operands: list[vectors.Vector]) -> vectors.TruthVector:
         value, *items = operands
-        outcome = TruthVector(np.array(False))
-        alike: dict[ValueKind, list[Vector]] = {}
+        outcome = vectors.TruthVector(np.array(False))
+        alike: dict[ValueKind, list[vectors.Vector]] = {}
         for item in items:
             _, aligned = self._aligned(value, item)
             if value.kind is ValueKind.DECIMAL or item.missing():
@@ -299,7 +271,7 @@ class BatchRows:
             else:
                 alike.setdefault(aligned.kind, []).append(aligned)
         for some in alike.values():
-            outcome = outcome | equals_any(value, some)
+            outcome = outcome | vectors.equals_any(value, some)
         return outcome
 
 
@@ -312,20 +284,20 @@ class _SomeRows(BatchRows):
         self._rows = rows
         self._indices = indices
 
-    def _read(self, column: str) -> Vector:
+    def _read(self, column: str) -> vectors.Vector:
         return self._rows.read_at(column, self._indices)
 
-    def _take(self, column: str, indices: Ints) -> Vector:
+    def _take(self, column: str, indices: Ints) -> vectors.Vector:
         return self._rows.read_at(column, self._indices[indices])
 
 
-def _as_decimal(vector: Vector) -> Vector:
+def _as_decimal(vector: vectors.Vector) -> vectors.Vector:
     """A literal as an exact decimal; NULL, and exact decimals, stay as they are."""
     if vector.kind is ValueKind.DECIMAL or vector.data.ndim or vector.missing().any():
         return vector
     value = vector.dictionary[0] if vector.kind is ValueKind.STRING else vector.data.item()
-    return Vector(ValueKind.DECIMAL, np.array(0), None, (written_text(value),))
+    return vectors.Vector(ValueKind.DECIMAL, np.array(0), None, (written_text(value),))
 
 
-def _negated(outcome: TruthVector, negated: bool) -> TruthVector:
+def _negated(outcome: vectors.TruthVector, negated: bool) -> vectors.TruthVector:
     return ~outcome if negated else outcome

@@ -41,8 +41,6 @@ from cerflow.schema import Schema, ValueKind
 from cerflow.values.operators import RELATIONS
 from cerflow.values.units import MICROSECONDS
 
-__all__ = ["Read", "scalar"]
-
 #: Reads a value of an event whose plain values have the kinds of their columns; times are integers, see `in_units`.
 Read = Callable[[Mapping[str, Any]], Any]
 

@@ -9,8 +9,6 @@ import numpy as np
 from cerflow import limits
 from cerflow.values.array_types import Ints
 
-__all__ = ["Strings"]
-
 
 class Strings:
     """A table of strings; each has a code, given in order of appearance."""

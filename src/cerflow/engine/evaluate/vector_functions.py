@@ -14,8 +14,6 @@ from cerflow.schema import ValueKind
 from cerflow.values.array_types import Mask
 from cerflow.values.arrow_columns import array_of_numbers, numbers_of
 
-__all__ = ["coalesced", "date_parts", "either", "on_texts"]
-
 
 def either(first: Mask, then: Vector, otherwise: Vector) -> Vector:
     """One value where ``first`` is true, the other elsewhere; NULL takes the kind of the other."""

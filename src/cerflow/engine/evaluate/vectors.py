@@ -27,23 +27,6 @@ from cerflow.values.operators import Operator
 from cerflow.values.text_patterns import found_in
 from cerflow.values.units import MICROSECONDS
 
-__all__ = [
-    "TruthVector",
-    "Vector",
-    "column_vector",
-    "compare_vectors",
-    "dated",
-    "equals_any",
-    "is_null",
-    "literal_vector",
-    "matches_text",
-    "microseconds",
-    "unary_function",
-    "vector_arithmetic",
-    "whole",
-    "word",
-]
-
 
 @dataclass(frozen=True)
 class Vector:

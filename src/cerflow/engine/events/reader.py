@@ -24,8 +24,6 @@ from cerflow.schema import ValueKind
 from cerflow.values.array_types import IntRows, Ints, Mask, Smalls
 from cerflow.values.arrow_columns import numbers_of
 
-__all__ = ["EventReader", "whole_numbers"]
-
 
 class EventReader:
     """Prepares batches for one set of tables.

@@ -18,15 +18,7 @@ from cerflow.engine.scan.columns import ExportedBatch
 from cerflow.errors import ArgumentError, BadRecordError, InputError
 from cerflow.schema import Schema, ValueKind, kind_of
 from cerflow.values.array_types import Floats, Ints, Mask
-from cerflow.values.arrow_columns import (
-    array_of_numbers,
-    numbers_of,
-    plain_array,
-    truths_of,
-    with_plain_columns,
-)
-
-__all__ = ["BACKWARDS", "DECREASES", "BadRecordPolicy", "RecordChecker"]
+from cerflow.values.arrow_columns import array_of_numbers, numbers_of, plain_array, truths_of, with_plain_columns
 
 BadRecordPolicy = Literal["fail", "skip"] | Callable[[pa.Table], None]
 

@@ -15,8 +15,6 @@ from cerflow.language.node import Node, walk
 from cerflow.language.select import Select
 from cerflow.schema import ValueKind
 
-__all__ = ["Evaluation", "columns_of_test", "columns_read"]
-
 
 def columns_of_test(tree: Node, tables: TransducerTables) -> frozenset[str]:
     """The columns that a test or expression reads."""

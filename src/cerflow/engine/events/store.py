@@ -13,8 +13,6 @@ from cerflow import limits
 from cerflow.values.array_types import Ints
 from cerflow.values.arrow_columns import array_of_numbers, rows_as_columns
 
-__all__ = ["EventStore", "StoredEvents", "WholeTable", "one_batch"]
-
 #: The positions of the rows of a piece, ascending; those of a batch kept whole are consecutive.
 _Positions = Ints | range
 _Pieces = tuple[list[_Positions], list[pa.RecordBatch]]

@@ -22,8 +22,6 @@ from cerflow.schema import Schema
 from cerflow.values.arrow_columns import array_of_texts
 from cerflow.values.operators import Operator
 
-__all__ = ["TextColumn", "TextTests"]
-
 
 class TextColumn:
     """The tests of one column of text, and the classes of texts that they tell apart."""

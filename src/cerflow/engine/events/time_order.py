@@ -16,8 +16,6 @@ from cerflow.values.array_types import Ints, Mask
 from cerflow.values.arrow_columns import numbers_of
 from cerflow.values.nested import attribute_named, field_values, is_nested, root_of
 
-__all__ = ["extent", "sort_by_time", "usable_in_order"]
-
 
 def sort_by_time(table: pa.Table, time: str | None, sequence: str | None) -> pa.Table:
     """The rows ordered by time, then ``sequence``, then as they came; the same table if they are in this order."""

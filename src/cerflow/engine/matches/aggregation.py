@@ -29,8 +29,6 @@ from cerflow.errors import ArgumentError, QueryError, TooManyMatchesError, Unsup
 from cerflow.schema import ValueKind
 from cerflow.values.array_types import Ints
 
-__all__ = ["AggregateOf", "Aggregation"]
-
 #: The specification of an aggregate: "count", or (label, attribute, function[, over the matches]).
 AggregateOf = str | tuple[str, str | None, str] | tuple[str, str | None, str, str]
 

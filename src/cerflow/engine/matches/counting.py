@@ -18,16 +18,6 @@ from cerflow.engine.stopping import portions
 from cerflow.errors import UnsupportedQueryError
 from cerflow.values.array_types import Ints
 
-__all__ = [
-    "LateWindow",
-    "LongNumbers",
-    "MatchCounter",
-    "count_detections",
-    "detecting",
-    "matches_of_part",
-    "refuse_if_cut",
-]
-
 #: Counted matches, as a multiple of those in the window, beyond which a `LateWindow` moves.
 _OUTSIDE = 2
 

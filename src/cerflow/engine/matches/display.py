@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from cerflow.engine.matches.matches import Matches
 
-__all__ = ["SHOWN", "as_html", "drawn", "page"]
-
 #: Limits of the display: matches, events of a label in a match, and characters of a value.
 SHOWN, _EVENTS, _CHARACTERS = 20, 3, 60
 

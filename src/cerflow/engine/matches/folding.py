@@ -23,8 +23,6 @@ from cerflow.engine.stopping import portions
 from cerflow.schema import ValueKind, kind_of
 from cerflow.values.array_types import Floats, Ints, Mask
 
-__all__ = ["EXACT", "Folding", "Values", "ranked"]
-
 #: Integers below this are exact as floats; so are their sums, if the sum of their magnitudes is.
 EXACT = 2.0**53
 

@@ -11,8 +11,6 @@ import numpy as np
 from cerflow.engine import layout
 from cerflow.values.array_types import Bytes, IntRows, Smalls
 
-__all__ = ["CountedMatches", "MatchGraph", "consecutive_events", "in_one_graph"]
-
 
 @dataclass(frozen=True)
 class MatchGraph:

@@ -20,20 +20,11 @@ from cerflow.engine.matches.unfolding import Unfolded
 from cerflow.engine.results.computed_columns import LabelAttributes
 from cerflow.engine.results.flat import FlatColumn
 from cerflow.engine.results.report import Report
-from cerflow.engine.results.taking import (
-    lists_of_texts,
-    repeated_or_taken,
-    spelt,
-    taken,
-    taken_or_null,
-    taken_together,
-)
+from cerflow.engine.results.taking import lists_of_texts, repeated_or_taken, spelt, taken, taken_or_null, taken_together
 from cerflow.language.formula import UNNAMED
 from cerflow.language.select import ProjectionKind
 from cerflow.values.array_types import Ints, Mask, Smalls
 from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, nan_as_null, numbers_of, one_array, truths_of
-
-__all__ = ["Detected", "Listing", "join_dictionaries"]
 
 #: Lists of labels that are made before anyone asks which of them events have.
 _FEW_LISTS = 64

@@ -20,8 +20,6 @@ from cerflow.values.array_types import Floats, Mask
 from cerflow.values.arrow_columns import truths_of
 from cerflow.values.units import MICROSECONDS
 
-__all__ = ["MarkValues", "check_attribute", "check_label"]
-
 
 def check_label(report: Report, label: str) -> None:
     """Raise `QueryError` if matches of the query do not show events of such a label."""

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from cerflow.viewing.plots import PlotKind
 
-__all__ = ["Matches"]
-
 #: Matches per record batch by default.
 ROWS = 65_536
 

@@ -10,8 +10,6 @@ import pyarrow as pa
 
 from cerflow.values.array_types import Ints, Mask
 
-__all__ = ["Moments"]
-
 #: Detections at moment number k have the position -2 - k.
 _FIRST = -2
 

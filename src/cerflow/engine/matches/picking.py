@@ -28,8 +28,6 @@ from cerflow.language.select import ProjectionKind
 from cerflow.schema import ValueKind
 from cerflow.values.arrow_columns import truths_of
 
-__all__ = ["First", "NumberRange", "Order", "PartPicker", "Pick", "Picker", "match_by_number", "picked"]
-
 #: The order of matches: by the start, the number of events, or an aggregate of a label's events.
 Order = str | tuple[str, str | None, str]
 

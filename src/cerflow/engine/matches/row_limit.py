@@ -17,8 +17,6 @@ from cerflow.engine.results.report import COUNT_TYPE, CountForm, Report
 from cerflow.errors import TooManyMatchesError
 from cerflow.values.arrow_columns import array_of_numbers, array_of_texts
 
-__all__ = ["LESS", "Announced", "Bound", "ToldIfNone", "counted_rows", "digits", "readable_number", "row_count"]
-
 #: The advice on asking for fewer matches.
 LESS = "LIMIT n, COUNT(*), SELECT NONE and, in Python, aggregates give less"
 

@@ -20,8 +20,6 @@ from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.results.report import Report
 from cerflow.values.array_types import Ints
 
-__all__ = ["Sample"]
-
 #: Nodes for each match of a sample from which on counting them again takes longer than matches drawn in vain.
 _NODES = 1 << 12
 #: A sample of more than one match in this many is taken from a list of all matches.

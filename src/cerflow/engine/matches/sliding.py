@@ -17,8 +17,6 @@ from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.stopping import portions
 from cerflow.values.array_types import Floats, Ints
 
-__all__ = ["count_sliding", "fold_sliding"]
-
 #: The greatest number of sets on the frontier of a fold; all have two numbers for each node.
 _SETS = 4
 

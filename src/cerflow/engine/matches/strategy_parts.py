@@ -16,8 +16,6 @@ from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.stopping import look
 from cerflow.values.array_types import IntRows, SmallRows
 
-__all__ = ["ChosenParts"]
-
 
 class ChosenParts:
     """Parts with the strategy of the query applied, again for every reading."""

@@ -16,9 +16,6 @@ from cerflow.engine.matches.moments import Moments
 from cerflow.engine.stopping import look
 from cerflow.values.array_types import IntRows, Ints, Mask, SmallRows, Smalls
 
-__all__ = ["NO_LIMIT", "Part", "Unfolded", "unfolded"]
-
-
 NO_LIMIT = 2**62
 #: Sets of events that are remembered while matches are unfolded, and their events at most.
 _SETS, _LISTED = 1 << 10, 1 << 15

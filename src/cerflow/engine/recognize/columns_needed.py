@@ -16,8 +16,6 @@ from cerflow.language.node import walk
 from cerflow.language.select import Consumption, Select
 from cerflow.schema import Schema, ValueKind
 
-__all__ = ["columns_needed", "holding", "needs_positions", "separable_by_key"]
-
 
 def columns_needed(select: Select, schema: Schema) -> tuple[str, ...]:
     """The columns that a query reads or reports, in the order of the input.

@@ -28,8 +28,6 @@ from cerflow.engine.state.validation import require
 from cerflow.language.formula import DurationWindow
 from cerflow.values.array_types import IntRows, Ints, Mask
 
-__all__ = ["Deadlines", "ascending"]
-
 _NOTHING = np.zeros(0, np.int64)
 #: A measure beyond all.
 _NEVER = 2**63

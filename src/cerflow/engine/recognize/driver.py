@@ -33,8 +33,6 @@ from cerflow.errors import CerflowError, InUseError, MemoryLimitError, at_least_
 from cerflow.schema import Schema
 from cerflow.values.event_tables import as_rows
 
-__all__ = ["Driver", "broken_off", "columns_kept"]
-
 
 def columns_kept(plans: Mapping[str, Plan], schema: Schema, *, whole: bool = False) -> list[str]:
     """The columns of the events that queries keep in common; see `Driver` for a ``whole`` table."""

@@ -15,8 +15,6 @@ from cerflow.engine.recognize.plan import Plan
 from cerflow.schema import Schema
 from cerflow.values.array_types import Ints
 
-__all__ = ["FiniteStream"]
-
 
 class FiniteStream:
     """The parts of the matches of some plans in a table of their schema; every iteration recognises them again.

@@ -14,8 +14,6 @@ from cerflow.schema import Schema
 from cerflow.values.array_types import Ints
 from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, truths_of
 
-__all__ = ["InputStreams"]
-
 
 class InputStreams:
     """Lets the events of the named streams through; without FROM all events.

@@ -34,8 +34,6 @@ from cerflow.engine.tables.event_room import some_events
 from cerflow.errors import SnapshotError
 from cerflow.values.array_types import Ints
 
-__all__ = ["Machine", "RelevantEvents"]
-
 #: Is called with the number of a given row that cannot be used after all.
 Refuse = Callable[[int], None]
 

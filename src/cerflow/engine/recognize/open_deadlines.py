@@ -8,8 +8,6 @@ import numpy as np
 
 from cerflow.values.array_types import IntRows, Ints
 
-__all__ = ["OpenDeadlines", "Opened"]
-
 
 @dataclass(frozen=True)
 class Opened:

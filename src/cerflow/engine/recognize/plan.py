@@ -39,8 +39,6 @@ from cerflow.language.printer import show
 from cerflow.language.select import Consumption, Select
 from cerflow.schema import Schema, ValueKind
 
-__all__ = ["Plan", "Plans"]
-
 _CONSUME = {Consumption.NONE: 0, Consumption.ANY: 1, Consumption.PARTITION: 2}
 
 

@@ -18,27 +18,7 @@ from cerflow.automata.optimise.output_determinization import determinized_on_out
 from cerflow.engine import layout
 from cerflow.engine.results.report import kept_labels
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.formula import (
-    AnyEvent,
-    As,
-    AttributeWindow,
-    Conjunction,
-    Disjunction,
-    DurationWindow,
-    EventType,
-    Filter,
-    Formula,
-    NotEvent,
-    NotFollowedBy,
-    Rename,
-    Repetition,
-    Selection,
-    Start,
-    Strategy,
-    StrictIteration,
-    StrictSequence,
-    Within,
-)
+from cerflow.language import formula as f
 from cerflow.language.node import Node, walk
 from cerflow.language.select import Consumption, ProjectionKind, Select
 from cerflow.language.sremo import with_fields
@@ -48,25 +28,24 @@ from cerflow.rewriting.rebuild import transformed
 from cerflow.rewriting.times import with_times_as_numbers
 from cerflow.schema import Schema
 
-__all__ = [
-    "compared_labels",
-    "compile_select",
-    "detects_only",
-    "fitted",
-    "limit_of",
-    "made_ready",
-    "strategy_of",
-    "transducer_of",
-    "with_one_run_each",
-]
-
 #: The engine's numbers of the strategies that it evaluates itself.
-_STRATEGIES = {Strategy.NEXT: layout.EARLIEST, Strategy.LAST: layout.LATEST}
+_STRATEGIES = {f.Strategy.NEXT: layout.EARLIEST, f.Strategy.LAST: layout.LATEST}
 
 #: Formulas of consecutive events, the last of which detects them, if their operands are such formulas.
 _GAPLESS = (
-    *(EventType, AnyEvent, NotEvent, As, Rename, Filter, Disjunction, Conjunction, StrictSequence, StrictIteration),
-    *(Repetition, Start, Within),
+    *(
+        f.EventType,
+        f.AnyEvent,
+        f.NotEvent,
+        f.As,
+        f.Rename,
+        f.Filter,
+        f.Disjunction,
+        f.Conjunction,
+        f.StrictSequence,
+        f.StrictIteration,
+    ),
+    *(f.Repetition, f.Start, f.Within),
 )
 
 
@@ -93,7 +72,7 @@ def _of_one_type(select: Select, only: str | None) -> Select:
     """The query on events that all have one type; the query itself if they may have several."""
 
     def of_one(_: int, node: Node) -> Node:
-        return replace(node, only=only) if isinstance(node, AnyEvent | NotEvent) else node
+        return replace(node, only=only) if isinstance(node, f.AnyEvent | f.NotEvent) else node
 
     return select if only is None else transformed(select, of_one)
 
@@ -108,16 +87,16 @@ def _with_windows_of_time(select: Select, schema: Schema) -> Select:
         return select
 
     def of_time(current: Node) -> Node:
-        if isinstance(current, AttributeWindow) and current.attribute == schema.time:
+        if isinstance(current, f.AttributeWindow) and current.attribute == schema.time:
             # A float means the decimal as it is written, unless it is too large to have fractions.
             exact = isinstance(current.size, int) or abs(current.size) >= 2**53
             size = (Fraction(current.size) if exact else Fraction(repr(current.size))) * schema.microseconds
             if size.denominator == 1:
-                return DurationWindow(size.numerator, span=current.span)
+                return f.DurationWindow(size.numerator, span=current.span)
         return current
 
     # A deadline at a value of an attribute is shown by events of the same key alone.
-    apart = any(isinstance(node, NotFollowedBy) and of_time(node.window) is not node.window for node in walk(select))
+    apart = any(isinstance(node, f.NotFollowedBy) and of_time(node.window) is not node.window for node in walk(select))
     if apart or all(of_time(node) is node for node in walk(select)):
         return select
     return transformed(select, lambda _, node: of_time(node))
@@ -155,12 +134,12 @@ def transducer_of(select: Select) -> Transducer:
         named=frozenset(named),
         # Strategies compare supports before the projection.
         marks=divided.strategy in _STRATEGIES and not divided.by,
-        choice=divided.strategy if divided.strategy is Strategy.MAX or divided.by else None,
+        choice=divided.strategy if divided.strategy is f.Strategy.MAX or divided.by else None,
         by=compared_labels(select),
     )
-    if divided.strategy is Strategy.MAX:
+    if divided.strategy is f.Strategy.MAX:
         return with_few_tests(transducer)
-    if divided.strategy is Strategy.NEXT and transducer.window is not None and not has_ticks(transducer):
+    if divided.strategy is f.Strategy.NEXT and transducer.window is not None and not has_ticks(transducer):
         with suppress(UnsupportedQueryError):
             return next_of_each_start(transducer)
     return transducer
@@ -172,7 +151,7 @@ def strategy_of(select: Select, transducer: Transducer) -> tuple[int, int]:
     In a window the second one costs less, since during recognition every start would need a choice of its own.
     """
     divided = _divided(select)
-    if divided.strategy is Strategy.MAX:
+    if divided.strategy is f.Strategy.MAX:
         by = compared_labels(select)
         compared = transducer.window is not None and enlarged(transducer, by, before=True)
         return layout.EVERYTHING, layout.LARGEST if compared else layout.EVERYTHING
@@ -195,7 +174,7 @@ def compared_labels(select: Select) -> frozenset[str]:
 
 def limit_of(select: Select) -> int | None:
     """The greatest number of matches per detecting event, None for any."""
-    if select.strategy is Strategy.ANY or select.projection.kind is ProjectionKind.NONE:
+    if select.strategy is f.Strategy.ANY or select.projection.kind is ProjectionKind.NONE:
         return 1
     return select.limit
 
@@ -213,19 +192,19 @@ def _divided(select: Select) -> Select:
     if detects_only(select):
         select = _without_preference(select)
     divided = _with_strategy_outside(select)
-    if divided.strategy in (Strategy.MAX, *_STRATEGIES) and not divided.by and _gapless(divided.formula):
+    if divided.strategy in (f.Strategy.MAX, *_STRATEGIES) and not divided.by and _gapless(divided.formula):
         # Of two matches without gaps that end together the longer one has all events of the other, so these strategies
         # choose the same. LAST costs least.
-        return replace(divided, strategy=Strategy.LAST)
+        return replace(divided, strategy=f.Strategy.LAST)
     return divided
 
 
-def _gapless(formula: Formula) -> bool:
+def _gapless(formula: f.Formula) -> bool:
     """True only if the events of every match are consecutive, and the last of them detects it."""
     return all(
-        isinstance(node, _GAPLESS) and (not isinstance(node, Repetition) or node.strict or node.most == 1)
+        isinstance(node, _GAPLESS) and (not isinstance(node, f.Repetition) or node.strict or node.most == 1)
         for node in walk(formula)
-        if isinstance(node, Formula)
+        if isinstance(node, f.Formula)
     )
 
 
@@ -233,32 +212,32 @@ def _with_strategy_outside(select: Select) -> Select:
     """The query with the strategy that stands around its whole formula, or STRICT in its formula."""
     formula, window = select.formula, select.window
     match select.strategy:
-        case Strategy.STRICT:
+        case f.Strategy.STRICT:
             return replace(
-                select, formula=Selection(Strategy.STRICT, formula, span=formula.span), strategy=Strategy.ALL
+                select, formula=f.Selection(f.Strategy.STRICT, formula, span=formula.span), strategy=f.Strategy.ALL
             )
-        case Strategy.NEXT | Strategy.LAST if select.by:
+        case f.Strategy.NEXT | f.Strategy.LAST if select.by:
             if waits_for_ticks(formula):
                 # In a formula it would choose at each deadline, not at the event that shows several.
                 return select
-            inner = formula if window is None else Within(formula, window)
-            chosen = Selection(select.strategy, inner, select.by, span=formula.span)
-            return replace(select, formula=chosen, window=None, strategy=Strategy.ALL, by=())
-        case Strategy.ALL | Strategy.ANY:
-            if isinstance(formula, Selection) and window is None and not waits_for_ticks(formula):
+            inner = formula if window is None else f.Within(formula, window)
+            chosen = f.Selection(select.strategy, inner, select.by, span=formula.span)
+            return replace(select, formula=chosen, window=None, strategy=f.Strategy.ALL, by=())
+        case f.Strategy.ALL | f.Strategy.ANY:
+            if isinstance(formula, f.Selection) and window is None and not waits_for_ticks(formula):
                 by = formula.by
-                if formula.strategy is Strategy.MAX or (formula.strategy in _STRATEGIES and not by):
+                if formula.strategy is f.Strategy.MAX or (formula.strategy in _STRATEGIES and not by):
                     return replace(select, formula=formula.operand, strategy=formula.strategy, by=by)
     return select
 
 
 def _without_preference(select: Select) -> Select:
     """The query without the strategies that only choose among the matches of an event."""
-    if select.strategy is not Strategy.STRICT:
-        select = replace(select, strategy=Strategy.ALL, by=())
+    if select.strategy is not f.Strategy.STRICT:
+        select = replace(select, strategy=f.Strategy.ALL, by=())
         # A window comes before the strategy of the query, but after one in the formula.
-        while select.window is None and isinstance(select.formula, Selection):
-            if select.formula.strategy is Strategy.STRICT:
+        while select.window is None and isinstance(select.formula, f.Selection):
+            if select.formula.strategy is f.Strategy.STRICT:
                 break
             select = replace(select, formula=select.formula.operand)
     return select

@@ -21,8 +21,6 @@ from cerflow.language.printer import show
 from cerflow.language.select import Select
 from cerflow.schema import Schema
 
-__all__ = ["Recognizer"]
-
 #: The name of the one query.
 _NAME = "query"
 

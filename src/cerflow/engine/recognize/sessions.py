@@ -21,8 +21,6 @@ from cerflow.language.formula import DurationWindow
 from cerflow.schema import Schema
 from cerflow.values.array_types import IntRows, Ints
 
-__all__ = ["SESSION", "Sessions", "with_sessions"]
-
 #: The column with the number of each event's session, null for events without a key.
 SESSION = "\0session"
 

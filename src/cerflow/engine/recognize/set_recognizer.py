@@ -19,8 +19,6 @@ from cerflow.engine.state.snapshot import Contents
 from cerflow.errors import SnapshotError
 from cerflow.schema import Schema
 
-__all__ = ["SetRecognizer"]
-
 
 class SetRecognizer:
     """Recognises the matches of several queries in a stream that comes in batches; see `QuerySet.recognizer`.

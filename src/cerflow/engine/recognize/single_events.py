@@ -31,8 +31,6 @@ from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindo
 from cerflow.schema import ValueKind
 from cerflow.values.event_tables import from_rows
 
-__all__ = ["SingleEvents", "as_batch"]
-
 _bits_of = struct.Struct("<q").unpack
 _float_as_bytes = struct.Struct("<d").pack
 _NAN = int(np.array([np.nan]).view(np.int64)[0])

@@ -12,8 +12,6 @@ from cerflow.engine.recognize.single_events import SingleEvents
 from cerflow.language.condition import Condition
 from cerflow.schema import Schema
 
-__all__ = ["Member", "Taker", "Takers"]
-
 
 class Member:
     """One query among others; ``numbers`` gives the number that a test has for all queries in common."""

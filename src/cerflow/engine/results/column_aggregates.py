@@ -18,8 +18,6 @@ from cerflow.schema import ValueKind
 from cerflow.values.array_types import Floats, Ints, Mask
 from cerflow.values.operators import ORDERS
 
-__all__ = ["Grouping", "aggregated", "chosen", "in_order"]
-
 
 @dataclass(frozen=True)
 class Grouping:

@@ -19,18 +19,7 @@ from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.evaluate.vectors import TruthVector, Vector
 from cerflow.engine.events.store import StoredEvents
 from cerflow.engine.results.column_aggregates import Grouping, aggregated, chosen, in_order
-from cerflow.language.condition import (
-    MATCH_NUMBER,
-    Aggregate,
-    Attribute,
-    Comparison,
-    Expression,
-    Function,
-    LabelReference,
-    Literal,
-    PredicateCall,
-    SetTest,
-)
+from cerflow.language import condition as c
 from cerflow.language.node import Node, fold, walk, with_children
 from cerflow.language.printer import show
 from cerflow.predicates.asking import Each, ask_of_set
@@ -44,8 +33,6 @@ from cerflow.values.operators import Operator
 if TYPE_CHECKING:
     from cerflow.engine.matches.unfolding import Unfolded
     from cerflow.engine.results.report import Report
-
-__all__ = ["LabelAttributes", "computed_type", "selected_attribute"]
 
 #: The types of computed columns.
 ARROW_TYPES = {
@@ -66,7 +53,7 @@ _NUMBER = "\0number"
 _SELECTING = ("min", "max", "first", "last")
 
 
-def computed_type(expression: Expression, schema: Schema) -> pa.DataType:
+def computed_type(expression: c.Expression, schema: Schema) -> pa.DataType:
     """The type of an expression that is more than an attribute; timestamps keep the time zone of their attributes."""
     kind = kind_of_expression(expression, schema)
     if kind is not ValueKind.TIMESTAMP:
@@ -74,11 +61,11 @@ def computed_type(expression: Expression, schema: Schema) -> pa.DataType:
     return pa.timestamp("us", zone_of(expression, schema))
 
 
-def selected_attribute(expression: Expression) -> Attribute | None:
+def selected_attribute(expression: c.Expression) -> c.Attribute | None:
     """The attribute whose values an expression hands on as they are: ``x.a``, ``first(x.a)``, ``max(x.a)``, …"""
-    if isinstance(expression, Aggregate) and expression.name in _SELECTING:
+    if isinstance(expression, c.Aggregate) and expression.name in _SELECTING:
         expression = expression.argument
-    return expression if isinstance(expression, Attribute) else None
+    return expression if isinstance(expression, c.Attribute) else None
 
 
 class LabelAttributes:
@@ -95,10 +82,10 @@ class LabelAttributes:
         #: The column with the positions of events in the whole stream, if they are not those of ``found``.
         self.numbered = report.position
         self._position: dict[str, Ints] = {}
-        self._flat: dict[str, tuple[str, str] | Aggregate | SetTest | PredicateCall] = {}
+        self._flat: dict[str, tuple[str, str] | c.Aggregate | c.SetTest | c.PredicateCall] = {}
         self._columns: dict[str, pa.Array] = {_NUMBER: array_of_numbers(numbers)} if report.numbers_matches else {}
 
-    def compute(self, expression: Expression, target: pa.DataType) -> pa.Array:
+    def compute(self, expression: c.Expression, target: pa.DataType) -> pa.Array:
         """The value of an expression for each match; null where a label has no event.
 
         A label has at most one event in a match, except in aggregates, tests and predicates of sets.
@@ -110,15 +97,15 @@ class LabelAttributes:
             return nan_as_null(values)
         # Columns of times hold microseconds.
         flat = fold(as_microseconds(expression, self.schema), self.flatten)
-        return _array(self._rows(flat).value(cast(Expression, flat)), target, len(self.found))
+        return _array(self._rows(flat).value(cast(c.Expression, flat)), target, len(self.found))
 
-    def attribute(self, expression: Expression) -> pa.Array | None:
+    def attribute(self, expression: c.Expression) -> pa.Array | None:
         """The column of an expression that hands on an attribute as it is; None for any other."""
         attribute = selected_attribute(expression)
         if attribute is None:
             return None
         assert attribute.label is not None
-        if isinstance(expression, Aggregate):
+        if isinstance(expression, c.Aggregate):
             events = self.events(attribute.label)
             values = events.value(attribute) if expression.name in ("min", "max") else None
             return self._at(attribute.name, events.positions_of(chosen(expression.name, events.groups, values)))
@@ -155,37 +142,37 @@ class LabelAttributes:
 
     def flatten(self, current: Node, children: Sequence[Node]) -> Node:
         """Replace ``x.a``, ``time(x)``, aggregates and calls by bare attributes of the gathered rows."""
-        if isinstance(current, Aggregate | SetTest | PredicateCall):
+        if isinstance(current, c.Aggregate | c.SetTest | c.PredicateCall):
             flat = f"\0{show(current)}"
             self._flat[flat] = current
-            value = Attribute(None, flat)
-            return value if isinstance(current, Aggregate) else Comparison(Operator.EQ, value, Literal(True))
-        if isinstance(current, Attribute) and current.label is not None:
+            value = c.Attribute(None, flat)
+            return value if isinstance(current, c.Aggregate) else c.Comparison(Operator.EQ, value, c.Literal(True))
+        if isinstance(current, c.Attribute) and current.label is not None:
             return self._name(current.label, current.name)
-        if isinstance(current, Function) and current.name == MATCH_NUMBER:
-            return Attribute(None, _NUMBER)
-        if isinstance(current, Function) and current.name in ("position", "time"):
+        if isinstance(current, c.Function) and current.name == c.MATCH_NUMBER:
+            return c.Attribute(None, _NUMBER)
+        if isinstance(current, c.Function) and current.name in ("position", "time"):
             (argument,) = current.arguments
-            assert isinstance(argument, LabelReference)
+            assert isinstance(argument, c.LabelReference)
             assert argument.label is not None
             return self._name(argument.label, f"\0{current.name}")
         return with_children(current, children)
 
-    def _name(self, label: str, name: str) -> Attribute:
+    def _name(self, label: str, name: str) -> c.Attribute:
         flat = f"{label}.{name}"
         self._flat[flat] = (label, name)
-        return Attribute(None, flat)
+        return c.Attribute(None, flat)
 
     def make(self, flat: str) -> None:
         """Gather the column behind a flat name."""
         if flat in self._columns:
             return
         source = self._flat[flat]
-        if isinstance(source, Aggregate):
+        if isinstance(source, c.Aggregate):
             self._columns[flat] = self._aggregate(source)
             return
-        if isinstance(source, SetTest | PredicateCall):
-            truth = self._test(source) if isinstance(source, SetTest) else self._answers(source)
+        if isinstance(source, c.SetTest | c.PredicateCall):
+            truth = self._test(source) if isinstance(source, c.SetTest) else self._answers(source)
             self._columns[flat] = _array(truth.vector(), pa.bool_(), len(self.found))
             return
         label, name = source
@@ -197,13 +184,13 @@ class LabelAttributes:
         else:
             self._columns[flat] = self.column(label, name)
 
-    def _aggregate(self, aggregate: Aggregate) -> pa.Array:
+    def _aggregate(self, aggregate: c.Aggregate) -> pa.Array:
         column = self.attribute(aggregate)
         if column is not None:
             return column
         argument = aggregate.argument
         events = self.events(next(iter(condition_labels(argument))))
-        values = None if isinstance(argument, LabelReference) else events.value(argument)
+        values = None if isinstance(argument, c.LabelReference) else events.value(argument)
         if aggregate.name in _SELECTING:
             assert values is not None
             value = values.taken(chosen(aggregate.name, events.groups, values))
@@ -211,29 +198,29 @@ class LabelAttributes:
             value = aggregated(aggregate.name, events.groups, values)
         return _array(value, ARROW_TYPES[value.kind], len(events.groups.sizes))
 
-    def _test(self, test: SetTest) -> TruthVector:
+    def _test(self, test: c.SetTest) -> TruthVector:
         events = self.events(next(iter(condition_labels(test))))
         return in_order(test.name, events.groups, events.value(test.argument))
 
-    def _answers(self, call: PredicateCall) -> TruthVector:
+    def _answers(self, call: c.PredicateCall) -> TruthVector:
         predicate = self.predicates[call.name]
         if predicate.kind is PredicateKind.SET:
             return self._answers_about_sets(predicate, call)
         # A missing event is null; an event is never null.
         asked = np.ones(len(self.found), bool)
-        given: list[Expression] = []
+        given: list[c.Expression] = []
         for argument in call.arguments:
-            if isinstance(argument, LabelReference):
+            if isinstance(argument, c.LabelReference):
                 assert argument.label is not None
                 asked &= self.positions(argument.label) >= 0
                 names = readable(self.schema, self.numbered)
                 given.append(WholeEvent(names, tuple(self._name(argument.label, name) for name in names)))
             else:
-                given.append(cast(Expression, fold(argument, self.flatten)))
+                given.append(cast(c.Expression, fold(argument, self.flatten)))
         bound = Call(predicate, tuple(given))
         return self._rows(bound).truth(bound, asked)
 
-    def _answers_about_sets(self, predicate: Predicate, call: PredicateCall) -> TruthVector:
+    def _answers_about_sets(self, predicate: Predicate, call: c.PredicateCall) -> TruthVector:
         columns: list[list[Any]] = []
         numbers = {label: k for k, label in enumerate(condition_labels(call))}
         for argument in call.arguments:
@@ -258,7 +245,7 @@ class LabelAttributes:
     def _rows(self, flat: Node) -> BatchRows:
         """Rows to evaluate an expression of flat names on."""
         for leaf in walk(flat):
-            if isinstance(leaf, Attribute):
+            if isinstance(leaf, c.Attribute):
                 self.make(leaf.name)
         count = len(self.found)
         columns = {"\0type": pa.nulls(count, pa.string()), **self._columns}
@@ -277,16 +264,16 @@ class _LabelEvents:
     schema: Schema
     numbered: str | None
 
-    def value(self, argument: Expression) -> Vector:
+    def value(self, argument: c.Expression) -> Vector:
         """The value of an expression on each event."""
         own = bare(argument)
-        assert isinstance(own, Expression)
+        assert isinstance(own, c.Expression)
         return self._rows().value(own).over(len(self.positions))
 
-    def python_values(self, argument: Expression) -> list[Any]:
+    def python_values(self, argument: c.Expression) -> list[Any]:
         """The same as Python values; a label stands for whole events."""
         given: Vector | EventArgument
-        if isinstance(argument, LabelReference):
+        if isinstance(argument, c.LabelReference):
             rows, names = self._rows(), readable(self.schema, self.numbered)
             given = EventArgument(names, tuple(rows.attribute(name) for name in names))
         else:

@@ -22,8 +22,6 @@ from cerflow.language.sremo import Terminal
 if TYPE_CHECKING:
     from cerflow.engine.results.report import Report
 
-__all__ = ["FlatColumn", "flat_columns"]
-
 #: Stands in place of a label for events of EVENT and NOT that have none of the other labels.
 OTHERS = "EVENT"
 

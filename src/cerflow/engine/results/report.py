@@ -22,8 +22,6 @@ from cerflow.predicates.registry import predicates_in
 from cerflow.schema import Schema, ValueKind
 from cerflow.values.nested import is_nested, unnested
 
-__all__ = ["COUNT_TYPE", "POSITION", "CountForm", "EventForm", "Report", "kept_labels"]
-
 #: The forms of the events of a match: each with its attributes, or as its number in a dictionary of events.
 EventForm = Literal["structs", "dictionary"]
 

@@ -17,8 +17,6 @@ from cerflow import limits
 from cerflow.values.array_types import Ints, Smalls
 from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, numbers_of
 
-__all__ = ["lists_of_texts", "repeated_or_taken", "spelt", "taken", "taken_or_null", "taken_together"]
-
 #: The largest offset of texts and lists.
 _OFFSETS = 2**31
 #: Bits of the values that a kernel takes.

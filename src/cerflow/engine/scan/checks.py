@@ -16,8 +16,6 @@ from cerflow.engine.scan.columns import ExportedBatch, layout_of, layout_of_text
 from cerflow.engine.scan.layout import ScanArrays
 from cerflow.schema import Schema, ValueKind
 
-__all__ = ["BatchCheck", "batch_check"]
-
 
 class BatchCheck:
     """Checks batches of one schema; ``rows`` are those of `ScanArrays.tests`, each with the row of its column."""

@@ -11,8 +11,6 @@ from cerflow.engine.scan import layout
 from cerflow.schema import ValueKind, kind_of
 from cerflow.values.units import DAY, MICROSECONDS, PER_SECOND
 
-__all__ = ["ExportedBatch", "layout_of", "layout_of_text"]
-
 _LAYOUTS = {
     pa.int8(): layout.INT8,
     pa.int16(): layout.INT16,

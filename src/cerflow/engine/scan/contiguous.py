@@ -23,8 +23,6 @@ from cerflow.engine.scan.ways import ALL, Ways
 from cerflow.engine.tables.instructions import OPERATORS
 from cerflow.engine.tables.transducer_tables import TransducerTables
 
-__all__ = ["Contiguity", "contiguity"]
-
 #: A row of `ScanArrays.links` without its places.
 _Link = tuple[int, int, int, int, int]
 #: Where a slot of a state got its value: how many events before, from which column of events, and for which operators

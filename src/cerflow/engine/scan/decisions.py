@@ -18,8 +18,6 @@ from cerflow.engine.scan import layout
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.values.array_types import IntRows, Ints
 
-__all__ = ["Decisions", "TooManyDecisionsError"]
-
 #: The greatest number of tests that are asked together, which is the number of bits of an outcome.
 _TOGETHER = 60
 _NOTHING: frozenset[int] = frozenset()

@@ -17,8 +17,6 @@ from cerflow.engine.scan import layout
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.values.array_types import IntRows, Ints, Smalls
 
-__all__ = ["CountedEvents", "counted_states", "effects_of", "empties_states"]
-
 
 class CountedEvents(NamedTuple):
     """The events of a batch from number ``begin`` up to ``end``, before and behind which no run is open."""

@@ -15,18 +15,9 @@ from cerflow.engine.scan import layout
 from cerflow.engine.scan.columns import layout_of, layout_of_text
 from cerflow.engine.tables.emitter import Emitter
 from cerflow.engine.tables.instructions import EventColumn, Instructions
-from cerflow.language.condition import (
-    Attribute,
-    Condition,
-    Expression,
-    Function,
-    IsNull,
-    TruthValue,
-)
+from cerflow.language import condition as c
 from cerflow.language.node import Node, fold
 from cerflow.schema import Schema, ValueKind
-
-__all__ = ["InexpressibleError", "ScanEmitter", "ScannedColumns"]
 
 
 class InexpressibleError(Exception):
@@ -46,7 +37,7 @@ class ScannedColumns(Instructions):
         #: The texts that trees read, by the identity of trees, which are held so that it lasts.
         self._read: dict[int, tuple[Node, str | None]] = {}
         #: The conditions on each text that programs read.
-        self.conditions: list[list[Condition]] = []
+        self.conditions: list[list[c.Condition]] = []
 
     def text(self, name: str) -> int:
         """The number of a column of text."""
@@ -62,7 +53,7 @@ class ScannedColumns(Instructions):
 
     def text_of(self, condition: Node) -> str | None:
         """The column of text on which alone a condition depends, if that is so."""
-        if not isinstance(condition, Condition):
+        if not isinstance(condition, c.Condition):
             return None
         if id(condition) not in self._read:
             fold(condition, self._note_read)
@@ -73,9 +64,9 @@ class ScannedColumns(Instructions):
         """The text that a tree reads, None if it reads nothing, and "" if it reads anything else."""
         found: str | None
         match current:
-            case Function("position" | "time") | Call() | CallOfSet() | Precomputed():
+            case c.Function("position" | "time") | Call() | CallOfSet() | Precomputed():
                 found = ""
-            case Attribute(_, name):
+            case c.Attribute(_, name):
                 found = self._if_text(self.schema.column(name))
             case TypeTest(_, stream):
                 found = self._if_text(self.schema.type) if stream is None else ""
@@ -90,7 +81,7 @@ class ScannedColumns(Instructions):
     def _if_text(self, name: str | None) -> str:
         return name if name is not None and self.schema.kind(name) is ValueKind.STRING else ""
 
-    def column(self, expression: Expression, *, as_float: bool) -> int:
+    def column(self, expression: c.Expression, *, as_float: bool) -> int:
         """The number of the column that holds an attribute, a position, a time, or precomputed conditions."""
         key = EventColumn(expression, as_float)
         if key not in self._numbers:
@@ -99,7 +90,7 @@ class ScannedColumns(Instructions):
             self.rows.append(row)
         return self._numbers[key]
 
-    def _truth(self, condition: Condition) -> list[int]:
+    def _truth(self, condition: c.Condition) -> list[int]:
         name = self.text_of(condition)
         assert name is not None
         text = self.text(name)
@@ -125,19 +116,19 @@ class ScannedColumns(Instructions):
         self.rows.append(row)
         return len(self.rows) - 1
 
-    def _row(self, expression: Expression, as_float: bool) -> list[int]:
+    def _row(self, expression: c.Expression, as_float: bool) -> list[int]:
         name: str | None = None
         condition = 0
         match expression:
-            case TruthValue(Precomputed(number)):
+            case c.TruthValue(Precomputed(number)):
                 name, condition = PRECOMPUTED, number + 1
-            case TruthValue(of_text):
+            case c.TruthValue(of_text):
                 return self._truth(of_text)
-            case Attribute():
+            case c.Attribute():
                 name = self.schema.column(expression.name)
-            case Function("time") if self.schema.time is not None:
+            case c.Function("time") if self.schema.time is not None:
                 name = self.schema.time
-            case Function():
+            case c.Function():
                 name = self.position
         row = [0] * layout.COLUMN_WORDS
         row[layout.C_FLOAT] = as_float or (name is not None and self.schema.kind(name) is ValueKind.FLOAT)
@@ -160,14 +151,14 @@ class ScanEmitter(Emitter):
     to: ScannedColumns
 
     def _is_read(self, current: Node) -> bool:
-        if isinstance(current, Function):
+        if isinstance(current, c.Function):
             return current.name in ("position", "time")
-        return isinstance(current, Attribute | Precomputed) or self.to.text_of(current) is not None
+        return isinstance(current, c.Attribute | Precomputed) or self.to.text_of(current) is not None
 
-    def _expression(self, current: Expression) -> None:
+    def _expression(self, current: c.Expression) -> None:
         match current:
             case Known(operand):
-                self._later(lambda: self._condition(IsNull(operand, negated=True)))
+                self._later(lambda: self._condition(c.IsNull(operand, negated=True)))
             case Word(operand, high):
                 self._word(operand, high)
             case Microseconds(operand):
@@ -183,8 +174,8 @@ class ScanEmitter(Emitter):
             raise InexpressibleError(f"the text '{value}' beside other values")
         super()._literal(value)
 
-    def _word(self, operand: Expression, high: bool) -> None:
-        known = self._of(IsNull(operand, negated=True))
+    def _word(self, operand: c.Expression, high: bool) -> None:
+        known = self._of(c.IsNull(operand, negated=True))
         known_or_zero = [known, self._value(operand), lambda: self.to.constant(0), self._then(opcodes.SELECT)]
         low = [*known_or_zero, lambda: self.to.constant(WORD), self._then(opcodes.REMAINDER_I)]
         if self.to.kind(operand) is ValueKind.FLOAT:

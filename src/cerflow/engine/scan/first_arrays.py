@@ -17,8 +17,6 @@ from cerflow.engine.scan.programs import ScanProgram
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.values.array_types import IntRows, Ints
 
-__all__ = ["first_arrays"]
-
 #: Entries of `ScanArrays.fixes`.
 _FIXES = 1 << 10
 

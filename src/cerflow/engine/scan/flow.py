@@ -19,8 +19,6 @@ from cerflow.engine.scan.ways import ALL, Ways
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.formula import AttributeWindow, CountWindow, Window
 
-__all__ = ["Flow", "flow_of"]
-
 #: Events of a window that never passes.
 _ENDLESS = CountWindow(2**62)
 

@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 from cerflow.values.array_types import Bytes, IntRows, Ints, SmallRows, Smalls
 
-__all__ = ["ScanArrays"]
-
 # How the values of a column lie in memory; those before BOOLEAN can be the indices of a dictionary
 (
     INT8,

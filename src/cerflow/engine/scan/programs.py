@@ -27,57 +27,36 @@ from cerflow.engine.tables.emitter import Emitter
 from cerflow.engine.tables.instructions import OPERATORS, EventColumn
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.condition import (
-    And,
-    Arithmetic,
-    Attribute,
-    Between,
-    Comparison,
-    Condition,
-    Constant,
-    Expression,
-    Function,
-    If,
-    In,
-    IsNull,
-    LabelReference,
-    Literal,
-    Negative,
-    Not,
-    Or,
-    TruthValue,
-)
+from cerflow.language import condition as c
 from cerflow.language.formula import AttributeWindow, CountWindow, Window
 from cerflow.language.node import Node, transform
 from cerflow.language.printer import show
 from cerflow.schema import ValueKind
 from cerflow.values.operators import MIRRORED, Operator
 
-__all__ = ["ScanProgram", "scan_program"]
-
 #: The expressions that programs compute; attributes and texts are further divided.
 _COMPUTED = (
-    And,
-    Arithmetic,
-    Attribute,
-    Between,
-    Comparison,
-    Constant,
+    c.And,
+    c.Arithmetic,
+    c.Attribute,
+    c.Between,
+    c.Comparison,
+    c.Constant,
     Dated,
-    Function,
-    If,
-    In,
-    IsNull,
+    c.Function,
+    c.If,
+    c.In,
+    c.IsNull,
     Known,
-    LabelReference,
-    Literal,
+    c.LabelReference,
+    c.Literal,
     Microseconds,
-    Negative,
-    Not,
-    Or,
+    c.Negative,
+    c.Not,
+    c.Or,
     Precomputed,
     Satisfied,
-    TruthValue,
+    c.TruthValue,
     Whole,
     Word,
 )
@@ -224,56 +203,56 @@ class _ProgramCompiler:
             return evaluation.texts, [[] for _ in self.to.texts]
         free = len(self.tables.tests)
         truths: list[list[tuple[int, int]]] = []
-        tests: dict[str, dict[int, Condition]] = {}
+        tests: dict[str, dict[int, c.Condition]] = {}
         for name, conditions in zip(self.to.texts, self.to.conditions):
             own = {t: self.tables.tests[t] for t in evaluation.by_string.get(name, ())}
             truths.append([])
             for condition in conditions:
-                own |= {free: condition, free + 1: Not(condition)}
+                own |= {free: condition, free + 1: c.Not(condition)}
                 truths[-1].append((free, free + 1))
                 free += 2
             if own:
                 tests[name] = own
         return TextTests(tests, self.schema, self.to.unit), truths
 
-    def _plain(self, test: Condition) -> Condition:
+    def _plain(self, test: c.Condition) -> c.Condition:
         """A test in which the stream of a type is a text like others."""
 
         def visit(current: Node) -> Node:
             if isinstance(current, StreamTest) and self.schema.stream is None:
-                return Constant(True)
+                return c.Constant(True)
             if not isinstance(current, TypeTest) or current.stream is None:
                 return current
             known = self.schema.stream is not None
-            return And(TypeTest(current.type), StreamTest(current.stream)) if known else TypeTest(current.type)
+            return c.And(TypeTest(current.type), StreamTest(current.stream)) if known else TypeTest(current.type)
 
         changed = transform(test, visit)
-        assert isinstance(changed, Condition)
+        assert isinstance(changed, c.Condition)
         return changed
 
     # -- tests ---------------------------------------------------------------------------------------------------
 
-    def _test(self, test: Condition) -> list[int]:
+    def _test(self, test: c.Condition) -> list[int]:
         """A row of `ScanArrays.tests`."""
         self._check(test)
-        if isinstance(test, IsNull) and isinstance(test.operand, Attribute):
+        if isinstance(test, c.IsNull) and isinstance(test.operand, c.Attribute):
             is_float = self.to.kind(test.operand) is ValueKind.FLOAT
             kind = layout.NULL_FLOAT if is_float else layout.NULL_INT
             return [kind, int(not test.negated), self.to.column(test.operand, as_float=is_float), 0]
-        if isinstance(test, Comparison):
+        if isinstance(test, c.Comparison):
             plain = self._comparison(test)
             if plain is not None:
                 return plain
         return [layout.RUN, 0, *self._code(lambda emitter: emitter.condition(test))]
 
-    def _comparison(self, test: Comparison) -> list[int] | None:
+    def _comparison(self, test: c.Comparison) -> list[int] | None:
         """A comparison of a column with a number."""
         operator, left, right = test.operator, test.left, test.right
-        if isinstance(left, Literal):
+        if isinstance(left, c.Literal):
             operator, left, right = MIRRORED[operator], right, left
         if (
-            not isinstance(left, Attribute)
-            or not isinstance(right, Literal)
+            not isinstance(left, c.Attribute)
+            or not isinstance(right, c.Literal)
             or not isinstance(right.value, int | float)
         ):
             return None
@@ -301,15 +280,15 @@ class _ProgramCompiler:
             if self.to.text_of(current) is not None:
                 continue
             pending += current.children
-            unknown = isinstance(current, Function) and current.name not in _FUNCTIONS
+            unknown = isinstance(current, c.Function) and current.name not in _FUNCTIONS
             if unknown or not isinstance(current, _COMPUTED):
                 raise InexpressibleError(show(current))
-            if isinstance(current, Attribute):
+            if isinstance(current, c.Attribute):
                 kind = self.schema.kind(self.schema.column(current.name))
                 if kind.coded or kind is ValueKind.OTHER:
                     raise InexpressibleError(f"the {kind} '{current.name}' beside other values")
 
-    def _texts_in(self, test: Condition) -> set[str]:
+    def _texts_in(self, test: c.Condition) -> set[str]:
         """The columns of text whose conditions a program reads."""
         found: set[str] = set()
         pending: list[Node] = [test]
@@ -326,7 +305,7 @@ class _ProgramCompiler:
 
     def _key(self, k: int, names: Sequence[str]) -> list[list[int]]:
         as_float = self.schema.key_kind(names) is ValueKind.FLOAT
-        return [self._value(layout.TO_KEYS, k, Attribute(None, name), as_float) for name in names]
+        return [self._value(layout.TO_KEYS, k, c.Attribute(None, name), as_float) for name in names]
 
     def _column(self, k: int, column: EventColumn) -> list[list[int]]:
         if column.window is not None:
@@ -339,8 +318,8 @@ class _ProgramCompiler:
     def _is_local(self, window: Window) -> bool:
         return self.tables.partitioned and isinstance(window, CountWindow)
 
-    def _value(self, to: int, place: int, expression: Expression, as_float: bool) -> list[int]:
-        if isinstance(expression, Attribute):
+    def _value(self, to: int, place: int, expression: c.Expression, as_float: bool) -> list[int]:
+        if isinstance(expression, c.Attribute):
             name = self.schema.column(expression.name)
             if self.schema.kind(name) is ValueKind.STRING:
                 return _output(to, place, layout.AS_TEXT, self.to.text(name))
@@ -350,7 +329,7 @@ class _ProgramCompiler:
             # An expression without a kind, such as NULL / 2, is null everywhere.
             return _output(to, place, layout.AS_NULL)
         form = layout.AS_FLOAT if as_float else layout.AS_INT
-        if isinstance(expression, Attribute):
+        if isinstance(expression, c.Attribute):
             return _output(to, place, form, self.to.column(expression, as_float=as_float))
         code = self._code(lambda emitter: emitter.expression(expression, as_float=as_float))
         return _output(to, place, form, code=code)
@@ -363,7 +342,7 @@ class _ProgramCompiler:
             name = window.attribute if isinstance(window, AttributeWindow) else self.schema.time
             assert name is not None
             is_float = self.schema.kind(name) is ValueKind.FLOAT
-            column = self.to.column(Attribute(None, name), as_float=is_float)
+            column = self.to.column(c.Attribute(None, name), as_float=is_float)
         size = window_size(window, self.schema, self.to.unit)
         if is_float:
             bits = int(np.float64(float(size)).view(np.int64))

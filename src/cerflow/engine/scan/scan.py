@@ -29,8 +29,6 @@ from cerflow.engine.tables.event_room import room_for
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.values.array_types import Ints
 
-__all__ = ["BatchScan"]
-
 #: Events that there is room for at first.
 _EVENTS = 1 << 10
 #: There may be this many entries of keys, even if there are fewer rows.

@@ -20,8 +20,6 @@ from cerflow.engine.scan import layout
 from cerflow.values.array_types import Bytes, IntRows, Ints
 from cerflow.values.arrow_columns import array_of_numbers
 
-__all__ = ["TextEntries"]
-
 _UNKNOWN = -1
 #: The first numbers of entries and bytes, and the factor by which they grow.
 _ENTRIES, _BYTES, _LARGER = 256, 4096, 4

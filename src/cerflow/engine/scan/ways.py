@@ -14,8 +14,6 @@ from math import prod
 from cerflow.engine.scan import layout
 from cerflow.engine.tables.transducer_tables import TransducerTables
 
-__all__ = ["ALL", "Way", "Ways", "relevant_ways"]
-
 #: The tests that hold, and those that do not.
 Way = tuple[frozenset[int], frozenset[int]]
 _ByTest = dict[int | None, list[tuple[frozenset[int], frozenset[int], int]]]

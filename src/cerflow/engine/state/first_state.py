@@ -11,8 +11,6 @@ from cerflow.engine.layout import Ranking, Scratch, State
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.values.array_types import Ints
 
-__all__ = ["enter_addresses", "first_ranking", "first_scratch", "first_state"]
-
 #: The places of the addresses of kernels that the step calls.
 _BY_ADDRESS = {
     layout.O_PROGRAMS: call_predicate,

@@ -19,21 +19,6 @@ from cerflow.engine.layout import State
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.values.array_types import IntRows, Ints, SmallRows, Smalls
 
-__all__ = [
-    "CLASS",
-    "COUNT",
-    "GROUP",
-    "PARTITION",
-    "ROOT",
-    "START",
-    "Image",
-    "image_of",
-    "set_holders",
-    "set_widths",
-    "state_of",
-]
-
-
 #: Columns of `Image.configs`
 GROUP, PARTITION, ROOT, CLASS, COUNT = range(5)
 #: Columns of `Image.config_long`

@@ -30,8 +30,6 @@ from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.errors import MemoryLimitError
 from cerflow.values.array_types import Ints, Smalls
 
-__all__ = ["Memory", "grown"]
-
 W = TypeVar("W", np.int32, np.int64)
 
 

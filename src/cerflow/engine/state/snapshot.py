@@ -28,8 +28,6 @@ from cerflow.errors import SnapshotError
 from cerflow.values.array_types import Ints
 from cerflow.values.arrow_columns import with_plain_columns
 
-__all__ = ["PROGRAM", "RECOGNIZER", "SET", "VERSION", "Contents", "decoded", "read_snapshot", "write_snapshot"]
-
 #: Snapshots of earlier versions were archives of NumPy.
 VERSION = 6
 RECOGNIZER, SET, PROGRAM = "recogniser", "set of queries", "program"

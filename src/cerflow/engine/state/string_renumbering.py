@@ -8,8 +8,6 @@ from cerflow.engine import layout
 from cerflow.engine.state.memory import Memory
 from cerflow.engine.tables.transducer_tables import TransducerTables
 
-__all__ = ["forget_strings"]
-
 
 def forget_strings(tables: TransducerTables, memory: Memory) -> None:
     """Renumber the strings that registers and partition keys still hold; the order of their codes stays."""

@@ -21,8 +21,6 @@ from cerflow.errors import SnapshotError
 from cerflow.schema import Schema
 from cerflow.values.array_types import Ints, array_types
 
-__all__ = ["check_counts", "check_events", "check_image", "check_number", "check_strings", "image_in"]
-
 #: No heap of less than 2⁶³ nodes has a higher rank.
 _HIGHEST = 63
 _INT64 = range(-(2**63), 2**63)

@@ -8,8 +8,6 @@ from cerflow.engine.tables.event_room import room_for
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.values.array_types import Ints, Smalls
 
-__all__ = ["whole_graph"]
-
 
 def whole_graph(tables: TransducerTables, signatures: Smalls, positions: Ints) -> tuple[Ints, Ints, Ints]:
     """All detections of some events, as `Memory.take_detections` gives them.

@@ -12,17 +12,10 @@ from cerflow.engine import layout, opcodes
 from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.tables.emitter import Emitter, Places
 from cerflow.engine.tables.instructions import OPERATORS, Instructions
-from cerflow.language.condition import (
-    Comparison,
-    Condition,
-    Expression,
-    Not,
-)
+from cerflow.language.condition import Comparison, Condition, Expression, Not
 from cerflow.language.node import Node
 from cerflow.schema import Schema, ValueKind
 from cerflow.values.operators import MIRRORED, Operator
-
-__all__ = ["AtomCompiler"]
 
 
 class AtomCompiler(Instructions):

@@ -14,33 +14,11 @@ from cerflow.engine.evaluate.binding import Call, CallOfSet, WholeEvent
 from cerflow.engine.evaluate.rows import instant
 from cerflow.engine.tables.instructions import OPERATORS, Instructions
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.condition import (
-    And,
-    Arithmetic,
-    Between,
-    Comparison,
-    Condition,
-    Constant,
-    Expression,
-    Function,
-    If,
-    In,
-    IsNull,
-    Like,
-    Literal,
-    Negative,
-    Not,
-    Or,
-    Regexp,
-    TruthValue,
-    comparisons,
-)
+from cerflow.language import condition as c
 from cerflow.language.node import Node
 from cerflow.schema import ValueKind
 from cerflow.values.decimals import written_text
 from cerflow.values.operators import Operator
-
-__all__ = ["Emitter", "Places"]
 
 _INTEGER_CODE = {
     "+": opcodes.ADD_I,
@@ -69,11 +47,11 @@ class Emitter:
         self.sets = sets
         self._pending: list[Callable[[], None]] = []
 
-    def condition(self, atom: Condition) -> None:
+    def condition(self, atom: c.Condition) -> None:
         """Write the program of an atom."""
         self._run(lambda: self._condition(atom))
 
-    def expression(self, expression: Expression, *, as_float: bool) -> None:
+    def expression(self, expression: c.Expression, *, as_float: bool) -> None:
         """Write the program of a value."""
         self._run(*(self._as_float(expression) if as_float else [self._value(expression)]))
 
@@ -93,35 +71,35 @@ class Emitter:
         """Whether a condition or value is read of the current event, from a column."""
         return is_local(current)
 
-    def _condition(self, current: Condition) -> None:
-        if isinstance(current, Constant):
+    def _condition(self, current: c.Condition) -> None:
+        if isinstance(current, c.Constant):
             self.to.constant(int(current.value))
             return
         if self._is_read(current):
-            self.to.emit(opcodes.COLUMN, self.to.column(TruthValue(current), as_float=False))
+            self.to.emit(opcodes.COLUMN, self.to.column(c.TruthValue(current), as_float=False))
             return
         match current:
-            case And(left, right):
+            case c.And(left, right):
                 self._later(self._of(left), self._of(right), self._then(opcodes.AND))
-            case Or(left, right):
+            case c.Or(left, right):
                 self._later(self._of(left), self._of(right), self._then(opcodes.OR))
-            case Not(operand):
+            case c.Not(operand):
                 self._later(self._of(operand), self._then(opcodes.NOT))
             case Satisfied(operand):
                 self._later(self._of(operand), self._then(opcodes.TRUE_ONLY))
-            case Comparison(operator, left, right):
+            case c.Comparison(operator, left, right):
                 self._compare(operator, left, right)
             case NoRow():
                 self.to.constant(0)
             case InWindow(start, window):
                 self.to.emit(opcodes.COLUMN, self.to.bound_column(window))
                 self._later(self._value(start), self._then(opcodes.COMPARE_I, layout.LT))
-            case Between() | In():
-                join = opcodes.AND if isinstance(current, Between) else opcodes.OR
-                first, *others = map(self._of, comparisons(current))
+            case c.Between() | c.In():
+                join = opcodes.AND if isinstance(current, c.Between) else opcodes.OR
+                first, *others = map(self._of, c.comparisons(current))
                 work = [first, *(step for part in others for step in (part, self._then(join)))]
                 self._later(*work, *([self._then(opcodes.NOT)] if current.negated else []))
-            case IsNull(operand, negated):
+            case c.IsNull(operand, negated):
                 is_float = self.to.kind(operand) is ValueKind.FLOAT
                 work = [self._value(operand), self._then(opcodes.IS_NULL_F if is_float else opcodes.IS_NULL_I)]
                 self._later(*work, *([self._then(opcodes.NOT)] if negated else []))
@@ -133,8 +111,8 @@ class Emitter:
                     *map(self._value, _words(current.own)),
                     lambda: self.to.call_of_set(current),
                 )
-            case Like() | Regexp():
-                word = "LIKE" if isinstance(current, Like) else "REGEXP"
+            case c.Like() | c.Regexp():
+                word = "LIKE" if isinstance(current, c.Like) else "REGEXP"
                 raise self._of_one_event(word, current)
             case _:
                 raise AssertionError(f"{type(current).__name__} over several events")
@@ -155,10 +133,10 @@ class Emitter:
         self.to.constant(0)
         self.to.constant(0)
 
-    def _of(self, current: Condition) -> Callable[[], None]:
+    def _of(self, current: c.Condition) -> Callable[[], None]:
         return lambda: self._condition(current)
 
-    def _compare(self, operator: Operator, left: Expression, right: Expression) -> None:
+    def _compare(self, operator: Operator, left: c.Expression, right: c.Expression) -> None:
         a, b = self.to.kind(left), self.to.kind(right)
         if ValueKind.TIMESTAMP in (a, b) and ValueKind.STRING in (a, b):
             left, right = self._moment(left), self._moment(right)
@@ -181,15 +159,15 @@ class Emitter:
             self._value(left), *ranked, self._value(right), *ranked, self._then(opcodes.COMPARE_I, OPERATORS[operator])
         )
 
-    def _moment(self, expression: Expression) -> Expression:
-        if isinstance(expression, Literal) and isinstance(expression.value, str):
-            return Literal(instant(expression.value, self.to.unit))
+    def _moment(self, expression: c.Expression) -> c.Expression:
+        if isinstance(expression, c.Literal) and isinstance(expression.value, str):
+            return c.Literal(instant(expression.value, self.to.unit))
         return expression
 
-    def _as_float(self, expression: Expression) -> list[Callable[[], None]]:
-        if self._is_read(expression) and not isinstance(expression, Literal):
+    def _as_float(self, expression: c.Expression) -> list[Callable[[], None]]:
+        if self._is_read(expression) and not isinstance(expression, c.Literal):
             return [self._then(opcodes.COLUMN, self.to.column(expression, as_float=True))]
-        if isinstance(expression, Literal):
+        if isinstance(expression, c.Literal):
             value = expression.value
             assert value is None or isinstance(value, int | float)
             bits = int(np.float64(np.nan if value is None else value).view(np.int64))
@@ -199,29 +177,29 @@ class Emitter:
             work.append(self._then(opcodes.TO_FLOAT))
         return work
 
-    def _alike(self, whole: Expression, *parts: Expression) -> list[Callable[[], None]]:
+    def _alike(self, whole: c.Expression, *parts: c.Expression) -> list[Callable[[], None]]:
         """The parts in the form of the whole: floats or 64-bit integers."""
         if self.to.kind(whole) is ValueKind.FLOAT:
             return [work for part in parts for work in self._as_float(part)]
         return [self._value(part) for part in parts]
 
-    def _value(self, expression: Expression) -> Callable[[], None]:
+    def _value(self, expression: c.Expression) -> Callable[[], None]:
         return lambda: self._expression(expression)
 
-    def _expression(self, current: Expression) -> None:
+    def _expression(self, current: c.Expression) -> None:
         match current:
             case Stored(register, field) if register in self.sets:
                 self.to.emit(opcodes.SET_FIELD, (self.sets[register] << 16) | field)
             case Stored(register, field):
                 self.to.emit(opcodes.SLOT, self.places[register] + field)
-            case Literal(value):
+            case c.Literal(value):
                 self._literal(value)
             case _ if self._is_read(current):
                 is_float = self.to.kind(current) is ValueKind.FLOAT
                 self.to.emit(opcodes.COLUMN, self.to.column(current, as_float=is_float))
-            case TruthValue(condition):
+            case c.TruthValue(condition):
                 self._condition(condition)
-            case If(condition, then, otherwise):
+            case c.If(condition, then, otherwise):
                 self._later(self._of(condition), *self._alike(current, then, otherwise), self._then(opcodes.SELECT))
             case Joined(high, low, floating):
                 if self.to.kind(low) is ValueKind.FLOAT:
@@ -235,24 +213,24 @@ class Emitter:
                 self._later(self._value(operand), self._then(opcodes.DATED))
             case Whole(operand):
                 self._later(*self._as_float(operand), self._then(opcodes.WHOLE))
-            case Arithmetic() if self.to.kind(current) is ValueKind.OTHER:
+            case c.Arithmetic() if self.to.kind(current) is ValueKind.OTHER:
                 self.to.constant(layout.NULL)
-            case Arithmetic(operator, left, right):
+            case c.Arithmetic(operator, left, right):
                 if self.to.kind(current) is ValueKind.FLOAT:
                     self._later(*self._as_float(left), *self._as_float(right), self._then(_FLOAT_CODE[operator]))
                 else:
                     self._later(self._value(left), self._value(right), self._then(_INTEGER_CODE[operator]))
-            case Negative(operand):
+            case c.Negative(operand):
                 is_float = self.to.kind(operand) is ValueKind.FLOAT
                 self._later(self._value(operand), self._then(opcodes.NEGATE_F if is_float else opcodes.NEGATE_I))
-            case Function("coalesce", (first, *others)):
+            case c.Function("coalesce", (first, *others)):
                 is_float = self.to.kind(current) is ValueKind.FLOAT
                 joined = self._then(opcodes.COALESCE_F if is_float else opcodes.COALESCE_I)
                 work = self._alike(current, first)
                 for other in others:
                     work += [*self._alike(current, other), joined]
                 self._later(*work)
-            case Function(name, (argument,)) if name == "abs" or name in _ROUNDING:
+            case c.Function(name, (argument,)) if name == "abs" or name in _ROUNDING:
                 is_float = self.to.kind(argument) is ValueKind.FLOAT
                 work = [self._value(argument)]
                 if name == "abs":
@@ -260,7 +238,7 @@ class Emitter:
                 elif is_float:
                     work.append(self._then(_ROUNDING[name]))
                 self._later(*work)
-            case Function(name) | DatePart(_, name):
+            case c.Function(name) | DatePart(_, name):
                 raise self._of_one_event(name, current)
             case _:
                 raise AssertionError(f"{type(current).__name__} over several events")
@@ -278,13 +256,13 @@ class Emitter:
             self.to.constant(int(value))
 
 
-def _decimal(expression: Expression) -> Expression:
+def _decimal(expression: c.Expression) -> c.Expression:
     """A literal beside an exact decimal, as the text that represents it."""
-    if isinstance(expression, Literal) and isinstance(expression.value, int | float | str):
-        return Literal(written_text(expression.value))
+    if isinstance(expression, c.Literal) and isinstance(expression.value, int | float | str):
+        return c.Literal(written_text(expression.value))
     return expression
 
 
-def _words(arguments: Iterable[Expression]) -> list[Expression]:
+def _words(arguments: Iterable[c.Expression]) -> list[c.Expression]:
     """The values that make up arguments; a whole event is many values."""
     return [v for a in arguments for v in (a.values if isinstance(a, WholeEvent) else (a,))]

@@ -10,8 +10,6 @@ from cerflow.engine.layout import NO_BOUND, EventArrays
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.values.array_types import IntRows, Ints
 
-__all__ = ["room_for", "some_events"]
-
 
 @lru_cache(maxsize=4)
 def _unbounded(events: int) -> Ints:

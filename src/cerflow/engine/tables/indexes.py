@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from cerflow.engine import layout
 
-__all__ = ["Indexes"]
-
 _KINDS = {
     layout.EQ: layout.EQUAL,
     layout.GT: layout.LEAST_FIRST,

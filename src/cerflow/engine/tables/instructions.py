@@ -13,14 +13,10 @@ from cerflow.engine.evaluate.rows import finest_unit
 from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.tables.predicate_calls import Calls
 from cerflow.engine.tables.register_kinds import register_expression_kind
-from cerflow.language.condition import (
-    Expression,
-)
+from cerflow.language.condition import Expression
 from cerflow.language.formula import Window
 from cerflow.schema import Schema, ValueKind
 from cerflow.values.operators import Operator
-
-__all__ = ["OPERATORS", "EventColumn", "Instructions"]
 
 OPERATORS = {
     Operator.LT: layout.LT,

@@ -16,8 +16,6 @@ from cerflow.engine.evaluate.precomputed_conditions import numbered_conditions, 
 from cerflow.language.condition import Condition, Not
 from cerflow.language.node import walk
 
-__all__ = ["Effect", "Move", "Moves"]
-
 #: The moves that an event allows, and the states in which no run may stay over it.
 Effect = tuple[tuple[int, ...], tuple[int, ...]]
 

@@ -20,8 +20,6 @@ from cerflow.predicates.predicate import Predicate
 from cerflow.schema import ValueKind
 from cerflow.values.array_types import Ints
 
-__all__ = ["Calls"]
-
 _Function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 #: The address of rows and their words.
 _WHERE = struct.Struct("qq")

@@ -9,20 +9,9 @@ from cerflow.analysis.kinds import kind_of_expression
 from cerflow.automata.model.transducer import Transducer
 from cerflow.conditions.guards import Measure, Stored
 from cerflow.conditions.register_values import Dated, DatePart, Joined, Known, Microseconds, SquareRoot, Whole, Word
-from cerflow.language.condition import (
-    Arithmetic,
-    Attribute,
-    Expression,
-    Function,
-    If,
-    LabelReference,
-    Negative,
-    TruthValue,
-)
+from cerflow.language import condition as c
 from cerflow.language.node import Node, fold
 from cerflow.schema import Schema, ValueKind
-
-__all__ = ["RegisterKinds", "register_expression_kind", "register_kinds"]
 
 #: The kind of each field of each register; None while it is unknown.
 RegisterKinds = Sequence[Sequence[ValueKind | None]]
@@ -51,10 +40,10 @@ def register_kinds(transducer: Transducer, schema: Schema) -> list[list[ValueKin
 
 
 def register_expression_kind(
-    expression: Expression,
+    expression: c.Expression,
     schema: Schema,
     kinds: RegisterKinds,
-    known: dict[Expression, ValueKind | None] | None = None,
+    known: dict[c.Expression, ValueKind | None] | None = None,
 ) -> ValueKind | None:
     """The kind of an expression on the current event and registers; None if it is not known yet.
 
@@ -63,19 +52,19 @@ def register_expression_kind(
 
     def visit(current: Node, below: Sequence[ValueKind | None]) -> ValueKind | None:
         found = kind(current, below)
-        if known is not None and isinstance(current, Expression):
+        if known is not None and isinstance(current, c.Expression):
             known[current] = found
         return found
 
     def kind(current: Node, below: Sequence[ValueKind | None]) -> ValueKind | None:
-        if not isinstance(current, Expression) or isinstance(current, LabelReference):
+        if not isinstance(current, c.Expression) or isinstance(current, c.LabelReference):
             return None  # conditions below `If`, windows below `Measure`
         match current:
-            case Attribute():
+            case c.Attribute():
                 return schema.kind(schema.column(current.name))
             case Stored():
                 return kinds[current.register][current.field]
-            case TruthValue():
+            case c.TruthValue():
                 return ValueKind.BOOLEAN
             case Measure() | Known() | Word(_, True) | Microseconds() | Dated() | Whole() | DatePart():
                 return ValueKind.INTEGER
@@ -83,17 +72,17 @@ def register_expression_kind(
                 return ValueKind.FLOAT
             case Joined():
                 return ValueKind.FLOAT if current.floating else below[1]
-            case If():
+            case c.If():
                 return _join(below[1], below[2])
-            case Arithmetic():
+            case c.Arithmetic():
                 if ValueKind.OTHER in below:
                     return ValueKind.OTHER
                 return ValueKind.FLOAT if current.operator == "/" else _join(*below)
-            case Word() | Negative():
+            case Word() | c.Negative():
                 return below[0]
-            case Function("coalesce"):
+            case c.Function("coalesce"):
                 return reduce(_join, below)
-            case Function("abs" | "floor" | "ceil" | "round" | "prev"):
+            case c.Function("abs" | "floor" | "ceil" | "round" | "prev"):
                 return below[0]
         return kind_of_expression(current, schema)
 

@@ -11,8 +11,6 @@ from cerflow.engine.tables.atoms import AtomCompiler
 from cerflow.schema import ValueKind
 from cerflow.values.operators import Operator
 
-__all__ = ["Slots", "StepCompiler", "comparison"]
-
 _OPERATIONS = {
     Accumulation.MIN: layout.LEAST,
     Accumulation.MAX: layout.GREATEST,

@@ -36,8 +36,6 @@ from cerflow.language.formula import AttributeWindow, CountWindow
 from cerflow.schema import Schema
 from cerflow.values.array_types import Mask, SmallRows
 
-__all__ = ["TransducerTables"]
-
 
 class TransducerTables:
     """The tables of one transducer for one schema, with everything needed to prepare events for them.

@@ -10,8 +10,6 @@ from cerflow.engine.tables.atoms import AtomCompiler
 from cerflow.engine.tables.register_steps import Slots
 from cerflow.language.formula import AttributeWindow, CountWindow, Window
 
-__all__ = ["Windows"]
-
 
 class Windows:
     """The windows of one transducer."""

@@ -14,8 +14,6 @@ from cerflow.language.node import Node
 from cerflow.language.printer import show
 from cerflow.values.units import DURATION_UNITS
 
-__all__ = ["Expr", "WindowArguments", "attribute_name", "checked_name", "window"]
-
 T = TypeVar("T", bound=Node)
 
 

@@ -18,24 +18,6 @@ from cerflow.values.nested import joined
 from cerflow.values.operators import Operator
 from cerflow.values.text_patterns import check_like, check_regexp
 
-__all__ = [
-    "ConditionExpr",
-    "Label",
-    "ValueExpr",
-    "attribute",
-    "case",
-    "condition",
-    "condition_tree",
-    "false",
-    "label",
-    "literal",
-    "require_labels",
-    "some",
-    "this",
-    "true",
-    "value",
-]
-
 
 class ValueExpr(Expr[c.Expression]):
     """A value computed from events; comparisons give conditions, also ``==`` and ``!=``.

@@ -23,40 +23,13 @@ from cerflow.language import condition as c
 from cerflow.language import formula as f
 from cerflow.language import select as s
 from cerflow.language.builder.common import Expr, WindowArguments, attribute_name, checked_name, window
-from cerflow.language.builder.conditions import (
-    AnyCondition,
-    Label,
-    ValueExpr,
-    condition_tree,
-    require_labels,
-)
-from cerflow.language.builder.functions import (
-    aggregate,
-)
-from cerflow.language.builder.sremo import (
-    SremoExpr,
-)
+from cerflow.language.builder.conditions import AnyCondition, Label, ValueExpr, condition_tree, require_labels
+from cerflow.language.builder.functions import aggregate
+from cerflow.language.builder.sremo import SremoExpr
 from cerflow.language.event_kinds import written_out
 from cerflow.language.lexicon import LARGEST_INTEGER
 from cerflow.language.parser import parse_formula
 from cerflow.language.sremo import Regular, names_told_apart
-
-__all__ = [
-    "FormulaExpr",
-    "any_",
-    "any_event",
-    "count_matches",
-    "event",
-    "formula",
-    "item",
-    "last",
-    "max_",
-    "next_",
-    "not_event",
-    "select",
-    "start",
-    "strict",
-]
 
 
 class FormulaExpr(Expr[f.Formula]):

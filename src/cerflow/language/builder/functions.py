@@ -9,26 +9,6 @@ from cerflow.language import condition as c
 from cerflow.language.builder.common import checked_name
 from cerflow.language.builder.conditions import ConditionExpr, Label, ValueExpr, literal
 
-__all__ = [
-    "aggregate",
-    "avg",
-    "count",
-    "count_distinct",
-    "decreasing",
-    "first",
-    "increasing",
-    "match_number",
-    "min_",
-    "nondecreasing",
-    "nonincreasing",
-    "position",
-    "predicate",
-    "prev",
-    "stddev",
-    "sum_",
-    "time",
-]
-
 
 def predicate(name: str, *arguments: Label | ValueExpr | str | int | float | timedelta | None) -> ConditionExpr:
     """``name(x, y.price, 3, …)``: a registered predicate over the events of labels, or over values.

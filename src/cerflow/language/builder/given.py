@@ -15,8 +15,6 @@ from cerflow.language.select import Select
 from cerflow.language.sremo import Regular, Sremo, names_told_apart
 from cerflow.language.sremo_parser import parse_sremo
 
-__all__ = ["FormulaGiven", "SremoGiven", "WrittenQuery", "formula_tree", "of_formula", "sremo_tree"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -14,18 +14,6 @@ from cerflow.language.builder.conditions import AnyCondition, condition_tree
 from cerflow.language.node import walk
 from cerflow.language.sremo_parser import read_sremo
 
-__all__ = [
-    "SremoExpr",
-    "TerminalExpr",
-    "any_match",
-    "empty",
-    "epsilon",
-    "next_match",
-    "read",
-    "sremo",
-    "unordered",
-]
-
 
 class SremoExpr(Expr[r.Sremo]):
     """An expression of SREMO; ``>>`` concatenates, ``|``, ``&`` and ``~`` are alternation, intersection, complement."""

@@ -28,8 +28,6 @@ from cerflow.papers.translations.cea_models import as_complex_event_automaton, a
 from cerflow.papers.translations.engine_model import from_engine, to_engine
 from cerflow.rewriting.first_order.reading import query_from_first_order
 
-__all__ = ["compile_cel", "compile_cel_star", "of_type", "star_to_formula", "to_formula"]
-
 
 @overload
 def compile_cel(

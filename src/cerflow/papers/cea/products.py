@@ -12,8 +12,6 @@ from cerflow.papers.model.models import CEA, UCEA, FreeA, defined_for
 from cerflow.papers.translations.cea_models import as_unary_automaton
 from cerflow.papers.translations.engine_model import from_engine, to_engine
 
-__all__ = ["all_of", "unless_found"]
-
 
 @defined_for(CEA, UCEA)
 def all_of(left: FreeA, right: FreeA) -> UnaryComplexEventAutomaton:

@@ -27,8 +27,6 @@ from cerflow.rewriting.first_order.safe import to_safe
 from cerflow.values.complex_events import ComplexEvent
 from cerflow.values.events import Event, StreamGiven, as_stream
 
-__all__ = ["Stages", "stages"]
-
 _NEVER = "it can never match"
 
 

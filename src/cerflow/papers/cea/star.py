@@ -16,8 +16,6 @@ from cerflow.schema import Schema
 from cerflow.values.complex_events import ComplexEvent
 from cerflow.values.events import StreamGiven, as_stream
 
-__all__ = ["delete_unlabelled", "star_difference", "star_matches", "with_star_runs"]
-
 
 def delete_unlabelled(automaton: FreeA) -> FreeA:
     """The automaton without the transitions that label nothing, which *-runs do not take (Proposition 5.4)."""

@@ -21,8 +21,6 @@ from cerflow.papers.model.cea import ComplexEventAutomaton, ComplexEventTransiti
 from cerflow.papers.model.models import CEA, defined_for
 from cerflow.papers.translations.cea_models import with_marked_ends
 
-__all__ = ["select_last", "select_max", "select_next", "select_strict"]
-
 _Set = frozenset[State]
 _MARKS = (True, False)
 

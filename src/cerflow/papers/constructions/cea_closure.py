@@ -12,8 +12,6 @@ from cerflow.papers.constructions.minterms import contradictory
 from cerflow.papers.model.automaton import MARKED, SKIPPED, Automaton, State, Successor, sorted_states
 from cerflow.papers.model.models import CEA, UCEA, FreeA, defined_for
 
-__all__ = ["io_complement", "io_determinize", "is_io_deterministic"]
-
 _Subset = frozenset[State]
 
 

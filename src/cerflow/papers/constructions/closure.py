@@ -19,8 +19,6 @@ from cerflow.papers.model.automaton import State, Successor, TransitionLike, fre
 from cerflow.papers.model.faults import TransitionKindError
 from cerflow.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, defined_for
 
-__all__ = ["concatenate", "iterate", "set_apart", "union"]
-
 
 @defined_for(CEA, UCEA, SRT, RMA)
 def union(left: AnyA, right: AnyA) -> AnyA:

@@ -15,8 +15,6 @@ from cerflow.papers.model.conditions import not_satisfied
 from cerflow.papers.model.faults import NotDeterministicError
 from cerflow.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, RegisterA, defined_for
 
-__all__ = ["complement", "complement_windowed", "complete"]
-
 
 @defined_for(CEA, UCEA, SRT, RMA)
 def complete(automaton: AnyA) -> AnyA:

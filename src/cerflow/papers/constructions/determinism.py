@@ -12,8 +12,6 @@ from cerflow.papers.constructions.minterms import contradictory
 from cerflow.papers.model.automaton import Automaton, TransitionLike
 from cerflow.papers.model.models import CEA, RMA, SRT, UCEA, defined_for
 
-__all__ = ["is_deterministic", "overlaps"]
-
 
 @defined_for(CEA, UCEA, SRT, RMA)
 def overlaps(automaton: Automaton) -> Iterator[tuple[TransitionLike, TransitionLike]]:

@@ -30,14 +30,6 @@ from cerflow.papers.model.automaton import (
 from cerflow.papers.model.faults import NotDeterminizableError
 from cerflow.papers.model.models import RMA, SRT, RegisterA, defined_for
 
-__all__ = [
-    "determinize_windowed",
-    "is_determinizable",
-    "subset_construction",
-    "transitions_by_minterm",
-    "unchecked_subsets",
-]
-
 T = TypeVar("T", bound=TransitionLike)
 
 

@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from cerflow.papers.model.automaton import Effect, State, Successor, enclosed, sorted_states
 from cerflow.papers.model.models import RMA, SRT, RegisterA, defined_for
 
-__all__ = ["eliminate_epsilon"]
-
 
 @defined_for(SRT, RMA)
 def eliminate_epsilon(automaton: RegisterA) -> RegisterA:

@@ -16,8 +16,6 @@ from cerflow.papers.model.automaton import State, Successor, check_epsilon_free,
 from cerflow.papers.model.faults import SharedRegistersError
 from cerflow.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, defined_for
 
-__all__ = ["intersect", "product"]
-
 
 @defined_for(CEA, UCEA, SRT, RMA)
 def intersect(left: AnyA, right: AnyA) -> AnyA:

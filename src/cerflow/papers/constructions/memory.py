@@ -10,8 +10,6 @@ from cerflow.papers.model.automaton import State, Successor
 from cerflow.papers.model.models import AnyA
 from cerflow.papers.model.srt import SymbolicRegisterTransducer
 
-__all__ = ["events_remembered", "in_turn", "without_idle_writes"]
-
 #: A state, the number of the next register, and that of the register with the event of each own register.
 _Place = tuple[State, int, tuple[tuple[str, int], ...]]
 

@@ -34,8 +34,6 @@ from cerflow.papers.model.conditions import not_satisfied
 from cerflow.papers.model.faults import NotDeterministicError
 from cerflow.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, defined_for
 
-__all__ = ["minimize"]
-
 #: Atoms, and whether they hold.
 _Case = tuple[tuple[Condition, bool], ...]
 #: The effect of an event: the class of the next state, the output, the registers written.

@@ -17,8 +17,6 @@ from cerflow.deciding.budget import Budget
 from cerflow.language.condition import And, Condition, Not, Or
 from cerflow.papers.model.conditions import not_satisfied, register_selection
 
-__all__ = ["Minterm", "construct_minterms", "contradictory", "exhaustive"]
-
 
 @dataclass(frozen=True, slots=True)
 class Minterm:

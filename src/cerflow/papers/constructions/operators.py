@@ -14,8 +14,6 @@ from cerflow.papers.model.conditions import as_condition
 from cerflow.papers.model.faults import LabelSetError
 from cerflow.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, defined_for
 
-__all__ = ["add_label", "anchor", "filter_label", "project_labels", "rename_label"]
-
 
 @defined_for(UCEA, SRT, RMA)
 def add_label(automaton: AnyA, label: str) -> AnyA:

@@ -13,8 +13,6 @@ from cerflow.language.condition import Condition
 from cerflow.papers.model.automaton import SKIPPED, A, Automaton, State, TransitionLike, sorted_states
 from cerflow.papers.model.srt import SymbolicRegisterTransducer, SymbolicTransition
 
-__all__ = ["Schemas", "SingleEnded"]
-
 
 @dataclass(frozen=True, slots=True)
 class SingleEnded:

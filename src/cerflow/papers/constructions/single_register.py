@@ -12,8 +12,6 @@ from cerflow.papers.model.automaton import State, Successor, check_epsilon_free,
 from cerflow.papers.model.conditions import rename_registers
 from cerflow.papers.model.models import RMA, SRT, RegisterA, defined_for
 
-__all__ = ["to_single_register"]
-
 #: A state, and the register in which the content of each register is stored.
 _Place = tuple[State, tuple[State, ...]]
 

@@ -23,8 +23,6 @@ from cerflow.papers.model.faults import AutomatonError, NotDeterministicError, N
 from cerflow.papers.model.models import RMA, SRT, RegisterA, defined_for
 from cerflow.values.events import Event
 
-__all__ = ["StaggeredCopies", "staggered", "streaming", "with_start_loop"]
-
 
 @defined_for(SRT, RMA)
 def streaming(automaton: RegisterA) -> RegisterA:

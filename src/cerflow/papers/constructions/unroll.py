@@ -26,8 +26,6 @@ from cerflow.papers.model.conditions import rename_registers
 from cerflow.papers.model.faults import AutomatonError
 from cerflow.papers.model.models import RMA, SRT, RegisterA, defined_for
 
-__all__ = ["Unrolled", "unroll"]
-
 
 @dataclass(frozen=True)
 class Unrolled(Generic[RegisterA]):

@@ -10,24 +10,13 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from cerflow.conditions.connectives import conjunction, conjuncts
-from cerflow.language.condition import (
-    Arithmetic,
-    Attribute,
-    Comparison,
-    Condition,
-    Expression,
-    Function,
-    LabelReference,
-    Literal,
-)
+from cerflow.language import condition as c
 from cerflow.language.formula import AttributeWindow, DurationWindow, Window
 from cerflow.papers.model.automaton import State, Successor, sorted_states
 from cerflow.papers.model.faults import AutomatonError
 from cerflow.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, defined_for
 from cerflow.papers.model.srt import SymbolicRegisterTransducer
 from cerflow.values.operators import Operator
-
-__all__ = ["restrict_to_extent", "restrict_to_window"]
 
 
 @defined_for(CEA, UCEA, SRT, RMA)
@@ -78,15 +67,15 @@ def restrict_to_extent(
     )
 
 
-def _in_window(window: Window, first: str | None) -> Condition:
+def _in_window(window: Window, first: str | None) -> c.Condition:
     """Whether the event read lies in the window that begins with the event in a register, or with itself."""
     match window:
         case DurationWindow(microseconds):
-            values: list[Expression] = [Function("time", (LabelReference(r),)) for r in (None, first)]
-            size = Literal(timedelta(microseconds=microseconds))
+            values: list[c.Expression] = [c.Function("time", (c.LabelReference(r),)) for r in (None, first)]
+            size = c.Literal(timedelta(microseconds=microseconds))
         case AttributeWindow(bound, attribute):
-            values = [Attribute(r, attribute) for r in (None, first)]
-            size = Literal(bound)
+            values = [c.Attribute(r, attribute) for r in (None, first)]
+            size = c.Literal(bound)
         case _:
             raise TypeError(f"{type(window).__name__} measures no values")
-    return Comparison(Operator.LT, Arithmetic("-", *values), size)
+    return c.Comparison(Operator.LT, c.Arithmetic("-", *values), size)

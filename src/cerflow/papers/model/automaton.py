@@ -20,14 +20,8 @@ from cerflow.drawing.targets import shown_or_told
 from cerflow.language.automaton import Model, State, show_state, sorted_states
 from cerflow.language.condition import Condition
 from cerflow.language.sremo import MARK
+from cerflow.papers.model import faults
 from cerflow.papers.model.conditions import register_selection, rename_registers
-from cerflow.papers.model.faults import (
-    EpsilonFreeError,
-    EpsilonTransitionError,
-    MissingRegisterError,
-    MissingStateError,
-    TransitionKindError,
-)
 
 __all__ = [
     "MARKED",
@@ -138,23 +132,27 @@ class Automaton:
         for t in self.transitions:
             if not isinstance(t, self._KIND):
                 article = "an" if self.model.anywhere else "a"
-                raise TransitionKindError(
+                raise faults.TransitionKindError(
                     f"the transitions of {article} {self.model} are of class {self._KIND.__name__}, "
                     f"not {type(t).__name__}"
                 )
         for role, states in (("start", self.starts), ("final", self.finals)):
             for state in sorted_states(states - self.states):
-                raise MissingStateError(f"the {role} state {show_state(state)} is not among the states")
+                raise faults.MissingStateError(f"the {role} state {show_state(state)} is not among the states")
         registers = frozenset(self.registers)
         for t in self.transitions:
             for state in (t.source, t.target):
                 if state not in self.states:
-                    raise MissingStateError(f"a transition has an end {show_state(state)} that is not among the states")
+                    raise faults.MissingStateError(
+                        f"a transition has an end {show_state(state)} that is not among the states"
+                    )
             if t.condition is None and (t.writes or t.output):
-                raise EpsilonTransitionError("an ε-transition reads no event, so it can neither write nor output one")
+                raise faults.EpsilonTransitionError(
+                    "an ε-transition reads no event, so it can neither write nor output one"
+                )
             for register in (*t.reads, *sorted(t.writes)):
                 if register not in registers:
-                    raise MissingRegisterError(f"there is no register {register}")
+                    raise faults.MissingRegisterError(f"there is no register {register}")
 
     # -- other automata of the same model, and of others -------------------------------------------------------------
 
@@ -373,7 +371,7 @@ class RegisterAutomaton(Automaton):
 def check_epsilon_free(*automata: Automaton) -> None:
     """Raise `EpsilonFreeError` if one of them has an ε-transition."""
     if not all(automaton.is_epsilon_free for automaton in automata):
-        raise EpsilonFreeError("the construction needs an automaton without ε-transitions; eliminate them first")
+        raise faults.EpsilonFreeError("the construction needs an automaton without ε-transitions; eliminate them first")
 
 
 def enclosed(automaton: Automaton, states: Iterable[State]) -> frozenset[State]:

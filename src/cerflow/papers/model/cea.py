@@ -18,14 +18,6 @@ from cerflow.papers.model.automaton import MARKED, SKIPPED, Automaton, State, Tr
 from cerflow.papers.model.conditions import settle_condition
 from cerflow.papers.model.faults import EpsilonTransitionError, LabelSetError
 
-__all__ = [
-    "ComplexEventAutomaton",
-    "ComplexEventTransition",
-    "MemorylessAutomaton",
-    "UnaryComplexEventAutomaton",
-    "UnaryComplexEventTransition",
-]
-
 
 class _MemorylessTransition(TransitionLike):
     """What the transitions of both automata have."""

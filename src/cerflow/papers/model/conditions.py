@@ -15,19 +15,8 @@ from cerflow.conditions.connectives import TRUE
 from cerflow.conditions.evaluate import value_on
 from cerflow.conditions.guards import Satisfied, StreamTest, TypeTest, without_brackets
 from cerflow.errors import QueryError
+from cerflow.language import condition as c
 from cerflow.language.automaton import HEAD, rename_registers
-from cerflow.language.condition import (
-    And,
-    Between,
-    Bracket,
-    Comparison,
-    Condition,
-    Constant,
-    Function,
-    Literal,
-    Not,
-    Or,
-)
 from cerflow.language.node import Node, transform, walk
 from cerflow.language.parser import parse_condition
 from cerflow.papers.model.faults import ConditionError
@@ -45,14 +34,14 @@ __all__ = [
 ]
 
 
-def as_condition(given: str | Condition) -> Condition:
+def as_condition(given: str | c.Condition) -> c.Condition:
     """The condition in a text, as in ``x[…]``, where registers stand in front of a dot; a tree as it is.
 
     Raises `QuerySyntaxError` for text that is not a condition, and `ConditionError` for what is neither.
     """
     if isinstance(given, str):
         return parse_condition(given, bare_attributes=True)
-    if not isinstance(given, Condition):
+    if not isinstance(given, c.Condition):
         raise ConditionError(f"a condition is text or a tree, not {type(given).__name__}")
     return given
 
@@ -64,34 +53,34 @@ def settle_condition(transition: object, name: str = "condition") -> None:
         object.__setattr__(transition, name, as_condition(given))
 
 
-def in_units_of(events: Sequence[Event], condition: Condition) -> Condition:
+def in_units_of(events: Sequence[Event], condition: c.Condition) -> c.Condition:
     """The condition with durations in the unit of the times, where these are numbers and it compares them.
 
     Raises `QueryError` for events without times.
     """
 
     def in_ticks(current: Node) -> Node:
-        if not isinstance(current, Literal) or not isinstance(current.value, timedelta):
+        if not isinstance(current, c.Literal) or not isinstance(current.value, timedelta):
             return current
         if not isinstance(events, Stream) or events.microseconds_per_tick is None:
             raise QueryError("a duration needs events with times", span=current.span, hint="Name them: time='t'.")
         ticks = events.ticks(current.value // timedelta(microseconds=1))
-        return Literal(int(ticks) if ticks == int(ticks) else float(ticks))
+        return c.Literal(int(ticks) if ticks == int(ticks) else float(ticks))
 
     def visit(current: Node) -> Node:
-        compares = isinstance(current, Comparison | Between) and any(
-            isinstance(n, Function) and n.name == "time" for n in walk(current)
+        compares = isinstance(current, c.Comparison | c.Between) and any(
+            isinstance(n, c.Function) and n.name == "time" for n in walk(current)
         )
         return transform(current, in_ticks) if compares else current
 
     if not len(events) or events[0].moment is not None:
         return condition
     changed = transform(condition, visit)
-    assert isinstance(changed, Condition)
+    assert isinstance(changed, c.Condition)
     return changed
 
 
-def register_selection(condition: Condition) -> tuple[str, ...]:
+def register_selection(condition: c.Condition) -> tuple[str, ...]:
     """``φ.rs``: the registers that a condition reads, in the order of the text."""
     known: tuple[str, ...] | None = condition.__dict__.get("_selection")
     if known is None:
@@ -99,17 +88,17 @@ def register_selection(condition: Condition) -> tuple[str, ...]:
     return known
 
 
-def not_satisfied(condition: Condition) -> Condition:
+def not_satisfied(condition: c.Condition) -> c.Condition:
     """``¬φ``: holds exactly where φ does not, including where φ is unknown."""
     match condition:
-        case Constant(value):
-            return Constant(not value)
-        case Not(Satisfied(inner)):
+        case c.Constant(value):
+            return c.Constant(not value)
+        case c.Not(Satisfied(inner)):
             return inner
-    return Not(Satisfied(condition))
+    return c.Not(Satisfied(condition))
 
 
-def holds(condition: Condition, event: Event, registers: Mapping[str, Event]) -> bool:
+def holds(condition: c.Condition, event: Event, registers: Mapping[str, Event]) -> bool:
     """``(u, v) ⊨ φ`` (004 Definition 13): an atom on an empty register is false, and its negation true."""
     if condition == TRUE:
         return True
@@ -119,17 +108,17 @@ def holds(condition: Condition, event: Event, registers: Mapping[str, Event]) ->
 
     def settle(current: Node) -> Node:
         match current:
-            case And() | Or() | Not():
+            case c.And() | c.Or() | c.Not():
                 return current
             case Satisfied(inner):
-                return Constant(value_on(inner, events) is True)
+                return c.Constant(value_on(inner, events) is True)
             case TypeTest(type_, stream):
-                return Constant(event.type == type_ and (stream is None or event.stream in (None, stream)))
+                return c.Constant(event.type == type_ and (stream is None or event.stream in (None, stream)))
             case StreamTest(stream):
-                return Constant(event.stream in (None, stream))
-            case Condition() if any(register not in registers for register in register_selection(current)):
-                return Constant(False)
-            case Bracket():
+                return c.Constant(event.stream in (None, stream))
+            case c.Condition() if any(register not in registers for register in register_selection(current)):
+                return c.Constant(False)
+            case c.Bracket():
                 return without_brackets(current)
         return current
 

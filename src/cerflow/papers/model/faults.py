@@ -22,22 +22,6 @@ from __future__ import annotations
 
 from cerflow.errors import CerflowError
 
-__all__ = [
-    "AutomatonError",
-    "ConditionError",
-    "EpsilonFreeError",
-    "EpsilonTransitionError",
-    "LabelSetError",
-    "MissingRegisterError",
-    "MissingStateError",
-    "NotDeterministicError",
-    "NotDeterminizableError",
-    "NotMemorylessError",
-    "RegisterSelectionError",
-    "SharedRegistersError",
-    "TransitionKindError",
-]
-
 
 class AutomatonError(CerflowError, ValueError):
     """An automaton, or a construction on it, is at fault."""

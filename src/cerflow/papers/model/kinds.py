@@ -4,21 +4,12 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from cerflow.language.condition import (
-    And,
-    Comparison,
-    Condition,
-    Constant,
-    Not,
-    Or,
-)
+from cerflow.language import condition as c
 from cerflow.language.node import walk
 from cerflow.papers.model.automaton import Automaton
 from cerflow.papers.model.conditions import register_selection
 from cerflow.papers.model.models import RMA, SRT, defined_for
 from cerflow.values.operators import Operator
-
-__all__ = ["AutomatonKind", "kinds"]
 
 
 class AutomatonKind(StrEnum):
@@ -47,14 +38,14 @@ def kinds(transducer: Automaton) -> frozenset[AutomatonKind]:
     return frozenset(found)
 
 
-def _compares_with_registers(condition: Condition) -> bool:
+def _compares_with_registers(condition: c.Condition) -> bool:
     """Whether a condition only tests whether the event equals the contents of registers."""
     for current in walk(condition):
         match current:
-            case And() | Or() | Not() | Constant():
+            case c.And() | c.Or() | c.Not() | c.Constant():
                 continue
-            case Comparison(Operator.EQ | Operator.NE) if register_selection(current):
+            case c.Comparison(Operator.EQ | Operator.NE) if register_selection(current):
                 continue
-            case Condition():
+            case c.Condition():
                 return False
     return True

@@ -12,8 +12,6 @@ from cerflow.papers.model.faults import TransitionKindError
 from cerflow.papers.model.rma import RegisterMatchAutomaton
 from cerflow.papers.model.srt import SymbolicRegisterTransducer
 
-__all__ = ["CEA", "RMA", "SRT", "UCEA", "AnyA", "FreeA", "RegisterA", "defined_for"]
-
 CEA, UCEA, RMA, SRT = (
     ComplexEventAutomaton,
     UnaryComplexEventAutomaton,

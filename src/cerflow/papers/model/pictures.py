@@ -17,18 +17,9 @@ from cerflow.drawing.svg import Theme
 from cerflow.language.condition import Condition, Not
 from cerflow.language.node import Node, node, transform
 from cerflow.language.printer import show
-from cerflow.papers.model.automaton import (
-    MARKED,
-    SKIPPED,
-    Automaton,
-    TransitionLike,
-    show_state,
-    sorted_states,
-)
+from cerflow.papers.model.automaton import MARKED, SKIPPED, Automaton, TransitionLike, show_state, sorted_states
 from cerflow.papers.model.cea import ComplexEventTransition, UnaryComplexEventTransition
 from cerflow.papers.model.rma import MatchTransition
-
-__all__ = ["automaton_diagram", "show_edge", "to_dot", "to_mermaid", "to_svg"]
 
 
 @node

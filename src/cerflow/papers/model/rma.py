@@ -12,8 +12,6 @@ from cerflow.papers.model.automaton import SKIPPED, Automaton, RegisterAutomaton
 from cerflow.papers.model.conditions import HEAD, register_selection, rename_registers, settle_condition
 from cerflow.papers.model.faults import EpsilonTransitionError, RegisterSelectionError
 
-__all__ = ["MatchTransition", "RegisterMatchAutomaton", "as_register_match_automaton"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchTransition(TransitionLike):

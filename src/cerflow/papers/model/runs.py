@@ -18,8 +18,6 @@ from cerflow.papers.model.conditions import holds, in_units_of, register_selecti
 from cerflow.values.complex_events import ComplexEvent
 from cerflow.values.events import Event, StreamGiven, as_stream
 
-__all__ = ["Configuration", "Run", "accepting_runs", "accepts", "matches", "reached_states", "reported_matches", "runs"]
-
 #: For each register the index of its event, None while it is empty (♯).
 Contents = tuple[int | None, ...]
 #: The part of a run that decides its future and its match; the last item says whether it marked the last event it read.

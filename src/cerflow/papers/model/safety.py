@@ -8,8 +8,6 @@ from typing import Protocol, TypeVar
 from cerflow.papers.model.automaton import Automaton, State, TransitionLike
 from cerflow.papers.model.conditions import register_selection
 
-__all__ = ["is_register_safe", "on_every_trail", "unsafe_reads"]
-
 
 class _Arc(Protocol):
     @property

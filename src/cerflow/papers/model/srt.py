@@ -19,8 +19,6 @@ from cerflow.papers.model.automaton import (
 )
 from cerflow.papers.model.conditions import settle_condition
 
-__all__ = ["SymbolicRegisterTransducer", "SymbolicTransition", "as_transducer"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SymbolicTransition(TransitionLike):

@@ -9,8 +9,6 @@ from cerflow.papers.model.faults import NotMemorylessError
 from cerflow.papers.model.models import CEA, defined_for
 from cerflow.papers.model.srt import as_transducer
 
-__all__ = ["as_complex_event_automaton", "as_unary_automaton", "with_marked_ends"]
-
 
 def as_unary_automaton(automaton: Automaton) -> UnaryComplexEventAutomaton:
     """The UCEA with the same complex events.

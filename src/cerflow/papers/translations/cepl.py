@@ -20,19 +20,9 @@ from cerflow.analysis.scopes import resolve
 from cerflow.conditions.connectives import TRUE, conjunction, conjuncts
 from cerflow.conditions.guards import event_test, without_brackets
 from cerflow.errors import UnsupportedQueryError
+from cerflow.language import formula as f
 from cerflow.language.builder.given import of_formula
 from cerflow.language.condition import Condition
-from cerflow.language.formula import (
-    As,
-    CountWindow,
-    Disjunction,
-    EventType,
-    Filter,
-    Formula,
-    Iteration,
-    Sequence,
-    Within,
-)
 from cerflow.language.node import Node, fold, walk
 from cerflow.papers.constructions.epsilon import eliminate_epsilon
 from cerflow.papers.constructions.operators import anchor
@@ -43,8 +33,6 @@ from cerflow.papers.model.conditions import HEAD, register_selection
 from cerflow.papers.model.rma import MatchTransition, RegisterMatchAutomaton
 from cerflow.papers.model.safety import on_every_trail
 from cerflow.predicates.registry import is_about_set
-
-__all__ = ["compile_cepl"]
 
 
 @dataclass(slots=True)
@@ -71,7 +59,7 @@ class _Draft:
 
 
 @of_formula
-def compile_cepl(formula: Formula, *, most: int | None = None) -> RegisterMatchAutomaton:
+def compile_cepl(formula: f.Formula, *, most: int | None = None) -> RegisterMatchAutomaton:
     """The automaton with ``M ∈ ⟦A⟧_n`` iff M is a match of the formula that ends at n.
 
     The operators are those of core-CEPL: an event type, AS, FILTER, OR, ``;`` and ``+``. Labels go into the output, so
@@ -84,8 +72,8 @@ def compile_cepl(formula: Formula, *, most: int | None = None) -> RegisterMatchA
     for more than ``most`` states.
     """
     tree, sizes = formula, []
-    while isinstance(tree, Within):
-        if not isinstance(tree.window, CountWindow):
+    while isinstance(tree, f.Within):
+        if not isinstance(tree.window, f.CountWindow):
             raise UnsupportedQueryError(
                 "these automata have only windows of events", span=tree.span, hint="Write WITHIN n EVENTS."
             )
@@ -98,7 +86,7 @@ def compile_cepl(formula: Formula, *, most: int | None = None) -> RegisterMatchA
     return with_start_loop(walks.transducer)
 
 
-def _compiled(tree: Formula) -> RegisterMatchAutomaton:
+def _compiled(tree: f.Formula) -> RegisterMatchAutomaton:
     part = _CeplCompiler(tree).run()
     return RegisterMatchAutomaton.of(
         (
@@ -121,7 +109,7 @@ def _compiled(tree: Formula) -> RegisterMatchAutomaton:
 class _CeplCompiler:
     """The fold over one formula; occurrences are numbered as in `resolve`."""
 
-    def __init__(self, formula: Formula) -> None:
+    def __init__(self, formula: f.Formula) -> None:
         self._formula = formula
         self._labels = resolve(formula).labels
         self._states = count()
@@ -135,10 +123,10 @@ class _CeplCompiler:
         def visit(current: Node, below: Many[tuple[_Draft, int] | None]) -> tuple[_Draft, int] | None:
             nonlocal index
             index += 1
-            if not isinstance(current, Formula):
+            if not isinstance(current, f.Formula):
                 return None
             parts = [part for part in below if part is not None]
-            if isinstance(current, Filter):
+            if isinstance(current, f.Filter):
                 self._check_bounded(current, parts[0][1])
             return self._build(current, [part for part, _ in parts]), index
 
@@ -146,34 +134,34 @@ class _CeplCompiler:
         assert whole is not None
         return whole[0]
 
-    def _build(self, current: Formula, below: list[_Draft]) -> _Draft:
+    def _build(self, current: f.Formula, below: list[_Draft]) -> _Draft:
         match current:
-            case EventType():
+            case f.EventType():
                 return self._base(current)
-            case As(operand, label) if isinstance(operand, EventType | As):
+            case f.As(operand, label) if isinstance(operand, f.EventType | f.As):
                 for edge in below[0].edges:
                     edge.labels = edge.labels | {label} if edge.labels else edge.labels
                 return below[0]
-            case Disjunction():
+            case f.Disjunction():
                 return self._disjunction(*below)
-            case Sequence():
+            case f.Sequence():
                 left, right = below
                 edges = [*left.edges, _Edge(left.final, right.start), *right.edges]
                 return _Draft(left.start, right.final, edges, {**right.register_of, **left.register_of})
-            case Iteration():
+            case f.Iteration():
                 (body,) = below
                 body.edges.append(_Edge(body.final, body.start))
                 return body
-            case Filter():
+            case f.Filter():
                 return self._filter(below[0], without_brackets(current.condition))
-        if isinstance(current, Within):
+        if isinstance(current, f.Within):
             raise UnsupportedQueryError("WITHIN stands around the whole formula here", span=current.span)
         raise UnsupportedQueryError(
             f"{type(current).__name__} does not belong to core-CEPL, which has types, AS, FILTER, OR, ';' and '+'",
             span=current.span,
         )
 
-    def _base(self, event: EventType) -> _Draft:
+    def _base(self, event: f.EventType) -> _Draft:
         """``R AS x``: skip any events, then read one of the type."""
         start, final = next(self._states), next(self._states)
         loop = _Edge(start, start, TRUE)
@@ -185,7 +173,7 @@ class _CeplCompiler:
         edges += [_Edge(left.final, final), _Edge(right.final, final)]
         return _Draft(start, final, edges, {**right.register_of, **left.register_of})
 
-    def _check_bounded(self, current: Filter, operand: int) -> None:
+    def _check_bounded(self, current: f.Filter, operand: int) -> None:
         if any(map(is_about_set, walk(current.condition))):
             raise UnsupportedQueryError("registers hold one event, so nothing is aggregated", span=current.span)
         bound = self._labels[operand].bound

@@ -26,8 +26,6 @@ from cerflow.papers.model.safety import is_register_safe
 from cerflow.papers.model.srt import SymbolicRegisterTransducer, SymbolicTransition
 from cerflow.papers.translations.formulas import as_formula
 
-__all__ = ["from_engine", "to_engine"]
-
 #: Features that only the engine's transitions have.
 _BEYOND = (AllRows, InWindow, Measure, NoRow, SetCall, TruthValue)
 

@@ -24,8 +24,6 @@ from cerflow.papers.translations.engine_model import to_engine
 from cerflow.schema import Schema
 from cerflow.values.events import Stream
 
-__all__ = ["difference"]
-
 
 def difference(
     first: Automaton,

@@ -17,8 +17,6 @@ from cerflow.papers.model.faults import AutomatonError
 from cerflow.papers.model.models import CEA, RMA, SRT, UCEA
 from cerflow.papers.model.rma import MatchTransition
 
-__all__ = ["as_formula", "as_query", "from_formula", "from_json", "to_json"]
-
 _MODELS = {kind.model: kind for kind in (CEA, UCEA, RMA, SRT)}
 
 

@@ -40,8 +40,6 @@ from cerflow.papers.model.automaton import SKIPPED, State, Successor, fresh_name
 from cerflow.papers.model.srt import SymbolicRegisterTransducer
 from cerflow.rewriting.sremo.strategies import expand
 
-__all__ = ["compile_sremo", "registers_of"]
-
 #: A state, and the registers that a side of ``&`` has written since it began.
 _Written = tuple[State, frozenset[str]]
 

@@ -8,8 +8,6 @@ from cerflow.language.formula import Formula
 from cerflow.rewriting.first_order.safe import to_safe
 from cerflow.rewriting.first_order.waiting import Bringing
 
-__all__ = ["lp_normal_form"]
-
 
 @of_formula
 def lp_normal_form(formula: Formula) -> Formula | None:

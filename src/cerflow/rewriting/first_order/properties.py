@@ -15,8 +15,6 @@ from cerflow.language.formula import As, Disjunction, EventType, Filter, Formula
 from cerflow.language.node import Node, fold, walk
 from cerflow.language.printer import show
 
-__all__ = ["Property", "bound_of", "bounded", "defined_of", "locally_parametrized", "safe", "well_formed"]
-
 
 @dataclass(frozen=True)
 class Property:

@@ -21,24 +21,13 @@ from cerflow.analysis.first_order import (
 )
 from cerflow.analysis.scopes import relation_names
 from cerflow.errors import QueryError
+from cerflow.language import formula as f
 from cerflow.language.condition import Constant
-from cerflow.language.formula import (
-    AnyEvent,
-    As,
-    Filter,
-    Formula,
-    Iteration,
-    NotEvent,
-    Rename,
-    positions_alone,
-)
 from cerflow.language.node import Node, walk
 from cerflow.language.select import CountItem, Select
 from cerflow.rewriting.first_order.safe import to_safe
 from cerflow.rewriting.names import FreshNames
 from cerflow.rewriting.rebuild import refuse_later_choices, relabelled, transformed
-
-__all__ = ["check_query_of_sets", "from_first_order", "query_from_first_order"]
 
 
 def check_query_of_sets(select: Select) -> None:
@@ -65,11 +54,11 @@ def query_from_first_order(select: Select) -> Select:
     """
     formula = from_first_order(select.formula)
     if formula is None:
-        formula = Filter(AnyEvent(), Constant(False))
-    return replace(select, formula=positions_alone(formula))
+        formula = f.Filter(f.AnyEvent(), Constant(False))
+    return replace(select, formula=f.positions_alone(formula))
 
 
-def from_first_order(formula: Formula) -> Formula | None:
+def from_first_order(formula: f.Formula) -> f.Formula | None:
     """A formula of our language with the meaning of ``formula`` in the first-order reading.
 
     The supports of its complex events are the matches of the first-order formula, the labels are the variables. None
@@ -79,28 +68,28 @@ def from_first_order(formula: Formula) -> Formula | None:
     check_first_order(formula)
     refuse_later_choices(formula)
     renamed, back = _renamed_apart(formula)
-    plain: Formula | None = renamed
+    plain: f.Formula | None = renamed
     if not is_safe(renamed) or _has_partly_bound(renamed):
         plain = to_safe(renamed)
     if plain is None:
         return None
-    left = {current.label for current in walk(plain) if isinstance(current, As)}
+    left = {current.label for current in walk(plain) if isinstance(current, f.As)}
     for name, original in back.items():
         if name in left:
-            plain = Rename(plain, name, original)
+            plain = f.Rename(plain, name, original)
     return plain
 
 
-def _has_partly_bound(formula: Formula) -> bool:
+def _has_partly_bound(formula: f.Formula) -> bool:
     """Whether a filter reads a variable that only some branches of its operand define."""
     return any(
         condition_variables(current) & defined_outside_iterations(current.operand) - bound_variables(current.operand)
         for current in walk(formula)
-        if isinstance(current, Filter)
+        if isinstance(current, f.Filter)
     )
 
 
-def _renamed_apart(formula: Formula) -> tuple[Formula, dict[str, str]]:
+def _renamed_apart(formula: f.Formula) -> tuple[f.Formula, dict[str, str]]:
     """The formula with variables renamed so that no label has more events than the variable; and the inverse."""
     nodes = list(walk(formula))
     around = _scopes_around(nodes)
@@ -111,7 +100,7 @@ def _renamed_apart(formula: Formula) -> tuple[Formula, dict[str, str]]:
         parts = below[len(below) - count :]
         del below[len(below) - count :]
         below.append(combine_defined(current, parts))
-        if isinstance(current, Iteration):
+        if isinstance(current, f.Iteration):
             defined[index] = parts[0]
     top = len(nodes)
     defined[top] = below[0]
@@ -119,7 +108,7 @@ def _renamed_apart(formula: Formula) -> tuple[Formula, dict[str, str]]:
     relations = relation_names(formula)
     fresh = FreshNames(formula)
     # EVENT and NOT can give any label.
-    wild = any(isinstance(current, AnyEvent | NotEvent) for current in nodes)
+    wild = any(isinstance(current, f.AnyEvent | f.NotEvent) for current in nodes)
     names: dict[tuple[int, str], str] = {}
     back: dict[str, str] = {}
     kept: set[str] = set()
@@ -140,12 +129,12 @@ def _renamed_apart(formula: Formula) -> tuple[Formula, dict[str, str]]:
         return names[scope, name]
 
     def change(index: int, current: Node) -> Node:
-        if isinstance(current, As):
-            return As(current.operand, meaning(index, current.label), span=current.span)
-        if isinstance(current, Filter):
+        if isinstance(current, f.As):
+            return f.As(current.operand, meaning(index, current.label), span=current.span)
+        if isinstance(current, f.Filter):
             new = {name: meaning(index, name) for name in condition_variables(current)}
-            return Filter(current.operand, relabelled(current.condition, new), span=current.span)
-        if isinstance(current, NotEvent) and current.condition is not None:
+            return f.Filter(current.operand, relabelled(current.condition, new), span=current.span)
+        if isinstance(current, f.NotEvent) and current.condition is not None:
             new = {name: meaning(index, name) for name in condition_variables(current)}
             return replace(current, condition=relabelled(current.condition, new))
         return current
@@ -164,6 +153,6 @@ def _scopes_around(nodes: Many[Node]) -> list[int]:
         if open_:
             parent, remaining = open_[-1]
             open_[-1] = (parent, remaining - 1)
-            around[index] = parent if isinstance(nodes[parent], Iteration) else around[parent]
+            around[index] = parent if isinstance(nodes[parent], f.Iteration) else around[parent]
         open_.append((index, len(nodes[index].children)))
     return around

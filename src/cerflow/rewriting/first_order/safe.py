@@ -8,20 +8,10 @@ from functools import reduce
 from cerflow.analysis.first_order import check_first_order, defined_outside_iterations
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.builder.given import of_formula
-from cerflow.language.formula import (
-    Disjunction,
-    Filter,
-    Formula,
-    Iteration,
-    Selection,
-    Strategy,
-    Within,
-)
+from cerflow.language.formula import Disjunction, Filter, Formula, Iteration, Selection, Strategy, Within
 from cerflow.language.formula import Sequence as SequenceFormula
 from cerflow.language.node import Node, fold, walk, with_children
 from cerflow.rewriting.repetitions import without_repetitions
-
-__all__ = ["to_disjunctive_normal_form", "to_safe"]
 
 #: Disjuncts without OR outside iterations, each with its vdef+.
 _Disjuncts = list[tuple[Formula, frozenset[str]]]

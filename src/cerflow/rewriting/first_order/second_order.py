@@ -13,8 +13,6 @@ from cerflow.rewriting.first_order.safe import to_safe
 from cerflow.rewriting.first_order.waiting import Bringing
 from cerflow.rewriting.rebuild import refuse_any, refuse_later_choices, relabelled, transformed
 
-__all__ = ["first_order_to_second_order"]
-
 
 @of_formula
 def first_order_to_second_order(formula: Formula) -> Formula | None:

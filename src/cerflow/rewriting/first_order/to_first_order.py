@@ -8,22 +8,9 @@ from functools import reduce
 from cerflow.analysis.scopes import condition_labels, resolve
 from cerflow.conditions.clauses import clauses
 from cerflow.errors import UnsupportedQueryError
+from cerflow.language import formula as f
 from cerflow.language.builder.given import of_formula
 from cerflow.language.condition import And, Condition, Or, Some
-from cerflow.language.formula import (
-    AnyEvent,
-    As,
-    Disjunction,
-    EventType,
-    Filter,
-    Formula,
-    Iteration,
-    NotEvent,
-    Rename,
-    Selection,
-    Sequence,
-    Within,
-)
 from cerflow.language.node import Node, walk
 from cerflow.language.printer import show
 from cerflow.rewriting.events import below
@@ -31,11 +18,9 @@ from cerflow.rewriting.filters import push_down_filters
 from cerflow.rewriting.names import FreshNames, names_of
 from cerflow.rewriting.rebuild import mentions_set, refuse_any, refuse_later_choices, relabelled, transformed
 
-__all__ = ["second_order_to_first_order"]
-
 
 @of_formula
-def second_order_to_first_order(formula: Formula) -> Formula:
+def second_order_to_first_order(formula: f.Formula) -> f.Formula:
     """A formula whose first-order reading has the supports of the complex events of a second-order formula.
 
     Conditions on one label each are pushed down to the events (P2 A.1); then every event gets a variable of its own.
@@ -57,7 +42,7 @@ def second_order_to_first_order(formula: Formula) -> Formula:
             events.add(index)
             continue
         refuse_any(nodes[index])
-        if not isinstance(nodes[index], Disjunction | Sequence | Iteration | Selection | Within):
+        if not isinstance(nodes[index], f.Disjunction | f.Sequence | f.Iteration | f.Selection | f.Within):
             raise UnsupportedQueryError(
                 f"the first-order language has no {type(nodes[index]).__name__}",
                 span=nodes[index].span,
@@ -71,50 +56,50 @@ def second_order_to_first_order(formula: Formula) -> Formula:
 class _Variables:
     """Gives events variables: a label of theirs if no other event has it, else a new name."""
 
-    def __init__(self, written: Formula, pushed: Formula) -> None:
+    def __init__(self, written: f.Formula, pushed: f.Formula) -> None:
         self._fresh = FreshNames(pushed)
         self._used: set[str] = set()
         #: Names that may be those of event types; new ones are not.
         self._types = names_of(written)
 
-    def event(self, event: Node) -> Formula:
+    def event(self, event: Node) -> f.Formula:
         """A formula for one event, in first-order terms."""
-        chain: list[Formula] = []
+        chain: list[f.Formula] = []
         current = event
-        while isinstance(current, As | Rename | Filter):
+        while isinstance(current, f.As | f.Rename | f.Filter):
             chain.append(current)
             current = current.operand
         chain.reverse()
-        if isinstance(current, EventType):
+        if isinstance(current, f.EventType):
             return self._assigned(current, chain, _required(chain, current.name))
-        assert isinstance(current, AnyEvent | NotEvent)
+        assert isinstance(current, f.AnyEvent | f.NotEvent)
         others = _required(chain, None)
         types = (_names_in(chain) & self._types).difference(current.hidden)
         apart = sorted(t for t in types if _required(chain, t) != others)
-        if isinstance(current, NotEvent) and current.condition is None:
+        if isinstance(current, f.NotEvent) and current.condition is None:
             apart = [t for t in apart if t != current.event.name or current.event.stream is not None]
         if not apart:
             return self._assigned(current, chain, others)
-        if len(apart) > 1 or isinstance(current, NotEvent):
+        if len(apart) > 1 or isinstance(current, f.NotEvent):
             raise UnsupportedQueryError(
                 f"{show(current)} meets conditions on {' and '.join(apart)}: the first-order language cannot tell "
                 "these events from the others",
                 span=event.span,
                 hint="Name the event types instead of EVENT or NOT.",
             )
-        named = EventType(apart[0])
+        named = f.EventType(apart[0])
         first = self._assigned(named, chain, _required(chain, apart[0]))
-        return Disjunction(first, self._assigned(NotEvent(named), chain, others))
+        return f.Disjunction(first, self._assigned(f.NotEvent(named), chain, others))
 
-    def _assigned(self, event: Formula, chain: Many[Formula], conditions: Many[Many[Condition]]) -> Formula:
-        given = [step.label for step in chain if isinstance(step, As)]
+    def _assigned(self, event: f.Formula, chain: Many[f.Formula], conditions: Many[Many[Condition]]) -> f.Formula:
+        given = [step.label for step in chain if isinstance(step, f.As)]
         if not given and not conditions:
             return event
         variable = next((name for name in given if name not in self._used), None)
         if variable is None:
-            variable = self._fresh.like(given[0] if given else event.name if isinstance(event, EventType) else "x")
+            variable = self._fresh.like(given[0] if given else event.name if isinstance(event, f.EventType) else "x")
         self._used.add(variable)
-        named = As(event, variable)
+        named = f.As(event, variable)
         if not conditions:
             return named
         about = [
@@ -122,26 +107,26 @@ class _Variables:
             reduce(Or, (relabelled(_without_some(a), dict.fromkeys(condition_labels(a), variable)) for a in clause))
             for clause in conditions
         ]
-        return Filter(named, reduce(And, about))
+        return f.Filter(named, reduce(And, about))
 
 
 def _without_some(condition: Condition) -> Condition:
     return transformed(condition, lambda _, current: current.condition if isinstance(current, Some) else current)
 
 
-def _names_in(chain: Many[Formula]) -> set[str]:
+def _names_in(chain: Many[f.Formula]) -> set[str]:
     """The labels that conditions on one event read, and labels that are renamed to these."""
     found: set[str] = set()
     for step in chain:
         match step:
-            case Filter():
+            case f.Filter():
                 found.update(condition_labels(step.condition))
-            case Rename():
+            case f.Rename():
                 found.add(step.old)
     return found
 
 
-def _required(chain: Many[Formula], event_type: str | None) -> list[tuple[Condition, ...]]:
+def _required(chain: Many[f.Formula], event_type: str | None) -> list[tuple[Condition, ...]]:
     """The clauses that the steps of a chain ask of an event of this type (None: of a type that no step names).
 
     An atom on a label that the event does not have asks for nothing.
@@ -150,11 +135,11 @@ def _required(chain: Many[Formula], event_type: str | None) -> list[tuple[Condit
     found: list[tuple[Condition, ...]] = []
     for step in chain:
         match step:
-            case As():
+            case f.As():
                 labels.add(step.label)
-            case Rename() if step.old in labels:
+            case f.Rename() if step.old in labels:
                 labels = (labels - {step.old}) | {step.new}
-            case Filter():
+            case f.Filter():
                 for clause in clauses(step.condition):
                     missing = [a for a in clause if not labels.issuperset(condition_labels(a))]
                     if any(map(mentions_set, missing)):

@@ -20,36 +20,13 @@ from cerflow.analysis.first_order import condition_variables, defined_outside_it
 from cerflow.analysis.scopes import condition_labels
 from cerflow.conditions.clauses import clauses_asked, negated
 from cerflow.errors import Span, UnsupportedQueryError
-from cerflow.language.condition import (
-    And,
-    Attribute,
-    Comparison,
-    Condition,
-    Constant,
-    If,
-    IsNull,
-    Literal,
-    Or,
-)
-from cerflow.language.formula import (
-    As,
-    Disjunction,
-    Filter,
-    Formula,
-    Iteration,
-    NotEvent,
-    Selection,
-    Sequence,
-    Strategy,
-    Within,
-)
+from cerflow.language import formula as f
+from cerflow.language.condition import And, Attribute, Comparison, Condition, Constant, If, IsNull, Literal, Or
 from cerflow.language.node import Node, fold, with_children
 from cerflow.language.printer import show
 from cerflow.rewriting.names import FreshNames
 from cerflow.rewriting.rebuild import check_tree_size, mentions_set, one_event, relabelled, size
 from cerflow.values.operators import Operator
-
-__all__ = ["Bringing"]
 
 _NONE: frozenset[str] = frozenset()
 
@@ -81,7 +58,7 @@ class _Alternative:
     ``given`` is still to be put on the assignments of a variable: conditions, and labels.
     """
 
-    formula: Formula
+    formula: f.Formula
     bound: frozenset[str]
     size: int
     constant: frozenset[_Waiting] = frozenset()
@@ -106,7 +83,7 @@ class Bringing:
     its own, given to the assignments it means; ``labels`` has the variable of each.
     """
 
-    def __init__(self, formula: Formula, *, relate: bool) -> None:
+    def __init__(self, formula: f.Formula, *, relate: bool) -> None:
         self.formula = formula
         self.relate = relate
         self.labels: dict[str, str] = {}
@@ -114,7 +91,7 @@ class Bringing:
         self._fresh = FreshNames(formula)
         self._origins: dict[object, int] = {}
 
-    def run(self) -> Formula | None:
+    def run(self) -> f.Formula | None:
         """The rewritten formula, None if it cannot match. The formula must be safe and strictly well-formed."""
         found = fold(self.formula, self._visit)
         assert found is not None
@@ -127,31 +104,31 @@ class Bringing:
         return only.resolved().formula
 
     def _visit(self, current: Node, below: Many[list[_Alternative] | None]) -> list[_Alternative] | None:
-        if not isinstance(current, Formula):
+        if not isinstance(current, f.Formula):
             return None
         parts = [part for part in below if part is not None]
         match current:
-            case Disjunction():
+            case f.Disjunction():
                 return self._merged([*parts[0], *parts[1]], current)
-            case Sequence():
+            case f.Sequence():
                 return self._sequence(current, parts[0], parts[1])
-            case Iteration():
+            case f.Iteration():
                 return self._iteration(current, parts[0])
-            case Filter():
+            case f.Filter():
                 return self._filter(current, parts[0])
-            case Selection() if _compares(current):
+            case f.Selection() if _compares(current):
                 return self._selection(current, parts[0])
-            case Selection() | Within():
+            case f.Selection() | f.Within():
                 rest = current.children[1:]
                 return [replace(a, formula=with_children(current, (a.formula, *rest))) for a in parts[0]]
-            case As():
+            case f.As():
                 self._check_event(current.operand)
                 return [_Alternative(current, frozenset((current.label,)), size(current))]
         self._check_event(current)
         return [_Alternative(current, _NONE, size(current))]
 
-    def _check_event(self, event: Formula) -> None:
-        if self.relate and isinstance(event, NotEvent) and condition_variables(event):
+    def _check_event(self, event: f.Formula) -> None:
+        if self.relate and isinstance(event, f.NotEvent) and condition_variables(event):
             name = min(condition_variables(event))
             raise UnsupportedQueryError(
                 f"NOT reads '{name}', which is bound outside it: no universal condition expresses that",
@@ -161,18 +138,18 @@ class Bringing:
 
     # -- operators
 
-    def _merged(self, alternatives: Iterable[_Alternative], around: Formula | None = None) -> list[_Alternative]:
+    def _merged(self, alternatives: Iterable[_Alternative], around: f.Formula | None = None) -> list[_Alternative]:
         """The alternatives, with those that wait for the same conditions joined by OR."""
         groups: dict[frozenset[_Waiting], list[_Alternative]] = {}
         for a in alternatives:
             groups.setdefault(a.constant, []).append(a)
         return [members[0] if len(members) == 1 else _either(members, around) for members in groups.values()]
 
-    def _sequence(self, current: Sequence, left: list[_Alternative], right: list[_Alternative]) -> list[_Alternative]:
+    def _sequence(self, current: f.Sequence, left: list[_Alternative], right: list[_Alternative]) -> list[_Alternative]:
         _check(sum(a.size + b.size for a in left for b in right), left, right, current.span)
         return [self._joined(current, a, b) for a in left for b in right]
 
-    def _joined(self, current: Sequence, a: _Alternative, b: _Alternative) -> _Alternative:
+    def _joined(self, current: f.Sequence, a: _Alternative, b: _Alternative) -> _Alternative:
         both = _Alternative(
             with_children(current, (a.formula, b.formula)),
             a.bound | b.bound,
@@ -188,7 +165,7 @@ class Bringing:
                 both = self._kept(both, w)
         return both
 
-    def _iteration(self, current: Iteration, body: list[_Alternative]) -> list[_Alternative]:
+    def _iteration(self, current: f.Iteration, body: list[_Alternative]) -> list[_Alternative]:
         body = [a.resolved() for a in self._merged(body)]
         for w in (w for a in body for w in a.related):
             if len(w.labels) > 1:
@@ -204,13 +181,13 @@ class Bringing:
         for waiting in sets:
             usable = [a for a in body if a.constant <= waiting]
             whole = usable[0] if len(usable) == 1 else _either(usable)
-            repeated = Iteration(whole.formula, span=current.span)
+            repeated = f.Iteration(whole.formula, span=current.span)
             same = with_children(current, (whole.formula,)) if len(sets) == 1 else repeated
             found.append(_Alternative(same, _NONE, whole.size + 1, waiting, whole.related))
         _check(sum(a.size for a in found), found, body, current.span)
         return found
 
-    def _selection(self, current: Selection, operand: list[_Alternative]) -> list[_Alternative]:
+    def _selection(self, current: f.Selection, operand: list[_Alternative]) -> list[_Alternative]:
         operand = [a.resolved() for a in self._merged(operand)]
         own = defined_outside_iterations(current.operand)
         waiting = sorted(frozenset().union(*(a.constant for a in operand)), key=lambda w: w.origin)
@@ -234,7 +211,7 @@ class Bringing:
 
     # -- filters
 
-    def _filter(self, current: Filter, operand: list[_Alternative]) -> list[_Alternative]:
+    def _filter(self, current: f.Filter, operand: list[_Alternative]) -> list[_Alternative]:
         found = operand
         for clause in clauses_asked(current.condition):
             choices = self._choices(clause)
@@ -270,7 +247,7 @@ class Bringing:
             (variable,) = here
             return a.giving(variable, w.condition)
         if not (w.unary or self.relate) or not (w.outer or w.labels):
-            return replace(a, formula=Filter(a.formula, w.condition), size=a.size + size(w.condition) + 1)
+            return replace(a, formula=f.Filter(a.formula, w.condition), size=a.size + size(w.condition) + 1)
         for variable in sorted(here):
             label = self._label(w.origin, variable)
             a = a.giving(variable, label)
@@ -281,7 +258,7 @@ class Bringing:
                 labels=w.labels | {label},
             )
         if not w.outer:
-            return replace(a, formula=Filter(a.formula, w.condition), size=a.size + size(w.condition) + 1)
+            return replace(a, formula=f.Filter(a.formula, w.condition), size=a.size + size(w.condition) + 1)
         if w.labels:
             if mentions_set(w.condition):
                 raise UnsupportedQueryError(
@@ -298,7 +275,7 @@ class Bringing:
             self.labels[label] = variable
         return self._own[origin, variable]
 
-    def _refuse_relation(self, w: _Waiting, current: Iteration) -> NoReturn:
+    def _refuse_relation(self, w: _Waiting, current: f.Iteration) -> NoReturn:
         inside = ", ".join(sorted(self.labels[label] for label in w.labels))
         raise UnsupportedQueryError(
             f"a condition relates {inside} of each repetition with {', '.join(sorted(w.outer))} outside: no universal "
@@ -309,11 +286,13 @@ class Bringing:
         )
 
 
-def _either(alternatives: Many[_Alternative], around: Formula | None = None) -> _Alternative:
+def _either(alternatives: Many[_Alternative], around: f.Formula | None = None) -> _Alternative:
     members = [a.resolved() for a in alternatives]
     formulas = [a.formula for a in members]
     whole = (
-        with_children(around, formulas) if around is not None and len(formulas) == 2 else reduce(Disjunction, formulas)
+        with_children(around, formulas)
+        if around is not None and len(formulas) == 2
+        else reduce(f.Disjunction, formulas)
     )
     return _Alternative(
         whole,
@@ -330,9 +309,9 @@ def _check(nodes: int, one: Sized, other: Sized, span: Span | None) -> None:
         check_tree_size(nodes, span)
 
 
-def _compares(current: Selection) -> bool:
+def _compares(current: f.Selection) -> bool:
     """Whether some matches may take others away; those of one event end at different events."""
-    return current.strategy is not Strategy.STRICT and not one_event(current.operand)
+    return current.strategy is not f.Strategy.STRICT and not one_event(current.operand)
 
 
 def _not_true(condition: Condition) -> Condition:
@@ -347,7 +326,7 @@ def _not_true(condition: Condition) -> Condition:
     return Comparison(Operator.EQ, If(condition, Literal(0), Literal(1)), Literal(1))
 
 
-def _refuse_strategy(current: Selection, name: str) -> NoReturn:
+def _refuse_strategy(current: f.Selection, name: str) -> NoReturn:
     raise UnsupportedQueryError(
         f"a condition on '{name}' would have to pass {current.strategy}, which compares the matches that satisfy it "
         "with the others",
@@ -356,35 +335,35 @@ def _refuse_strategy(current: Selection, name: str) -> NoReturn:
     )
 
 
-def _assign(formula: Formula, given: Mapping[str, tuple[_Given, ...]]) -> Formula:
+def _assign(formula: f.Formula, given: Mapping[str, tuple[_Given, ...]]) -> f.Formula:
     """Put conditions and labels on the assignments ``R AS x`` outside repetitions."""
 
     def visit(current: Node, below: Many[Node]) -> Node:
         match current:
-            case Iteration():
+            case f.Iteration():
                 return current
-            case As() if current.label in given:
+            case f.As() if current.label in given:
                 return _assigned(current, given[current.label])
-            case Selection() if _compares(current) and below[0] is not current.operand:
+            case f.Selection() if _compares(current) and below[0] is not current.operand:
                 filtered = {x for x, all_ in given.items() if any(isinstance(g, Condition) for g in all_)}
                 inside = filtered & defined_outside_iterations(current.operand)
                 if inside:
                     _refuse_strategy(current, min(inside))
-            case Filter() if isinstance(below[0], Filter) and isinstance(current.operand, As):
+            case f.Filter() if isinstance(below[0], f.Filter) and isinstance(current.operand, f.As):
                 inner = below[0]
                 if len(condition_labels(current.condition)) <= 1:
-                    return Filter(inner.operand, And(current.condition, inner.condition), span=current.span)
+                    return f.Filter(inner.operand, And(current.condition, inner.condition), span=current.span)
         return with_children(current, below)
 
     found = fold(formula, visit)
-    assert isinstance(found, Formula)
+    assert isinstance(found, f.Formula)
     return found
 
 
-def _assigned(event: As, given: tuple[_Given, ...]) -> Formula:
-    found: Formula = event
+def _assigned(event: f.As, given: tuple[_Given, ...]) -> f.Formula:
+    found: f.Formula = event
     for label in given:
         if isinstance(label, str):
-            found = As(found, label)
+            found = f.As(found, label)
     conditions = [g for g in given if isinstance(g, Condition)]
-    return Filter(found, reduce(And, conditions)) if conditions else found
+    return f.Filter(found, reduce(And, conditions)) if conditions else found

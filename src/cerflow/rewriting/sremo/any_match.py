@@ -11,8 +11,6 @@ from functools import reduce
 
 from cerflow.language.sremo import ANY_EVENT, AnyMatch, Concatenation, NextMatch, Optional, Plus, Sremo, Star
 
-__all__ = ["rewrite_any", "skip_between"]
-
 
 def rewrite_any(written: AnyMatch, parts: Sequence[Sremo]) -> Sremo:
     """The definition of ``any``; ``parts`` are its operands, rewritten themselves."""

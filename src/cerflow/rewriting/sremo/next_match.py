@@ -5,32 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from cerflow.language import sremo as r
 from cerflow.language.node import transform
-from cerflow.language.sremo import (
-    ANY_EVENT,
-    Alternation,
-    Complement,
-    Concatenation,
-    Intersection,
-    NextMatch,
-    Optional,
-    Plus,
-    Sremo,
-    Star,
-    Terminal,
-)
 from cerflow.rewriting.sremo.any_match import skip_between
 from cerflow.rewriting.sremo.empty_string import matches_empty, not_empty
 
-__all__ = ["rewrite_next", "skipping"]
 
-
-def rewrite_next(written: NextMatch, parts: Sequence[Sremo]) -> Sremo:
+def rewrite_next(written: r.NextMatch, parts: Sequence[r.Sremo]) -> r.Sremo:
     """The definition of ``next``; ``parts`` are its operands, rewritten themselves."""
     return skip_between(written, parts, skipping)
 
 
-def skipping(expression: Sremo) -> Sremo:
+def skipping(expression: r.Sremo) -> r.Sremo:
     """Strings in which an expression without strategies has no match that reads an event.
 
     Where a single event decides, as before a terminal φ, they are ``([TRUE] & !φ)*``, which needs no window: events
@@ -40,32 +26,32 @@ def skipping(expression: Sremo) -> Sremo:
     """
     events = _deciding_events(expression)
     if events is not None:
-        return Star(Intersection(ANY_EVENT, Complement(_unmarked(events))))
-    anything = Star(ANY_EVENT)
-    return Complement(Concatenation(Concatenation(anything, not_empty(expression)), anything))
+        return r.Star(r.Intersection(r.ANY_EVENT, r.Complement(_unmarked(events))))
+    anything = r.Star(r.ANY_EVENT)
+    return r.Complement(r.Concatenation(r.Concatenation(anything, not_empty(expression)), anything))
 
 
-def _deciding_events(expression: Sremo) -> Sremo | None:
+def _deciding_events(expression: r.Sremo) -> r.Sremo | None:
     """Terminals such that one of them matches exactly where the expression has a match that reads an event.
 
     None if there are none: a match may need several events.
     """
     match expression:
-        case Terminal():
+        case r.Terminal():
             return expression
-        case Alternation():
+        case r.Alternation():
             left, right = _deciding_events(expression.left), _deciding_events(expression.right)
-            return None if left is None or right is None else Alternation(left, right)
-        case Plus() | Star() | Optional():
+            return None if left is None or right is None else r.Alternation(left, right)
+        case r.Plus() | r.Star() | r.Optional():
             return _deciding_events(expression.operand)
-        case Concatenation():
+        case r.Concatenation():
             # Where nothing need follow, the whole matches as soon as its beginning does.
             if matches_empty(expression.right) and not matches_empty(expression.left):
                 return _deciding_events(expression.left)
     return None
 
 
-def _unmarked(events: Sremo) -> Sremo:
-    whole = transform(events, lambda n: replace(n, label=None, registers=()) if isinstance(n, Terminal) else n)
-    assert isinstance(whole, Sremo)
+def _unmarked(events: r.Sremo) -> r.Sremo:
+    whole = transform(events, lambda n: replace(n, label=None, registers=()) if isinstance(n, r.Terminal) else n)
+    assert isinstance(whole, r.Sremo)
     return whole

@@ -9,8 +9,6 @@ from cerflow import limits
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.sremo import Alternation, Concatenation, Sremo, Unordered
 
-__all__ = ["rewrite_unordered"]
-
 
 def rewrite_unordered(written: Unordered, parts: Sequence[Sremo]) -> Sremo:
     """Each operand followed by the others in any order. Raises `UnsupportedQueryError` for too many operands."""

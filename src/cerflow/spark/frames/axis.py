@@ -23,8 +23,6 @@ from cerflow.values.array_types import Ints
 from cerflow.values.arrow_columns import array_of_numbers, numbers_of, one_array
 from cerflow.values.units import DAY, TimeUnit
 
-__all__ = ["ROW_BITS", "Axis", "exact"]
-
 #: An identifier of a row has the number of its partition in the upper bits, that of the row there in the lower ones.
 ROW_BITS = 33
 #: Any window of time: events are measured by their time alone.

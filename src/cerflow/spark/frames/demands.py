@@ -18,8 +18,6 @@ from cerflow.schema import Schema, ValueKind
 from cerflow.slices.division import Division, divided
 from cerflow.values.operators import Operator
 
-__all__ = ["Demands", "demands_of_program", "demands_of_query"]
-
 _REPORTED = "positions count the events of definitions, too, so one task has to see all (unless positions=False)"
 _READ = "a statement reads positions, which count the events of definitions, too"
 _NO_TIME = "without a time column, times are positions, which count the events of definitions, too"

@@ -20,17 +20,6 @@ from cerflow.schema import Schema, ValueKind
 from cerflow.spark.frames.axis import Axis
 from cerflow.spark.frames.plan import JobPlan
 
-__all__ = [
-    "CORRUPT",
-    "IDENTIFIER",
-    "MALFORMED",
-    "POSITION",
-    "EventColumns",
-    "halved",
-    "number_of_cuts",
-    "record_as_json",
-]
-
 #: Numbers the rows of the input: the partition in the upper bits, the row in the partition in the lower `ROW_BITS`.
 IDENTIFIER = "row"
 #: Each event's position in the whole stream.

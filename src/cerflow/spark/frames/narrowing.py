@@ -37,8 +37,6 @@ from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.pushdown import relevant
 
-__all__ = ["conditions_to_precompute", "narrowed"]
-
 #: The number of conditions whose bits fit a column of 32.
 _NARROW = 15
 

@@ -17,18 +17,6 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 from cerflow import limits
 from cerflow.errors import ArgumentError, InputError, OutputError, nearest
 
-__all__ = [
-    "OutputMode",
-    "arrow_batches",
-    "check_output",
-    "check_partition_columns",
-    "check_partitions_of_table",
-    "exists",
-    "literal_path",
-    "observed",
-    "write_frame",
-]
-
 #: The treatment of an existing output; see `cerflow.spark.run`.
 OutputMode = Literal["error", "overwrite", "append", "ignore", "overwrite-partitions"]
 

@@ -22,8 +22,6 @@ from cerflow.spark.frames.tasks import pack
 from cerflow.stream_inputs import EventRoles, schema_of
 from cerflow.values.nested import attribute_named
 
-__all__ = ["JobPlan", "make_plan"]
-
 
 @dataclass(frozen=True)
 class JobPlan:

@@ -19,8 +19,6 @@ from cerflow.pushdown.relevance import Relevance, by_types, or_unusable
 from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.plan import JobPlan
 
-__all__ = ["Pushdown", "pushdown", "relevant"]
-
 
 @dataclass(frozen=True)
 class Pushdown:

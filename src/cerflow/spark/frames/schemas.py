@@ -22,8 +22,6 @@ from cerflow.stream_inputs import schema_of
 from cerflow.values.complex_events import UNNAMED
 from cerflow.values.nested import attribute_named, is_nested, parts_of
 
-__all__ = ["arrow_schema", "column_of", "completed", "refuse_untransferable", "spark_schema"]
-
 #: Marks columns of types that Arrow does not have.
 _UNKNOWN = {b"cerflow": b"no Arrow type"}
 

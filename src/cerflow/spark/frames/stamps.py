@@ -21,8 +21,6 @@ from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, numbe
 if TYPE_CHECKING:
     from cerflow.pushdown.spark import SparkConditions
 
-__all__ = ["LARGEST_TIME", "Stamps"]
-
 #: The lower bits have the number of the type, the others the time.
 _BITS = 5
 _NO_TYPE, _OTHER = 31, 30

@@ -26,8 +26,6 @@ from cerflow.stream_inputs import (
 )
 from cerflow.values.units import TimeUnit
 
-__all__ = ["frame_in_common_unit", "renamed", "streams", "union_frames"]
-
 
 def streams(
     inputs: Mapping[str, Input[DataFrame]],

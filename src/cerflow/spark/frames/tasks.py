@@ -27,8 +27,6 @@ from cerflow.slices.runner import SliceRunner
 from cerflow.spark.worker import prepare_worker
 from cerflow.values.units import TimeUnit
 
-__all__ = ["Recognition", "as_larger_tables", "named", "pack", "readable_value"]
-
 
 @dataclass(frozen=True)
 class Recognition:

@@ -25,8 +25,6 @@ from cerflow.spark.source.options import Options
 from cerflow.spark.source.planned import Planned, plan_files
 from cerflow.spark.source.task import matches_of
 
-__all__ = ["FilesByTasks", "files_by_tasks"]
-
 
 @dataclass(frozen=True)
 class FilesByTasks:

@@ -36,8 +36,6 @@ from cerflow.spark.placing.slice_frames import (
 )
 from cerflow.spark.placing.slice_tasks import OwnSlices, PartitionsInOrder
 
-__all__ = ["Selected", "recognized", "selected"]
-
 
 @dataclass(frozen=True)
 class Selected:

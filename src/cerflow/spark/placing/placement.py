@@ -27,8 +27,6 @@ from cerflow.spark.placing.statistics import pieces_of_files
 from cerflow.spark.placing.survey import PartitionSurvey, bounds_of, estimate, sample, survey_partitions, survey_parts
 from cerflow.values.array_types import Ints
 
-__all__ = ["Clustered", "Cut", "Placement", "PlacementKind", "place"]
-
 _NO_KEYS: Ints = np.zeros(0, np.int64)
 
 

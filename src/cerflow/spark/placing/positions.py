@@ -27,8 +27,6 @@ from cerflow import limits
 from cerflow.spark.frames.axis import ROW_BITS
 from cerflow.spark.frames.events import IDENTIFIER, POSITION, halved
 
-__all__ = ["number_rows", "number_sorted"]
-
 _PART = "part"
 _CHANGED = (
     "the events changed between two readings, so they cannot be numbered; "

@@ -20,18 +20,6 @@ from cerflow.spark.placing.placement import Clustered, Cut
 from cerflow.spark.placing.slice_tasks import CHANGED
 from cerflow.spark.placing.survey import estimate, file_of_row
 
-__all__ = [
-    "SLICE",
-    "between_stretches",
-    "first_between",
-    "first_in_cut",
-    "found_before",
-    "in_known_partitions",
-    "in_slices",
-    "own_counts",
-    "slices_in_tasks",
-]
-
 #: Twice the number of the slice, one more if the event is its own.
 SLICE = "slice"
 _NUMBER = "number"

@@ -22,9 +22,6 @@ from cerflow.spark.frames.tasks import Recognition, as_larger_tables, named
 from cerflow.values.array_types import Ints
 from cerflow.values.arrow_columns import numbers_of, one_array
 
-__all__ = ["CHANGED", "OwnSlices", "PartitionsInOrder", "Stretch"]
-
-
 CHANGED = (
     "the events are not those that were counted when the query was prepared; "
     "store or cache the DataFrame before it is matched"

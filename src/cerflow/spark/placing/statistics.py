@@ -29,8 +29,6 @@ from cerflow.spark.source.footers import lies_in
 from cerflow.spark.source.keys import extremes_of
 from cerflow.values.array_types import Ints
 
-__all__ = ["files_as_read", "pieces_of_files"]
-
 #: Before 1900, in microseconds, Spark may read times of old files by another calendar.
 _CALENDAR = int(np.datetime64("1900-01-02", "us").astype(np.int64))
 #: The part of a local file that a partition reads: its path and size, and the range of bytes.

@@ -28,20 +28,6 @@ from cerflow.spark.frames.events import IDENTIFIER, EventColumns
 from cerflow.values.array_types import Ints
 from cerflow.values.arrow_columns import one_array
 
-__all__ = [
-    "Estimate",
-    "PartitionSurvey",
-    "bounds_of",
-    "estimate",
-    "file_of_row",
-    "greatest_share",
-    "is_small",
-    "sample",
-    "survey_partitions",
-    "survey_parts",
-]
-
-
 _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50, "EiB": 2**60}
 _SIZE = re.compile(r"sizeInBytes=([0-9.E+]+) (\w+)")
 #: The leaves of physical plans that give the same rows in the same partitions whenever they are read. Not those of

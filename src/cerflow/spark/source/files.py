@@ -19,8 +19,6 @@ from pyarrow import fs
 from cerflow import limits
 from cerflow.errors import InputError
 
-__all__ = ["DataFile", "each", "filesystem_of", "find_files", "metadata_of", "opened"]
-
 _WILD = "*?["
 
 T = TypeVar("T")

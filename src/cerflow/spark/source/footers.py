@@ -15,8 +15,6 @@ from cerflow.slices.by_row_groups import Key, RowGroup
 from cerflow.spark.source.files import DataFile, each, metadata_of
 from cerflow.spark.source.keys import extremes_of
 
-__all__ = ["columns_of", "groups_of", "lies_in", "short_texts"]
-
 
 def columns_of(files: Sequence[DataFile]) -> tuple[pa.Schema, bool]:
     """The columns of all files, in the types in which they are read, and whether all files have the same.

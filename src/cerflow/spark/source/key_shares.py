@@ -15,8 +15,6 @@ from cerflow.engine.evaluate.vectors import Vector
 from cerflow.schema import Schema, ValueKind
 from cerflow.values.array_types import Ints, Mask
 
-__all__ = ["KeyShare"]
-
 
 @dataclass(frozen=True)
 class KeyShare:

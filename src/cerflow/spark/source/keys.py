@@ -16,8 +16,6 @@ from cerflow.values.array_types import Floats, Ints
 from cerflow.values.arrow_columns import array_of_numbers, numbers_of
 from cerflow.values.units import DAY, UNIT_NAMES
 
-__all__ = ["extremes_of", "is_orderly", "keys_of"]
-
 
 def is_orderly(data_type: pa.DataType) -> bool:
     """Whether the values of a type can be ordered as numbers here, as statistics order them."""

@@ -15,8 +15,6 @@ from cerflow.errors import InputError, nearest
 from cerflow.query import Language
 from cerflow.values.units import TimeUnit
 
-__all__ = ["Options"]
-
 _NAMES = (
     "query",
     "queryFile",

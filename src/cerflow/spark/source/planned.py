@@ -38,8 +38,6 @@ from cerflow.spark.source.task import Task, Work
 from cerflow.values.complex_events import UNNAMED
 from cerflow.values.nested import attribute_named, is_nested
 
-__all__ = ["Planned", "plan_files", "plan_read"]
-
 #: Bytes that a value is taken to need, at most.
 _VALUE_BYTES = 8
 

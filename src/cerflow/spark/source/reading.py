@@ -20,8 +20,6 @@ from cerflow.slices.pieces import Keys
 from cerflow.spark.source.row_groups import OrderedBatch, RowGroupReader, Scan
 from cerflow.values.arrow_columns import array_of_numbers, numbers_of, one_array
 
-__all__ = ["InOrder"]
-
 
 class InOrder:
     """The events of row groups, ordered by their keys, then by the sequence, then by their place in the input.

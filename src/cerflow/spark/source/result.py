@@ -13,8 +13,6 @@ from pyspark.sql.types import StructType
 
 from cerflow.errors import InputError
 
-__all__ = ["declared", "refuse_foreign"]
-
 _WIDER = {
     pa.uint8(): pa.int16(),
     pa.uint16(): pa.int32(),

@@ -25,9 +25,6 @@ from cerflow.values.array_types import Ints, Mask
 from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, truths_of
 from cerflow.values.nested import field_type, field_values, parts_of, root_of
 
-__all__ = ["OrderedBatch", "RowGroupReader", "Scan"]
-
-
 _Columns = Mapping[str, pa.Array]
 
 

@@ -16,8 +16,6 @@ from cerflow.schema import Schema
 from cerflow.slices.by_row_groups import RowGroup
 from cerflow.spark.source.files import DataFile, each, filesystem_of
 
-__all__ = ["relevant_condition", "relevant_groups"]
-
 
 def relevant_condition(select: Select, transducer: Transducer, schema: Schema, *, counted: bool) -> Condition:
     """The condition that every relevant event of a query satisfies; ``counted`` says that all are numbered."""

@@ -25,8 +25,6 @@ from cerflow.spark.source.row_groups import RowGroupReader, Scan
 from cerflow.spark.worker import prepare_worker
 from cerflow.values.units import TimeUnit
 
-__all__ = ["Task", "Work", "matches_in", "matches_of"]
-
 
 @dataclass(frozen=True)
 class Work:

@@ -19,8 +19,6 @@ from cerflow.spark.frames.tasks import Recognition
 from cerflow.spark.streaming.instants import clock_value, instant_of
 from cerflow.spark.streaming.packing import INSTANT, packed_rows, unpacked_rows
 
-__all__ = ["Bucket", "StreamWork"]
-
 _LENGTH = struct.Struct("<q")
 
 

@@ -17,8 +17,6 @@ from pyspark.sql import DataFrame, SparkSession
 from cerflow.errors import InputError
 from cerflow.spark.streaming.instants import shown_instant, watermark_at
 
-__all__ = ["METRICS", "QUERY", "STATUS", "TIMES", "Checkpoint", "check_unchanged"]
-
 QUERY, STATUS, METRICS, TIMES = "query.json", "status.json", "metrics.prom", "times.json"
 _ANEW = "take a new checkpoint; the events that the source still has pass again then"
 #: What to do about a damaged file.

@@ -19,8 +19,6 @@ import pyarrow.compute as pc
 
 from cerflow.values.arrow_columns import array_of_texts, numbers_of
 
-__all__ = ["LinesByName"]
-
 #: A value as it stands in a line; Spark's quotes are escaped by a backslash.
 _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"[^,]*')
 _PLAIN = re.compile(r'[^",][^,]*|')

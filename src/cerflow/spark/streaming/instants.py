@@ -15,8 +15,6 @@ import pyarrow as pa
 from cerflow.schema import Schema, ValueKind
 from cerflow.values.units import DAY, MICROSECONDS
 
-__all__ = ["BEGINNING", "clock_value", "instant_of", "shown_instant", "spark_timer", "watermark_at"]
-
 #: No instant is before this: 365 cycles of 400 years before 1970, so Spark's reports show the right month and day.
 BEGINNING = -365 * 146_097 * DAY
 #: The least integer stands for null.

@@ -42,25 +42,6 @@ from cerflow.spark.streaming.records import expected_columns, lacking_observed, 
 from cerflow.values.nested import is_nested
 from cerflow.values.units import DAY
 
-__all__ = [
-    "AHEAD",
-    "CHANGELOG",
-    "LACKING",
-    "OBSERVED",
-    "PROVIDER",
-    "SKIPPED",
-    "BadPolicy",
-    "LatePolicy",
-    "PreparedStream",
-    "check_spark",
-    "match_stream",
-    "number_of_buckets",
-    "prepare_stream",
-    "refuse_watermark",
-    "stream_work",
-    "unpacked",
-]
-
 LatePolicy = Literal["drop", "fail"]
 BadPolicy = Literal["fail", "skip", "tell"]
 #: Marks rows that a clock gave; the column by which Spark moves the watermark.

@@ -18,19 +18,6 @@ from cerflow.spark.frames.tasks import as_larger_tables, readable_value
 from cerflow.spark.streaming.instants import BEGINNING
 from cerflow.values.arrow_columns import one_array
 
-__all__ = [
-    "BUCKET",
-    "INSTANT",
-    "PACKED",
-    "REASON",
-    "RECORD",
-    "Packing",
-    "letters_schema",
-    "packed_rows",
-    "unpacked_rows",
-    "watermark_behind",
-]
-
 #: The columns that travel beside those of the events: bucket, why an event cannot be used, its time, and, if it cannot
 #: be used and more is known than its values, that as text.
 BUCKET, REASON, INSTANT, RECORD = "bucket", "reason", "instant", "record"

@@ -28,20 +28,6 @@ from cerflow.spark.streaming.packing import BUCKET, letters_schema, packed_rows,
 from cerflow.spark.streaming.remembering import StateHead, process
 from cerflow.values.arrow_columns import one_array
 
-__all__ = [
-    "CAME",
-    "COUNTED",
-    "COUNTS",
-    "IDENTIFIER",
-    "LETTERS",
-    "MATCHES",
-    "REMEMBERED",
-    "RESULT",
-    "BucketProcessor",
-    "ProcessorOptions",
-    "with_identifiers",
-]
-
 #: The column with the identifiers of matches.
 IDENTIFIER = "match_id"
 #: The kinds of rows that come out.

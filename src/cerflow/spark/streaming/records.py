@@ -14,8 +14,6 @@ from cerflow.spark.frames.events import CORRUPT, MALFORMED, EventColumns, record
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.streaming.packing import INSTANT, REASON
 
-__all__ = ["expected_columns", "lacking_observed", "reason", "record_text"]
-
 
 def reason(events: EventColumns, ahead: tuple[str, int] | None, *, corrupt: bool) -> Column:
     """Why an event cannot be used, null if it can.

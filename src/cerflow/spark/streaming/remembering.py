@@ -22,8 +22,6 @@ from cerflow.errors import SnapshotError
 from cerflow.spark.streaming.bucket import Bucket, StreamWork
 from cerflow.spark.streaming.packing import packed_rows
 
-__all__ = ["BucketStore", "StateHead", "Step", "process"]
-
 #: The version of what is kept in the store.
 _FORMAT = 1
 _REMEDY = "go on with the cerflow that wrote it, or start with a new checkpoint"

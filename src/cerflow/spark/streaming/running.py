@@ -31,8 +31,6 @@ from cerflow.spark.streaming.status import StreamStatus, prometheus_text
 from cerflow.stream_inputs import free_name
 from cerflow.values.nested import is_nested
 
-__all__ = ["FILES", "RunningStream", "Sink", "StreamOutput", "as_json"]
-
 #: The formats of files that matches can be written in.
 FILES = ("parquet", "json", "csv", "orc")
 _PARTITIONS = "spark.sql.shuffle.partitions"

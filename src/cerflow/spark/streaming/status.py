@@ -8,8 +8,6 @@ from datetime import datetime
 
 import numpy as np
 
-__all__ = ["StreamStatus", "prometheus_text"]
-
 
 @dataclass(frozen=True)
 class StreamStatus:

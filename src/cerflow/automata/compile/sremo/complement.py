@@ -20,8 +20,6 @@ from cerflow.conditions.connectives import TRUE, conjunction
 from cerflow.conditions.guards import Satisfied
 from cerflow.language.condition import Condition, Not
 
-__all__ = ["complement_of", "remembers_without_end"]
-
 #: The name of the runs that must not end.
 _DENIED = "denied"
 

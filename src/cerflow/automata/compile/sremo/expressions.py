@@ -23,26 +23,10 @@ from cerflow.automata.optimise.grouping import merge_transitions
 from cerflow.conditions.connectives import conjunction
 from cerflow.conditions.guards import is_local
 from cerflow.errors import UnsupportedQueryError
+from cerflow.language import sremo as r
 from cerflow.language.condition import Condition
 from cerflow.language.node import Node, fold
-from cerflow.language.sremo import (
-    ANY_EVENT,
-    Alternation,
-    Complement,
-    Concatenation,
-    Empty,
-    Epsilon,
-    Intersection,
-    Optional,
-    Plus,
-    Sremo,
-    Star,
-    Terminal,
-    Windowed,
-)
 from cerflow.rewriting.sremo.strategies import without_strategies
-
-__all__ = ["compile_sremo"]
 
 
 @dataclass(frozen=True)
@@ -53,7 +37,7 @@ class _Question:
     ``windowed`` says whether some window bounds it.
     """
 
-    expression: Sremo
+    expression: r.Sremo
     held: Held
     live: frozenset[str]
     reserved: frozenset[Place]
@@ -63,7 +47,7 @@ class _Question:
 _Rule = Generator[_Question, Positions, Positions]
 
 
-def compile_sremo(expression: Sremo, registers: RegisterFile, *, windowed: bool = False) -> Fragment:
+def compile_sremo(expression: r.Sremo, registers: RegisterFile, *, windowed: bool = False) -> Fragment:
     """The fragment that reads any events and then a match of the expression, which ends with an event that it marks.
 
     ``windowed`` says that a window around the whole is applied elsewhere. Raises `UnsupportedQueryError` for ``!e``
@@ -73,28 +57,28 @@ def compile_sremo(expression: Sremo, registers: RegisterFile, *, windowed: bool 
 
 
 class _Builder:
-    def __init__(self, expression: Sremo, registers: RegisterFile) -> None:
+    def __init__(self, expression: r.Sremo, registers: RegisterFile) -> None:
         self.expression = expression
         self.registers = registers
         self.places = Places()
         self._states = 0
-        self._reads: dict[Sremo, frozenset[str]] = {}
-        self._writes: dict[Sremo, frozenset[str]] = {}
+        self._reads: dict[r.Sremo, frozenset[str]] = {}
+        self._writes: dict[r.Sremo, frozenset[str]] = {}
         fold(expression, self._note)
 
     def _note(self, current: Node, _: object) -> None:
-        if not isinstance(current, Sremo):
+        if not isinstance(current, r.Sremo):
             return
         reads, writes = frozenset[str](), frozenset[str]()
-        if isinstance(current, Terminal):
+        if isinstance(current, r.Terminal):
             reads, writes = names_read(current.condition), frozenset(current.registers)
         for child in current.children:
-            if isinstance(child, Sremo):
+            if isinstance(child, r.Sremo):
                 reads |= self._reads[child]
                 writes |= self._writes[child]
         self._reads[current] = reads
         # A complement leaves the registers as they are.
-        self._writes[current] = frozenset() if isinstance(current, Complement) else writes
+        self._writes[current] = frozenset() if isinstance(current, r.Complement) else writes
 
     # -- the whole -----------------------------------------------------------------------------------------------
 
@@ -179,43 +163,43 @@ class _Builder:
     def _rule(self, question: _Question) -> _Rule:
         expression = question.expression
         match expression:
-            case Epsilon():
+            case r.Epsilon():
                 return Positions(empty=True)
-            case Empty():
+            case r.Empty():
                 return Positions()
-            case Terminal():
+            case r.Terminal():
                 return self._terminal(expression, question)
-            case Concatenation():
+            case r.Concatenation():
                 return (yield from self._concatenation(expression, question))
-            case Alternation():
+            case r.Alternation():
                 left = yield self._ask(question, expression.left)
                 right = yield self._ask(question, expression.right)
                 left.join(right)
                 return left
-            case Optional():
+            case r.Optional():
                 once = yield self._ask(question, expression.operand)
                 once.empty = True
                 return once
-            case Star() | Plus():
+            case r.Star() | r.Plus():
                 return (yield from self._repeated(expression, question))
-            case Intersection():
+            case r.Intersection():
                 events = _events_denied(expression)
                 if events is not None:
                     return self._reading_none_of(events, question)
                 return (yield from self._intersection(expression, question))
-            case Complement():
+            case r.Complement():
                 return (yield from self._complement(expression, question))
-            case Windowed():
+            case r.Windowed():
                 return (yield from self._windowed(expression, question))
         raise TypeError(f"{type(expression).__name__} is not an expression without strategies")
 
-    def _ask(self, question: _Question, expression: Sremo, **changes: object) -> _Question:
+    def _ask(self, question: _Question, expression: r.Sremo, **changes: object) -> _Question:
         """The same question about another expression, without the registers that do not affect it."""
         asked = replace(question, expression=expression, **changes)  # type: ignore[arg-type]
         wanted = self._reads[expression] | asked.live
         return replace(asked, held=restricted(asked.held, wanted))
 
-    def _terminal(self, terminal: Terminal, question: _Question) -> Positions:
+    def _terminal(self, terminal: r.Terminal, question: _Question) -> Positions:
         guards = guards_of(terminal.condition, dict(question.held))
         if guards is None:
             return Positions()
@@ -244,7 +228,7 @@ class _Builder:
             number += 1
         return register, number
 
-    def _concatenation(self, expression: Concatenation, question: _Question) -> _Rule:
+    def _concatenation(self, expression: r.Concatenation, question: _Question) -> _Rule:
         live = question.live | self._reads[expression.right]
         left = yield self._ask(question, expression.left, live=live)
         first = restricted(question.held, live)
@@ -266,7 +250,7 @@ class _Builder:
             whole.beginnings += following[first].beginnings
         return whole
 
-    def _repeated(self, expression: Star | Plus, question: _Question) -> _Rule:
+    def _repeated(self, expression: r.Star | r.Plus, question: _Question) -> _Rule:
         live = question.live | self._reads[expression.operand]
         first = restricted(question.held, live)
         rounds: dict[Held, Positions] = {}
@@ -277,7 +261,7 @@ class _Builder:
                 continue
             rounds[held] = yield self._ask(question, expression.operand, held=held, live=live)
             pending += [after for after in rounds[held].ends if after not in rounds]
-        whole = Positions(isinstance(expression, Star) or rounds[first].empty, rounds[first].beginnings)
+        whole = Positions(isinstance(expression, r.Star) or rounds[first].empty, rounds[first].beginnings)
         for part in rounds.values():
             whole.transitions += part.transitions
             for held, ends in part.ends.items():
@@ -285,7 +269,7 @@ class _Builder:
                 whole.end(restricted(held, question.live), ends)
         return whole
 
-    def _intersection(self, expression: Intersection, question: _Question) -> _Rule:
+    def _intersection(self, expression: r.Intersection, question: _Question) -> _Rule:
         sides = (expression.left, expression.right)
         parts: list[Positions] = []
         reserved = question.reserved
@@ -304,7 +288,7 @@ class _Builder:
                 self._add(whole, both(first.copy(), second), tuple(sorted(held)))
         return whole
 
-    def _reading_none_of(self, events: list[Terminal], question: _Question) -> Positions:
+    def _reading_none_of(self, events: list[r.Terminal], question: _Question) -> Positions:
         """``[TRUE] & !φ``: one event that satisfies none of the conditions."""
         guards: list[Condition] = []
         for terminal in events:
@@ -315,12 +299,12 @@ class _Builder:
         t = self._reading(guards)
         return Positions(beginnings=[t], ends={restricted(question.held, question.live): [t.target]})
 
-    def _complement(self, expression: Complement, question: _Question) -> _Rule:
+    def _complement(self, expression: r.Complement, question: _Question) -> _Rule:
         held = restricted(question.held, question.live)
         reserved = question.reserved | frozenset(question.held)
         whole = Positions()
         inner = expression.operand
-        if isinstance(inner, Complement):
+        if isinstance(inner, r.Complement):
             # A double complement: the same strings, without marks, and with the registers as they were.
             operand = yield self._ask(question, inner.operand, live=frozenset(), reserved=reserved)
             whole.empty = operand.empty
@@ -345,7 +329,7 @@ class _Builder:
         self._add(whole, complement_of(fragment, self.registers), held)
         return whole
 
-    def _windowed(self, expression: Windowed, question: _Question) -> _Rule:
+    def _windowed(self, expression: r.Windowed, question: _Question) -> _Rule:
         operand = yield self._ask(question, expression.operand, windowed=True)
         whole = Positions(operand.empty)
         for held, fragment in self._fragments(operand):
@@ -353,31 +337,31 @@ class _Builder:
         return whole
 
 
-def _events_denied(expression: Intersection) -> list[Terminal] | None:
+def _events_denied(expression: r.Intersection) -> list[r.Terminal] | None:
     """The terminals of ``[TRUE] & !(φ | …)``, which is about one event and so needs no window."""
-    if expression.left != ANY_EVENT or not isinstance(expression.right, Complement):
+    if expression.left != r.ANY_EVENT or not isinstance(expression.right, r.Complement):
         return None
-    found: list[Terminal] = []
-    pending: list[Sremo] = [expression.right.operand]
+    found: list[r.Terminal] = []
+    pending: list[r.Sremo] = [expression.right.operand]
     while pending:
         match pending.pop():
-            case Terminal() as terminal:
+            case r.Terminal() as terminal:
                 found.append(terminal)
-            case Alternation(left, right):
+            case r.Alternation(left, right):
                 pending += [right, left]
             case _:
                 return None
     return found
 
 
-def _window_inside(operand: Sremo) -> bool:
+def _window_inside(operand: r.Sremo) -> bool:
     """Whether windows bound all of an expression except events that it reads unconditionally."""
-    pending: list[Sremo] = [operand]
+    pending: list[r.Sremo] = [operand]
     while pending:
         current = pending.pop()
-        if isinstance(current, Windowed) or current == ANY_EVENT:
+        if isinstance(current, r.Windowed) or current == r.ANY_EVENT:
             continue
-        if isinstance(current, Terminal):
+        if isinstance(current, r.Terminal):
             return False
-        pending += [child for child in current.children if isinstance(child, Sremo)]
+        pending += [child for child in current.children if isinstance(child, r.Sremo)]
     return True

@@ -10,8 +10,6 @@ from cerflow.automata.model.fragment import Fragment, without_dead_states
 from cerflow.automata.model.transducer import Transition
 from cerflow.conditions.connectives import TRUE
 
-__all__ = ["START", "Held", "Positions", "restricted", "waiting_anywhere"]
-
 #: The registers that hold an event, each with the number of its place, in order.
 Held = tuple[Place, ...]
 

@@ -21,8 +21,6 @@ from cerflow.language.condition import Attribute, Condition, Constant, Expressio
 from cerflow.language.node import Node, transform, walk
 from cerflow.language.printer import show
 
-__all__ = ["Place", "Places", "guards_of", "names_read", "refused", "with_empty_registers"]
-
 #: A register of an expression, and the number of its copy.
 Place = tuple[str, int]
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from cerflow.engine.kernels.base.parts import intrinsic, ir, types
 from cerflow.engine.layout import NULL
 
-__all__ = ["checked_difference", "checked_product", "checked_sum", "wrapped_product", "wrapped_sum"]
-
 
 def _checked(operation):
     """An operation whose result is `NULL` beyond 64 bits; so is `NULL` itself, the smallest integer."""

@@ -14,8 +14,6 @@ from numba.np.numpy_support import as_dtype, from_dtype
 
 from cerflow.engine.kernels.base.shared_arrays import FIELDS, WORDS
 
-__all__ = ["ArrayGroup", "array_value"]
-
 _WORD = ir.IntType(64)
 
 

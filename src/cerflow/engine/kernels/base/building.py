@@ -37,8 +37,6 @@ from cerflow.engine.kernels.base.compiling import module_of, object_of
 from cerflow.engine.kernels.base.library import LIBRARY, keep, packaged, sources, stamp, symbol
 from cerflow.engine.kernels.base.parts import BUILDING
 
-__all__ = ["build", "in_process"]
-
 _KERNELS = "cerflow.engine.kernels"
 #: For each machine that is built for, a processor for each level.
 _LEVELS = {"x86_64": {"base": "x86-64", "v3": "x86-64-v3"}}
@@ -129,9 +127,10 @@ def _version(kernels: list[Kernel]) -> str:
     texts = sources()
     wanted = [f"{_KERNELS}.base.compiling", *(f"{_KERNELS}.{kernel.where}" for kernel in kernels)]
     for name in wanted:
-        for found in map(bytes.decode, re.findall(rb"(?m)^ *from (cerflow\.[\w.]+) import", texts[name])):
-            if found in texts and found not in (*wanted, *_BESIDE):
-                wanted.append(found)
+        for package, first in re.findall(r"(?m)^ *from (cerflow\.[\w.]+) import (\w*)", texts[name].decode()):
+            for found in (package, f"{package}.{first}"):
+                if found in texts and found not in (*wanted, *_BESIDE):
+                    wanted.append(found)
     trees = [ast.parse(texts[name]) for name in sorted(set(wanted))]
     for node in (node for tree in trees for node in ast.walk(tree)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):

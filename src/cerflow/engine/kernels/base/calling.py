@@ -13,8 +13,6 @@ import pyarrow as pa
 
 from cerflow.engine.kernels.base.library import load_kernels, symbol
 
-__all__ = ["KERNELS", "Kernel", "Row"]
-
 #: All kernels of the table, by name.
 KERNELS: dict[str, Kernel] = {}
 #: Functions of C without Python's lock, and with it: to let go of it costs as much as a small kernel.

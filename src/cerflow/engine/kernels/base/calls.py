@@ -8,8 +8,6 @@ from __future__ import annotations
 from cerflow.engine.kernels.base.parts import intrinsic, ir, kernel, part, types
 from cerflow.engine.layout import NULL
 
-__all__ = ["FAILED", "UNKNOWN", "ask_predicate", "ask_rows"]
-
 #: Answers besides 0 (false) and 1 (true).
 UNKNOWN, FAILED = -1, -2
 

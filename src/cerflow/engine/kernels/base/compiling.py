@@ -20,8 +20,6 @@ from cerflow.engine.kernels.base.array_groups import array_value
 from cerflow.engine.kernels.base.calling import Kernel
 from cerflow.engine.kernels.base.parts import OPTIONS
 
-__all__ = ["module_of", "object_of"]
-
 #: The first function of Numba that is called where a kernel has failed.
 _REPORTING = r'(?m)^declare (void @"?numba_gil_ensure"?\([^)]*\)).*$'
 _TRAP = r"define internal \1 {\n call void @llvm.trap()\n unreachable\n}\ndeclare void @llvm.trap()"

@@ -12,8 +12,6 @@ from numba.extending import intrinsic
 from cerflow.engine.kernels.base.calls import FAILED, UNKNOWN
 from cerflow.engine.layout import NULL
 
-__all__ = ["entry"]
-
 
 def entry(function: Any, given: Sequence[types.Type]) -> Any:
     """The C function (see `cerflow.engine.kernels.base.calls`) that calls a function on arguments of these Numba types.

@@ -29,8 +29,6 @@ import pyarrow as pa
 from cerflow.cache_folder import cache_folder, open_own
 from cerflow.errors import CerflowError
 
-__all__ = ["LIBRARY", "is_at_hand", "keep", "kept_path", "load_kernels", "packaged", "sources", "stamp", "symbol"]
-
 _PACKAGE = "cerflow.engine.kernels"
 #: Modules whose numbers are compiled into kernels.
 _CONSTANTS = (

@@ -11,8 +11,6 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-__all__ = ["BUILDING", "OPTIONS", "arrayobj", "inlined", "intrinsic", "ir", "kernel", "part", "types"]
-
 #: The variable that is set for a process that builds.
 BUILDING = "CERFLOW_BUILDING"
 #: Numba's options for all kernels. They hold no references to arrays, so these are not counted.

@@ -17,33 +17,6 @@ from cerflow.engine.kernels.base.parts import arrayobj, inlined, intrinsic, ir, 
 from cerflow.engine.layout import EventArrays, Ranking, Scratch, State, TableArrays
 from cerflow.values.array_types import array_types
 
-__all__ = [
-    "FIELDS",
-    "WITHOUT_END",
-    "WORDS",
-    "SharedArrays",
-    "address_of",
-    "as_float",
-    "begin_work",
-    "beyond",
-    "bits_of",
-    "call",
-    "enough_work",
-    "events_at",
-    "group_at",
-    "halves",
-    "head_at",
-    "is_stopped",
-    "pointer_to",
-    "prefetch",
-    "ranking_at",
-    "scratch_at",
-    "state_at",
-    "tables_at",
-    "too_much_work",
-    "words_at",
-]
-
 _GROUPS: tuple[Any, ...] = (State, TableArrays, Scratch, Ranking, EventArrays)
 #: Words for an array: its address and the lengths of up to two axes.
 WORDS = 3
@@ -208,18 +181,6 @@ def too_much_work(address, amount):
 def is_stopped(address):
     """Whether another thread has stopped the call; then what is half done may stay so."""
     return words_at(address)[_MAY] < 0
-
-
-@intrinsic
-def head_at(_, data, start):
-    """The eight bytes from ``data[start]`` on, as an unsigned word."""
-
-    def generate(context, builder, signature, arguments):
-        made = arrayobj.make_array(signature.args[0])(context, builder, arguments[0])
-        at = builder.gep(made.data, [arguments[1]])
-        return builder.load(builder.bitcast(at, ir.IntType(64).as_pointer()), align=1)
-
-    return types.uint64(data, types.int64), generate
 
 
 @intrinsic

@@ -36,8 +36,6 @@ from cerflow.engine.kernels.matches.largest_states import (
 from cerflow.engine.kernels.matches.written import write_detection, write_part
 from cerflow.engine.layout import BOTTOM, D_BOUND, D_MARK, D_POSITION, D_ROOT
 
-__all__ = ["largest"]
-
 
 @part
 def _written(room, s, root):

@@ -21,8 +21,6 @@ from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.layout import D_MARK, D_ROOT, I_CHILD, I_LEFT, I_MARK, I_RIGHT, M_POSITION, W_MEASURE
 from cerflow.values.array_types import IntRows, Mask, SmallRows, Smalls
 
-__all__ = ["NOTHING", "NO_ROOM", "Room", "begin_states", "room", "sort_rows", "steps_from"]
-
 # Columns of the sets that were listed: root, first and last part, whether the complex event without events is in it
 L_ROOT, L_FIRST, L_LAST, L_END = range(4)
 # Columns of parts and steps: mark, child; of a step also the member that it is of, and the state that it leads to

@@ -11,32 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from cerflow.engine import layout
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.matches.written import write_detection, write_part
 from cerflow.engine.kernels.state.lists import NOTHING
-from cerflow.engine.layout import (
-    BOTTOM,
-    D_BOUND,
-    D_MARK,
-    D_POSITION,
-    D_ROOT,
-    I_CHILD,
-    I_LEFT,
-    I_MARK,
-    I_REST,
-    I_RIGHT,
-    M_POSITION,
-    NO_MARK,
-    NOT_BEGUN,
-    W_BEST,
-    W_LATEST,
-    W_LEAST,
-    W_MEASURE,
-    W_START,
-    W_VALUE,
-)
-
-__all__ = ["PICKED", "ROOM_FULL", "pick"]
 
 # Reasons for which `pick` returns
 PICKED, ROOM_FULL = range(2)
@@ -53,9 +31,9 @@ def _best(nodes, small, root, bound, earliest, stack, seen, number):
     On the stack, a list is the complement of its first node, and a tree its root. Every list gets there once, because
     it is recorded in ``seen`` under this number: several marks may share a child (sets that are parts are disjoint).
     """
-    if root == BOTTOM:
-        return NOT_BEGUN if earliest else NOTHING
-    best = NOT_BEGUN
+    if root == layout.BOTTOM:
+        return layout.NOT_BEGUN if earliest else NOTHING
+    best = layout.NOT_BEGUN
     stack[0] = ~root
     depth = 1
     while 0 < depth < stack.shape[0] - 4:
@@ -64,12 +42,12 @@ def _best(nodes, small, root, bound, earliest, stack, seen, number):
         rest = -1
         if t < 0:
             t = ~t
-            if nodes[t, W_MEASURE] <= bound or nodes[t, W_LEAST] >= best:
+            if nodes[t, layout.W_MEASURE] <= bound or nodes[t, layout.W_LEAST] >= best:
                 continue
-            if earliest and nodes[t, W_LEAST] > bound:
-                best = nodes[t, W_LEAST]
+            if earliest and nodes[t, layout.W_LEAST] > bound:
+                best = nodes[t, layout.W_LEAST]
                 continue
-            rest = small[t, I_REST]
+            rest = small[t, layout.I_REST]
             if rest >= 0:
                 if seen[rest] == number:
                     rest = -1
@@ -78,22 +56,24 @@ def _best(nodes, small, root, bound, earliest, stack, seen, number):
         if rest >= 0 and not earliest:
             stack[depth] = ~rest
             depth += 1
-        if nodes[t, W_LATEST] > bound and nodes[t, W_BEST] < best:
-            if earliest and nodes[t, W_BEST] > bound:
-                best = nodes[t, W_BEST]
+        if nodes[t, layout.W_LATEST] > bound and nodes[t, layout.W_BEST] < best:
+            if earliest and nodes[t, layout.W_BEST] > bound:
+                best = nodes[t, layout.W_BEST]
             else:
-                if nodes[t, W_START] > bound:
-                    exact = small[t, I_CHILD] <= BOTTOM
-                    exact = exact or (nodes[t, W_VALUE] > bound if earliest else small[t, I_MARK] != NO_MARK)
+                if nodes[t, layout.W_START] > bound:
+                    exact = small[t, layout.I_CHILD] <= layout.BOTTOM
+                    exact = exact or (
+                        nodes[t, layout.W_VALUE] > bound if earliest else small[t, layout.I_MARK] != layout.NO_MARK
+                    )
                     if exact:
-                        best = min(best, nodes[t, W_VALUE])
-                    elif seen[small[t, I_CHILD]] != number:
+                        best = min(best, nodes[t, layout.W_VALUE])
+                    elif seen[small[t, layout.I_CHILD]] != number:
                         # Some of its complex events may have left the window.
-                        seen[small[t, I_CHILD]] = number
-                        stack[depth] = ~small[t, I_CHILD]
+                        seen[small[t, layout.I_CHILD]] = number
+                        stack[depth] = ~small[t, layout.I_CHILD]
                         depth += 1
                 # The latest marks are mostly on the left, the earliest starts on the right.
-                for field in (I_LEFT, I_RIGHT) if earliest else (I_RIGHT, I_LEFT):
+                for field in (layout.I_LEFT, layout.I_RIGHT) if earliest else (layout.I_RIGHT, layout.I_LEFT):
                     if small[t, field] >= 0:
                         stack[depth] = small[t, field]
                         depth += 1
@@ -118,24 +98,28 @@ def _parts(nodes, small, root, bound, goal, earliest, stack, seen, number, sets,
         t = stack[depth]
         if t < 0:
             t = ~t
-            if nodes[t, W_MEASURE] <= bound or nodes[t, W_LEAST] > goal:
+            if nodes[t, layout.W_MEASURE] <= bound or nodes[t, layout.W_LEAST] > goal:
                 continue
-            rest = small[t, I_REST]
+            rest = small[t, layout.I_REST]
             if rest >= 0 and seen[rest] != number:
                 seen[rest] = number
                 stack[depth] = ~rest
                 depth += 1
-        if nodes[t, W_LATEST] <= bound or nodes[t, W_BEST] > goal or (earliest and nodes[t, W_LATEST] < goal):
+        if (
+            nodes[t, layout.W_LATEST] <= bound
+            or nodes[t, layout.W_BEST] > goal
+            or (earliest and nodes[t, layout.W_LATEST] < goal)
+        ):
             continue
-        for field in (I_RIGHT, I_LEFT):
+        for field in (layout.I_RIGHT, layout.I_LEFT):
             if small[t, field] >= 0:
                 stack[depth] = small[t, field]
                 depth += 1
-        start, value, child = nodes[t, W_START], nodes[t, W_VALUE], small[t, I_CHILD]
+        start, value, child = nodes[t, layout.W_START], nodes[t, layout.W_VALUE], small[t, layout.I_CHILD]
         if start <= bound or value > goal or (earliest and start < goal):
             continue
-        mark = small[t, I_MARK]
-        if mark == NO_MARK and child >= 0:
+        mark = small[t, layout.I_MARK]
+        if mark == layout.NO_MARK and child >= 0:
             if seen[child] != number:
                 seen[child] = number
                 stack[depth] = ~child
@@ -162,9 +146,9 @@ def _parts(nodes, small, root, bound, goal, earliest, stack, seen, number, sets,
 @inlined
 def _is_worse(detections, d, marked, earliest, goal):
     """Whether the matches of a detection lack the detecting event, or with NEXT begin with it, while others do not."""
-    if earliest and goal != NOT_BEGUN:
-        return detections[d, D_ROOT] == BOTTOM
-    return marked and detections[d, D_MARK] == NO_MARK
+    if earliest and goal != layout.NOT_BEGUN:
+        return detections[d, layout.D_ROOT] == layout.BOTTOM
+    return marked and detections[d, layout.D_MARK] == layout.NO_MARK
 
 
 @kernel
@@ -181,21 +165,21 @@ def pick(nodes, small, marks, detections, at, earliest, place, seen, stack, sets
     number = np.int32(0)
     while at < detections.shape[0]:
         end = at
-        while end < detections.shape[0] and detections[end, D_POSITION] == detections[at, D_POSITION]:
+        while end < detections.shape[0] and detections[end, layout.D_POSITION] == detections[at, layout.D_POSITION]:
             end += 1
-        bound = detections[at, D_BOUND]
+        bound = detections[at, layout.D_BOUND]
         number += 1
-        goal = NOT_BEGUN
+        goal = layout.NOT_BEGUN
         marked = False
         for d in range(at, end):
             if earliest:
-                goal = min(goal, _best(nodes, small, detections[d, D_ROOT], bound, True, stack, seen, number))
-            marked = marked or detections[d, D_MARK] != NO_MARK
+                goal = min(goal, _best(nodes, small, detections[d, layout.D_ROOT], bound, True, stack, seen, number))
+            marked = marked or detections[d, layout.D_MARK] != layout.NO_MARK
         set_count, part_count, begin = 0, 0, 0
         if written + end - at > found.shape[0]:
             return ROOM_FULL, at, count, written
         for d in range(at, end):
-            root = detections[d, D_ROOT]
+            root = detections[d, layout.D_ROOT]
             if _is_worse(detections, d, marked, earliest, goal):
                 continue
             to = place[root]
@@ -206,22 +190,22 @@ def pick(nodes, small, marks, detections, at, earliest, place, seen, stack, sets
                 place[root] = set_count
                 to = set_count
                 set_count += 1
-            found[written + d - at, D_ROOT] = to
+            found[written + d - at, layout.D_ROOT] = to
         last_layer = 0
-        first = NOT_BEGUN
+        first = layout.NOT_BEGUN
         # With LAST the latest marks of the layers decrease, with NEXT the numbers of sets.
         while begin < set_count:
             last_layer = begin
             stop = set_count
             if not earliest:
-                goal = NOT_BEGUN
+                goal = layout.NOT_BEGUN
                 for s in range(begin, stop):
                     number += 1
                     goal = min(goal, _best(nodes, small, sets[s, S_ROOT], bound, False, stack, seen, number))
             for s in range(begin, stop):
                 root = sets[s, S_ROOT]
                 sets[s, S_FIRST] = part_count
-                if root != BOTTOM:
+                if root != layout.BOTTOM:
                     number += 1
                     more, set_count = _parts(
                         nodes,
@@ -243,9 +227,9 @@ def pick(nodes, small, marks, detections, at, earliest, place, seen, stack, sets
                     if more < 0:
                         return ROOM_FULL, at, count, written
                     for k in range(part_count, more):
-                        if earliest and parts[k, P_CHILD] >= 0 and sets[parts[k, P_CHILD], S_ROOT] == BOTTOM:
+                        if earliest and parts[k, P_CHILD] >= 0 and sets[parts[k, P_CHILD], S_ROOT] == layout.BOTTOM:
                             # Several starts may have one measure; then the first event is the earliest.
-                            first = min(first, marks[parts[k, P_MARK], M_POSITION])
+                            first = min(first, marks[parts[k, P_MARK], layout.M_POSITION])
                     part_count = more
                 sets[s, S_LAST] = part_count
             begin = stop
@@ -254,14 +238,14 @@ def pick(nodes, small, marks, detections, at, earliest, place, seen, stack, sets
         for s in range(set_count - 1, -1, -1):
             ends = earliest or s >= last_layer
             root = -1
-            if sets[s, S_ROOT] == BOTTOM and ends:
-                root = BOTTOM
+            if sets[s, S_ROOT] == layout.BOTTOM and ends:
+                root = layout.BOTTOM
             for k in range(sets[s, S_LAST] - 1, sets[s, S_FIRST] - 1, -1):
                 child = -1
                 to = parts[k, P_CHILD]
                 if to >= 0:
                     child = sets[to, S_NEW]
-                    if earliest and child == BOTTOM and marks[parts[k, P_MARK], M_POSITION] != first:
+                    if earliest and child == layout.BOTTOM and marks[parts[k, P_MARK], layout.M_POSITION] != first:
                         child = -1
                 if child < 0 and (to >= 0 or not ends):
                     continue
@@ -273,7 +257,7 @@ def pick(nodes, small, marks, detections, at, earliest, place, seen, stack, sets
             if _is_worse(detections, d, marked, earliest, goal):
                 continue
             # Rows are only written where they have been read.
-            root = sets[found[begin + d - at, D_ROOT], S_NEW]
+            root = sets[found[begin + d - at, layout.D_ROOT], S_NEW]
             if root >= 0:
                 written = write_detection(found, written, detections, d, root)
         at = end

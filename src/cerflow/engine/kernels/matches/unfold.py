@@ -5,21 +5,8 @@ The delay between two matches is linear in the match that is written (P1 §7.1, 
 
 from __future__ import annotations
 
+from cerflow.engine import layout
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
-from cerflow.engine.layout import (
-    BOTTOM,
-    D_BOUND,
-    D_MARK,
-    D_POSITION,
-    D_ROOT,
-    I_CHILD,
-    I_LEFT,
-    I_MARK,
-    I_RIGHT,
-    NO_BOUND,
-    NO_MARK,
-    W_MEASURE,
-)
 
 # The cursor: detection, whether it is open, entries on the stack, matches of the event so far, marks used, marks listed
 K_DETECTION, K_OPEN, K_DEPTH, K_TAKEN, K_USED, K_LISTED = range(6)
@@ -77,7 +64,7 @@ def _list(n, bound, nodes, small, stack, depth, sets, marks, cursor):
     sets[row, L_NODE] = n
     sets[row, L_BEGIN] = begin
     sets[row, L_COUNT] = 0
-    least, outside = nodes[n, W_MEASURE], NO_BOUND
+    least, outside = nodes[n, layout.W_MEASURE], layout.NO_BOUND
     lowest = depth
     at = begin
     stack[depth, S_NODE] = n
@@ -86,18 +73,18 @@ def _list(n, bound, nodes, small, stack, depth, sets, marks, cursor):
         depth -= 1
         n = stack[depth, S_NODE]
         while n >= 0:
-            if small[n, I_CHILD] != BOTTOM or at == marks.shape[0] or depth == stack.shape[0]:
+            if small[n, layout.I_CHILD] != layout.BOTTOM or at == marks.shape[0] or depth == stack.shape[0]:
                 return row
-            marks[at] = small[n, I_MARK]
+            marks[at] = small[n, layout.I_MARK]
             at += 1
-            least = min(least, nodes[n, W_MEASURE])
-            right = small[n, I_RIGHT]
-            left = small[n, I_LEFT]
-            if right >= 0 and nodes[right, W_MEASURE] <= bound:
-                outside = max(outside, nodes[right, W_MEASURE])
+            least = min(least, nodes[n, layout.W_MEASURE])
+            right = small[n, layout.I_RIGHT]
+            left = small[n, layout.I_LEFT]
+            if right >= 0 and nodes[right, layout.W_MEASURE] <= bound:
+                outside = max(outside, nodes[right, layout.W_MEASURE])
                 right = -1
-            if left >= 0 and nodes[left, W_MEASURE] <= bound:
-                outside = max(outside, nodes[left, W_MEASURE])
+            if left >= 0 and nodes[left, layout.W_MEASURE] <= bound:
+                outside = max(outside, nodes[left, layout.W_MEASURE])
                 left = -1
             if left >= 0 and right >= 0:
                 stack[depth, S_NODE] = right
@@ -136,18 +123,18 @@ def unfold(
     while cursor[K_DETECTION] < detections.shape[0]:
         d = cursor[K_DETECTION]
         if cursor[K_OPEN] == 0:
-            if d == 0 or detections[d, D_POSITION] != detections[d - 1, D_POSITION]:
+            if d == 0 or detections[d, layout.D_POSITION] != detections[d - 1, layout.D_POSITION]:
                 cursor[K_TAKEN] = 0
             cursor[K_DEPTH] = 0
             if cursor[K_TAKEN] < limit:
-                stack[0, S_NODE] = detections[d, D_ROOT]
+                stack[0, S_NODE] = detections[d, layout.D_ROOT]
                 stack[0, S_LENGTH] = 0
-                if detections[d, D_MARK] != NO_MARK:
-                    _note(detections[d, D_MARK], top - 1, path, number, used, cursor)
+                if detections[d, layout.D_MARK] != layout.NO_MARK:
+                    _note(detections[d, layout.D_MARK], top - 1, path, number, used, cursor)
                     stack[0, S_LENGTH] = 1
                 cursor[K_DEPTH] = 1
             cursor[K_OPEN] = 1
-        bound = detections[d, D_BOUND]
+        bound = detections[d, layout.D_BOUND]
         depth = cursor[K_DEPTH]
         # A node that comes off the stack leads to nodes with smaller numbers only, and stands for at least one match.
         while depth > 0:
@@ -160,18 +147,18 @@ def unfold(
                     stack[depth, S_LENGTH] = length
                     cursor[K_DEPTH] = depth + 1
                     return STACK_FULL, matches
-                child = small[n, I_CHILD]
-                if child <= BOTTOM:
+                child = small[n, layout.I_CHILD]
+                if child <= layout.BOTTOM:
                     # A complex event is complete. The bottom node itself (or a copy with more beside it) adds nothing.
-                    whole = length + 1 if child == BOTTOM else length
+                    whole = length + 1 if child == layout.BOTTOM else length
                     to = offsets[matches]
                     if matches + 1 >= offsets.shape[0] or to + whole > events.shape[0]:
                         stack[depth, S_NODE] = n
                         stack[depth, S_LENGTH] = length
                         cursor[K_DEPTH] = depth + 1
                         return OUTPUT_FULL, matches
-                    if child == BOTTOM:
-                        _note(small[n, I_MARK], top - whole, path, number, used, cursor)
+                    if child == layout.BOTTOM:
+                        _note(small[n, layout.I_MARK], top - whole, path, number, used, cursor)
                     for i in range(whole):
                         events[to + i] = path[P_NUMBER, top - whole + i]
                     offsets[matches + 1] = to + whole
@@ -183,13 +170,13 @@ def unfold(
                     if cursor[K_TAKEN] >= limit:
                         depth = 0
                         break
-                right = small[n, I_RIGHT]
-                left = small[n, I_LEFT]
-                if right >= 0 and nodes[right, W_MEASURE] <= bound:
+                right = small[n, layout.I_RIGHT]
+                left = small[n, layout.I_LEFT]
+                if right >= 0 and nodes[right, layout.W_MEASURE] <= bound:
                     right = -1
-                if left >= 0 and nodes[left, W_MEASURE] <= bound:
+                if left >= 0 and nodes[left, layout.W_MEASURE] <= bound:
                     left = -1
-                if child > BOTTOM:
+                if child > layout.BOTTOM:
                     if right >= 0:
                         stack[depth, S_NODE] = right
                         stack[depth, S_LENGTH] = length
@@ -199,9 +186,9 @@ def unfold(
                         stack[depth, S_LENGTH] = length
                         depth += 1
                     length += 1
-                    _note(small[n, I_MARK], top - length, path, number, used, cursor)
+                    _note(small[n, layout.I_MARK], top - length, path, number, used, cursor)
                     n = child
-                    if small[n, I_LEFT] < 0 and small[n, I_RIGHT] < 0:
+                    if small[n, layout.I_LEFT] < 0 and small[n, layout.I_RIGHT] < 0:
                         continue
                     row = _list(n, bound, nodes, small, stack, depth, sets, marks, cursor)
                     count = sets[row, L_COUNT]

@@ -2,23 +2,8 @@
 
 from __future__ import annotations
 
+from cerflow.engine import layout
 from cerflow.engine.kernels.base.parts import inlined
-from cerflow.engine.layout import (
-    D_BOUND,
-    D_MARK,
-    D_POSITION,
-    D_ROOT,
-    I_CHILD,
-    I_LEFT,
-    I_MARK,
-    I_RANK,
-    I_RIGHT,
-    NO_BOUND,
-    NOT_BEGUN,
-    W_MEASURE,
-)
-
-__all__ = ["write_detection", "write_part"]
 
 
 @inlined
@@ -27,12 +12,12 @@ def write_part(new, small, n, mark, child, beside):
 
     Returns ``n``.
     """
-    new[n, W_MEASURE] = NOT_BEGUN
-    small[n, I_CHILD] = child
-    small[n, I_LEFT] = beside
-    small[n, I_RIGHT] = -1
-    small[n, I_MARK] = mark
-    small[n, I_RANK] = 1
+    new[n, layout.W_MEASURE] = layout.NOT_BEGUN
+    small[n, layout.I_CHILD] = child
+    small[n, layout.I_LEFT] = beside
+    small[n, layout.I_RIGHT] = -1
+    small[n, layout.I_MARK] = mark
+    small[n, layout.I_RANK] = 1
     return n
 
 
@@ -42,8 +27,8 @@ def write_detection(found, written, detections, d, root):
 
     Returns how many are written.
     """
-    found[written, D_POSITION] = detections[d, D_POSITION]
-    found[written, D_BOUND] = NO_BOUND
-    found[written, D_MARK] = detections[d, D_MARK]
-    found[written, D_ROOT] = root
+    found[written, layout.D_POSITION] = detections[d, layout.D_POSITION]
+    found[written, layout.D_BOUND] = layout.NO_BOUND
+    found[written, layout.D_MARK] = detections[d, layout.D_MARK]
+    found[written, layout.D_ROOT] = root
     return written + 1

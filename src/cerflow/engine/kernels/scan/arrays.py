@@ -5,6 +5,4 @@ from __future__ import annotations
 from cerflow.engine.kernels.base.shared_arrays import group_at
 from cerflow.engine.scan.layout import ScanArrays
 
-__all__ = ["scan_at"]
-
 scan_at = group_at(ScanArrays)

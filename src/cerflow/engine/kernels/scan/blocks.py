@@ -14,25 +14,7 @@ from cerflow.engine.kernels.step.bytecode import binary, unary
 from cerflow.engine.kernels.step.guards import words_compare
 from cerflow.engine.layout import CODE_ARGUMENT, CODE_OPCODE, EQ, GE, GT, LE, LT, NE, NULL
 from cerflow.engine.opcodes import ADD_F, COLUMN, COMPARE_F, COMPARE_I, CONSTANT, NOT, SELECT, SUBTRACT_F
-from cerflow.engine.scan.layout import (
-    COLUMN_BITS,
-    COMPARE_FLOAT,
-    COMPARE_INT,
-    D_FAILED,
-    D_HELD,
-    D_TEST,
-    FIRST,
-    K_KIND,
-    K_OPERATOR,
-    K_OTHER,
-    K_WHAT,
-    NULL_INT,
-    PROGRAMS,
-    RUN,
-    SCANNED,
-)
-
-__all__ = ["compute_block", "mark_block", "satisfies"]
+from cerflow.engine.scan import layout
 
 
 @part
@@ -46,7 +28,7 @@ def compute_block(s, start, stop, begin, count):
     for step in range(start, stop):
         opcode, argument = s.code[step, CODE_OPCODE], np.int64(s.code[step, CODE_ARGUMENT])
         if opcode == COLUMN:
-            _read(s, argument & (1 << COLUMN_BITS) - 1, argument >> COLUMN_BITS, begin, count, top)
+            _read(s, argument & (1 << layout.COLUMN_BITS) - 1, argument >> layout.COLUMN_BITS, begin, count, top)
             top += 1
         elif opcode == CONSTANT:
             value = s.constants[argument]
@@ -82,7 +64,7 @@ def _read(s, column, distance, begin, count, top):
             wide[top, k] = load_word(data, at[k])
     else:
         for k in range(count):
-            wide[top, k] = word_of(s.columns, column, at[k], s.control[FIRST])
+            wide[top, k] = word_of(s.columns, column, at[k], s.control[layout.FIRST])
 
 
 @inlined
@@ -118,19 +100,19 @@ def _combine(s, opcode, argument, count, top):
 @part
 def satisfies(s, k, row, address):
     """Whether a test is true."""
-    kind = s.tests[k, K_KIND]
-    operator = s.tests[k, K_OPERATOR]
-    what = s.tests[k, K_WHAT]
-    other = s.tests[k, K_OTHER]
-    if kind == RUN:
-        return call(s.control[PROGRAMS], (address, what, other, row)) == 1
-    word = word_of(s.columns, what, row, s.control[FIRST])
-    if kind == COMPARE_INT:
+    kind = s.tests[k, layout.K_KIND]
+    operator = s.tests[k, layout.K_OPERATOR]
+    what = s.tests[k, layout.K_WHAT]
+    other = s.tests[k, layout.K_OTHER]
+    if kind == layout.RUN:
+        return call(s.control[layout.PROGRAMS], (address, what, other, row)) == 1
+    word = word_of(s.columns, what, row, s.control[layout.FIRST])
+    if kind == layout.COMPARE_INT:
         return word != NULL and words_compare(operator, word, other)
-    if kind == COMPARE_FLOAT:
+    if kind == layout.COMPARE_FLOAT:
         x = as_float(word)
         return not math.isnan(x) and words_compare(operator, x, as_float(other))
-    if kind == NULL_INT:
+    if kind == layout.NULL_INT:
         return (word == NULL) == (operator == 1)
     return math.isnan(as_float(word)) == (operator == 1)
 
@@ -143,9 +125,9 @@ def mark_block(s, begin, count, ways, wanted, programs, address):
     are the arrays of the scan at ``address``.
     """
     reason = mark(s, begin, count, ways, wanted)
-    if reason == SCANNED:
+    if reason == layout.SCANNED:
         for n in range(s.decided.shape[0]):
-            if not programs and s.tests[s.decided[n, D_TEST], K_KIND] == RUN:
+            if not programs and s.tests[s.decided[n, layout.D_TEST], layout.K_KIND] == layout.RUN:
                 continue
             _decide(s, n, begin, count, ways, address)
     return reason
@@ -154,21 +136,25 @@ def mark_block(s, begin, count, ways, wanted, programs, address):
 @part
 def _decide(s, n, begin, size, ways, address):
     """Close the ways that a test rules out, in the rows where it matters."""
-    test, held, failed = s.decided[n, D_TEST], s.decided[n, D_HELD], s.decided[n, D_FAILED]
+    test, held, failed = s.decided[n, layout.D_TEST], s.decided[n, layout.D_HELD], s.decided[n, layout.D_FAILED]
     matters = ~(held & failed)
-    kind, operator, column = s.tests[test, K_KIND], s.tests[test, K_OPERATOR], s.tests[test, K_WHAT]
+    kind, operator, column = (
+        s.tests[test, layout.K_KIND],
+        s.tests[test, layout.K_OPERATOR],
+        s.tests[test, layout.K_WHAT],
+    )
     data = other = np.int64(0)
-    if kind in (COMPARE_FLOAT, COMPARE_INT):
-        data, other = words_at_once(s.columns, column), s.tests[test, K_OTHER]
+    if kind in (layout.COMPARE_FLOAT, layout.COMPARE_INT):
+        data, other = words_at_once(s.columns, column), s.tests[test, layout.K_OTHER]
     if data != 0:
         # Without branches the loops are vectors of instructions.
         less, equal, greater = operator in (LT, LE, NE), operator in (LE, EQ, GE), operator in (GT, GE, NE)
         changed, y = held ^ failed, as_float(other)
-        for k in range(size if kind == COMPARE_FLOAT else 0):
+        for k in range(size if kind == layout.COMPARE_FLOAT else 0):
             x = as_float(load_word(data, begin + k))
             holds = (x < y) & less | (x == y) & equal | (x > y) & greater
             store_byte(ways, k, load_byte(ways, k) & (failed ^ changed & -np.int64(holds)))
-        for k in range(size if kind == COMPARE_INT else 0):
+        for k in range(size if kind == layout.COMPARE_INT else 0):
             word = load_word(data, begin + k)
             holds = ((word < other) & less | (word == other) & equal | (word > other) & greater) & (word != NULL)
             store_byte(ways, k, load_byte(ways, k) & (failed ^ changed & -np.int64(holds)))

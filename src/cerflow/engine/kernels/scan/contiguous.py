@@ -11,49 +11,13 @@ from cerflow.engine.kernels.base.shared_arrays import as_float
 from cerflow.engine.kernels.scan.arrays import scan_at
 from cerflow.engine.kernels.scan.scan import formed, is_missing, write_event
 from cerflow.engine.kernels.scan.texts import SHIFT, entry_of, mixed
-from cerflow.engine.kernels.scan.values import (
-    word_of,
-)
+from cerflow.engine.kernels.scan.values import word_of
 from cerflow.engine.kernels.step.guards import words_compare
 from cerflow.engine.layout import EQ, FLOAT, NULL
-from cerflow.engine.scan.layout import (
-    AS_TEXT,
-    B_KEY,
-    B_LEFT_OUT,
-    B_PLACES,
-    B_ROW,
-    B_SIGNATURE,
-    F_DISTANCE,
-    F_PLACES,
-    FIRST,
-    G_PLACES,
-    G_ROW,
-    GROUPS,
-    HASHED_KEYS,
-    KEPT,
-    L_BEFORE,
-    L_DISTANCE,
-    L_KIND,
-    L_MASK,
-    L_NOW,
-    L_OPERATOR,
-    NO_KEYS,
-    NO_ROOM,
-    NOTED,
-    O_COLUMN,
-    O_FORM,
-    OF_TEXT,
-    PLACES,
-    RELEVANT,
-    SCANNED,
-    TEXT,
-    WRITTEN,
-)
-
-__all__ = ["group_of", "linked", "narrow", "write_noted"]
+from cerflow.engine.scan import layout
 
 #: All places.
-_ANY = (1 << PLACES) - 1
+_ANY = (1 << layout.PLACES) - 1
 
 
 @kernel
@@ -64,35 +28,35 @@ def narrow(address, first, last, key, count):
     that is the key, or `NO_KEYS` or `HASHED_KEYS`. Matches may begin before the batch and go on behind it.
     """
     s = scan_at(address)
-    if key == NO_KEYS:
+    if key == layout.NO_KEYS:
         kept = _in_a_row(s, first, last, count)
     else:
         if not _placed_by_key(s, first, key):
-            return NO_ROOM
+            return layout.NO_ROOM
         kept = _kept_by_key(s, last)
-    s.control[RELEVANT], s.control[KEPT] = s.control[NOTED], kept
-    return SCANNED
+    s.control[layout.RELEVANT], s.control[layout.KEPT] = s.control[layout.NOTED], kept
+    return layout.SCANNED
 
 
 @part
 def _in_a_row(s, first, last, count):
-    noted = s.control[NOTED]
+    noted = s.control[layout.NOTED]
     places, before = _ANY, -1
     for k in range(noted):
-        row = s.noted[k, B_ROW]
+        row = s.noted[k, layout.B_ROW]
         if row != before + 1:
             places = 0
         places = _placed(s, k, places, before, first)
-        s.noted[k, B_PLACES] = places
+        s.noted[k, layout.B_PLACES] = places
         before = row
     kept = 0
     going_on, behind = _ANY, count
     for k in range(noted - 1, -1, -1):
-        row = s.noted[k, B_ROW]
+        row = s.noted[k, layout.B_ROW]
         if row != behind - 1:
             going_on = 0
-        useful = s.noted[k, B_PLACES] & (last | going_on)
-        s.noted[k, B_LEFT_OUT] = 0 if useful else -1
+        useful = s.noted[k, layout.B_PLACES] & (last | going_on)
+        s.noted[k, layout.B_LEFT_OUT] = 0 if useful else -1
         kept += useful != 0
         going_on, behind = _moved(s, useful, -1), row
     return kept
@@ -102,21 +66,21 @@ def _in_a_row(s, first, last, count):
 def _placed_by_key(s, first, key):
     """Note keys and places; returns False if there is no room for a key."""
     for g in range(s.groups.shape[0]):
-        s.groups[g, G_ROW], s.groups[g, G_PLACES] = -1, _ANY
-    for k in range(s.control[NOTED]):
-        row = s.noted[k, B_ROW]
-        if key == HASHED_KEYS:
+        s.groups[g, layout.G_ROW], s.groups[g, layout.G_PLACES] = -1, _ANY
+    for k in range(s.control[layout.NOTED]):
+        row = s.noted[k, layout.B_ROW]
+        if key == layout.HASHED_KEYS:
             g = group_of(s, row)
         else:
             g = entry_of(s.texts, key, row)
-            s.control[TEXT] = key
+            s.control[layout.TEXT] = key
         if g < 0 or g >= s.groups.shape[0]:
             return False
-        s.noted[k, B_KEY] = g
+        s.noted[k, layout.B_KEY] = g
         if g > 0:
-            places = _placed(s, k, s.groups[g, G_PLACES], s.groups[g, G_ROW], first)
-            s.noted[k, B_PLACES] = places
-            s.groups[g, G_ROW], s.groups[g, G_PLACES] = row, places
+            places = _placed(s, k, s.groups[g, layout.G_PLACES], s.groups[g, layout.G_ROW], first)
+            s.noted[k, layout.B_PLACES] = places
+            s.groups[g, layout.G_ROW], s.groups[g, layout.G_PLACES] = row, places
     return True
 
 
@@ -124,22 +88,22 @@ def _placed_by_key(s, first, key):
 def _kept_by_key(s, last):
     """Say which rows are left out; the last one of each key tells how many are left out before it."""
     for g in range(s.groups.shape[0]):
-        s.groups[g, G_ROW], s.groups[g, G_PLACES] = -1, _ANY
+        s.groups[g, layout.G_ROW], s.groups[g, layout.G_PLACES] = -1, _ANY
     kept = 0
-    for k in range(s.control[NOTED] - 1, -1, -1):
-        g = s.noted[k, B_KEY]
-        s.noted[k, B_LEFT_OUT] = -1
+    for k in range(s.control[layout.NOTED] - 1, -1, -1):
+        g = s.noted[k, layout.B_KEY]
+        s.noted[k, layout.B_LEFT_OUT] = -1
         if g == 0:
             continue  # without a key
-        useful = s.noted[k, B_PLACES] & (last | s.groups[g, G_PLACES])
-        behind = s.groups[g, G_ROW]
+        useful = s.noted[k, layout.B_PLACES] & (last | s.groups[g, layout.G_PLACES])
+        behind = s.groups[g, layout.G_ROW]
         if useful or behind < 0:
-            s.noted[k, B_LEFT_OUT] = 0
-            s.groups[g, G_ROW] = k
+            s.noted[k, layout.B_LEFT_OUT] = 0
+            s.groups[g, layout.G_ROW] = k
             kept += 1
         else:
-            s.noted[behind, B_LEFT_OUT] += 1
-        s.groups[g, G_PLACES] = _moved(s, useful, -1)
+            s.noted[behind, layout.B_LEFT_OUT] += 1
+        s.groups[g, layout.G_PLACES] = _moved(s, useful, -1)
     return kept
 
 
@@ -149,16 +113,16 @@ def group_of(s, row):
     h = np.uint64(0)
     words = s.members.shape[1]
     for k in range(words):
-        form, column = s.outputs[k, O_FORM], s.outputs[k, O_COLUMN]
-        if form == AS_TEXT:
+        form, column = s.outputs[k, layout.O_FORM], s.outputs[k, layout.O_COLUMN]
+        if form == layout.AS_TEXT:
             word = entry_of(s.texts, column, row)
             if word < 0:
-                s.control[TEXT] = column
+                s.control[layout.TEXT] = column
                 return np.int64(-1)
             if word == 0:
                 return np.int64(0)
         else:
-            word = formed(word_of(s.columns, column, row, s.control[FIRST]), form, 0)
+            word = formed(word_of(s.columns, column, row, s.control[layout.FIRST]), form, 0)
             if is_missing(word, form):
                 return np.int64(0)
         s.members[0, k] = word
@@ -174,11 +138,11 @@ def group_of(s, row):
         if same:
             return g
         slot = (slot + 1) & mask
-    g = s.control[GROUPS] + 1
+    g = s.control[layout.GROUPS] + 1
     if g >= s.members.shape[0]:
-        s.control[TEXT] = HASHED_KEYS
+        s.control[layout.TEXT] = layout.HASHED_KEYS
         return np.int64(-1)
-    s.control[GROUPS] = s.slots[slot] = g
+    s.control[layout.GROUPS] = s.slots[slot] = g
     for k in range(words):
         s.members[g, k] = s.members[0, k]
     return g
@@ -187,12 +151,16 @@ def group_of(s, row):
 @inlined
 def _placed(s, k, places, before, first):
     """The places that event ``k`` may have behind an event with ``places``, in the row ``before`` (-1: not known)."""
-    found = (_moved(s, places, 1) | first) & s.places[s.noted[k, B_SIGNATURE]]
+    found = (_moved(s, places, 1) | first) & s.places[s.noted[k, layout.B_SIGNATURE]]
     if before >= 0:
         for n in range(s.links.shape[0]):
-            mask = s.links[n, L_MASK]
+            mask = s.links[n, layout.L_MASK]
             # Only the event directly before is known here.
-            if found & mask and s.links[n, L_DISTANCE] == 1 and not linked(s, n, s.noted[k, B_ROW], before):
+            if (
+                found & mask
+                and s.links[n, layout.L_DISTANCE] == 1
+                and not linked(s, n, s.noted[k, layout.B_ROW], before)
+            ):
                 found &= ~mask
     return found
 
@@ -202,7 +170,7 @@ def _moved(s, places, way):
     """The places directly behind these (``way`` is 1), or directly before them (-1)."""
     found = 0
     for n in range(s.follows.shape[0] if places else 0):
-        distance, own = s.follows[n, F_DISTANCE], s.follows[n, F_PLACES]
+        distance, own = s.follows[n, layout.F_DISTANCE], s.follows[n, layout.F_PLACES]
         if way > 0:
             found |= _shifted(places & own, distance)
         else:
@@ -218,30 +186,30 @@ def _shifted(bits, distance):
 @part
 def linked(s, n, row, before):
     """Whether comparison ``n`` of a ``row`` with one ``before`` holds; also if `TEXT` names a text without room."""
-    if s.links[n, L_KIND] == OF_TEXT:
-        column = s.links[n, L_NOW]
+    if s.links[n, layout.L_KIND] == layout.OF_TEXT:
+        column = s.links[n, layout.L_NOW]
         one, other = entry_of(s.texts, column, row), entry_of(s.texts, column, before)
         if one < 0 or other < 0:
-            s.control[TEXT] = column
+            s.control[layout.TEXT] = column
             return True
-        return one > 0 and other > 0 and (one == other) == (s.links[n, L_OPERATOR] == EQ)
-    now = word_of(s.columns, s.links[n, L_NOW], row, s.control[FIRST])
-    other = word_of(s.columns, s.links[n, L_BEFORE], before, s.control[FIRST])
-    if s.links[n, L_KIND] == FLOAT:
+        return one > 0 and other > 0 and (one == other) == (s.links[n, layout.L_OPERATOR] == EQ)
+    now = word_of(s.columns, s.links[n, layout.L_NOW], row, s.control[layout.FIRST])
+    other = word_of(s.columns, s.links[n, layout.L_BEFORE], before, s.control[layout.FIRST])
+    if s.links[n, layout.L_KIND] == FLOAT:
         x, y = as_float(now), as_float(other)
-        return not math.isnan(x) and not math.isnan(y) and words_compare(s.links[n, L_OPERATOR], x, y)
-    return now != NULL and other != NULL and words_compare(s.links[n, L_OPERATOR], now, other)
+        return not math.isnan(x) and not math.isnan(y) and words_compare(s.links[n, layout.L_OPERATOR], x, y)
+    return now != NULL and other != NULL and words_compare(s.links[n, layout.L_OPERATOR], now, other)
 
 
 @kernel
 def write_noted(address):
     """Write the noted events that are not left out; returns what stopped it, as ``scan`` does."""
     s = scan_at(address)
-    for k in range(s.control[WRITTEN], s.control[NOTED]):
-        left_out = s.noted[k, B_LEFT_OUT]
+    for k in range(s.control[layout.WRITTEN], s.control[layout.NOTED]):
+        left_out = s.noted[k, layout.B_LEFT_OUT]
         if left_out >= 0:
-            reason = write_event(s, s.noted[k, B_ROW], s.noted[k, B_SIGNATURE], left_out, address)
-            if reason != SCANNED:
-                s.control[WRITTEN] = k
+            reason = write_event(s, s.noted[k, layout.B_ROW], s.noted[k, layout.B_SIGNATURE], left_out, address)
+            if reason != layout.SCANNED:
+                s.control[layout.WRITTEN] = k
                 return reason
-    return SCANNED
+    return layout.SCANNED

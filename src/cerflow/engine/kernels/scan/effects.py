@@ -11,36 +11,7 @@ import numpy as np
 from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import address_of, events_at, pointer_to
 from cerflow.engine.kernels.scan.values import load_word, store_word, trailing_zeros
-from cerflow.engine.scan.layout import (
-    ADDED,
-    BEGUN,
-    COUNT,
-    COUNTABLE,
-    COUNTS,
-    E_ENTERS,
-    E_LEAD,
-    E_LEAD_END,
-    E_LEAVES,
-    E_MATTERS,
-    E_SOURCE,
-    E_STAYING,
-    E_TARGET,
-    EFFECT_WORDS,
-    ENDED,
-    FIRST,
-    FOUND,
-    LEADS_FINAL,
-    LEADS_SOURCE,
-    LEADS_TARGET,
-    OCCUPIED,
-    OPENED,
-    RUNS,
-    RUNS_WORDS,
-    SIGNATURE,
-    UNKNOWN,
-)
-
-__all__ = ["follow", "take_effect"]
+from cerflow.engine.scan import layout
 
 
 @part
@@ -54,19 +25,22 @@ def follow(s, first, count, address):
     control = s.control
     k = first
     while k < count:
-        if control[BEGUN] >= 0 and control[COUNTS] == 1:
+        if control[layout.BEGUN] >= 0 and control[layout.COUNTS] == 1:
             k = _follow_moves(s, k, count, address)
             if k == count:
                 break
         to = s.at[k]
-        if to >= UNKNOWN or control[COUNTS] == 0:
+        if to >= layout.UNKNOWN or control[layout.COUNTS] == 0:
             break
-        if to <= SIGNATURE and s.effects[SIGNATURE - to, E_MATTERS] & control[OCCUPIED] != 0:
-            n = control[COUNT]
-            events.signature[n] = SIGNATURE - to
-            events.position[n] = control[FIRST] + s.chosen[k]
-            control[COUNT] = n + 1
-            take_effect(s, SIGNATURE - to)
+        if (
+            to <= layout.SIGNATURE
+            and s.effects[layout.SIGNATURE - to, layout.E_MATTERS] & control[layout.OCCUPIED] != 0
+        ):
+            n = control[layout.COUNT]
+            events.signature[n] = layout.SIGNATURE - to
+            events.position[n] = control[layout.FIRST] + s.chosen[k]
+            control[layout.COUNT] = n + 1
+            take_effect(s, layout.SIGNATURE - to)
         k += 1
     return k
 
@@ -82,41 +56,56 @@ def _follow_moves(s, first, count, address):
     # Addresses, as array accesses look for negative indices.
     chosen, at = address_of(pointer_to(s.chosen, 0)), address_of(pointer_to(s.at, 0))
     effects, runs = address_of(pointer_to(s.effects, 0)), address_of(pointer_to(s.runs, 0))
-    matches = RUNS_WORDS * (s.runs.shape[0] - 1) + RUNS
-    position, opened = control[FIRST], control[OPENED]
-    n, occupied, ended, found = control[COUNT], control[OCCUPIED], control[ENDED], control[FOUND]
+    matches = layout.RUNS_WORDS * (s.runs.shape[0] - 1) + layout.RUNS
+    position, opened = control[layout.FIRST], control[layout.OPENED]
+    n, occupied, ended, found = (
+        control[layout.COUNT],
+        control[layout.OCCUPIED],
+        control[layout.ENDED],
+        control[layout.FOUND],
+    )
     k = first
     while k < count:
         to = load_word(at, k)
-        if to > SIGNATURE:
-            if to >= UNKNOWN:
+        if to > layout.SIGNATURE:
+            if to >= layout.UNKNOWN:
                 break
             k += 1
             continue
-        effect = EFFECT_WORDS * (SIGNATURE - to)
-        source = load_word(effects, effect + E_SOURCE)
+        effect = layout.EFFECT_WORDS * (layout.SIGNATURE - to)
+        source = load_word(effects, effect + layout.E_SOURCE)
         if source < 0:
             break
         # The next event overwrites this one if it has no effect.
-        events.signature[np.uint64(n)] = SIGNATURE - to
+        events.signature[np.uint64(n)] = layout.SIGNATURE - to
         events.position[np.uint64(n)] = position + load_word(chosen, k)
         moves = occupied >> source & 1
         n += moves
         # If no run is there, their number is zero.
-        amount = load_word(runs, RUNS_WORDS * source + RUNS)
-        target = RUNS_WORDS * load_word(effects, effect + E_TARGET) + RUNS
+        amount = load_word(runs, layout.RUNS_WORDS * source + layout.RUNS)
+        target = layout.RUNS_WORDS * load_word(effects, effect + layout.E_TARGET) + layout.RUNS
         there = load_word(runs, target) + amount
         store_word(runs, target, there)
-        store_word(runs, RUNS_WORDS * source + RUNS, amount & load_word(effects, effect + E_STAYING))
-        occupied = occupied & ~load_word(effects, effect + E_LEAVES) | load_word(effects, effect + E_ENTERS) & -moves
+        store_word(
+            runs, layout.RUNS_WORDS * source + layout.RUNS, amount & load_word(effects, effect + layout.E_STAYING)
+        )
+        occupied = (
+            occupied & ~load_word(effects, effect + layout.E_LEAVES)
+            | load_word(effects, effect + layout.E_ENTERS) & -moves
+        )
         k += 1
-        if there > COUNTABLE:
-            control[COUNTS] = 0
+        if there > layout.COUNTABLE:
+            control[layout.COUNTS] = 0
             break
         closed = occupied & opened == 0
         ended = n if closed else ended
         found = load_word(runs, matches) if closed else found
-    control[COUNT], control[OCCUPIED], control[ENDED], control[FOUND] = n, occupied, ended, found
+    control[layout.COUNT], control[layout.OCCUPIED], control[layout.ENDED], control[layout.FOUND] = (
+        n,
+        occupied,
+        ended,
+        found,
+    )
     return k
 
 
@@ -124,44 +113,44 @@ def _follow_moves(s, first, count, address):
 def take_effect(s, signature):
     """Note the effect of the event that was written last, which has this ``signature``."""
     control = s.control
-    before = control[OCCUPIED]
-    if control[COUNTS] == 1 and control[BEGUN] >= 0:
+    before = control[layout.OCCUPIED]
+    if control[layout.COUNTS] == 1 and control[layout.BEGUN] >= 0:
         _count(s, signature, before)
-    after = before & ~s.effects[signature, E_LEAVES]
-    for k in range(s.effects[signature, E_LEAD], s.effects[signature, E_LEAD_END]):
-        if s.moves[k, LEADS_TARGET] >= 0 and before >> s.moves[k, LEADS_SOURCE] & 1 != 0:
-            after |= np.int64(1) << s.moves[k, LEADS_TARGET]
-    control[OCCUPIED] = after
-    if after & control[OPENED] == 0 and control[COUNTS] == 1:
-        if control[BEGUN] < 0:
-            control[BEGUN] = control[COUNT]
-        control[ENDED], control[FOUND] = control[COUNT], s.runs[s.runs.shape[0] - 1, RUNS]
+    after = before & ~s.effects[signature, layout.E_LEAVES]
+    for k in range(s.effects[signature, layout.E_LEAD], s.effects[signature, layout.E_LEAD_END]):
+        if s.moves[k, layout.LEADS_TARGET] >= 0 and before >> s.moves[k, layout.LEADS_SOURCE] & 1 != 0:
+            after |= np.int64(1) << s.moves[k, layout.LEADS_TARGET]
+    control[layout.OCCUPIED] = after
+    if after & control[layout.OPENED] == 0 and control[layout.COUNTS] == 1:
+        if control[layout.BEGUN] < 0:
+            control[layout.BEGUN] = control[layout.COUNT]
+        control[layout.ENDED], control[layout.FOUND] = control[layout.COUNT], s.runs[s.runs.shape[0] - 1, layout.RUNS]
 
 
 @part
 def _count(s, signature, occupied):
     """Count the runs behind an event; where there are too many, nothing is counted any more."""
     runs = s.runs
-    begin, end = s.effects[signature, E_LEAD], s.effects[signature, E_LEAD_END]
+    begin, end = s.effects[signature, layout.E_LEAD], s.effects[signature, layout.E_LEAD_END]
     most = np.int64(0)
     # An event does not see its own effects.
     for k in range(begin, end):
-        amount, to = runs[s.moves[k, LEADS_SOURCE], RUNS], s.moves[k, LEADS_TARGET]
-        if s.moves[k, LEADS_FINAL] == 1:
-            runs[runs.shape[0] - 1, RUNS] += amount
-            most = max(most, runs[runs.shape[0] - 1, RUNS])
+        amount, to = runs[s.moves[k, layout.LEADS_SOURCE], layout.RUNS], s.moves[k, layout.LEADS_TARGET]
+        if s.moves[k, layout.LEADS_FINAL] == 1:
+            runs[runs.shape[0] - 1, layout.RUNS] += amount
+            most = max(most, runs[runs.shape[0] - 1, layout.RUNS])
         if to >= 0:
-            runs[to, ADDED] += amount
-            most = max(most, runs[to, ADDED])
-    left = s.effects[signature, E_LEAVES] & occupied
+            runs[to, layout.ADDED] += amount
+            most = max(most, runs[to, layout.ADDED])
+    left = s.effects[signature, layout.E_LEAVES] & occupied
     while left != 0:
-        runs[trailing_zeros(left), RUNS] = 0
+        runs[trailing_zeros(left), layout.RUNS] = 0
         left &= left - 1
     for k in range(begin, end):
-        to = s.moves[k, LEADS_TARGET]
+        to = s.moves[k, layout.LEADS_TARGET]
         if to >= 0:
-            runs[to, RUNS] += runs[to, ADDED]
-            runs[to, ADDED] = 0
-            most = max(most, runs[to, RUNS])
-    if most > COUNTABLE:
-        s.control[COUNTS] = 0
+            runs[to, layout.RUNS] += runs[to, layout.ADDED]
+            runs[to, layout.ADDED] = 0
+            most = max(most, runs[to, layout.RUNS])
+    if most > layout.COUNTABLE:
+        s.control[layout.COUNTS] = 0

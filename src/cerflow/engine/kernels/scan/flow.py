@@ -23,51 +23,12 @@ from cerflow.engine.kernels.scan.values import (
     word_of,
 )
 from cerflow.engine.layout import NO_BOUND, NULL
-from cerflow.engine.scan.layout import (
-    AS_BOUND,
-    AS_INT,
-    AS_TEXT,
-    BACKWARDS,
-    BLOCK,
-    C_DATA,
-    C_FACTOR,
-    C_LAYOUT,
-    C_OFFSET,
-    C_VALID,
-    EDGE,
-    FIRST,
-    FORWARDS,
-    INT64,
-    KEPT,
-    LEAD,
-    LEADS_BEGINS,
-    LEADS_FINAL,
-    LEADS_SOURCE,
-    LEADS_TARGET,
-    LIMIT,
-    NOT_ASKED,
-    O_CODE,
-    O_CODE_END,
-    O_COLUMN,
-    O_FORM,
-    O_PLACE,
-    O_SIZE,
-    O_TO,
-    PASSED,
-    PROGRAMS,
-    RELEVANT,
-    ROW,
-    SCANNED,
-    TO_KEYS,
-    WAITS,
-)
-
-__all__ = ["flow"]
+from cerflow.engine.scan import layout
 
 #: Rows of `ScanArrays.reach`.
 _MEASURE, _BOUND = 0, 1
 #: Rows whose new texts are read together.
-_TOGETHER = 4 * BLOCK
+_TOGETHER = 4 * layout.BLOCK
 #: In each byte of a word all bits but the highest, and the highest.
 _LOW, _HIGH = np.int64(0x7F7F7F7F7F7F7F7F), np.int64(-0x7F7F7F7F7F7F7F80)
 #: A limit behind all starts.
@@ -87,36 +48,36 @@ def flow(address, batch, count, states):
     control = s.control
     locate(s.columns, s.texts, batch)
     ways = address_of(pointer_to(s.ways, 0))
-    if control[ROW] == count:
+    if control[layout.ROW] == count:
         for k in range(8):
             store_word(ways + count, k, np.int64(0))
         for k in range(count if s.keyed.shape[0] > 0 else 0):
-            s.slot_of[k] = NOT_ASKED
+            s.slot_of[k] = layout.NOT_ASKED
         _begin(s, count)
-    while control[ROW] > 0:
-        end = control[ROW]
-        begin = (end - 1) & -BLOCK
-        closing = control[BACKWARDS] == 1
+    while control[layout.ROW] > 0:
+        end = control[layout.ROW]
+        begin = (end - 1) & -layout.BLOCK
+        closing = control[layout.BACKWARDS] == 1
         # Behind the windows of all matches only their last events are looked for.
-        wanted = s.steps[0] if closing and control[PASSED] == 1 else np.int64(0)
+        wanted = s.steps[0] if closing and control[layout.PASSED] == 1 else np.int64(0)
         reason = mark_block(s, begin, end - begin, ways + begin, wanted, True, address)
-        if reason != SCANNED:
+        if reason != layout.SCANNED:
             return collected(s, reason, max(end - _TOGETHER, 0), end)
         _allow(s, begin, end, ways)
         if closing:
             _close(s, begin, end, ways, address)
-        control[ROW] = begin
-    if control[FORWARDS] == 1:
-        found, kept = control[RELEVANT], control[KEPT]
-        if control[BACKWARDS] == 0:
+        control[layout.ROW] = begin
+    if control[layout.FORWARDS] == 1:
+        found, kept = control[layout.RELEVANT], control[layout.KEPT]
+        if control[layout.BACKWARDS] == 0:
             found = kept = count
         left = _follow(s, count, states, ways, address)
-        if control[BACKWARDS] == 1 and 4 * left < 3 * kept:
+        if control[layout.BACKWARDS] == 1 and 4 * left < 3 * kept:
             # Fewer rows may lead from others now.
             _begin(s, count)
             _close(s, 0, count, ways, address)
-        control[KEPT], control[RELEVANT] = left, found
-    return SCANNED
+        control[layout.KEPT], control[layout.RELEVANT] = left, found
+    return layout.SCANNED
 
 
 @part
@@ -125,10 +86,10 @@ def _begin(s, count):
     control = s.control
     # Starts at or before a limit are outside of the windows of all events behind with which a match may end; each
     # state of a key has the limit of those that a run may reach from there.
-    control[LIMIT] = control[EDGE] = _value(s, _BOUND, count - 1)
+    control[layout.LIMIT] = control[layout.EDGE] = _value(s, _BOUND, count - 1)
     for k in range(s.entered.shape[0]):
         s.entered[k] = 0
-    control[PASSED] = control[RELEVANT] = control[KEPT] = control[LEAD] = 0
+    control[layout.PASSED] = control[layout.RELEVANT] = control[layout.KEPT] = control[layout.LEAD] = 0
 
 
 @part
@@ -147,12 +108,12 @@ def _close(s, begin, end, ways, address):
     control = s.control
     useful = address_of(pointer_to(s.useful, 0))
     ends = wrapped_product(s.steps[0], ONES)
-    limit, passed = control[LIMIT], control[PASSED] == 1
-    relevant, kept = control[RELEVANT], control[KEPT]
-    edge, keyed = control[EDGE], s.keyed.shape[0] > 0
-    plain, size = _is_plain(s), s.reach[_BOUND, O_SIZE]
-    column = s.reach[_MEASURE, O_COLUMN]
-    times = s.columns[column, C_DATA] + 8 * s.columns[column, C_OFFSET]
+    limit, passed = control[layout.LIMIT], control[layout.PASSED] == 1
+    relevant, kept = control[layout.RELEVANT], control[layout.KEPT]
+    edge, keyed = control[layout.EDGE], s.keyed.shape[0] > 0
+    plain, size = _is_plain(s), s.reach[_BOUND, layout.O_SIZE]
+    column = s.reach[_MEASURE, layout.O_COLUMN]
+    times = s.columns[column, layout.C_DATA] + 8 * s.columns[column, layout.C_OFFSET]
     for first in range((end - 1) & ~7, begin - 1, -8):
         eight = load_word(ways + first, 0)
         if eight == 0:
@@ -184,8 +145,8 @@ def _close(s, begin, end, ways, address):
             # With keys, moves that are ruled out tell much to those that look forwards.
             if found == allowed or (found != 0 and not keyed):
                 kept += 1
-    control[LIMIT], control[PASSED] = limit, np.int64(passed)
-    control[RELEVANT], control[KEPT] = relevant, kept
+    control[layout.LIMIT], control[layout.PASSED] = limit, np.int64(passed)
+    control[layout.RELEVANT], control[layout.KEPT] = relevant, kept
 
 
 @inlined
@@ -208,17 +169,17 @@ def _leading(s, slot, allowed, measure, bound, edge):
     flows = s.flows
     found = np.int64(0)
     known = _is_entered(s, slot)
-    if allowed & WAITS != 0:
-        found = WAITS if edge < measure else 0
+    if allowed & layout.WAITS != 0:
+        found = layout.WAITS if edge < measure else 0
         for q in range(flows.shape[1] if known else 0):
-            found |= WAITS if flows[slot, q] < measure else 0
-    moves = allowed & (WAITS - 1)
+            found |= layout.WAITS if flows[slot, q] < measure else 0
+    moves = allowed & (layout.WAITS - 1)
     while moves != 0:
         bit = trailing_zeros(moves)
         moves &= moves - 1
         for n in range(s.bit_leads[bit], s.bit_leads[bit + 1]):
-            limit = bound if s.leads[n, LEADS_FINAL] == 1 else np.int64(_NOWHERE)
-            source, target = s.leads[n, LEADS_SOURCE], s.leads[n, LEADS_TARGET]
+            limit = bound if s.leads[n, layout.LEADS_FINAL] == 1 else np.int64(_NOWHERE)
+            source, target = s.leads[n, layout.LEADS_SOURCE], s.leads[n, layout.LEADS_TARGET]
             if target >= 0:
                 limit = min(limit, flows[slot, target] if known else edge)
             if measure > limit:
@@ -274,16 +235,16 @@ def _reached(s, slot, allowed, measure, bound):
     """The moves of those ``allowed`` that some run may take; the starts become those behind the event."""
     flows = s.flows
     found = np.int64(0)
-    if allowed & WAITS != 0:
+    if allowed & layout.WAITS != 0:
         for q in range(flows.shape[1]):
-            found |= WAITS if flows[slot, q] > bound else 0
-    moves = allowed & (WAITS - 1)
+            found |= layout.WAITS if flows[slot, q] > bound else 0
+    moves = allowed & (layout.WAITS - 1)
     while moves != 0:
         bit = 63 - leading_zeros(moves)
         moves ^= np.int64(1) << bit
         for n in range(s.bit_leads[bit + 1] - 1, s.bit_leads[bit] - 1, -1):
-            source, target = s.leads[n, LEADS_SOURCE], s.leads[n, LEADS_TARGET]
-            start = measure if s.leads[n, LEADS_BEGINS] == 1 else flows[slot, source]
+            source, target = s.leads[n, layout.LEADS_SOURCE], s.leads[n, layout.LEADS_TARGET]
+            start = measure if s.leads[n, layout.LEADS_BEGINS] == 1 else flows[slot, source]
             if start > bound:
                 found |= np.int64(1) << bit
                 if target >= 0:
@@ -295,7 +256,7 @@ def _reached(s, slot, allowed, measure, bound):
 def _known_slot(s, row, address):
     """The row of `flows` for the key of an event, which is asked for once; -1 if it has none."""
     slot = np.int64(s.slot_of[row])
-    if slot == NOT_ASKED:
+    if slot == layout.NOT_ASKED:
         slot = _slot(s, row, address)
         s.slot_of[row] = slot
     return slot
@@ -307,24 +268,26 @@ def _slot(s, row, address):
     place = np.int64(-1)
     known = True
     for k in range(s.keyed.shape[0]):
-        form, column = s.keyed[k, O_FORM], s.keyed[k, O_COLUMN]
-        of_partition = s.keyed[k, O_TO] == TO_KEYS
-        alternative = of_partition and s.keyed[k, O_PLACE] == place
+        form, column = s.keyed[k, layout.O_FORM], s.keyed[k, layout.O_COLUMN]
+        of_partition = s.keyed[k, layout.O_TO] == layout.TO_KEYS
+        alternative = of_partition and s.keyed[k, layout.O_PLACE] == place
         if alternative and known:
             continue  # another column has the key already
         if not alternative and not known:
             return np.int64(-1)
-        place = s.keyed[k, O_PLACE] if of_partition else np.int64(-1)
-        if form == AS_TEXT:
+        place = s.keyed[k, layout.O_PLACE] if of_partition else np.int64(-1)
+        if form == layout.AS_TEXT:
             word = hash_of_text(s.texts, column, row)
             missing = word == 0
         else:
             word = np.int64(NULL)
             if column >= 0:
-                word = word_of(s.columns, column, row, s.control[FIRST])
-            elif s.keyed[k, O_CODE_END] > 0:
-                word = call(s.control[PROGRAMS], (address, s.keyed[k, O_CODE], s.keyed[k, O_CODE_END], row))
-            word = formed(word, form, s.keyed[k, O_SIZE])
+                word = word_of(s.columns, column, row, s.control[layout.FIRST])
+            elif s.keyed[k, layout.O_CODE_END] > 0:
+                word = call(
+                    s.control[layout.PROGRAMS], (address, s.keyed[k, layout.O_CODE], s.keyed[k, layout.O_CODE_END], row)
+                )
+            word = formed(word, form, s.keyed[k, layout.O_SIZE])
             missing = is_missing(word, form)
         known = not missing or not of_partition
         if known:
@@ -336,14 +299,19 @@ def _slot(s, row, address):
 def _is_plain(s):
     """Whether the window measures a column of 64-bit integers without nulls, as they are."""
     measured, bound = s.reach[_MEASURE], s.reach[_BOUND]
-    c = measured[O_COLUMN]
-    if c < 0 or bound[O_COLUMN] != c or measured[O_FORM] != AS_INT or bound[O_FORM] != AS_BOUND:
+    c = measured[layout.O_COLUMN]
+    if (
+        c < 0
+        or bound[layout.O_COLUMN] != c
+        or measured[layout.O_FORM] != layout.AS_INT
+        or bound[layout.O_FORM] != layout.AS_BOUND
+    ):
         return False
     column = s.columns[c]
-    return column[C_LAYOUT] == INT64 and column[C_VALID] == 0 and column[C_FACTOR] == 1
+    return column[layout.C_LAYOUT] == layout.INT64 and column[layout.C_VALID] == 0 and column[layout.C_FACTOR] == 1
 
 
 @inlined
 def _value(s, which, row):
-    word = word_of(s.columns, s.reach[which, O_COLUMN], row, s.control[FIRST])
-    return formed(word, s.reach[which, O_FORM], s.reach[which, O_SIZE])
+    word = word_of(s.columns, s.reach[which, layout.O_COLUMN], row, s.control[layout.FIRST])
+    return formed(word, s.reach[which, layout.O_FORM], s.reach[which, layout.O_SIZE])

@@ -21,40 +21,7 @@ from cerflow.engine.kernels.scan.values import (
     store_byte,
     store_word,
 )
-from cerflow.engine.scan.layout import (
-    INT8,
-    INT32,
-    LEAD,
-    NO_CLASS,
-    NO_ROOM,
-    S_ENTRY,
-    S_HEAD,
-    S_LENGTH,
-    SCANNED,
-    SLOT_WORDS,
-    STRETCH,
-    T_BYTES,
-    T_DATA,
-    T_JUDGED,
-    T_LAYOUT,
-    T_LENGTHS,
-    T_MASK,
-    T_OFFSET,
-    T_OPEN,
-    T_OTHERS,
-    T_ROOM,
-    T_SINGLED,
-    T_SINGLES,
-    T_SIZE,
-    T_SLOTS,
-    T_VALID,
-    T_WAYS,
-    TEXT,
-    TEXT32,
-    UINT32,
-)
-
-__all__ = ["mark"]
+from cerflow.engine.scan import layout
 
 
 @part
@@ -65,49 +32,49 @@ def mark(s, begin, count, out, wanted):
     """
     texts = s.texts
     first = True
-    lead = s.control[LEAD] if wanted != 0 else np.int64(0)
+    lead = s.control[layout.LEAD] if wanted != 0 else np.int64(0)
     for j in range(texts.shape[0]):
         t = lead + j
         if t >= texts.shape[0]:
             t -= texts.shape[0]
-        ways = texts[t, T_WAYS]
+        ways = texts[t, layout.T_WAYS]
         if ways == 0:
             continue
         if wanted != 0 and not _may_open(texts, t, begin, count, wanted):
             _fill(out, count, 0)
-            s.control[LEAD] = t
-            return SCANNED
-        layout = texts[t, T_LAYOUT]
-        data, at, room = texts[t, T_DATA], texts[t, T_OFFSET] + begin, texts[t, T_ROOM]
-        reason = SCANNED
-        plain = texts[t, T_VALID] == 0
-        single = plain and texts[t, T_SINGLES] >= 0
-        indexed = plain and layout in (INT32, UINT32, INT8)
+            s.control[layout.LEAD] = t
+            return layout.SCANNED
+        kind = texts[t, layout.T_LAYOUT]
+        data, at, room = texts[t, layout.T_DATA], texts[t, layout.T_OFFSET] + begin, texts[t, layout.T_ROOM]
+        reason = layout.SCANNED
+        plain = texts[t, layout.T_VALID] == 0
+        single = plain and texts[t, layout.T_SINGLES] >= 0
+        indexed = plain and kind in (layout.INT32, layout.UINT32, layout.INT8)
         if first and not indexed:
             _fill(out, count, 255)
-        if single and (indexed or layout == TEXT32):
+        if single and (indexed or kind == layout.TEXT32):
             reason = _by_single(s, t, begin, count, out, first and indexed)
-        elif plain and layout == INT32:
+        elif plain and kind == layout.INT32:
             _by_index32(data, at, count, room, ways, out, first)
-        elif plain and layout == UINT32:
+        elif plain and kind == layout.UINT32:
             _by_unsigned32(data, at, count, room, ways, out, first)
-        elif plain and layout == INT8:
+        elif plain and kind == layout.INT8:
             _by_index8(data, at, count, room, ways, out, first)
-        elif plain and layout == TEXT32:
+        elif plain and kind == layout.TEXT32:
             reason = _by_text(texts, t, begin, count, ways, out)
         else:
             reason = _by_entry(texts, t, begin, count, ways, out)
-        if reason != SCANNED:
-            s.control[TEXT] = t
+        if reason != layout.SCANNED:
+            s.control[layout.TEXT] = t
             return reason
         first = False
         if wanted != 0 and not _any_open(out, count, wanted):
             _fill(out, count, 0)
-            s.control[LEAD] = t
-            return SCANNED
+            s.control[layout.LEAD] = t
+            return layout.SCANNED
     if first:
         _fill(out, count, 255)
-    return SCANNED
+    return layout.SCANNED
 
 
 @part
@@ -119,12 +86,12 @@ def _fill(out, count, ways):
 @part
 def _may_open(texts, t, begin, count, wanted):
     """Whether some row may have a text with any of the ways ``wanted``, by the dictionary or by lengths alone."""
-    if texts[t, T_OPEN] & wanted == 0:
+    if texts[t, layout.T_OPEN] & wanted == 0:
         return False
-    lengths = texts[t, T_LENGTHS]
-    if lengths == -1 or texts[t, T_VALID] != 0 or texts[t, T_LAYOUT] != TEXT32:
+    lengths = texts[t, layout.T_LENGTHS]
+    if lengths == -1 or texts[t, layout.T_VALID] != 0 or texts[t, layout.T_LAYOUT] != layout.TEXT32:
         return True
-    offsets = texts[t, T_DATA] + 4 * (texts[t, T_OFFSET] + begin)
+    offsets = texts[t, layout.T_DATA] + 4 * (texts[t, layout.T_OFFSET] + begin)
     seen = np.int64(0)
     # The compiler makes vectors of this loop.
     for k in range(count):
@@ -147,12 +114,12 @@ def _comparing(name, load, number):
     """Compares a column with single words, each a ``number``; the compiler makes vectors of these loops."""
 
     def run(texts, t, data, count, left, out, first):
-        singles = texts[t, T_SINGLED]
+        singles = texts[t, layout.T_SINGLED]
         if first:
             left = out
-        _fill(left, count, texts[t, T_OTHERS])
+        _fill(left, count, texts[t, layout.T_OTHERS])
         # Four at a time, so that a column is read once for most queries.
-        for j in range(0, 2 * texts[t, T_SINGLES], 8):
+        for j in range(0, 2 * texts[t, layout.T_SINGLES], 8):
             word0, ways0 = number(load_word(singles, j)), np.uint8(load_word(singles, j + 1))
             word1, ways1 = number(load_word(singles, j + 2)), np.uint8(load_word(singles, j + 3))
             word2, ways2 = number(load_word(singles, j + 4)), np.uint8(load_word(singles, j + 5))
@@ -188,24 +155,24 @@ def _by_single(s, t, begin, count, out, first):
     ``first`` says that nothing is in ``out`` yet.
     """
     texts = s.texts
-    layout, data, at = texts[t, T_LAYOUT], texts[t, T_DATA], texts[t, T_OFFSET] + begin
+    kind, data, at = texts[t, layout.T_LAYOUT], texts[t, layout.T_DATA], texts[t, layout.T_OFFSET] + begin
     # Nothing else is in these while rows are marked.
     keys, left = address_of(pointer_to(s.chosen, 0)), address_of(pointer_to(s.at, 0))
-    for start in range(0, count, STRETCH):
-        size = min(count - start, STRETCH)
-        if layout in (INT32, UINT32):
+    for start in range(0, count, layout.STRETCH):
+        size = min(count - start, layout.STRETCH)
+        if kind in (layout.INT32, layout.UINT32):
             _compare32(texts, t, data + 4 * (at + start), size, left, out + start, first)
-        elif layout == INT8:
+        elif kind == layout.INT8:
             _compare8(texts, t, data + at + start, size, left, out + start, first)
-        elif load_int(data, at + start + size) + 8 <= texts[t, T_SIZE]:
-            _write_keys(texts[t, T_BYTES], data + 4 * (at + start), size, keys)
+        elif load_int(data, at + start + size) + 8 <= texts[t, layout.T_SIZE]:
+            _write_keys(texts[t, layout.T_BYTES], data + 4 * (at + start), size, keys)
             _compare_keys(texts, t, keys, size, left, out + start, first)
         else:
             # Eight bytes from the last texts on would be too many.
-            reason = _by_text(texts, t, begin + start, size, texts[t, T_WAYS], out + start)
-            if reason != SCANNED:
+            reason = _by_text(texts, t, begin + start, size, texts[t, layout.T_WAYS], out + start)
+            if reason != layout.SCANNED:
                 return reason
-    return SCANNED
+    return layout.SCANNED
 
 
 @part
@@ -241,9 +208,14 @@ _by_index8 = _by_index(load_small, "_by_index8")
 @part
 def _by_text(texts, t, begin, count, ways, out):
     """Texts of at most eight bytes are looked for in one place; where that fails, `_by_entry` looks on."""
-    data, at = texts[t, T_DATA], texts[t, T_OFFSET] + begin
-    letters, size, slots, mask = texts[t, T_BYTES], texts[t, T_SIZE], texts[t, T_SLOTS], texts[t, T_MASK]
-    judged = texts[t, T_JUDGED]
+    data, at = texts[t, layout.T_DATA], texts[t, layout.T_OFFSET] + begin
+    letters, size, slots, mask = (
+        texts[t, layout.T_BYTES],
+        texts[t, layout.T_SIZE],
+        texts[t, layout.T_SLOTS],
+        texts[t, layout.T_MASK],
+    )
+    judged = texts[t, layout.T_JUDGED]
     start = load_int(data, at)
     for k in range(count):
         end = load_int(data, at + k + 1)
@@ -253,18 +225,22 @@ def _by_text(texts, t, begin, count, ways, out):
             if length < 8:
                 head &= (np.int64(1) << 8 * length) - 1
             h = (np.uint64(head) ^ np.uint64(length)) * MIX
-            slot = slots + 8 * SLOT_WORDS * (np.int64(h >> SHIFT) & mask)
-            entry = load_word(slot, S_ENTRY)
-            if load_word(slot, S_HEAD) == head and load_word(slot, S_LENGTH) == length and 0 < entry < judged:
+            slot = slots + 8 * layout.SLOT_WORDS * (np.int64(h >> SHIFT) & mask)
+            entry = load_word(slot, layout.S_ENTRY)
+            if (
+                load_word(slot, layout.S_HEAD) == head
+                and load_word(slot, layout.S_LENGTH) == length
+                and 0 < entry < judged
+            ):
                 store_byte(out, k, load_byte(out, k) & load_byte(ways, entry))
                 start = end
                 continue
         start = end
         if load_byte(out, k) != 0:
             reason = _by_entry(texts, t, begin + k, 1, ways, out + k)
-            if reason != SCANNED:
+            if reason != layout.SCANNED:
                 return reason
-    return SCANNED
+    return layout.SCANNED
 
 
 @part
@@ -275,8 +251,8 @@ def _by_entry(texts, t, begin, count, ways, out):
         if is_open != 0:
             entry = entry_of(texts, t, begin + k)
             if entry < 0:
-                return NO_ROOM
-            if entry >= texts[t, T_JUDGED]:
-                return NO_CLASS
+                return layout.NO_ROOM
+            if entry >= texts[t, layout.T_JUDGED]:
+                return layout.NO_CLASS
             store_byte(out, k, is_open & load_byte(ways, entry))
-    return SCANNED
+    return layout.SCANNED

@@ -12,42 +12,9 @@ from cerflow.engine.kernels.scan.blocks import compute_block, mark_block
 from cerflow.engine.kernels.scan.contiguous import group_of, linked
 from cerflow.engine.kernels.scan.scan import collected
 from cerflow.engine.kernels.scan.texts import entry_of
-from cerflow.engine.kernels.scan.values import (
-    ONES,
-    load_byte,
-    load_word,
-    locate,
-    ones,
-    packed,
-    store_byte,
-    store_word,
-)
+from cerflow.engine.kernels.scan.values import ONES, load_byte, load_word, locate, ones, packed, store_byte, store_word
 from cerflow.engine.layout import PROGRAM
-from cerflow.engine.scan.layout import (
-    AS_IT_IS,
-    BEHIND_OTHERS,
-    BLOCK,
-    CARRIED,
-    FOUND,
-    G_PLACES,
-    G_ROW,
-    G_ROWS,
-    HASHED_KEYS,
-    L_BEFORE,
-    L_DISTANCE,
-    L_MASK,
-    L_NOW,
-    L_OPERATOR,
-    NO_KEYS,
-    NO_ROOM,
-    RELATED,
-    ROW,
-    SCANNED,
-    STRETCH,
-    TEXT,
-)
-
-__all__ = ["find_rows"]
+from cerflow.engine.scan import layout
 
 
 @kernel
@@ -64,25 +31,25 @@ def find_rows(address, batch, count, key, begun):
     s = scan_at(address)
     control = s.control
     locate(s.columns, s.texts, batch)
-    if control[RELATED] == 1:
+    if control[layout.RELATED] == 1:
         return _find_related(s, key, begun != 0, count, address)
     before, ends = address_of(pointer_to(s.ways, 0)), address_of(pointer_to(s.ends, 0))
-    ways = before + CARRIED
+    ways = before + layout.CARRIED
     hits = address_of(pointer_to(s.hits, 0))
     places = s.steps.shape[0]
-    while control[ROW] < count:
-        begin = control[ROW]
-        size = min(count - begin, BLOCK)
+    while control[layout.ROW] < count:
+        begin = control[layout.ROW]
+        size = min(count - begin, layout.BLOCK)
         reason = mark_block(s, begin, size, ways, np.int64(0), True, address)
-        if reason != SCANNED:
+        if reason != layout.SCANNED:
             return collected(s, reason, begin, count)
         for place in range(places):
             _step(ways + place + 1 - places, ends, size, s.steps[place], place == 0)
-        control[FOUND] += _packed(ends, hits + (begin >> 3), size)
-        for k in range(0, CARRIED, 8):
+        control[layout.FOUND] += _packed(ends, hits + (begin >> 3), size)
+        for k in range(0, layout.CARRIED, 8):
             store_word(before, k >> 3, load_word(before + size + k, 0))
-        control[ROW] = begin + size
-    return SCANNED
+        control[layout.ROW] = begin + size
+    return layout.SCANNED
 
 
 @part
@@ -94,48 +61,48 @@ def _find_related(s, key, begun, count, address):
         address_of(pointer_to(s.ways, 0)),
     )
     last = s.steps.shape[0] - 1
-    begin, control[TEXT] = control[ROW], NO_KEYS
+    begin, control[layout.TEXT] = control[layout.ROW], layout.NO_KEYS
     if begin == 0:
         for k in range((count + 7) >> 3):
             store_byte(hits, k, 0)
         for k in range((count + 63) >> 3):
             store_word(chosen, k, np.int64(0))
         for g in range(s.groups.shape[0]):
-            s.groups[g, G_ROW], s.groups[g, G_PLACES], s.groups[g, G_ROWS] = -1, 0, 0
-        control[FOUND] = 0
+            s.groups[g, layout.G_ROW], s.groups[g, layout.G_PLACES], s.groups[g, layout.G_ROWS] = -1, 0, 0
+        control[layout.FOUND] = 0
     while begin < count:
-        size = min(count - begin, STRETCH)
-        control[ROW] = begin
+        size = min(count - begin, layout.STRETCH)
+        control[layout.ROW] = begin
         reason = mark_block(s, begin, size, ways, np.int64(0), True, address)
-        if reason != SCANNED:
+        if reason != layout.SCANNED:
             return collected(s, reason, begin, count)
         # If it stops from here on, keys get new numbers, so all rows are read again.
-        control[ROW] = 0
+        control[layout.ROW] = 0
         if not _number_rows(s, begin, size, key, chosen, last if begun else 0):
-            return NO_ROOM
+            return layout.NO_ROOM
         for k in range(size):
             s.allowed[k] = s.admits[load_byte(ways, k)]
-        if key == NO_KEYS:
+        if key == layout.NO_KEYS:
             # Others are asked for nothing.
-            places = s.groups[1, G_PLACES]
+            places = s.groups[1, layout.G_PLACES]
             for k in range(size):
                 s.allowed[k] = places = (places << 1 | 1) & s.allowed[k]
         for n in range(s.links.shape[0]):
             if not _relate(s, n, begin, size):
-                return NO_ROOM
+                return layout.NO_ROOM
         for k in range(size):
             g = s.numbers[k]
             if g > 0:
-                found = (s.groups[g, G_PLACES] << 1 | 1) & s.allowed[k]
-                s.groups[g, G_PLACES] = found
+                found = (s.groups[g, layout.G_PLACES] << 1 | 1) & s.allowed[k]
+                s.groups[g, layout.G_PLACES] = found
                 if found >> last & 1 == 1:
                     row = begin + k
                     store_byte(hits, row >> 3, load_byte(hits, row >> 3) | 1 << (row & 7))
-                    control[FOUND] += 1
+                    control[layout.FOUND] += 1
         begin += size
-    for g in range(1, s.groups.shape[0] if key != NO_KEYS else 0):
+    for g in range(1, s.groups.shape[0] if key != layout.NO_KEYS else 0):
         _choose(s, g, begun, last, hits, chosen)
-    return SCANNED
+    return layout.SCANNED
 
 
 @inlined
@@ -145,22 +112,22 @@ def _choose(s, g, begun, last, hits, chosen):
     The first ones are chosen, as matches may have `begun` before. All are, if they are few, and then their matches are
     left to it. Otherwise it reads the rows of partial matches, with others left out before them.
     """
-    row = s.groups[g, G_ROW]
-    if begun and s.groups[g, G_ROWS] <= 2 * last:
+    row = s.groups[g, layout.G_ROW]
+    if begun and s.groups[g, layout.G_ROWS] <= 2 * last:
         while row >= 0:
             bit = load_byte(hits, row >> 3) >> (row & 7) & 1
             store_byte(hits, row >> 3, load_byte(hits, row >> 3) ^ bit << (row & 7))
-            s.control[FOUND] -= bit
-            store_byte(chosen, row, AS_IT_IS)
+            s.control[layout.FOUND] -= bit
+            store_byte(chosen, row, layout.AS_IT_IS)
             row = np.int64(s.before[row])
         return
     # The first of the places that go on began longest ago. The last row ends what began in the first ones.
-    going_on = s.groups[g, G_PLACES] & ((1 << last) - 1)
+    going_on = s.groups[g, layout.G_PLACES] & ((1 << last) - 1)
     if begun and row >= 0:
         going_on |= 1
     while going_on != 0:
         going_on >>= 1
-        store_byte(chosen, row, AS_IT_IS if going_on != 0 else BEHIND_OTHERS)
+        store_byte(chosen, row, layout.AS_IT_IS if going_on != 0 else layout.BEHIND_OTHERS)
         row = np.int64(s.before[row])
 
 
@@ -173,43 +140,43 @@ def _number_rows(s, begin, count, key, chosen, first):
     for k in range(count):
         row = begin + k
         g = np.int64(1)
-        if key == HASHED_KEYS:
+        if key == layout.HASHED_KEYS:
             g = group_of(s, row)
-        elif key != NO_KEYS:
+        elif key != layout.NO_KEYS:
             g = entry_of(s.texts, key, row)
             if g >= s.groups.shape[0]:
                 g = np.int64(-1)
             if g < 0:
-                s.control[TEXT] = key
+                s.control[layout.TEXT] = key
         if g < 0:
             return False
         s.numbers[k] = g
         if g > 0:
-            s.before[row] = s.groups[g, G_ROW]
-            if s.groups[g, G_ROWS] < first:
-                store_byte(chosen, row, AS_IT_IS)
-            s.groups[g, G_ROW] = row
-            s.groups[g, G_ROWS] += 1
+            s.before[row] = s.groups[g, layout.G_ROW]
+            if s.groups[g, layout.G_ROWS] < first:
+                store_byte(chosen, row, layout.AS_IT_IS)
+            s.groups[g, layout.G_ROW] = row
+            s.groups[g, layout.G_ROWS] += 1
     return True
 
 
 @part
 def _relate(s, n, begin, count):
     """Clear the places of rows for which a condition fails; False if there is no room for a text."""
-    mask = ~s.links[n, L_MASK]
-    if s.links[n, L_OPERATOR] == PROGRAM:
-        compute_block(s, s.links[n, L_NOW], s.links[n, L_BEFORE], begin, count)
+    mask = ~s.links[n, layout.L_MASK]
+    if s.links[n, layout.L_OPERATOR] == PROGRAM:
+        compute_block(s, s.links[n, layout.L_NOW], s.links[n, layout.L_BEFORE], begin, count)
         for k in range(count):
             s.allowed[k] &= -1 if s.wide[0, k] == 1 else mask
         return True
     for k in range(count):
         if s.allowed[k] & ~mask != 0:
             before = begin + k
-            for _ in range(s.links[n, L_DISTANCE]):
+            for _ in range(s.links[n, layout.L_DISTANCE]):
                 before = max(np.int64(s.before[before]), 0)
             if not linked(s, n, begin + k, before):
                 s.allowed[k] &= mask
-    return s.control[TEXT] == NO_KEYS
+    return s.control[layout.TEXT] == layout.NO_KEYS
 
 
 @part

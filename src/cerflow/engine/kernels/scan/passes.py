@@ -11,55 +11,23 @@ from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import address_of, pointer_to
 from cerflow.engine.kernels.scan.texts import MIX, SHIFT, entry_of
 from cerflow.engine.kernels.scan.values import load_int, load_small, load_word, store_word
-from cerflow.engine.scan.layout import (
-    INT8,
-    INT32,
-    IRRELEVANT,
-    N_ASKS,
-    N_NEXT,
-    N_WIDTH,
-    NO_CLASS,
-    NO_OUTCOME,
-    NO_ROOM,
-    NODE,
-    NODE_WORDS,
-    OUTCOME,
-    S_ENTRY,
-    S_HEAD,
-    S_LENGTH,
-    SLOT_WORDS,
-    T_BYTES,
-    T_CLASSES,
-    T_DATA,
-    T_LAYOUT,
-    T_MASK,
-    T_OFFSET,
-    T_ROOM,
-    T_SIZE,
-    T_SLOTS,
-    T_VALID,
-    TEXT,
-    TEXT32,
-    UNKNOWN,
-)
-
-__all__ = ["pass_of_text"]
+from cerflow.engine.scan import layout
 
 
 @part
 def pass_of_text(s, t, count):
     """Ask the first ``count`` chosen rows for text ``t``; returns how many are left.
 
-    If it stops, it returns less than 0: a reason of the layout, negated. What is unknown then, `TEXT`, `NODE` and
+    If it stops, it returns less than 0: a reason of the kind, negated. What is unknown then, `TEXT`, `NODE` and
     `OUTCOME` say.
     """
-    layout = s.texts[t, T_LAYOUT]
-    if s.texts[t, T_VALID] == 0:
-        if layout == INT32:
+    kind = s.texts[t, layout.T_LAYOUT]
+    if s.texts[t, layout.T_VALID] == 0:
+        if kind == layout.INT32:
             return _by_index32(s, t, count)
-        if layout == INT8:
+        if kind == layout.INT8:
             return _by_index8(s, t, count)
-        if layout == TEXT32:
+        if kind == layout.TEXT32:
             return _by_text(s, t, count)
     return _by_entry(s, t, count)
 
@@ -72,26 +40,33 @@ def _pass(entry_at, name):
         # Addresses, as array accesses look for negative indices; and read before anything is written.
         nodes, following = address_of(pointer_to(s.nodes, 0)), address_of(pointer_to(s.next, 0))
         chosen, at = address_of(pointer_to(s.chosen, 0)), address_of(pointer_to(s.at, 0))
-        classes, data, offset = texts[t, T_CLASSES], texts[t, T_DATA], texts[t, T_OFFSET]
-        letters, size, slots, mask = texts[t, T_BYTES], texts[t, T_SIZE], texts[t, T_SLOTS], texts[t, T_MASK]
-        room = texts[t, T_ROOM]
+        classes, data, offset = texts[t, layout.T_CLASSES], texts[t, layout.T_DATA], texts[t, layout.T_OFFSET]
+        letters, size, slots, mask = (
+            texts[t, layout.T_BYTES],
+            texts[t, layout.T_SIZE],
+            texts[t, layout.T_SLOTS],
+            texts[t, layout.T_MASK],
+        )
+        room = texts[t, layout.T_ROOM]
         kept = np.int64(0)
         for k in range(count):
             row, node = load_word(chosen, k), load_word(at, k)
-            fields = nodes + 8 * NODE_WORDS * node
-            if node >= 0 and load_word(fields, N_ASKS) == t:
+            fields = nodes + 8 * layout.NODE_WORDS * node
+            if node >= 0 and load_word(fields, layout.N_ASKS) == t:
                 entry = entry_at(texts, t, row, data, offset + row, letters, size, slots, mask, room)
                 cls = np.int64(-1) if entry < 0 else load_word(classes, entry)
-                to = np.int64(UNKNOWN)
-                if 0 <= cls < load_word(fields, N_WIDTH):
-                    to = load_word(following, load_word(fields, N_NEXT) + cls)
-                if to == UNKNOWN:
-                    control[TEXT], control[NODE], control[OUTCOME] = t, node, cls
-                    return np.int64(-NO_ROOM if entry < 0 else -NO_CLASS if cls < 0 else -NO_OUTCOME)
+                to = np.int64(layout.UNKNOWN)
+                if 0 <= cls < load_word(fields, layout.N_WIDTH):
+                    to = load_word(following, load_word(fields, layout.N_NEXT) + cls)
+                if to == layout.UNKNOWN:
+                    control[layout.TEXT], control[layout.NODE], control[layout.OUTCOME] = t, node, cls
+                    return np.int64(
+                        -layout.NO_ROOM if entry < 0 else -layout.NO_CLASS if cls < 0 else -layout.NO_OUTCOME
+                    )
                 node = to
             store_word(chosen, kept, row)
             store_word(at, kept, node)
-            kept += node != IRRELEVANT
+            kept += node != layout.IRRELEVANT
         return kept
 
     run.__qualname__ = name
@@ -123,9 +98,13 @@ def _text(texts, t, row, data, at, letters, size, slots, mask, room):
         if length < 8:
             head &= (np.int64(1) << 8 * length) - 1
         h = (np.uint64(head) ^ np.uint64(length)) * MIX
-        slot = slots + 8 * SLOT_WORDS * (np.int64(h >> SHIFT) & mask)
-        if load_word(slot, S_HEAD) == head and load_word(slot, S_LENGTH) == length and load_word(slot, S_ENTRY) > 0:
-            return load_word(slot, S_ENTRY)
+        slot = slots + 8 * layout.SLOT_WORDS * (np.int64(h >> SHIFT) & mask)
+        if (
+            load_word(slot, layout.S_HEAD) == head
+            and load_word(slot, layout.S_LENGTH) == length
+            and load_word(slot, layout.S_ENTRY) > 0
+        ):
+            return load_word(slot, layout.S_ENTRY)
     return entry_of(texts, t, row)
 
 

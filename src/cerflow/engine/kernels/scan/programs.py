@@ -15,8 +15,6 @@ from cerflow.engine.layout import CODE_ARGUMENT, CODE_OPCODE
 from cerflow.engine.opcodes import COLUMN, CONSTANT, NOT, SELECT
 from cerflow.engine.scan.layout import C_CONDITION, C_FACTOR, C_LAYOUT, FIRST, TRUTH
 
-__all__ = ["compute"]
-
 
 def compute(address, start, stop, row):
     """The result of the instructions ``[start, stop)`` for a row."""

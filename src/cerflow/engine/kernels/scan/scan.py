@@ -7,14 +7,7 @@ import math
 import numpy as np
 
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
-from cerflow.engine.kernels.base.shared_arrays import (
-    address_of,
-    as_float,
-    bits_of,
-    call,
-    events_at,
-    pointer_to,
-)
+from cerflow.engine.kernels.base.shared_arrays import address_of, as_float, bits_of, call, events_at, pointer_to
 from cerflow.engine.kernels.scan.arrays import scan_at
 from cerflow.engine.kernels.scan.blocks import mark_block, satisfies
 from cerflow.engine.kernels.scan.effects import follow, take_effect
@@ -33,78 +26,7 @@ from cerflow.engine.kernels.scan.values import (
     word_of,
 )
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL
-from cerflow.engine.scan.layout import (
-    AS_BOUND,
-    AS_FLOAT,
-    AS_INT,
-    AS_NULL,
-    AS_ORDER,
-    AS_TEXT,
-    ASK_TEST,
-    B_ROW,
-    B_SIGNATURE,
-    COLLECTED,
-    COUNT,
-    COUNTS,
-    DECIDED,
-    E_MATTERS,
-    FIRST,
-    FIXES,
-    FOLLOWS,
-    H_NEXT,
-    H_NODE,
-    H_OUTCOME,
-    KEYED,
-    LOOKED_AHEAD,
-    MARKED,
-    MARKS,
-    N_ASKS,
-    N_NEXT,
-    N_WHAT,
-    N_WIDTH,
-    NARROWS,
-    NO_CLASS,
-    NO_EVENTS,
-    NO_FIXES,
-    NO_OUTCOME,
-    NO_ROOM,
-    NODE,
-    NOT_MARKED,
-    NOTED,
-    O_CODE,
-    O_CODE_END,
-    O_COLUMN,
-    O_FORM,
-    O_PLACE,
-    O_SIZE,
-    O_TO,
-    OCCUPIED,
-    OPEN,
-    OUTCOME,
-    PROGRAMS,
-    ROOT,
-    ROW,
-    SCANNED,
-    SIGNATURE,
-    STRETCH,
-    T_CLASSES,
-    T_CODES,
-    T_LAYOUT,
-    T_WIDTH,
-    TEXT,
-    TEXT32,
-    TO_BOUND,
-    TO_COLUMNS,
-    TO_KEYS,
-    TO_MEASURE,
-    UNKNOWN,
-    X_ENTRY,
-    X_EVENT,
-    X_PLACE,
-    X_TEXT,
-)
-
-__all__ = ["collected", "formed", "is_missing", "scan", "slot_of", "write_event"]
+from cerflow.engine.scan import layout
 
 
 @kernel
@@ -116,55 +38,55 @@ def scan(address, batch, end):
     s = scan_at(address)
     control = s.control
     locate(s.columns, s.texts, batch)
-    begin = control[ROW]
+    begin = control[layout.ROW]
     # A stretch is read again if something is unknown in it.
     while begin < end:
-        count = min(end - begin, STRETCH)
-        control[OPEN] = 1
-        if control[MARKS] != NOT_MARKED:
+        count = min(end - begin, layout.STRETCH)
+        control[layout.OPEN] = 1
+        if control[layout.MARKS] != layout.NOT_MARKED:
             count = _marked(s, begin, count, address)
         else:
             for k in range(count):
-                s.chosen[k], s.at[k] = begin + k, control[ROOT]
+                s.chosen[k], s.at[k] = begin + k, control[layout.ROOT]
         for t in range(s.texts.shape[0]):
-            if count > 0 and control[OPEN] == 1:
+            if count > 0 and control[layout.OPEN] == 1:
                 count = pass_of_text(s, t, count)
         if count < 0:
-            control[ROW] = begin
+            control[layout.ROW] = begin
             return collected(s, -count, begin, end)
-        if control[COUNT] + count > events_at(address).signature.shape[0]:
-            control[ROW] = begin
-            return NO_EVENTS
+        if control[layout.COUNT] + count > events_at(address).signature.shape[0]:
+            control[layout.ROW] = begin
+            return layout.NO_EVENTS
         k = np.int64(-1)
         while True:
             k += 1
             # Where the ways decide, the questions below find out what they lead to.
-            if control[COUNTS] == 1 and (control[MARKS] != DECIDED or control[OPEN] == 0):
+            if control[layout.COUNTS] == 1 and (control[layout.MARKS] != layout.DECIDED or control[layout.OPEN] == 0):
                 k = follow(s, k, count, address)
             if k >= count:
                 break
             row = s.chosen[k]
             to = _led_to(s, row, s.at[k], address)
-            reason = NO_OUTCOME if to == UNKNOWN else SCANNED
-            if control[MARKS] == DECIDED:
-                s.led[s.ways[row if control[LOOKED_AHEAD] == 1 else row - begin]] = to
-            if to <= SIGNATURE:
-                if control[NARROWS] == 1:
-                    noted = control[NOTED]
-                    s.noted[noted, B_ROW], s.noted[noted, B_SIGNATURE] = row, SIGNATURE - to
-                    control[NOTED] = noted + 1
-                elif control[FOLLOWS] == 0:
-                    reason = write_event(s, row, SIGNATURE - to, 0, address)
-                elif s.effects[SIGNATURE - to, E_MATTERS] & control[OCCUPIED] != 0:
-                    reason = write_event(s, row, SIGNATURE - to, 0, address)
-                    if reason == SCANNED:
-                        take_effect(s, SIGNATURE - to)
-            if reason != SCANNED:
-                control[ROW] = row
+            reason = layout.NO_OUTCOME if to == layout.UNKNOWN else layout.SCANNED
+            if control[layout.MARKS] == layout.DECIDED:
+                s.led[s.ways[row if control[layout.LOOKED_AHEAD] == 1 else row - begin]] = to
+            if to <= layout.SIGNATURE:
+                if control[layout.NARROWS] == 1:
+                    noted = control[layout.NOTED]
+                    s.noted[noted, layout.B_ROW], s.noted[noted, layout.B_SIGNATURE] = row, layout.SIGNATURE - to
+                    control[layout.NOTED] = noted + 1
+                elif control[layout.FOLLOWS] == 0:
+                    reason = write_event(s, row, layout.SIGNATURE - to, 0, address)
+                elif s.effects[layout.SIGNATURE - to, layout.E_MATTERS] & control[layout.OCCUPIED] != 0:
+                    reason = write_event(s, row, layout.SIGNATURE - to, 0, address)
+                    if reason == layout.SCANNED:
+                        take_effect(s, layout.SIGNATURE - to)
+            if reason != layout.SCANNED:
+                control[layout.ROW] = row
                 return reason
-        begin = min(begin + STRETCH, end)
-    control[ROW] = end
-    return SCANNED
+        begin = min(begin + layout.STRETCH, end)
+    control[layout.ROW] = end
+    return layout.SCANNED
 
 
 @part
@@ -175,16 +97,16 @@ def _marked(s, begin, count, address):
         address_of(pointer_to(s.chosen, 0)),
         address_of(pointer_to(s.at, 0)),
     )
-    looked_ahead = s.control[LOOKED_AHEAD] == 1
+    looked_ahead = s.control[layout.LOOKED_AHEAD] == 1
     if looked_ahead:
         ways += begin
     else:
         reason = mark_block(s, begin, count, ways, np.int64(0), False, address)
-        if reason != SCANNED:
+        if reason != layout.SCANNED:
             return np.int64(-reason)
         for k in range(count, (count + 63) & ~63):
             store_byte(ways, k, 0)
-    root, led = s.control[ROOT], address_of(pointer_to(s.led, 0))
+    root, led = s.control[layout.ROOT], address_of(pointer_to(s.led, 0))
     kept = np.int64(0)
     unknown = np.int64(0)
     for k in range(0, count, 64):
@@ -195,14 +117,14 @@ def _marked(s, begin, count, address):
             row = k + trailing_zeros(left)
             to = load_word(led, load_byte(ways, row))
             store_word(chosen, kept, begin + row)
-            store_word(at, kept, root if to == UNKNOWN else to)
-            unknown |= np.int64(to == UNKNOWN)
+            store_word(at, kept, root if to == layout.UNKNOWN else to)
+            unknown |= np.int64(to == layout.UNKNOWN)
             kept += 1
             left &= left - 1
-    s.control[OPEN] = unknown
-    if 2 * kept > count and s.control[MARKS] == MARKED and not looked_ahead:
+    s.control[layout.OPEN] = unknown
+    if 2 * kept > count and s.control[layout.MARKS] == layout.MARKED and not looked_ahead:
         # Where most rows are chosen, it does not pay.
-        s.control[MARKS] = NOT_MARKED
+        s.control[layout.MARKS] = layout.NOT_MARKED
     return kept
 
 
@@ -212,17 +134,17 @@ def _led_to(s, row, node, address):
     # Every answer leads further down, as no node asks what was asked above it.
     while node >= 0:
         asked = node
-        what = s.nodes[node, N_WHAT]
-        if s.nodes[node, N_ASKS] == ASK_TEST:
+        what = s.nodes[node, layout.N_WHAT]
+        if s.nodes[node, layout.N_ASKS] == layout.ASK_TEST:
             outcome = np.int64(satisfies(s, what, row, address))
-            node = s.next[s.nodes[node, N_NEXT] + outcome]
+            node = s.next[s.nodes[node, layout.N_NEXT] + outcome]
         else:
             outcome = np.int64(0)
-            for k in range(s.nodes[node, N_WIDTH]):
+            for k in range(s.nodes[node, layout.N_WIDTH]):
                 outcome |= np.int64(satisfies(s, s.together[what + k], row, address)) << k
-            node = s.outcomes[slot_of(s.outcomes, node, outcome), H_NEXT]
-        if node == UNKNOWN:
-            s.control[NODE], s.control[OUTCOME] = asked, outcome
+            node = s.outcomes[slot_of(s.outcomes, node, outcome), layout.H_NEXT]
+        if node == layout.UNKNOWN:
+            s.control[layout.NODE], s.control[layout.OUTCOME] = asked, outcome
     return node
 
 
@@ -232,9 +154,9 @@ def collected(s, reason, row, end):
 
     So new ones are judged together.
     """
-    t = s.control[TEXT]
-    if reason == NO_CLASS and s.texts[t, T_LAYOUT] >= TEXT32:
-        for k in range(row, min(end, row + COLLECTED)):
+    t = s.control[layout.TEXT]
+    if reason == layout.NO_CLASS and s.texts[t, layout.T_LAYOUT] >= layout.TEXT32:
+        for k in range(row, min(end, row + layout.COLLECTED)):
             if entry_of(s.texts, t, k) < 0:
                 break
     return reason
@@ -247,8 +169,8 @@ def slot_of(outcomes, node, outcome):
     mixed = (np.uint64(outcome) * np.uint64(0x9E3779B97F4A7C15)) ^ (np.uint64(node) * np.uint64(0xC2B2AE3D27D4EB4F))
     slot = np.int64(mixed >> np.uint64(32)) & mask
     # Half of the table is free.
-    while outcomes[slot, H_NEXT] != UNKNOWN:
-        if outcomes[slot, H_NODE] == node and outcomes[slot, H_OUTCOME] == outcome:
+    while outcomes[slot, layout.H_NEXT] != layout.UNKNOWN:
+        if outcomes[slot, layout.H_NODE] == node and outcomes[slot, layout.H_OUTCOME] == outcome:
             break
         slot = (slot + 1) & mask
     return slot
@@ -265,86 +187,89 @@ def write_event(s, row, signature, left_out, address):
     """
     control = s.control
     events = events_at(address)
-    n = control[COUNT]
-    fixes = control[FIXES]
+    n = control[layout.COUNT]
+    fixes = control[layout.FIXES]
     if fixes + s.outputs.shape[0] > s.fixes.shape[0]:
-        return NO_FIXES
+        return layout.NO_FIXES
     for t in range(s.texts.shape[0]):
-        if s.texts[t, T_WIDTH] > 0:
+        if s.texts[t, layout.T_WIDTH] > 0:
             # Values may ask what a condition says of the text.
             entry = entry_of(s.texts, t, row)
-            if entry < 0 or load_word(s.texts[t, T_CLASSES], entry) < 0:
-                control[TEXT] = t
-                return NO_ROOM if entry < 0 else NO_CLASS
+            if entry < 0 or load_word(s.texts[t, layout.T_CLASSES], entry) < 0:
+                control[layout.TEXT] = t
+                return layout.NO_ROOM if entry < 0 else layout.NO_CLASS
     begun = np.int64(0)
-    keyed = control[KEYED]
+    keyed = control[layout.KEYED]
     for o in range(s.outputs.shape[0]):
-        to = s.outputs[o, O_TO]
-        place = s.outputs[o, O_PLACE]
-        if to == TO_KEYS and place < begun:
+        to = s.outputs[o, layout.O_TO]
+        place = s.outputs[o, layout.O_PLACE]
+        if to == layout.TO_KEYS and place < begun:
             continue  # another column has the key already
-        form = s.outputs[o, O_FORM]
-        column = s.outputs[o, O_COLUMN]
-        if form == AS_TEXT:
+        form = s.outputs[o, layout.O_FORM]
+        column = s.outputs[o, layout.O_COLUMN]
+        if form == layout.AS_TEXT:
             entry = entry_of(s.texts, column, row)
             if entry < 0:
-                control[TEXT] = column
-                return NO_ROOM
-            word = load_word(s.texts[column, T_CODES], entry)
+                control[layout.TEXT] = column
+                return layout.NO_ROOM
+            word = load_word(s.texts[column, layout.T_CODES], entry)
             if word == -1:
-                s.fixes[fixes, X_TEXT] = column
-                s.fixes[fixes, X_ENTRY] = entry
-                s.fixes[fixes, X_PLACE] = place if to == TO_COLUMNS else -1 - place
-                s.fixes[fixes, X_EVENT] = n
+                s.fixes[fixes, layout.X_TEXT] = column
+                s.fixes[fixes, layout.X_ENTRY] = entry
+                s.fixes[fixes, layout.X_PLACE] = place if to == layout.TO_COLUMNS else -1 - place
+                s.fixes[fixes, layout.X_EVENT] = n
                 fixes += 1
         else:
             word = np.int64(NULL)
             if column >= 0:
-                word = word_of(s.columns, column, row, control[FIRST])
-            elif form != AS_NULL:
-                word = call(control[PROGRAMS], (address, s.outputs[o, O_CODE], s.outputs[o, O_CODE_END], row))
-            word = formed(word, form, s.outputs[o, O_SIZE])
-        if to == TO_COLUMNS:
+                word = word_of(s.columns, column, row, control[layout.FIRST])
+            elif form != layout.AS_NULL:
+                word = call(
+                    control[layout.PROGRAMS],
+                    (address, s.outputs[o, layout.O_CODE], s.outputs[o, layout.O_CODE_END], row),
+                )
+            word = formed(word, form, s.outputs[o, layout.O_SIZE])
+        if to == layout.TO_COLUMNS:
             events.columns[n, place] = word
-        elif to == TO_MEASURE:
+        elif to == layout.TO_MEASURE:
             # Without a measure an event can neither begin nor end a complex event, and makes none expire.
             events.measure[n] = NOT_BEGUN if word == NULL else word
-        elif to == TO_BOUND:
+        elif to == layout.TO_BOUND:
             events.bound[n] = NO_BOUND if word == NULL else word
         else:
             if not is_missing(word, form):
                 events.keys[n, place] = word
                 begun = place + 1
-            elif o + 1 == keyed or s.outputs[o + 1, O_PLACE] != place:
-                return SCANNED
+            elif o + 1 == keyed or s.outputs[o + 1, layout.O_PLACE] != place:
+                return layout.SCANNED
     events.signature[n] = signature
-    events.position[n] = control[FIRST] + row
+    events.position[n] = control[layout.FIRST] + row
     events.left_out[n] = left_out
-    control[COUNT] = n + 1
-    control[FIXES] = fixes
-    return SCANNED
+    control[layout.COUNT] = n + 1
+    control[layout.FIXES] = fixes
+    return layout.SCANNED
 
 
 @inlined
 def is_missing(word, form):
     """Whether a ``word`` in the ``form`` of its column is null."""
-    return word == NAN if form == AS_FLOAT else word == NULL
+    return word == NAN if form == layout.AS_FLOAT else word == NULL
 
 
 @part
 def formed(word, form, size):
     """The ``word`` of a value in the ``form`` that kernels read; ``size`` is that of the window."""
-    if form in (AS_INT, AS_NULL):
+    if form in (layout.AS_INT, layout.AS_NULL):
         return word
-    if form == AS_BOUND:
+    if form == layout.AS_BOUND:
         return word if word == NULL else max(word, NO_BOUND + size) - size
     x = as_float(word)
-    if form == AS_FLOAT:
+    if form == layout.AS_FLOAT:
         # One bit pattern for zero, and one for null.
         return np.int64(NAN) if math.isnan(x) else bits_of(x + 0.0)
     if math.isnan(x):
         return np.int64(NULL)
-    return _order(x) if form == AS_ORDER else _edge(x, as_float(size))
+    return _order(x) if form == layout.AS_ORDER else _edge(x, as_float(size))
 
 
 @inlined

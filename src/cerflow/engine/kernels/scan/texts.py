@@ -14,27 +14,7 @@ from cerflow.engine.kernels.scan.values import (
     store_word,
     text_offset,
 )
-from cerflow.engine.scan.layout import (
-    S_ENTRY,
-    S_HEAD,
-    S_LENGTH,
-    SLOT_WORDS,
-    T_BYTES,
-    T_COUNT,
-    T_DATA,
-    T_ENTRIES,
-    T_KEPT,
-    T_LAYOUT,
-    T_LIMIT,
-    T_MASK,
-    T_OFFSET,
-    T_ROOM,
-    T_SIZE,
-    T_SLOTS,
-    T_USED,
-    T_VALID,
-    TEXT32,
-)
+from cerflow.engine.scan import layout
 
 MIX = np.uint64(0x9E3779B97F4A7C15)
 SHIFT = np.uint64(32)
@@ -54,8 +34,8 @@ def eight_bytes(data, left):
 @inlined
 def _head(texts, t, start, length):
     """The first eight bytes of a text, or zeros behind it."""
-    begin = texts[t, T_BYTES] + start
-    if length < 8 and start + 8 <= texts[t, T_SIZE]:
+    begin = texts[t, layout.T_BYTES] + start
+    if length < 8 and start + 8 <= texts[t, layout.T_SIZE]:
         return load_word(begin, 0) & ((np.int64(1) << 8 * length) - 1)
     return eight_bytes(begin, length)
 
@@ -78,14 +58,14 @@ def _hash(begin, length, head):
 @inlined
 def _known(texts, t, row):
     """The entry of null or of an index of a dictionary; -1 for other texts."""
-    at = texts[t, T_OFFSET] + row
-    if texts[t, T_VALID] != 0 and not has_bit(texts[t, T_VALID], at):
+    at = texts[t, layout.T_OFFSET] + row
+    if texts[t, layout.T_VALID] != 0 and not has_bit(texts[t, layout.T_VALID], at):
         return np.int64(0)
-    if texts[t, T_LAYOUT] >= TEXT32:
+    if texts[t, layout.T_LAYOUT] >= layout.TEXT32:
         return np.int64(-1)
-    entry = 1 + integer(texts[t, T_LAYOUT], texts[t, T_DATA], at)
+    entry = 1 + integer(texts[t, layout.T_LAYOUT], texts[t, layout.T_DATA], at)
     # Nothing promises that indices are in their dictionary.
-    return entry if np.uint64(entry) < np.uint64(texts[t, T_ROOM]) else np.int64(0)
+    return entry if np.uint64(entry) < np.uint64(texts[t, layout.T_ROOM]) else np.int64(0)
 
 
 @part
@@ -94,10 +74,10 @@ def hash_of_text(texts, t, row):
     entry = _known(texts, t, row)
     if entry >= 0:
         return entry
-    at = texts[t, T_OFFSET] + row
+    at = texts[t, layout.T_OFFSET] + row
     start = text_offset(texts, t, at)
     length = text_offset(texts, t, at + 1) - start
-    return np.int64(_hash(texts[t, T_BYTES] + start, length, _head(texts, t, start, length)) | np.uint64(1))
+    return np.int64(_hash(texts[t, layout.T_BYTES] + start, length, _head(texts, t, start, length)) | np.uint64(1))
 
 
 @part
@@ -106,22 +86,22 @@ def entry_of(texts, t, row):
     entry = _known(texts, t, row)
     if entry >= 0:
         return entry
-    at = texts[t, T_OFFSET] + row
+    at = texts[t, layout.T_OFFSET] + row
     start = text_offset(texts, t, at)
     length = text_offset(texts, t, at + 1) - start
-    begin = texts[t, T_BYTES] + start
+    begin = texts[t, layout.T_BYTES] + start
     head = _head(texts, t, start, length)
     h = _hash(begin, length, head)
-    slots, mask = texts[t, T_SLOTS], texts[t, T_MASK]
+    slots, mask = texts[t, layout.T_SLOTS], texts[t, layout.T_MASK]
     slot = np.int64(h >> SHIFT) & mask
     # Half of the table is free.
     while True:
-        at = slots + 8 * SLOT_WORDS * slot
-        entry = load_word(at, S_ENTRY)
+        at = slots + 8 * layout.SLOT_WORDS * slot
+        entry = load_word(at, layout.S_ENTRY)
         if entry == 0:
             return _new_entry(texts, t, row, begin, length, head, at)
-        if load_word(at, S_HEAD) == head and load_word(at, S_LENGTH) == length:
-            other = texts[t, T_KEPT] + load_word(texts[t, T_ENTRIES], 2 * entry)
+        if load_word(at, layout.S_HEAD) == head and load_word(at, layout.S_LENGTH) == length:
+            other = texts[t, layout.T_KEPT] + load_word(texts[t, layout.T_ENTRIES], 2 * entry)
             k = np.int64(8)
             while k < length and eight_bytes(begin + k, length - k) == eight_bytes(other + k, length - k):
                 k += 8
@@ -132,17 +112,21 @@ def entry_of(texts, t, row):
 
 @part
 def _new_entry(texts, t, row, begin, length, head, slot):
-    entry = texts[t, T_COUNT]
-    kept = texts[t, T_USED]
-    if 2 * entry > texts[t, T_MASK] or entry >= texts[t, T_ROOM] or kept + length > texts[t, T_LIMIT]:
+    entry = texts[t, layout.T_COUNT]
+    kept = texts[t, layout.T_USED]
+    if (
+        2 * entry > texts[t, layout.T_MASK]
+        or entry >= texts[t, layout.T_ROOM]
+        or kept + length > texts[t, layout.T_LIMIT]
+    ):
         return np.int64(-1)
-    store_word(slot, S_HEAD, head)
-    store_word(slot, S_LENGTH, length)
-    store_word(slot, S_ENTRY, entry)
+    store_word(slot, layout.S_HEAD, head)
+    store_word(slot, layout.S_LENGTH, length)
+    store_word(slot, layout.S_ENTRY, entry)
     for k in range(length):
-        store_byte(texts[t, T_KEPT], kept + k, load_byte(begin, k))
-    store_word(texts[t, T_ENTRIES], 2 * entry, kept)
-    store_word(texts[t, T_ENTRIES], 2 * entry + 1, np.int64(row))
-    texts[t, T_COUNT] += 1
-    texts[t, T_USED] += length
+        store_byte(texts[t, layout.T_KEPT], kept + k, load_byte(begin, k))
+    store_word(texts[t, layout.T_ENTRIES], 2 * entry, kept)
+    store_word(texts[t, layout.T_ENTRIES], 2 * entry + 1, np.int64(row))
+    texts[t, layout.T_COUNT] += 1
+    texts[t, layout.T_USED] += length
     return entry

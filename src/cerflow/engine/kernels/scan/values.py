@@ -8,40 +8,7 @@ from cerflow.engine.kernels.base.arithmetic import wrapped_sum
 from cerflow.engine.kernels.base.parts import inlined, intrinsic, ir, part, types
 from cerflow.engine.kernels.base.shared_arrays import bits_of
 from cerflow.engine.layout import NULL
-from cerflow.engine.scan.layout import (
-    BOOLEAN,
-    C_CHILD,
-    C_CONDITION,
-    C_DATA,
-    C_FACTOR,
-    C_FLOAT,
-    C_LAYOUT,
-    C_OFFSET,
-    C_VALID,
-    FLOAT32,
-    FLOAT64,
-    INT8,
-    INT16,
-    INT32,
-    INT64,
-    POSITION,
-    T_BYTES,
-    T_CHILD,
-    T_CLASSES,
-    T_DATA,
-    T_LAYOUT,
-    T_OFFSET,
-    T_SIZE,
-    T_TRUTHS,
-    T_VALID,
-    T_WIDTH,
-    TEXT32,
-    TEXT64,
-    TRUTH,
-    UINT8,
-    UINT16,
-    UINT32,
-)
+from cerflow.engine.scan import layout
 
 #: The bits of NaN, which is null.
 NAN = 0x7FF8000000000000
@@ -146,23 +113,23 @@ def has_bit(data, at):
 
 
 @inlined
-def integer(layout, data, at):
+def integer(kind, data, at):
     """An integer, a boolean or an index of a dictionary."""
-    if layout == INT64:
+    if kind == layout.INT64:
         return load_word(data, at)
-    if layout == INT32:
+    if kind == layout.INT32:
         return _INT32(data, at)
-    if layout == INT8:
+    if kind == layout.INT8:
         return _INT8(data, at)
-    if layout == INT16:
+    if kind == layout.INT16:
         return _INT16(data, at)
-    if layout == BOOLEAN:
+    if kind == layout.BOOLEAN:
         return np.int64(has_bit(data, at))
-    if layout == UINT8:
+    if kind == layout.UINT8:
         return _UINT8(data, at)
-    if layout == UINT16:
+    if kind == layout.UINT16:
         return _UINT16(data, at)
-    if layout == UINT32:
+    if kind == layout.UINT32:
         return _UINT32(data, at)
     return load_word(data, at)
 
@@ -170,43 +137,45 @@ def integer(layout, data, at):
 @part
 def word_of(columns, c, row, first):
     """The value of a column in a row as a word: integers with `NULL` for null, floats by their bits."""
-    layout = columns[c, C_LAYOUT]
-    if layout == POSITION:
+    kind = columns[c, layout.C_LAYOUT]
+    if kind == layout.POSITION:
         value = first + row
     else:
-        at = columns[c, C_OFFSET] + row
-        valid = columns[c, C_VALID]
-        condition = columns[c, C_CONDITION]
+        at = columns[c, layout.C_OFFSET] + row
+        valid = columns[c, layout.C_VALID]
+        condition = columns[c, layout.C_CONDITION]
         if valid != 0 and not has_bit(valid, at):
             if condition > 0:
                 return np.int64(0)
-            return np.int64(NAN) if columns[c, C_FLOAT] else np.int64(NULL)
-        data = columns[c, C_DATA]
-        if layout == FLOAT64:
+            return np.int64(NAN) if columns[c, layout.C_FLOAT] else np.int64(NULL)
+        data = columns[c, layout.C_DATA]
+        if kind == layout.FLOAT64:
             return load_word(data, at)
-        if layout == FLOAT32:
+        if kind == layout.FLOAT32:
             return _FLOAT32(data, at)
-        value = integer(layout, data, at)
+        value = integer(kind, data, at)
         if condition > 0:
             # One bit says that a condition is true, the next one that it is unknown.
             bits = value >> 2 * (condition - 1)
             return np.int64(1) if bits & 1 else np.int64(NULL) if bits & 2 else np.int64(0)
-        factor = columns[c, C_FACTOR]
+        factor = columns[c, layout.C_FACTOR]
         if factor > 1:
             value *= factor
         elif factor < 0:
             value //= -factor
-    return bits_of(np.float64(value)) if columns[c, C_FLOAT] else value
+    return bits_of(np.float64(value)) if columns[c, layout.C_FLOAT] else value
 
 
 @inlined
 def words_at_once(columns, c):
     """Where the words of a column are, if these are its values and none is null; or else 0."""
     column = columns[c]
-    layout = column[C_LAYOUT]
-    plain = layout == FLOAT64 or (layout == INT64 and column[C_FACTOR] == 1 and column[C_FLOAT] == 0)
-    plain &= column[C_VALID] == 0 and column[C_CONDITION] == 0
-    return column[C_DATA] + 8 * column[C_OFFSET] if plain else np.int64(0)
+    kind = column[layout.C_LAYOUT]
+    plain = kind == layout.FLOAT64 or (
+        kind == layout.INT64 and column[layout.C_FACTOR] == 1 and column[layout.C_FLOAT] == 0
+    )
+    plain &= column[layout.C_VALID] == 0 and column[layout.C_CONDITION] == 0
+    return column[layout.C_DATA] + 8 * column[layout.C_OFFSET] if plain else np.int64(0)
 
 
 @part
@@ -214,34 +183,34 @@ def locate(columns, texts, batch):
     """Find out where the values of the columns of a batch are."""
     children = load_word(batch, _CHILDREN)
     for c in range(columns.shape[0]):
-        if columns[c, C_LAYOUT] != POSITION and columns[c, C_LAYOUT] != TRUTH:
-            child = load_word(children, columns[c, C_CHILD])
+        if columns[c, layout.C_LAYOUT] != layout.POSITION and columns[c, layout.C_LAYOUT] != layout.TRUTH:
+            child = load_word(children, columns[c, layout.C_CHILD])
             buffers = load_word(child, _BUFFERS)
-            columns[c, C_OFFSET] = load_word(child, _OFFSET)
-            columns[c, C_VALID] = load_word(buffers, 0)
-            columns[c, C_DATA] = load_word(buffers, 1)
+            columns[c, layout.C_OFFSET] = load_word(child, _OFFSET)
+            columns[c, layout.C_VALID] = load_word(buffers, 0)
+            columns[c, layout.C_DATA] = load_word(buffers, 1)
     for t in range(texts.shape[0]):
-        child = load_word(children, texts[t, T_CHILD])
+        child = load_word(children, texts[t, layout.T_CHILD])
         buffers = load_word(child, _BUFFERS)
-        texts[t, T_OFFSET] = load_word(child, _OFFSET)
-        texts[t, T_VALID] = load_word(buffers, 0)
-        texts[t, T_DATA] = load_word(buffers, 1)
-        if texts[t, T_LAYOUT] >= TEXT32:
-            texts[t, T_BYTES] = load_word(buffers, 2)
-            last = texts[t, T_OFFSET] + load_word(child, 0)
-            texts[t, T_SIZE] = text_offset(texts, t, last)
+        texts[t, layout.T_OFFSET] = load_word(child, _OFFSET)
+        texts[t, layout.T_VALID] = load_word(buffers, 0)
+        texts[t, layout.T_DATA] = load_word(buffers, 1)
+        if texts[t, layout.T_LAYOUT] >= layout.TEXT32:
+            texts[t, layout.T_BYTES] = load_word(buffers, 2)
+            last = texts[t, layout.T_OFFSET] + load_word(child, 0)
+            texts[t, layout.T_SIZE] = text_offset(texts, t, last)
 
 
 @inlined
 def text_offset(texts, t, at):
     """Where a text begins."""
-    if texts[t, T_LAYOUT] == TEXT64:
-        return load_word(texts[t, T_DATA], at)
-    return _INT32(texts[t, T_DATA], at)
+    if texts[t, layout.T_LAYOUT] == layout.TEXT64:
+        return load_word(texts[t, layout.T_DATA], at)
+    return _INT32(texts[t, layout.T_DATA], at)
 
 
 @inlined
 def truth_of(texts, t, entry, number):
     """The answer of a condition on a text whose class is known."""
-    cls = load_word(texts[t, T_CLASSES], entry)
-    return load_word(texts[t, T_TRUTHS], cls * texts[t, T_WIDTH] + number)
+    cls = load_word(texts[t, layout.T_CLASSES], entry)
+    return load_word(texts[t, layout.T_TRUTHS], cls * texts[t, layout.T_WIDTH] + number)

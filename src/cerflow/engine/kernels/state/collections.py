@@ -6,24 +6,10 @@ import math
 
 import numpy as np
 
+from cerflow.engine import layout
 from cerflow.engine.kernels.base.arithmetic import wrapped_product, wrapped_sum
 from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import as_float, pointer_to
-from cerflow.engine.layout import (
-    FIELD_COMPARES,
-    GREATEST_FLOAT,
-    GREATEST_INT,
-    LEAST_FLOAT,
-    LEAST_INT,
-    N_SET_WORDS,
-    N_SETS,
-    NO_BOUND,
-    NULL,
-    SAME_BITS,
-    SET_BEGIN,
-    SET_HASH,
-    SET_SIZE,
-)
 
 
 @part
@@ -43,16 +29,16 @@ def covers(words, at, other, begin, width, tables):
     ``begin`` is the first of the fields that say how they compare.
     """
     for f in range(width):
-        how = tables.fields[begin + f, FIELD_COMPARES]
+        how = tables.fields[begin + f, layout.FIELD_COMPARES]
         a, b = words[at + f], other[f]
-        if how in (LEAST_INT, GREATEST_INT):
-            if b != NULL and (a == NULL or (a > b if how == LEAST_INT else a < b)):
+        if how in (layout.LEAST_INT, layout.GREATEST_INT):
+            if b != layout.NULL and (a == layout.NULL or (a > b if how == layout.LEAST_INT else a < b)):
                 return False
-        elif how in (LEAST_FLOAT, GREATEST_FLOAT):
+        elif how in (layout.LEAST_FLOAT, layout.GREATEST_FLOAT):
             x, y = as_float(a), as_float(b)
-            if not (math.isnan(y) or (x <= y if how == LEAST_FLOAT else x >= y)):
+            if not (math.isnan(y) or (x <= y if how == layout.LEAST_FLOAT else x >= y)):
                 return False
-        elif how == SAME_BITS and a != b:
+        elif how == layout.SAME_BITS and a != b:
             return False
     return True
 
@@ -73,13 +59,13 @@ def with_row(number, row, begin, width, ending, bound, state, tables):
     Rows are left out, too, whose field ``ending`` is not beyond ``bound``.
     """
     index, words, counters = state.set_index, state.set_words, state.counters
-    start = index[number, SET_BEGIN]
-    count = index[number, SET_SIZE]
+    start = index[number, layout.SET_BEGIN]
+    count = index[number, layout.SET_SIZE]
     for at in range(start, start + count, width):
         if covers(words, at, row, begin, width, tables):
             return number
-    first = counters[N_SET_WORDS]
-    full = counters[N_SETS] >= index.shape[0] or 2 * (counters[N_SETS] + 1) > state.set_table.shape[0]
+    first = counters[layout.N_SET_WORDS]
+    full = counters[layout.N_SETS] >= index.shape[0] or 2 * (counters[layout.N_SETS] + 1) > state.set_table.shape[0]
     if full or first + count + width > words.shape[0]:
         return -1
     to = first
@@ -90,7 +76,7 @@ def with_row(number, row, begin, width, ending, bound, state, tables):
                 words[to + f] = row[f]
             to += width
             entered = True
-        passed = at < start + count and bound != NO_BOUND and words[at + ending] <= bound
+        passed = at < start + count and bound != layout.NO_BOUND and words[at + ending] <= bound
         if at < start + count and not passed and not covers(row, 0, pointer_to(words, at), begin, width, tables):
             for f in range(width):
                 words[to + f] = words[at + f]
@@ -105,14 +91,14 @@ def with_rows(number, count, width, state):
     Rows make only equal ones unnecessary. Added one by one, many rows would take quadratic time.
     """
     index, words, counters = state.set_index, state.set_words, state.counters
-    first = counters[N_SET_WORDS]
-    start = index[number, SET_BEGIN]
-    old = start + index[number, SET_SIZE]
+    first = counters[layout.N_SET_WORDS]
+    start = index[number, layout.SET_BEGIN]
+    old = start + index[number, layout.SET_SIZE]
     size = count * width
     if (
-        counters[N_SETS] >= index.shape[0]
+        counters[layout.N_SETS] >= index.shape[0]
         or first + 3 * size + old - start > words.shape[0]
-        or 2 * (counters[N_SETS] + 1) > state.set_table.shape[0]
+        or 2 * (counters[layout.N_SETS] + 1) > state.set_table.shape[0]
     ):
         return np.int64(-1)
     at = _sorted(first, first + size, size, width, words)
@@ -129,7 +115,7 @@ def with_rows(number, count, width, state):
             for f in range(width):
                 words[to + f] = words[source + f]
             to += width
-    if to - begin == index[number, SET_SIZE]:
+    if to - begin == index[number, layout.SET_SIZE]:
         return np.int64(number)
     for i in range(to - begin):
         words[first + i] = words[begin + i]
@@ -164,25 +150,25 @@ def _sorted(first, other, size, width, words):
 def _number_of(first, to, width, state):
     """The number of the set whose sorted rows are the last words, from ``first`` to ``to``."""
     index, words, table, counters = state.set_index, state.set_words, state.set_table, state.counters
-    new = counters[N_SETS]
+    new = counters[layout.N_SETS]
     h = hash_words(pointer_to(words, first), to - first, width)
     mask = table.shape[0] - 1
     slot = h & mask
     while table[slot] >= 0:
         other = table[slot]
-        if index[other, SET_HASH] == h and index[other, SET_SIZE] == to - first:
+        if index[other, layout.SET_HASH] == h and index[other, layout.SET_SIZE] == to - first:
             equal = True
             for i in range(to - first):
-                if words[index[other, SET_BEGIN] + i] != words[first + i]:
+                if words[index[other, layout.SET_BEGIN] + i] != words[first + i]:
                     equal = False
                     break
             if equal:
                 return other
         slot = (slot + 1) & mask
     table[slot] = new
-    index[new, SET_BEGIN] = first
-    index[new, SET_SIZE] = to - first
-    index[new, SET_HASH] = h
-    counters[N_SETS] = new + 1
-    counters[N_SET_WORDS] = to
+    index[new, layout.SET_BEGIN] = first
+    index[new, layout.SET_SIZE] = to - first
+    index[new, layout.SET_HASH] = h
+    counters[layout.N_SETS] = new + 1
+    counters[layout.N_SET_WORDS] = to
     return new

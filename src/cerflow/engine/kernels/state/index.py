@@ -12,30 +12,10 @@ import math
 
 import numpy as np
 
+from cerflow.engine import layout
 from cerflow.engine.kernels.base.arithmetic import wrapped_product, wrapped_sum
 from cerflow.engine.kernels.base.parts import part
 from cerflow.engine.kernels.base.shared_arrays import as_float, bits_of
-from cerflow.engine.layout import (
-    C_GROUP,
-    C_HIGHER,
-    C_LEFT,
-    C_NEXT,
-    C_PARTITION,
-    C_PREVIOUS,
-    C_RIGHT,
-    EQUAL,
-    GREATEST_FIRST,
-    L_KEY,
-    N_PARTITIONS,
-    NULL,
-    R_LIVE,
-    X_FLOAT,
-    X_KIND,
-    X_NUMBER,
-    X_SLOT,
-)
-
-__all__ = ["enter_index", "first_candidate", "index_state", "key_of", "leave_index", "next_candidate", "skip_candidate"]
 
 #: In C_HIGHER: nothing is above in the heap; not in the heap, because no comparison with null holds.
 _TOP, _ABSENT = -1, -2
@@ -47,16 +27,16 @@ def key_of(value, q, tables):
 
     Both are int64; floats are given by their bits.
     """
-    kind = tables.indexes[q, X_KIND]
-    if tables.indexes[q, X_FLOAT] == 1:
+    kind = tables.indexes[q, layout.X_KIND]
+    if tables.indexes[q, layout.X_FLOAT] == 1:
         x = as_float(value)
         if math.isnan(x):
-            return np.int64(NULL)
+            return np.int64(layout.NULL)
         # Zero has no sign; negative floats descend by their bits.
         value = bits_of(x + 0.0)
-        if kind != EQUAL:
+        if kind != layout.EQUAL:
             value ^= (value >> 63) & 0x7FFFFFFFFFFFFFFF
-    if kind == GREATEST_FIRST and value != NULL:
+    if kind == layout.GREATEST_FIRST and value != layout.NULL:
         return ~value
     return value
 
@@ -65,25 +45,25 @@ def key_of(value, q, tables):
 def enter_index(c, q, state, tables):
     """Enter a configuration into the index by its register."""
     config = state.config
-    key = key_of(state.values[c, tables.indexes[q, X_SLOT]], q, tables)
-    state.config_long[c, L_KEY] = key
-    p = np.int64(config[c, C_PARTITION])
-    if tables.indexes[q, X_KIND] == EQUAL:
+    key = key_of(state.values[c, tables.indexes[q, layout.X_SLOT]], q, tables)
+    state.config_long[c, layout.L_KEY] = key
+    p = np.int64(config[c, layout.C_PARTITION])
+    if tables.indexes[q, layout.X_KIND] == layout.EQUAL:
         at = _bucket(p, q, key, state)
         after = state.index_table[at]
-        config[c, C_LEFT] = -1
-        config[c, C_RIGHT] = after
+        config[c, layout.C_LEFT] = -1
+        config[c, layout.C_RIGHT] = after
         if after >= 0:
-            config[after, C_LEFT] = c
+            config[after, layout.C_LEFT] = c
         state.index_table[at] = c
-    elif key == NULL:
-        config[c, C_HIGHER] = _ABSENT
+    elif key == layout.NULL:
+        config[c, layout.C_HIGHER] = _ABSENT
     else:
-        config[c, C_LEFT] = -1
-        config[c, C_RIGHT] = -1
-        number = tables.indexes[q, X_NUMBER]
+        config[c, layout.C_LEFT] = -1
+        config[c, layout.C_RIGHT] = -1
+        number = tables.indexes[q, layout.X_NUMBER]
         top = _meld(np.int64(state.tops[p, number]), c, config, state.config_long)
-        config[top, C_HIGHER] = _TOP
+        config[top, layout.C_HIGHER] = _TOP
         state.tops[p, number] = top
 
 
@@ -91,16 +71,16 @@ def enter_index(c, q, state, tables):
 def leave_index(c, q, state, tables):
     """Take a configuration out of the index of its state."""
     config = state.config
-    if tables.indexes[q, X_KIND] == EQUAL:
-        before, after = config[c, C_LEFT], config[c, C_RIGHT]
+    if tables.indexes[q, layout.X_KIND] == layout.EQUAL:
+        before, after = config[c, layout.C_LEFT], config[c, layout.C_RIGHT]
         if before >= 0:
-            config[before, C_RIGHT] = after
+            config[before, layout.C_RIGHT] = after
         else:
-            p = np.int64(config[c, C_PARTITION])
-            state.index_table[_bucket(p, q, state.config_long[c, L_KEY], state)] = after
+            p = np.int64(config[c, layout.C_PARTITION])
+            state.index_table[_bucket(p, q, state.config_long[c, layout.L_KEY], state)] = after
         if after >= 0:
-            config[after, C_LEFT] = before
-    elif config[c, C_HIGHER] != _ABSENT:
+            config[after, layout.C_LEFT] = before
+    elif config[c, layout.C_HIGHER] != _ABSENT:
         _replace(c, q, state, tables)
 
 
@@ -108,17 +88,17 @@ def leave_index(c, q, state, tables):
 def index_state(q, state, tables):
     """Enter all configurations of a state into its index, in their order."""
     state.indexing[q] = 1
-    for p in range(state.counters[N_PARTITIONS]):
-        if state.partition[p, R_LIVE] <= 0:
+    for p in range(state.counters[layout.N_PARTITIONS]):
+        if state.partition[p, layout.R_LIVE] <= 0:
             continue
         c = np.int64(state.heads[p, q])
         last = c
         while c >= 0:
             last = c
-            c = np.int64(state.config[c, C_NEXT])
+            c = np.int64(state.config[c, layout.C_NEXT])
         while last >= 0:
             enter_index(last, q, state, tables)
-            last = np.int64(state.config[last, C_PREVIOUS])
+            last = np.int64(state.config[last, layout.C_PREVIOUS])
 
 
 # -- finding candidates -----------------------------------------------------------------------------------------------
@@ -127,23 +107,23 @@ def index_state(q, state, tables):
 @part
 def first_candidate(p, q, key, state, tables):
     """The first configuration of a partition and a state whose register may fit ``key``, or -1."""
-    if key == NULL:
+    if key == layout.NULL:
         return np.int64(-1)
-    if tables.indexes[q, X_KIND] == EQUAL:
+    if tables.indexes[q, layout.X_KIND] == layout.EQUAL:
         c = np.int64(state.index_table[_bucket(p, q, key, state)])
         return c if c < 0 or _is_equal(c, p, q, key, state) else _next_equal(c, p, q, key, state)
-    c = np.int64(state.tops[p, tables.indexes[q, X_NUMBER]])
-    return c if c >= 0 and state.config_long[c, L_KEY] <= key else np.int64(-1)
+    c = np.int64(state.tops[p, tables.indexes[q, layout.X_NUMBER]])
+    return c if c >= 0 and state.config_long[c, layout.L_KEY] <= key else np.int64(-1)
 
 
 @part
 def next_candidate(c, p, q, key, state, tables):
     """The next candidate after ``c``, or -1."""
-    if tables.indexes[q, X_KIND] == EQUAL:
+    if tables.indexes[q, layout.X_KIND] == layout.EQUAL:
         return _next_equal(c, p, q, key, state)
-    for side in (C_LEFT, C_RIGHT):
+    for side in (layout.C_LEFT, layout.C_RIGHT):
         below = np.int64(state.config[c, side])
-        if below >= 0 and state.config_long[below, L_KEY] <= key:
+        if below >= 0 and state.config_long[below, layout.L_KEY] <= key:
             return below
     return _beside(c, key, state)
 
@@ -151,20 +131,20 @@ def next_candidate(c, p, q, key, state, tables):
 @part
 def skip_candidate(c, p, q, key, state, tables):
     """The next candidate after ``c``, which leaves the index."""
-    if tables.indexes[q, X_KIND] == EQUAL:
+    if tables.indexes[q, layout.X_KIND] == layout.EQUAL:
         after = _next_equal(c, p, q, key, state)
         leave_index(c, q, state, tables)
         return after
-    higher = np.int64(state.config[c, C_HIGHER])
-    left = higher >= 0 and state.config[higher, C_LEFT] == c
+    higher = np.int64(state.config[c, layout.C_HIGHER])
+    left = higher >= 0 and state.config[higher, layout.C_LEFT] == c
     other = _replace(c, q, state, tables)
     if other >= 0:
-        return other if state.config_long[other, L_KEY] <= key else _beside(other, key, state)
+        return other if state.config_long[other, layout.L_KEY] <= key else _beside(other, key, state)
     if higher < 0:
         return np.int64(-1)
     if left:
-        right = np.int64(state.config[higher, C_RIGHT])
-        if right >= 0 and state.config_long[right, L_KEY] <= key:
+        right = np.int64(state.config[higher, layout.C_RIGHT])
+        if right >= 0 and state.config_long[right, layout.L_KEY] <= key:
             return right
     return _beside(higher, key, state)
 
@@ -184,14 +164,18 @@ def _bucket(p, q, key, state):
 @part
 def _is_equal(c, p, q, key, state):
     config = state.config
-    return state.config_long[c, L_KEY] == key and config[c, C_PARTITION] == p and config[c, C_GROUP] == q
+    return (
+        state.config_long[c, layout.L_KEY] == key
+        and config[c, layout.C_PARTITION] == p
+        and config[c, layout.C_GROUP] == q
+    )
 
 
 @part
 def _next_equal(c, p, q, key, state):
-    c = np.int64(state.config[c, C_RIGHT])
+    c = np.int64(state.config[c, layout.C_RIGHT])
     while c >= 0 and not _is_equal(c, p, q, key, state):
-        c = np.int64(state.config[c, C_RIGHT])
+        c = np.int64(state.config[c, layout.C_RIGHT])
     return c
 
 
@@ -204,23 +188,23 @@ def _meld(a, b, config, config_long):
     top = np.int64(-1)
     last = np.int64(-1)
     while a >= 0 and b >= 0:
-        if config_long[b, L_KEY] < config_long[a, L_KEY]:
+        if config_long[b, layout.L_KEY] < config_long[a, layout.L_KEY]:
             a, b = b, a
         if last >= 0:
-            config[last, C_LEFT] = a
-            config[a, C_HIGHER] = last
+            config[last, layout.C_LEFT] = a
+            config[a, layout.C_HIGHER] = last
         else:
             top = a
         last = a
-        rest = np.int64(config[a, C_RIGHT])
-        config[a, C_RIGHT] = config[a, C_LEFT]
+        rest = np.int64(config[a, layout.C_RIGHT])
+        config[a, layout.C_RIGHT] = config[a, layout.C_LEFT]
         a = rest
     rest = a if a >= 0 else b
     if last < 0:
         return rest
-    config[last, C_LEFT] = rest
+    config[last, layout.C_LEFT] = rest
     if rest >= 0:
-        config[rest, C_HIGHER] = last
+        config[rest, layout.C_HIGHER] = last
     return top
 
 
@@ -228,16 +212,16 @@ def _meld(a, b, config, config_long):
 def _replace(c, q, state, tables):
     """Replace ``c`` by the heap below it; returns the new entry in its place, or -1."""
     config = state.config
-    higher = np.int64(config[c, C_HIGHER])
-    other = _meld(np.int64(config[c, C_LEFT]), np.int64(config[c, C_RIGHT]), config, state.config_long)
+    higher = np.int64(config[c, layout.C_HIGHER])
+    other = _meld(np.int64(config[c, layout.C_LEFT]), np.int64(config[c, layout.C_RIGHT]), config, state.config_long)
     if other >= 0:
-        config[other, C_HIGHER] = higher
+        config[other, layout.C_HIGHER] = higher
     if higher < 0:
-        state.tops[config[c, C_PARTITION], tables.indexes[q, X_NUMBER]] = other
-    elif config[higher, C_LEFT] == c:
-        config[higher, C_LEFT] = other
+        state.tops[config[c, layout.C_PARTITION], tables.indexes[q, layout.X_NUMBER]] = other
+    elif config[higher, layout.C_LEFT] == c:
+        config[higher, layout.C_LEFT] = other
     else:
-        config[higher, C_RIGHT] = other
+        config[higher, layout.C_RIGHT] = other
     return other
 
 
@@ -245,12 +229,12 @@ def _replace(c, q, state, tables):
 def _beside(c, key, state):
     """The next candidate that is not below ``c``, or -1."""
     config = state.config
-    higher = np.int64(config[c, C_HIGHER])
+    higher = np.int64(config[c, layout.C_HIGHER])
     while higher >= 0:
-        if config[higher, C_LEFT] == c:
-            right = np.int64(config[higher, C_RIGHT])
-            if right >= 0 and state.config_long[right, L_KEY] <= key:
+        if config[higher, layout.C_LEFT] == c:
+            right = np.int64(config[higher, layout.C_RIGHT])
+            if right >= 0 and state.config_long[right, layout.L_KEY] <= key:
                 return right
         c = higher
-        higher = np.int64(config[c, C_HIGHER])
+        higher = np.int64(config[c, layout.C_HIGHER])
     return higher

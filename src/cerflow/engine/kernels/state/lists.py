@@ -13,32 +13,9 @@ that have left the window may still count in values, which is why these are boun
 
 from __future__ import annotations
 
+from cerflow.engine import layout
 from cerflow.engine.kernels.base.parts import inlined
 from cerflow.engine.kernels.base.shared_arrays import halves, state_at, tables_at
-from cerflow.engine.layout import (
-    BOTTOM,
-    EARLIEST,
-    I_CHILD,
-    I_LEFT,
-    I_MARK,
-    I_RANK,
-    I_REST,
-    I_RIGHT,
-    I_WEIGHT,
-    M_POSITION,
-    N_NODES,
-    NO_MARK,
-    NOT_BEGUN,
-    O_PICK,
-    W_BEST,
-    W_LATEST,
-    W_LEAST,
-    W_MEASURE,
-    W_START,
-    W_VALUE,
-)
-
-__all__ = ["NOTHING", "enter"]
 
 #: For LAST, the value of the complex event without events.
 NOTHING = 1
@@ -53,50 +30,65 @@ def enter(address, mark, measure, child, old, bound):
     tables, state = tables_at(address), state_at(address)
     nodes, counters = state.nodes, state.counters
     small = halves(nodes)
-    earliest = tables.options[O_PICK] == EARLIEST
-    if mark == NO_MARK and child > BOTTOM and old > BOTTOM and small[child, I_WEIGHT] > small[old, I_WEIGHT]:
+    earliest = tables.options[layout.O_PICK] == layout.EARLIEST
+    if (
+        mark == layout.NO_MARK
+        and child > layout.BOTTOM
+        and old > layout.BOTTOM
+        and small[child, layout.I_WEIGHT] > small[old, layout.I_WEIGHT]
+    ):
         old, child = child, old
-    if old == BOTTOM:
-        old = _add(nodes, small, counters, NO_MARK, NOT_BEGUN, NOT_BEGUN if earliest else NOTHING, -1, -1, bound)
-    start = min(measure, nodes[child, W_MEASURE])
-    if mark != NO_MARK and not earliest:
-        value = -state.marks[mark, M_POSITION]
-    elif child > BOTTOM:
-        value = nodes[child, W_LEAST]
+    if old == layout.BOTTOM:
+        old = _add(
+            nodes,
+            small,
+            counters,
+            layout.NO_MARK,
+            layout.NOT_BEGUN,
+            layout.NOT_BEGUN if earliest else NOTHING,
+            -1,
+            -1,
+            bound,
+        )
+    start = min(measure, nodes[child, layout.W_MEASURE])
+    if mark != layout.NO_MARK and not earliest:
+        value = -state.marks[mark, layout.M_POSITION]
+    elif child > layout.BOTTOM:
+        value = nodes[child, layout.W_LEAST]
     else:
         value = start if earliest else NOTHING
-    if mark == NO_MARK and child == BOTTOM:
+    if mark == layout.NO_MARK and child == layout.BOTTOM:
         child = -1
     return _add(nodes, small, counters, mark, start, value, child, old, bound)
 
 
 @inlined
 def _add(nodes, small, counters, mark, start, value, child, old, bound):
-    n = counters[N_NODES]
-    counters[N_NODES] = n + 1
-    weight = small[child, I_WEIGHT] if mark == NO_MARK and child > BOTTOM else 1
+    n = counters[layout.N_NODES]
+    counters[layout.N_NODES] = n + 1
+    weight = small[child, layout.I_WEIGHT] if mark == layout.NO_MARK and child > layout.BOTTOM else 1
     left, right, rest, rank = -1, -1, old, 1
     latest, best, least, whole = start, value, value, start
     if old >= 0:
-        weight = min(weight + small[old, I_WEIGHT], _HEAVY)
-        least = min(least, nodes[old, W_LEAST])
-        whole = max(whole, nodes[old, W_MEASURE])
-        second = small[old, I_REST]
-        if second >= 0 and small[second, I_RANK] == small[old, I_RANK]:
-            left, right, rest, rank = old, second, small[second, I_REST], small[old, I_RANK] + 1
-            latest = max(latest, max(nodes[left, W_LATEST], nodes[right, W_LATEST]))
-            best = min(best, min(nodes[left, W_BEST], nodes[right, W_BEST]))
-    nodes[n, W_MEASURE] = whole
-    nodes[n, W_START] = start
-    nodes[n, W_VALUE] = value
-    nodes[n, W_LATEST] = latest
-    nodes[n, W_BEST] = best
-    nodes[n, W_LEAST] = least
-    small[n, I_CHILD] = child
-    small[n, I_LEFT] = left
-    small[n, I_RIGHT] = right
-    small[n, I_REST] = rest
-    small[n, I_MARK] = mark
-    small[n, I_RANK] = rank
-    small[n, I_WEIGHT] = weight
+        weight = min(weight + small[old, layout.I_WEIGHT], _HEAVY)
+        least = min(least, nodes[old, layout.W_LEAST])
+        whole = max(whole, nodes[old, layout.W_MEASURE])
+        second = small[old, layout.I_REST]
+        if second >= 0 and small[second, layout.I_RANK] == small[old, layout.I_RANK]:
+            left, right, rest, rank = old, second, small[second, layout.I_REST], small[old, layout.I_RANK] + 1
+            latest = max(latest, max(nodes[left, layout.W_LATEST], nodes[right, layout.W_LATEST]))
+            best = min(best, min(nodes[left, layout.W_BEST], nodes[right, layout.W_BEST]))
+    nodes[n, layout.W_MEASURE] = whole
+    nodes[n, layout.W_START] = start
+    nodes[n, layout.W_VALUE] = value
+    nodes[n, layout.W_LATEST] = latest
+    nodes[n, layout.W_BEST] = best
+    nodes[n, layout.W_LEAST] = least
+    small[n, layout.I_CHILD] = child
+    small[n, layout.I_LEFT] = left
+    small[n, layout.I_RIGHT] = right
+    small[n, layout.I_REST] = rest
+    small[n, layout.I_MARK] = mark
+    small[n, layout.I_RANK] = rank
+    small[n, layout.I_WEIGHT] = weight
     return n

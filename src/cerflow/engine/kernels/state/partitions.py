@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
+from cerflow.engine import layout
 from cerflow.engine.kernels.base.parts import part
 from cerflow.engine.kernels.base.shared_arrays import beyond, pointer_to, prefetch
 from cerflow.engine.kernels.state.collections import hash_words
-from cerflow.engine.layout import (
-    N_FREE_PARTITIONS,
-    N_PARTITIONS,
-    NULL,
-    O_KEY,
-    PARTITION_EVENTS,
-    R_CHAIN,
-    R_LIVE,
-    R_MOVED,
-)
-
-__all__ = ["FREE", "add_partition", "drop_partition", "enter_partition", "find_partition", "foresee"]
 
 #: In R_LIVE of a slot without partition.
 FREE = -1
@@ -27,7 +16,7 @@ _STEP = 4
 @part
 def find_partition(key, state, tables):
     """The slot of the partition with the key at a pointer, or -1."""
-    width = tables.options[O_KEY]
+    width = tables.options[layout.O_KEY]
     p = state.partition_table[hash_words(key, width, 1) & (state.partition_table.shape[0] - 1)]
     while p >= 0:
         same = True
@@ -37,7 +26,7 @@ def find_partition(key, state, tables):
                 break
         if same:
             return p
-        p = state.partition[p, R_CHAIN]
+        p = state.partition[p, layout.R_CHAIN]
     return p
 
 
@@ -48,7 +37,7 @@ def foresee(k, stop, events, state, tables):
     With many partitions nearly all of that is far away, and one thing leads to the next, so this goes in three steps.
     """
     mask = state.partition_table.shape[0] - 1
-    width = tables.options[O_KEY]
+    width = tables.options[layout.O_KEY]
     if k + 3 * _STEP < stop:
         h = hash_words(pointer_to(events.keys, k + 3 * _STEP), width, 1)
         prefetch(pointer_to(state.partition_table, h & mask))
@@ -75,7 +64,7 @@ def foresee(k, stop, events, state, tables):
 def enter_partition(p, state, tables):
     """Enter a slot into the hash table by its key."""
     h = _place(p, state, tables)
-    state.partition[p, R_CHAIN] = state.partition_table[h]
+    state.partition[p, layout.R_CHAIN] = state.partition_table[h]
     state.partition_table[h] = p
 
 
@@ -83,28 +72,28 @@ def enter_partition(p, state, tables):
 def _place(p, state, tables):
     # The key follows the first word.
     key = beyond(pointer_to(state.partition_long, p), 1)
-    return hash_words(key, tables.options[O_KEY], 1) & (state.partition_table.shape[0] - 1)
+    return hash_words(key, tables.options[layout.O_KEY], 1) & (state.partition_table.shape[0] - 1)
 
 
 @part
 def add_partition(key, state, tables):
     """A new slot for the partition with the key at a pointer; there must be room."""
     counters = state.counters
-    if counters[N_FREE_PARTITIONS] > 0:
-        counters[N_FREE_PARTITIONS] -= 1
-        p = int(state.free_partitions[counters[N_FREE_PARTITIONS]])
+    if counters[layout.N_FREE_PARTITIONS] > 0:
+        counters[layout.N_FREE_PARTITIONS] -= 1
+        p = int(state.free_partitions[counters[layout.N_FREE_PARTITIONS]])
     else:
-        p = counters[N_PARTITIONS]
-        counters[N_PARTITIONS] += 1
+        p = counters[layout.N_PARTITIONS]
+        counters[layout.N_PARTITIONS] += 1
     words = state.partition_long.shape[1]
-    state.partition_long[p, PARTITION_EVENTS] = 0
+    state.partition_long[p, layout.PARTITION_EVENTS] = 0
     for w in range(1, words):
-        state.partition_long[p, w] = NULL
-    for w in range(tables.options[O_KEY]):
+        state.partition_long[p, w] = layout.NULL
+    for w in range(tables.options[layout.O_KEY]):
         state.partition_long[p, 1 + w] = key[w]
     enter_partition(p, state, tables)
-    state.partition[p, R_LIVE] = 0
-    state.partition[p, R_MOVED] = 0
+    state.partition[p, layout.R_LIVE] = 0
+    state.partition[p, layout.R_MOVED] = 0
     for g in range(state.heads.shape[1]):
         state.heads[p, g] = -1
     for g in range(state.tops.shape[1]):
@@ -118,11 +107,11 @@ def drop_partition(p, state, tables):
     h = _place(p, state, tables)
     q = state.partition_table[h]
     if q == p:
-        state.partition_table[h] = state.partition[p, R_CHAIN]
+        state.partition_table[h] = state.partition[p, layout.R_CHAIN]
     else:
-        while state.partition[q, R_CHAIN] != p:
-            q = state.partition[q, R_CHAIN]
-        state.partition[q, R_CHAIN] = state.partition[p, R_CHAIN]
-    state.partition[p, R_LIVE] = FREE
-    state.free_partitions[state.counters[N_FREE_PARTITIONS]] = p
-    state.counters[N_FREE_PARTITIONS] += 1
+        while state.partition[q, layout.R_CHAIN] != p:
+            q = state.partition[q, layout.R_CHAIN]
+        state.partition[q, layout.R_CHAIN] = state.partition[p, layout.R_CHAIN]
+    state.partition[p, layout.R_LIVE] = FREE
+    state.free_partitions[state.counters[layout.N_FREE_PARTITIONS]] = p
+    state.counters[layout.N_FREE_PARTITIONS] += 1

@@ -9,57 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from cerflow.engine import layout
 from cerflow.engine.kernels.base.arithmetic import wrapped_product, wrapped_sum
 from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import beyond
 from cerflow.engine.kernels.state.classes import release
 from cerflow.engine.kernels.state.collections import hash_words
 from cerflow.engine.kernels.state.index import enter_index, leave_index
-from cerflow.engine.layout import (
-    C_CHAIN,
-    C_CLASS,
-    C_COUNT,
-    C_DEAD,
-    C_GROUP,
-    C_MEMBER,
-    C_NEXT,
-    C_PARTITION,
-    C_PREVIOUS,
-    C_ROOT,
-    EVERYTHING,
-    K_HELD,
-    L_HASH,
-    L_LAST,
-    N_CONFIGS,
-    N_FREE,
-    N_LIVE,
-    N_MEMBERS,
-    N_TO_INDEX,
-    NO_EVENTS,
-    O_GROUPED,
-    O_MANY,
-    O_STATES,
-    O_STRATEGY,
-    R_LIVE,
-    R_MOVED,
-    SCAN,
-    X_KIND,
-)
-
-__all__ = [
-    "add_one",
-    "add_several",
-    "clear_partition",
-    "enter_table",
-    "find_one",
-    "find_several",
-    "hash_one",
-    "hash_several",
-    "seed",
-    "unlink",
-    "unlink_rest",
-]
-
 
 #: In C_CHAIN of a configuration that is not in the hash table.
 _APART = -2
@@ -74,7 +30,7 @@ def seed(p, cls, tables):
 
     If configurations have one member, the class is left out: all with the same member are then in one chain.
     """
-    return np.int64(p) + np.int64(cls) * 0x9E3779B1 * tables.options[O_GROUPED]
+    return np.int64(p) + np.int64(cls) * 0x9E3779B1 * tables.options[layout.O_GROUPED]
 
 
 @inlined
@@ -86,7 +42,7 @@ def hash_one(begin, q, registers, tables):
 @part
 def hash_several(begin, states, values, count, state, tables):
     """A hash of a `seed` (``begin``) and ``count`` members with their registers, at pointers."""
-    h = wrapped_sum(wrapped_product(begin, 31), tables.options[O_STATES])
+    h = wrapped_sum(wrapped_product(begin, 31), tables.options[layout.O_STATES])
     width = state.member_values.shape[1]
     for m in range(count):
         q = np.int64(states[m])
@@ -97,8 +53,8 @@ def hash_several(begin, states, values, count, state, tables):
 @part
 def enter_table(c, state):
     """Enter a configuration into the hash table."""
-    at = state.config_long[c, L_HASH] & (state.table.shape[0] - 1)
-    state.config[c, C_CHAIN] = state.table[at]
+    at = state.config_long[c, layout.L_HASH] & (state.table.shape[0] - 1)
+    state.config[c, layout.C_CHAIN] = state.table[at]
     state.table[at] = c
 
 
@@ -109,7 +65,7 @@ def enter_table(c, state):
 def _candidate(p, group, h, state):
     """The first configuration that may have a hash, or none; its chain leads to the others."""
     c = np.int64(state.heads[p, group])
-    if c >= 0 and state.config[c, C_NEXT] >= 0:
+    if c >= 0 and state.config[c, layout.C_NEXT] >= 0:
         c = np.int64(state.table[h & (state.table.shape[0] - 1)])
     return c
 
@@ -120,11 +76,11 @@ def find_one(p, q, registers, h, cls, state, tables):
     config = state.config
     c = _candidate(p, q, h, state)
     while c >= 0:
-        if state.config_long[c, L_HASH] == h and (
-            config[c, C_DEAD] == 0
-            and config[c, C_CLASS] == cls
-            and config[c, C_PARTITION] == p
-            and config[c, C_GROUP] == q
+        if state.config_long[c, layout.L_HASH] == h and (
+            config[c, layout.C_DEAD] == 0
+            and config[c, layout.C_CLASS] == cls
+            and config[c, layout.C_PARTITION] == p
+            and config[c, layout.C_GROUP] == q
         ):
             same = True
             for s in range(tables.telling[q]):
@@ -133,7 +89,7 @@ def find_one(p, q, registers, h, cls, state, tables):
                     break
             if same:
                 break
-        c = np.int64(config[c, C_CHAIN])
+        c = np.int64(config[c, layout.C_CHAIN])
     return c
 
 
@@ -141,18 +97,18 @@ def find_one(p, q, registers, h, cls, state, tables):
 def find_several(p, states, values, count, h, cls, state, tables):
     """The live configuration with exactly these members and this class, or -1."""
     config = state.config
-    c = _candidate(p, tables.options[O_STATES], h, state)
+    c = _candidate(p, tables.options[layout.O_STATES], h, state)
     while c >= 0:
-        if state.config_long[c, L_HASH] == h and (
-            config[c, C_DEAD] == 0
-            and config[c, C_CLASS] == cls
-            and config[c, C_PARTITION] == p
-            and config[c, C_GROUP] == tables.options[O_STATES]
-            and config[c, C_COUNT] == count
-            and _same_members(config[c, C_MEMBER], states, values, count, state, tables)
+        if state.config_long[c, layout.L_HASH] == h and (
+            config[c, layout.C_DEAD] == 0
+            and config[c, layout.C_CLASS] == cls
+            and config[c, layout.C_PARTITION] == p
+            and config[c, layout.C_GROUP] == tables.options[layout.O_STATES]
+            and config[c, layout.C_COUNT] == count
+            and _same_members(config[c, layout.C_MEMBER], states, values, count, state, tables)
         ):
             break
-        c = np.int64(config[c, C_CHAIN])
+        c = np.int64(config[c, layout.C_CHAIN])
     return c
 
 
@@ -178,22 +134,22 @@ def add_one(p, q, registers, h, cls, root, last, state, tables):
     c = _add(p, q, 1, h, cls, root, last, state, tables)
     for s in range(tables.slots[q]):
         state.values[c, s] = registers[s]
-    if tables.indexes[q, X_KIND] != SCAN:
+    if tables.indexes[q, layout.X_KIND] != layout.SCAN:
         state.sizes[q] += 1
         if state.indexing[q] == 1:
             enter_index(c, np.int64(q), state, tables)
-        elif state.sizes[q] > tables.options[O_MANY]:
-            state.counters[N_TO_INDEX] = 1 + q
+        elif state.sizes[q] > tables.options[layout.O_MANY]:
+            state.counters[layout.N_TO_INDEX] = 1 + q
     return c
 
 
 @part
 def add_several(p, states, values, count, h, cls, root, last, state, tables):
     """A new configuration of several members; there must be room."""
-    c = _add(p, tables.options[O_STATES], count, h, cls, root, last, state, tables)
-    base = state.counters[N_MEMBERS]
-    state.counters[N_MEMBERS] += count
-    state.config[c, C_MEMBER] = base
+    c = _add(p, tables.options[layout.O_STATES], count, h, cls, root, last, state, tables)
+    base = state.counters[layout.N_MEMBERS]
+    state.counters[layout.N_MEMBERS] += count
+    state.config[c, layout.C_MEMBER] = base
     width = state.member_values.shape[1]
     for m in range(count):
         state.members[base + m] = states[m]
@@ -206,34 +162,34 @@ def add_several(p, states, values, count, h, cls, root, last, state, tables):
 def _add(p, group, count, h, cls, root, last, state, tables):
     counters = state.counters
     config = state.config
-    if counters[N_FREE] > 0:
-        counters[N_FREE] -= 1
-        c = np.int64(state.free[counters[N_FREE]])
+    if counters[layout.N_FREE] > 0:
+        counters[layout.N_FREE] -= 1
+        c = np.int64(state.free[counters[layout.N_FREE]])
     else:
-        c = counters[N_CONFIGS]
-        counters[N_CONFIGS] += 1
-    counters[N_LIVE] += 1
-    state.partition[p, R_LIVE] += 1
-    config[c, C_GROUP] = group
-    config[c, C_PARTITION] = p
-    config[c, C_ROOT] = root
+        c = counters[layout.N_CONFIGS]
+        counters[layout.N_CONFIGS] += 1
+    counters[layout.N_LIVE] += 1
+    state.partition[p, layout.R_LIVE] += 1
+    config[c, layout.C_GROUP] = group
+    config[c, layout.C_PARTITION] = p
+    config[c, layout.C_ROOT] = root
     after = state.heads[p, group]
-    config[c, C_NEXT] = after
-    config[c, C_PREVIOUS] = -1
+    config[c, layout.C_NEXT] = after
+    config[c, layout.C_PREVIOUS] = -1
     if after >= 0:
-        config[after, C_PREVIOUS] = c
-        if config[after, C_CHAIN] == _APART and config[after, C_DEAD] == 0:
+        config[after, layout.C_PREVIOUS] = c
+        if config[after, layout.C_CHAIN] == _APART and config[after, layout.C_DEAD] == 0:
             enter_table(np.int64(after), state)
     state.heads[p, group] = c
-    config[c, C_COUNT] = count
-    config[c, C_DEAD] = 0
-    config[c, C_CLASS] = cls
-    if cls != NO_EVENTS:
-        state.classes[cls, K_HELD] += 1
-    state.config_long[c, L_LAST] = last
-    state.config_long[c, L_HASH] = h
-    if after < 0 and tables.options[O_STRATEGY] == EVERYTHING:
-        config[c, C_CHAIN] = _APART
+    config[c, layout.C_COUNT] = count
+    config[c, layout.C_DEAD] = 0
+    config[c, layout.C_CLASS] = cls
+    if cls != layout.NO_EVENTS:
+        state.classes[cls, layout.K_HELD] += 1
+    state.config_long[c, layout.L_LAST] = last
+    state.config_long[c, layout.L_HASH] = h
+    if after < 0 and tables.options[layout.O_STRATEGY] == layout.EVERYTHING:
+        config[c, layout.C_CHAIN] = _APART
     else:
         enter_table(c, state)
     return c
@@ -242,8 +198,8 @@ def _add(p, group, count, h, cls, root, last, state, tables):
 @part
 def unlink(c, state, tables):
     """Remove a configuration from its group, from the hash table, and from the index of its state."""
-    q = np.int64(state.config[c, C_GROUP])
-    if q < tables.options[O_STATES] and state.indexing[q] == 1:
+    q = np.int64(state.config[c, layout.C_GROUP])
+    if q < tables.options[layout.O_STATES] and state.indexing[q] == 1:
         leave_index(c, q, state, tables)
     unlink_rest(c, state, tables)
 
@@ -252,35 +208,35 @@ def unlink(c, state, tables):
 def unlink_rest(c, state, tables):
     """The same for a configuration that has left its index."""
     config = state.config
-    p = np.int64(config[c, C_PARTITION])
-    group = np.int64(config[c, C_GROUP])
-    before, after = config[c, C_PREVIOUS], config[c, C_NEXT]
+    p = np.int64(config[c, layout.C_PARTITION])
+    group = np.int64(config[c, layout.C_GROUP])
+    before, after = config[c, layout.C_PREVIOUS], config[c, layout.C_NEXT]
     if before < 0:
         state.heads[p, group] = after
     else:
-        config[before, C_NEXT] = after
+        config[before, layout.C_NEXT] = after
     if after >= 0:
-        config[after, C_PREVIOUS] = before
-    if config[c, C_CHAIN] != _APART:
-        h = state.config_long[c, L_HASH] & (state.table.shape[0] - 1)
+        config[after, layout.C_PREVIOUS] = before
+    if config[c, layout.C_CHAIN] != _APART:
+        h = state.config_long[c, layout.L_HASH] & (state.table.shape[0] - 1)
         q = state.table[h]
         if q == c:
-            state.table[h] = config[c, C_CHAIN]
+            state.table[h] = config[c, layout.C_CHAIN]
         else:
-            while config[q, C_CHAIN] != c:
-                q = config[q, C_CHAIN]
-            config[q, C_CHAIN] = config[c, C_CHAIN]
-    if group < tables.options[O_STATES] and tables.indexes[group, X_KIND] != SCAN:
+            while config[q, layout.C_CHAIN] != c:
+                q = config[q, layout.C_CHAIN]
+            config[q, layout.C_CHAIN] = config[c, layout.C_CHAIN]
+    if group < tables.options[layout.O_STATES] and tables.indexes[group, layout.X_KIND] != layout.SCAN:
         state.sizes[group] -= 1
     counters = state.counters
-    state.free[counters[N_FREE]] = c
-    counters[N_FREE] += 1
-    counters[N_LIVE] -= 1
-    state.partition[p, R_LIVE] -= 1
-    config[c, C_DEAD] = 1
-    config[c, C_ROOT] = -1
-    if config[c, C_CLASS] != NO_EVENTS:
-        release(p, np.int64(config[c, C_CLASS]), state.classes, state.partition, counters)
+    state.free[counters[layout.N_FREE]] = c
+    counters[layout.N_FREE] += 1
+    counters[layout.N_LIVE] -= 1
+    state.partition[p, layout.R_LIVE] -= 1
+    config[c, layout.C_DEAD] = 1
+    config[c, layout.C_ROOT] = -1
+    if config[c, layout.C_CLASS] != layout.NO_EVENTS:
+        release(p, np.int64(config[c, layout.C_CLASS]), state.classes, state.partition, counters)
 
 
 @part
@@ -289,7 +245,7 @@ def clear_partition(p, state, tables):
     for g in range(state.heads.shape[1]):
         c = np.int64(state.heads[p, g])
         while c >= 0:
-            after = np.int64(state.config[c, C_NEXT])
+            after = np.int64(state.config[c, layout.C_NEXT])
             unlink(c, state, tables)
             c = after
-    state.partition[p, R_MOVED] = 0
+    state.partition[p, layout.R_MOVED] = 0

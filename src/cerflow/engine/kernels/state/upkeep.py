@@ -4,41 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from cerflow.engine import layout
 from cerflow.engine.kernels.base.parts import kernel
 from cerflow.engine.kernels.base.shared_arrays import events_at, pointer_to, state_at, tables_at
 from cerflow.engine.kernels.state.collections import hash_words
 from cerflow.engine.kernels.state.index import index_state
 from cerflow.engine.kernels.state.partitions import FREE, drop_partition, enter_partition
 from cerflow.engine.kernels.state.pool import clear_partition, enter_table, hash_one, hash_several, seed, unlink
-from cerflow.engine.layout import (
-    C_CLASS,
-    C_COUNT,
-    C_DEAD,
-    C_GROUP,
-    C_MEMBER,
-    C_NEXT,
-    C_PARTITION,
-    C_ROOT,
-    EXPIRING_BOUND,
-    EXPIRING_GLOBAL,
-    EXPIRING_SLOT,
-    L_HASH,
-    L_START,
-    N_CONFIGS,
-    N_PARTITIONS,
-    N_SETS,
-    O_FORGET,
-    O_KEY,
-    O_MANY,
-    O_STATES,
-    R_LIVE,
-    R_MOVED,
-    SET_BEGIN,
-    SET_HASH,
-    SET_SIZE,
-)
-
-__all__ = ["compact_members", "enter_sets", "list_configurations", "rebuild_tables", "rehash", "sweep"]
 
 
 @kernel
@@ -50,9 +22,9 @@ def sweep(address, bound, k):
     state = state_at(address)
     tables = tables_at(address)
     events = events_at(address)
-    forgetting = tables.options[O_FORGET] == 1
-    for p in range(state.counters[N_PARTITIONS]):
-        if state.partition[p, R_LIVE] == FREE:
+    forgetting = tables.options[layout.O_FORGET] == 1
+    for p in range(state.counters[layout.N_PARTITIONS]):
+        if state.partition[p, layout.R_LIVE] == FREE:
             continue
         if forgetting and state.partition_long[p, state.partition_long.shape[1] - 2] <= events.idle[k]:
             # It would begin again at its next event.
@@ -60,20 +32,24 @@ def sweep(address, bound, k):
         for g in range(state.heads.shape[1]):
             c = np.int64(state.heads[p, g])
             while c >= 0:
-                after = np.int64(state.config[c, C_NEXT])
-                dead = state.config[c, C_DEAD] == 1 or state.config_long[c, L_START] <= bound
-                if not dead and g < tables.options[O_STATES]:
+                after = np.int64(state.config[c, layout.C_NEXT])
+                dead = state.config[c, layout.C_DEAD] == 1 or state.config_long[c, layout.L_START] <= bound
+                if not dead and g < tables.options[layout.O_STATES]:
                     for e in range(tables.expiring_start[g], tables.expiring_start[g + 1]):
-                        value = state.values[c, tables.expiring[e, EXPIRING_SLOT]]
+                        value = state.values[c, tables.expiring[e, layout.EXPIRING_SLOT]]
                         if (
-                            tables.expiring[e, EXPIRING_GLOBAL] == 1
-                            and value <= events.columns[k, tables.expiring[e, EXPIRING_BOUND]]
+                            tables.expiring[e, layout.EXPIRING_GLOBAL] == 1
+                            and value <= events.columns[k, tables.expiring[e, layout.EXPIRING_BOUND]]
                         ):
                             dead = True
                 if dead:
                     unlink(c, state, tables)
                 c = after
-        if state.partition[p, R_LIVE] == 0 and state.partition[p, R_MOVED] == 0 and tables.options[O_KEY] > 0:
+        if (
+            state.partition[p, layout.R_LIVE] == 0
+            and state.partition[p, layout.R_MOVED] == 0
+            and tables.options[layout.O_KEY] > 0
+        ):
             drop_partition(p, state, tables)
 
 
@@ -82,15 +58,15 @@ def rebuild_tables(address):
     """Fill empty hash tables and indexes from the configurations and partitions."""
     state = state_at(address)
     tables = tables_at(address)
-    for c in range(state.counters[N_CONFIGS]):
-        if state.config[c, C_ROOT] >= 0:
+    for c in range(state.counters[layout.N_CONFIGS]):
+        if state.config[c, layout.C_ROOT] >= 0:
             enter_table(c, state)
-    for p in range(state.counters[N_PARTITIONS]):
-        if state.partition[p, R_LIVE] != FREE:
+    for p in range(state.counters[layout.N_PARTITIONS]):
+        if state.partition[p, layout.R_LIVE] != FREE:
             enter_partition(p, state, tables)
     for q in range(state.sizes.shape[0]):
         state.indexing[q] = 0
-        if state.sizes[q] > tables.options[O_MANY]:
+        if state.sizes[q] > tables.options[layout.O_MANY]:
             index_state(q, state, tables)
 
 
@@ -103,11 +79,11 @@ def compact_members(address, members, member_values):
     state = state_at(address)
     n = 0
     several = state.heads.shape[1] - 1
-    for c in range(state.counters[N_CONFIGS]):
-        if state.config[c, C_ROOT] >= 0 and state.config[c, C_GROUP] == several:
-            base = state.config[c, C_MEMBER]
-            state.config[c, C_MEMBER] = n
-            for m in range(state.config[c, C_COUNT]):
+    for c in range(state.counters[layout.N_CONFIGS]):
+        if state.config[c, layout.C_ROOT] >= 0 and state.config[c, layout.C_GROUP] == several:
+            base = state.config[c, layout.C_MEMBER]
+            state.config[c, layout.C_MEMBER] = n
+            for m in range(state.config[c, layout.C_COUNT]):
                 members[n] = state.members[base + m]
                 for s in range(member_values.shape[1]):
                     member_values[n, s] = state.member_values[base + m, s]
@@ -120,18 +96,18 @@ def rehash(address):
     """Compute the hashes of configurations from their registers."""
     state = state_at(address)
     tables = tables_at(address)
-    for c in range(state.counters[N_CONFIGS]):
-        if state.config[c, C_ROOT] < 0:
+    for c in range(state.counters[layout.N_CONFIGS]):
+        if state.config[c, layout.C_ROOT] < 0:
             continue
-        group = np.int64(state.config[c, C_GROUP])
-        begin = seed(state.config[c, C_PARTITION], state.config[c, C_CLASS], tables)
-        if group < tables.options[O_STATES]:
-            state.config_long[c, L_HASH] = hash_one(begin, group, pointer_to(state.values, c), tables)
+        group = np.int64(state.config[c, layout.C_GROUP])
+        begin = seed(state.config[c, layout.C_PARTITION], state.config[c, layout.C_CLASS], tables)
+        if group < tables.options[layout.O_STATES]:
+            state.config_long[c, layout.L_HASH] = hash_one(begin, group, pointer_to(state.values, c), tables)
         else:
-            first = np.int64(state.config[c, C_MEMBER])
+            first = np.int64(state.config[c, layout.C_MEMBER])
             states, values = pointer_to(state.members, first), pointer_to(state.member_values, first)
-            count = np.int64(state.config[c, C_COUNT])
-            state.config_long[c, L_HASH] = hash_several(begin, states, values, count, state, tables)
+            count = np.int64(state.config[c, layout.C_COUNT])
+            state.config_long[c, layout.L_HASH] = hash_several(begin, states, values, count, state, tables)
 
 
 @kernel
@@ -142,16 +118,16 @@ def list_configurations(address, order):
     """
     state = state_at(address)
     n = 0
-    for p in range(state.counters[N_PARTITIONS]):
-        if state.partition[p, R_LIVE] <= 0:
+    for p in range(state.counters[layout.N_PARTITIONS]):
+        if state.partition[p, layout.R_LIVE] <= 0:
             continue
         for g in range(state.heads.shape[1]):
             c = np.int64(state.heads[p, g])
             while c >= 0:
-                if state.config[c, C_DEAD] == 0:
+                if state.config[c, layout.C_DEAD] == 0:
                     order[n] = c
                     n += 1
-                c = np.int64(state.config[c, C_NEXT])
+                c = np.int64(state.config[c, layout.C_NEXT])
     return n
 
 
@@ -160,10 +136,10 @@ def enter_sets(address, widths):
     """Fill an empty hash table from the collections, whose rows have ``widths`` (int64) words."""
     state = state_at(address)
     mask = state.set_table.shape[0] - 1
-    for n in range(1, state.counters[N_SETS]):
-        words = pointer_to(state.set_words, state.set_index[n, SET_BEGIN])
-        h = hash_words(words, state.set_index[n, SET_SIZE], widths[n])
-        state.set_index[n, SET_HASH] = h
+    for n in range(1, state.counters[layout.N_SETS]):
+        words = pointer_to(state.set_words, state.set_index[n, layout.SET_BEGIN])
+        h = hash_words(words, state.set_index[n, layout.SET_SIZE], widths[n])
+        state.set_index[n, layout.SET_HASH] = h
         slot = h & mask
         while state.set_table[slot] >= 0:
             slot = (slot + 1) & mask

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cerflow.engine import layout
 from cerflow.engine.kernels.base.parts import inlined, kernel
 from cerflow.engine.kernels.base.shared_arrays import (
     begin_work,
@@ -22,80 +23,10 @@ from cerflow.engine.kernels.base.shared_arrays import (
 )
 from cerflow.engine.kernels.state.index import first_candidate, index_state, key_of, next_candidate, skip_candidate
 from cerflow.engine.kernels.state.partitions import add_partition, drop_partition, find_partition, foresee
-from cerflow.engine.kernels.state.pool import (
-    clear_partition,
-    unlink,
-    unlink_rest,
-)
+from cerflow.engine.kernels.state.pool import clear_partition, unlink, unlink_rest
 from cerflow.engine.kernels.step.detect import detects, keep_starts
 from cerflow.engine.kernels.step.grow import detect, grow
 from cerflow.engine.kernels.step.transitions import fire
-from cerflow.engine.layout import (
-    BOTTOM,
-    C_CLASS,
-    C_DEAD,
-    C_NEXT,
-    C_ROOT,
-    CALL_FAILED,
-    DECREASED,
-    DONE,
-    EVERYTHING,
-    EXPIRING_BOUND,
-    EXPIRING_SLOT,
-    FULL_CONFIGS,
-    FULL_DETECTIONS,
-    FULL_MEMBERS,
-    FULL_NODES,
-    FULL_PARTITIONS,
-    FULL_SCRATCH,
-    FULL_SETS,
-    L_LAST,
-    L_START,
-    LEAVES,
-    LEAVES_FIRED,
-    LOCAL_COLUMN,
-    LOCAL_LESS,
-    N_CONFIGS,
-    N_DETECTIONS,
-    N_FREE,
-    N_FREE_PARTITIONS,
-    N_MARKS,
-    N_MEMBERS,
-    N_NODES,
-    N_PARTITIONS,
-    N_RANK,
-    N_TO_INDEX,
-    N_VISITED,
-    NO_EVENTS,
-    NOT_BEGUN,
-    NULL,
-    O_CHOOSE,
-    O_CONSUME,
-    O_COUNTED,
-    O_DETECTING,
-    O_FORGET,
-    O_GROUPED,
-    O_KEY,
-    O_LET_GO,
-    O_LOCAL_WINDOW,
-    O_PARTITIONED,
-    O_SETS,
-    O_SETTLE,
-    O_STATES,
-    O_STRATEGY,
-    PARTITION_EVENTS,
-    PAUSED,
-    R_LIVE,
-    R_MOVED,
-    ROW_END,
-    ROW_ENOUGH,
-    ROW_FIRST,
-    ROW_KEY,
-    ROW_LEAVES,
-    ROW_STATE,
-    U_CLASS,
-    U_ROOT,
-)
 
 #: Beyond this many partitions, the caches next to the processor have no room for their state.
 _FAR = 1 << 14
@@ -111,21 +42,21 @@ def advance(address, start, stop):
     tables = tables_at(address)
     state = state_at(address)
     scratch = scratch_at(address)
-    partitioned = tables.options[O_PARTITIONED] == 1
-    counted = tables.options[O_COUNTED] == 1
-    local_window = tables.options[O_LOCAL_WINDOW]
-    strategy = tables.options[O_STRATEGY]
-    detecting = tables.options[O_DETECTING] == 1
-    forgetting = tables.options[O_FORGET] == 1
+    partitioned = tables.options[layout.O_PARTITIONED] == 1
+    counted = tables.options[layout.O_COUNTED] == 1
+    local_window = tables.options[layout.O_LOCAL_WINDOW]
+    strategy = tables.options[layout.O_STRATEGY]
+    detecting = tables.options[layout.O_DETECTING] == 1
+    forgetting = tables.options[layout.O_FORGET] == 1
     last_word = state.partition_long.shape[1] - 1
     begin_work(address)
     for k in range(start, stop):
         if enough_work(address):
-            return PAUSED, k
+            return layout.PAUSED, k
         p = np.int64(0)
         place = events.position[k]
         if partitioned:
-            if state.counters[N_PARTITIONS] > _FAR:
+            if state.counters[layout.N_PARTITIONS] > _FAR:
                 foresee(k, stop, events, state, tables)
             p = find_partition(pointer_to(events.keys, k), state, tables)
         if forgetting and p >= 0 and state.partition_long[p, last_word - 1] <= events.idle[k]:
@@ -135,9 +66,9 @@ def advance(address, start, stop):
                 p = np.int64(-1)
             else:
                 for w in range(last_word + 1):
-                    state.partition_long[p, w] = NULL
+                    state.partition_long[p, w] = layout.NULL
         if partitioned and counted:
-            place = events.left_out[k] + (state.partition_long[p, PARTITION_EVENTS] + 1 if p >= 0 else 1)
+            place = events.left_out[k] + (state.partition_long[p, layout.PARTITION_EVENTS] + 1 if p >= 0 else 1)
             if events.position[k] < 0:
                 # A tick or a pause does not count.
                 place -= 1
@@ -147,77 +78,77 @@ def advance(address, start, stop):
             measure = place
             bound = place - local_window
         for c in range(tables.local.shape[0]):
-            events.columns[k, tables.local[c, LOCAL_COLUMN]] = place - tables.local[c, LOCAL_LESS]
+            events.columns[k, tables.local[c, layout.LOCAL_COLUMN]] = place - tables.local[c, layout.LOCAL_LESS]
 
         if p >= 0 and _decreased(p, k, events, tables, state):
-            return DECREASED, k
+            return layout.DECREASED, k
         updates, members, removed, moved = _gather(k, p, place, bound, address, events, tables, state, scratch)
         if too_much_work(address, 0):
-            return PAUSED, k
+            return layout.PAUSED, k
         if tables.failure[0] != 0:
-            return CALL_FAILED, k
+            return layout.CALL_FAILED, k
         if updates == -1:
-            return FULL_SCRATCH, k
+            return layout.FULL_SCRATCH, k
         if updates == -2:
-            return FULL_SETS, k
-        if updates > 0 and strategy != EVERYTHING:
-            updates = call(tables.options[O_CHOOSE], (address, updates, members, removed, p, bound))
+            return layout.FULL_SETS, k
+        if updates > 0 and strategy != layout.EVERYTHING:
+            updates = call(tables.options[layout.O_CHOOSE], (address, updates, members, removed, p, bound))
             if updates < 0:
-                return FULL_SCRATCH, k
+                return layout.FULL_SCRATCH, k
             members = scratch.answers[0]
             removed = scratch.answers[1]
         if updates > 0 or moved:
             lacking = _lacks_room(p, updates, members, detecting, state)
-            if lacking != DONE:
+            if lacking != layout.DONE:
                 return lacking, k
             if p < 0:
                 p = add_partition(pointer_to(events.keys, k), state, tables)
         if p < 0:
             continue
         if counted and partitioned:
-            state.partition_long[p, PARTITION_EVENTS] = place
+            state.partition_long[p, layout.PARTITION_EVENTS] = place
         if forgetting:
             state.partition_long[p, last_word - 1] = events.moment[k]
         if bound > state.partition_long[p, last_word]:
             state.partition_long[p, last_word] = bound
         for c in range(tables.checked.shape[0]):
-            if events.columns[k, tables.checked[c]] != NULL:
-                state.partition_long[p, 1 + tables.options[O_KEY] + c] = events.columns[k, tables.checked[c]]
+            if events.columns[k, tables.checked[c]] != layout.NULL:
+                state.partition_long[p, 1 + tables.options[layout.O_KEY] + c] = events.columns[k, tables.checked[c]]
         if moved:
-            state.partition[p, R_MOVED] = 1
+            state.partition[p, layout.R_MOVED] = 1
         for r in range(removed):
-            state.config[scratch.removed[r], C_DEAD] = 1
+            state.config[scratch.removed[r], layout.C_DEAD] = 1
         if updates > 0:
             if detecting:
                 found = detects(updates, events.position[k], bound, state, scratch)
             else:
                 found = detect(updates, events.position[k], bound, state, scratch)
-            if found and tables.options[O_CONSUME] > 0:
-                if tables.options[O_CONSUME] == 1:
+            if found and tables.options[layout.O_CONSUME] > 0:
+                if tables.options[layout.O_CONSUME] == 1:
                     _clear_others(p, state, tables)
                 clear_partition(p, state, tables)
             else:
-                if strategy != EVERYTHING:
-                    call(tables.options[O_SETTLE], (address, updates, scratch.answers[2], p))
+                if strategy != layout.EVERYTHING:
+                    call(tables.options[layout.O_SETTLE], (address, updates, scratch.answers[2], p))
                 if detecting:
                     applied = keep_starts(address, updates, p, place, measure, bound, tables, state, scratch)
                 else:
                     applied = grow(address, updates, p, k, place, measure, bound, events, tables, state, scratch)
                 if not applied:
-                    return PAUSED, k
-                if strategy != EVERYTHING:
-                    call(tables.options[O_LET_GO], (address, updates, p))
-                if state.counters[N_TO_INDEX] > 0:
-                    index_state(state.counters[N_TO_INDEX] - 1, state, tables)
-                    state.counters[N_TO_INDEX] = 0
+                    return layout.PAUSED, k
+                if strategy != layout.EVERYTHING:
+                    call(tables.options[layout.O_LET_GO], (address, updates, p))
+                if state.counters[layout.N_TO_INDEX] > 0:
+                    index_state(state.counters[layout.N_TO_INDEX] - 1, state, tables)
+                    state.counters[layout.N_TO_INDEX] = 0
         # Only now, as strategies compare with them; those that consumption has dropped have no root.
         for r in range(removed):
             c = np.int64(scratch.removed[r])
-            if state.config[c, C_DEAD] == 1 and state.config[c, C_ROOT] >= 0:
+            if state.config[c, layout.C_DEAD] == 1 and state.config[c, layout.C_ROOT] >= 0:
                 unlink(c, state, tables)
-        if partitioned and state.partition[p, R_LIVE] == 0 and state.partition[p, R_MOVED] == 0:
+        if partitioned and state.partition[p, layout.R_LIVE] == 0 and state.partition[p, layout.R_MOVED] == 0:
             drop_partition(p, state, tables)
-    return DONE, stop
+    return layout.DONE, stop
 
 
 @inlined
@@ -225,17 +156,18 @@ def _decreased(p, k, events, tables, state):
     """Whether an attribute that measures a window has decreased."""
     for c in range(tables.checked.shape[0]):
         value = events.columns[k, tables.checked[c]]
-        if value != NULL and value < state.partition_long[p, 1 + tables.options[O_KEY] + c]:
+        if value != layout.NULL and value < state.partition_long[p, 1 + tables.options[layout.O_KEY] + c]:
             return True
     return False
 
 
 @inlined
 def _clear_others(p, state, tables):
-    for q in range(state.counters[N_PARTITIONS]):
+    for q in range(state.counters[layout.N_PARTITIONS]):
         # Slots on the free list have no configurations and are not removed twice.
         if q != p and (
-            state.partition[q, R_LIVE] > 0 or (state.partition[q, R_MOVED] == 1 and state.partition[q, R_LIVE] == 0)
+            state.partition[q, layout.R_LIVE] > 0
+            or (state.partition[q, layout.R_MOVED] == 1 and state.partition[q, layout.R_LIVE] == 0)
         ):
             clear_partition(q, state, tables)
             drop_partition(q, state, tables)
@@ -245,19 +177,19 @@ def _clear_others(p, state, tables):
 def _lacks_room(p, updates, members, detecting, state):
     counters = state.counters
     if not detecting:
-        if counters[N_NODES] + updates * (2 * counters[N_RANK] + 6) > state.nodes.shape[0]:
-            return FULL_NODES
-        if counters[N_MARKS] + updates > state.marks.shape[0]:
-            return FULL_NODES
-    if counters[N_CONFIGS] - counters[N_FREE] + updates > state.config.shape[0]:
-        return FULL_CONFIGS
-    if counters[N_MEMBERS] + members > state.members.shape[0]:
-        return FULL_MEMBERS
-    if counters[N_DETECTIONS] + updates > state.detections.shape[0]:
-        return FULL_DETECTIONS
-    if p < 0 and counters[N_FREE_PARTITIONS] == 0 and counters[N_PARTITIONS] >= state.partition.shape[0]:
-        return FULL_PARTITIONS
-    return DONE
+        if counters[layout.N_NODES] + updates * (2 * counters[layout.N_RANK] + 6) > state.nodes.shape[0]:
+            return layout.FULL_NODES
+        if counters[layout.N_MARKS] + updates > state.marks.shape[0]:
+            return layout.FULL_NODES
+    if counters[layout.N_CONFIGS] - counters[layout.N_FREE] + updates > state.config.shape[0]:
+        return layout.FULL_CONFIGS
+    if counters[layout.N_MEMBERS] + members > state.members.shape[0]:
+        return layout.FULL_MEMBERS
+    if counters[layout.N_DETECTIONS] + updates > state.detections.shape[0]:
+        return layout.FULL_DETECTIONS
+    if p < 0 and counters[layout.N_FREE_PARTITIONS] == 0 and counters[layout.N_PARTITIONS] >= state.partition.shape[0]:
+        return layout.FULL_PARTITIONS
+    return layout.DONE
 
 
 @inlined
@@ -269,10 +201,10 @@ def _gather(k, p, place, bound, address, events, tables, state, scratch):
     The first is -1 if there is too little room, -2 if the collections are full.
     What it returns means nothing if it was too much work for this call.
     """
-    grouped = tables.options[O_GROUPED] == 1
-    strategy = tables.options[O_STRATEGY]
-    detecting = tables.options[O_DETECTING] == 1
-    states = tables.options[O_STATES]
+    grouped = tables.options[layout.O_GROUPED] == 1
+    strategy = tables.options[layout.O_STRATEGY]
+    detecting = tables.options[layout.O_DETECTING] == 1
+    states = tables.options[layout.O_STATES]
     # Typed zeros: a literal would make Numba compile everything below again.
     n = np.int64(0)
     members = np.int64(0)
@@ -282,22 +214,22 @@ def _gather(k, p, place, bound, address, events, tables, state, scratch):
     # First the states with transitions for the event, then the sets of several members (decided later for these).
     row = tables.signature_start[signature]
     last_row = tables.signature_start[signature + 1]
-    initial = grouped and (p < 0 or state.partition[p, R_MOVED] == 0)
+    initial = grouped and (p < 0 or state.partition[p, layout.R_MOVED] == 0)
     ended = False
     # Rows only grow; the list of a group only shrinks.
     while row <= last_row:
-        ends = row < last_row and tables.signature_rows[row, ROW_ENOUGH] == 1
+        ends = row < last_row and tables.signature_rows[row, layout.ROW_ENOUGH] == 1
         if ends and ended:
             row += 1
             continue
-        group = np.int64(tables.signature_rows[row, ROW_STATE]) if row < last_row else states
+        group = np.int64(tables.signature_rows[row, layout.ROW_STATE]) if row < last_row else states
         c = np.int64(-1)
-        key = np.int64(NULL)
+        key = np.int64(layout.NULL)
         found = False
         if p >= 0 and (group < states or grouped):
-            found = row < last_row and tables.signature_rows[row, ROW_KEY] >= 0 and state.indexing[group] == 1
+            found = row < last_row and tables.signature_rows[row, layout.ROW_KEY] >= 0 and state.indexing[group] == 1
             if found:
-                key = key_of(events.columns[k, tables.signature_rows[row, ROW_KEY]], group, tables)
+                key = key_of(events.columns[k, tables.signature_rows[row, layout.ROW_KEY]], group, tables)
                 c = first_candidate(p, group, key, state, tables)
             else:
                 c = np.int64(state.heads[p, group])
@@ -306,16 +238,16 @@ def _gather(k, p, place, bound, address, events, tables, state, scratch):
         initial = False
         while begin or c >= 0:
             at = -1 if begin else c
-            root = BOTTOM
-            start = np.int64(NOT_BEGUN)
+            root = layout.BOTTOM
+            start = np.int64(layout.NOT_BEGUN)
             after = c
             if not begin:
-                state.counters[N_VISITED] += 1
+                state.counters[layout.N_VISITED] += 1
                 if too_much_work(address, 1):
                     return 0, 0, 0, False
                 gone = _gone(c, group, k, place, bound, events, tables, state)
                 if not found:
-                    after = np.int64(state.config[c, C_NEXT])
+                    after = np.int64(state.config[c, layout.C_NEXT])
                 elif gone:
                     after = skip_candidate(c, p, group, key, state, tables)
                 else:
@@ -327,14 +259,14 @@ def _gather(k, p, place, bound, address, events, tables, state, scratch):
                         unlink(c, state, tables)
                     c = after
                     continue
-                root = state.config[c, C_ROOT]
+                root = state.config[c, layout.C_ROOT]
                 if detecting:
-                    start = state.config_long[c, L_START]
+                    start = state.config_long[c, layout.L_START]
             if removed >= scratch.removed.shape[0]:
                 return -1, 0, 0, False
             first = n
             if grouped:
-                n = call(tables.options[O_SETS], (address, k, at, place, root, n, members))
+                n = call(tables.options[layout.O_SETS], (address, k, at, place, root, n, members))
                 if n < 0:
                     return n, 0, 0, False
                 members = scratch.answers[0]
@@ -346,8 +278,8 @@ def _gather(k, p, place, bound, address, events, tables, state, scratch):
                         removed += 1
             else:
                 n = fire(
-                    tables.signature_rows[row, ROW_FIRST],
-                    tables.signature_rows[row, ROW_END],
+                    tables.signature_rows[row, layout.ROW_FIRST],
+                    tables.signature_rows[row, layout.ROW_END],
                     k,
                     pointer_to(state.values, max(at, 0)),
                     scratch.updates,
@@ -360,17 +292,17 @@ def _gather(k, p, place, bound, address, events, tables, state, scratch):
                 if n < 0:
                     return n, 0, 0, False
                 for u in range(first, n):
-                    scratch.updates[u, U_ROOT] = root
-                leaves = tables.signature_rows[row, ROW_LEAVES]
-                if not begin and (leaves == LEAVES or (leaves == LEAVES_FIRED and n > first)):
+                    scratch.updates[u, layout.U_ROOT] = root
+                leaves = tables.signature_rows[row, layout.ROW_LEAVES]
+                if not begin and (leaves == layout.LEAVES or (leaves == layout.LEAVES_FIRED and n > first)):
                     scratch.removed[removed] = c
                     removed += 1
             if detecting:
                 for u in range(first, n):
                     scratch.starts[u] = start
-            if strategy != EVERYTHING:
+            if strategy != layout.EVERYTHING:
                 for u in range(first, n):
-                    scratch.updates[u, U_CLASS] = NO_EVENTS if begin else state.config[c, C_CLASS]
+                    scratch.updates[u, layout.U_CLASS] = layout.NO_EVENTS if begin else state.config[c, layout.C_CLASS]
             if ends and n > first:
                 ended = True
                 break
@@ -383,17 +315,17 @@ def _gather(k, p, place, bound, address, events, tables, state, scratch):
 @inlined
 def _gone(c, group, k, place, bound, events, tables, state):
     """Whether a configuration can no longer take part in a match."""
-    if state.config[c, C_DEAD] == 1:
+    if state.config[c, layout.C_DEAD] == 1:
         return True
-    if state.config_long[c, L_START] <= bound:
+    if state.config_long[c, layout.L_START] <= bound:
         return True
-    if group < tables.options[O_STATES]:
-        if tables.skips[group] == 0 and state.config_long[c, L_LAST] != place - 1:
+    if group < tables.options[layout.O_STATES]:
+        if tables.skips[group] == 0 and state.config_long[c, layout.L_LAST] != place - 1:
             return True
         for e in range(tables.expiring_start[group], tables.expiring_start[group + 1]):
             if (
-                state.values[c, tables.expiring[e, EXPIRING_SLOT]]
-                <= events.columns[k, tables.expiring[e, EXPIRING_BOUND]]
+                state.values[c, tables.expiring[e, layout.EXPIRING_SLOT]]
+                <= events.columns[k, tables.expiring[e, layout.EXPIRING_BOUND]]
             ):
                 return True
     return False

@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from cerflow.conditions.register_values import FIRST_MOMENT, LAST_MOMENT, WORD
+from cerflow.engine import layout, opcodes
 from cerflow.engine.kernels.base.arithmetic import checked_difference, checked_product, checked_sum
 from cerflow.engine.kernels.base.calls import ask_predicate
 from cerflow.engine.kernels.base.parts import inlined, part
@@ -27,82 +28,6 @@ from cerflow.engine.kernels.base.shared_arrays import (
 )
 from cerflow.engine.kernels.state.collections import with_row, with_rows
 from cerflow.engine.kernels.step.guards import words_compare
-from cerflow.engine.layout import (
-    A_LEFT,
-    A_RANGE,
-    A_RANGE_END,
-    A_RIGHT,
-    CODE_ARGUMENT,
-    CODE_OPCODE,
-    FIELD_BOUND,
-    FIELD_COMPARES,
-    FIELD_END,
-    FIELD_INDEX,
-    FIELD_SOURCE,
-    FROM_COLUMN,
-    FROM_SLOT,
-    N_SET_WORDS,
-    NO_BOUND,
-    NULL,
-    Q_FILTER,
-    Q_FILTER_END,
-    Q_RANGE,
-    Q_RANGE_END,
-    RANGE_SLOT,
-    RANGE_WIDTH,
-    S_FIELDS_END,
-    S_INDEX,
-    S_SOURCE,
-    SAME_BITS,
-    SET_BEGIN,
-    SET_SIZE,
-    TEST,
-    VALUE,
-)
-from cerflow.engine.opcodes import (
-    ABS_F,
-    ABS_I,
-    ADD_F,
-    ADD_I,
-    AND,
-    CALL,
-    CEIL,
-    COALESCE_F,
-    COALESCE_I,
-    COLUMN,
-    COMPARE_F,
-    COMPARE_I,
-    CONSTANT,
-    DATED,
-    DIVIDE,
-    FLOOR,
-    IS_NULL_F,
-    IS_NULL_I,
-    JOIN_F,
-    JOIN_I,
-    MULTIPLY_F,
-    MULTIPLY_I,
-    NEGATE_F,
-    NEGATE_I,
-    NOT,
-    OR,
-    QUOTIENT_I,
-    RANKED,
-    REMAINDER_F,
-    ROUND,
-    ROWS,
-    SELECT,
-    SET_FIELD,
-    SLOT,
-    SQUARE_ROOT,
-    SUBTRACT_F,
-    SUBTRACT_I,
-    TO_FLOAT,
-    TRUE_ONLY,
-    WHOLE,
-)
-
-__all__ = ["binary", "call_predicate", "unary"]
 
 #: A bound on the high words of integers within 64 bits.
 HALF = 2**31
@@ -118,10 +43,10 @@ def call_predicate(address, what, at, k, registers, number):
     """
     row = words_at(registers)
     tables = tables_at(address)
-    if what == TEST:
+    if what == layout.TEST:
         return 1 if _for_all(at, k, row, address) else 0
-    if what == VALUE:
-        first, last = tables.steps[at, S_INDEX], tables.steps[at, S_FIELDS_END]
+    if what == layout.VALUE:
+        first, last = tables.steps[at, layout.S_INDEX], tables.steps[at, layout.S_FIELDS_END]
         return _computed(np.int64(first), np.int64(last), np.int64(0), k, row, address)
     return _with_rows(number, at, k, row, address)
 
@@ -132,12 +57,12 @@ def _for_all(atom, k, row, address):
     tables = tables_at(address)
     state = state_at(address)
     scratch = scratch_at(address)
-    first = np.int64(tables.atoms[atom, A_RANGE])
-    last = np.int64(tables.atoms[atom, A_RANGE_END])
+    first = np.int64(tables.atoms[atom, layout.A_RANGE])
+    last = np.int64(tables.atoms[atom, layout.A_RANGE_END])
     if not _first_choice(first, last, row, tables, state, scratch):
         return True
-    start = np.int64(tables.atoms[atom, A_LEFT])
-    stop = np.int64(tables.atoms[atom, A_RIGHT])
+    start = np.int64(tables.atoms[atom, layout.A_LEFT])
+    stop = np.int64(tables.atoms[atom, layout.A_RIGHT])
     # `_next_choice` counts through finitely many choices.
     while True:
         # After too much work the event is not applied.
@@ -155,7 +80,7 @@ def _first_choice(first, last, row, tables, state, scratch):
     """Choose the first row of each collection; False if one has none."""
     for r in range(first, last):
         scratch.odometer[r - first] = 0
-        if state.set_index[row[tables.ranges[r, RANGE_SLOT]], SET_SIZE] == 0:
+        if state.set_index[row[tables.ranges[r, layout.RANGE_SLOT]], layout.SET_SIZE] == 0:
             return False
     return True
 
@@ -167,8 +92,8 @@ def _next_choice(first, last, row, tables, state, scratch):
     for r in range(first, last):
         odometer[r - first] += 1
         if (
-            odometer[r - first] * tables.ranges[r, RANGE_WIDTH]
-            < state.set_index[row[tables.ranges[r, RANGE_SLOT]], SET_SIZE]
+            odometer[r - first] * tables.ranges[r, layout.RANGE_WIDTH]
+            < state.set_index[row[tables.ranges[r, layout.RANGE_SLOT]], layout.SET_SIZE]
         ):
             return True
         odometer[r - first] = 0
@@ -181,22 +106,22 @@ def _with_rows(number, step, k, row, address):
     tables = tables_at(address)
     state = state_at(address)
     scratch = scratch_at(address)
-    product = tables.steps[step, S_SOURCE]
-    first = np.int64(tables.products[product, Q_RANGE])
-    last = np.int64(tables.products[product, Q_RANGE_END])
-    start = np.int64(tables.products[product, Q_FILTER])
-    stop = np.int64(tables.products[product, Q_FILTER_END])
-    begin = tables.steps[step, S_INDEX]
-    width = np.int64(tables.steps[step, S_FIELDS_END] - begin)
+    product = tables.steps[step, layout.S_SOURCE]
+    first = np.int64(tables.products[product, layout.Q_RANGE])
+    last = np.int64(tables.products[product, layout.Q_RANGE_END])
+    start = np.int64(tables.products[product, layout.Q_FILTER])
+    stop = np.int64(tables.products[product, layout.Q_FILTER_END])
+    begin = tables.steps[step, layout.S_INDEX]
+    width = np.int64(tables.steps[step, layout.S_FIELDS_END] - begin)
     if not _first_choice(first, last, row, tables, state, scratch):
         return number
     # Where rows do not make others unnecessary, those of collections are added together.
     together = first < last
     # Those whose window has passed are left out.
-    ending, bound = np.int64(0), np.int64(NO_BOUND)
+    ending, bound = np.int64(0), np.int64(layout.NO_BOUND)
     for f in range(width):
-        together = together and tables.fields[begin + f, FIELD_COMPARES] == SAME_BITS
-        column = np.int64(tables.fields[begin + f, FIELD_BOUND])
+        together = together and tables.fields[begin + f, layout.FIELD_COMPARES] == layout.SAME_BITS
+        column = np.int64(tables.fields[begin + f, layout.FIELD_BOUND])
         if column >= 0:
             ending, bound = np.int64(f), events_at(address).columns[k, column]
     count = np.int64(0)
@@ -205,7 +130,7 @@ def _with_rows(number, step, k, row, address):
             for f in range(width):
                 scratch.row[f] = _field(begin + f, first, k, row, address)
             if together:
-                to = state.counters[N_SET_WORDS] + count * width
+                to = state.counters[layout.N_SET_WORDS] + count * width
                 if to + width > state.set_words.shape[0]:
                     return np.int64(-1)
                 for f in range(width):
@@ -223,13 +148,13 @@ def _with_rows(number, step, k, row, address):
 def _field(f, first, k, row, address):
     """A field of a new row."""
     tables = tables_at(address)
-    source = tables.fields[f, FIELD_SOURCE]
-    where = np.int64(tables.fields[f, FIELD_INDEX])
-    if source == FROM_COLUMN:
+    source = tables.fields[f, layout.FIELD_SOURCE]
+    where = np.int64(tables.fields[f, layout.FIELD_INDEX])
+    if source == layout.FROM_COLUMN:
         return events_at(address).columns[k, where]
-    if source == FROM_SLOT:
+    if source == layout.FROM_SLOT:
         return row[where]
-    return _computed(where, np.int64(tables.fields[f, FIELD_END]), first, k, row, address)
+    return _computed(where, np.int64(tables.fields[f, layout.FIELD_END]), first, k, row, address)
 
 
 # -- the machine ------------------------------------------------------------------------------------------------------
@@ -248,38 +173,38 @@ def _computed(start, stop, first, k, row, address):
     stack = scratch.stack
     top = 0
     for at in range(start, stop):
-        opcode = tables.code[at, CODE_OPCODE]
-        argument = tables.code[at, CODE_ARGUMENT]
-        if opcode == COLUMN:
+        opcode = tables.code[at, layout.CODE_OPCODE]
+        argument = tables.code[at, layout.CODE_ARGUMENT]
+        if opcode == opcodes.COLUMN:
             stack[top] = events.columns[k, argument]
             top += 1
-        elif opcode == SLOT:
+        elif opcode == opcodes.SLOT:
             stack[top] = row[argument]
             top += 1
-        elif opcode == CONSTANT:
+        elif opcode == opcodes.CONSTANT:
             stack[top] = tables.constants[argument]
             top += 1
-        elif opcode == SET_FIELD:
+        elif opcode == opcodes.SET_FIELD:
             which = argument >> 16
             r = first + which
-            begin = state.set_index[row[tables.ranges[r, RANGE_SLOT]], SET_BEGIN]
+            begin = state.set_index[row[tables.ranges[r, layout.RANGE_SLOT]], layout.SET_BEGIN]
             stack[top] = state.set_words[
-                begin + scratch.odometer[which] * tables.ranges[r, RANGE_WIDTH] + (argument & 0xFFFF)
+                begin + scratch.odometer[which] * tables.ranges[r, layout.RANGE_WIDTH] + (argument & 0xFFFF)
             ]
             top += 1
-        elif opcode == ROWS:
+        elif opcode == opcodes.ROWS:
             number = row[argument]
-            stack[top] = address_of(pointer_to(state.set_words, state.set_index[number, SET_BEGIN]))
-            stack[top + 1] = state.set_index[number, SET_SIZE]
+            stack[top] = address_of(pointer_to(state.set_words, state.set_index[number, layout.SET_BEGIN]))
+            stack[top + 1] = state.set_index[number, layout.SET_SIZE]
             top += 2
-        elif opcode == CALL:
+        elif opcode == opcodes.CALL:
             top -= tables.constants[argument + 1]
             stack[top] = ask_predicate(tables, argument, stack, top)
             top += 1
-        elif opcode == SELECT:
+        elif opcode == opcodes.SELECT:
             top -= 2
             stack[top - 1] = stack[top] if stack[top - 1] == 1 else stack[top + 1]
-        elif opcode < NOT:
+        elif opcode < opcodes.NOT:
             top -= 1
             binary(opcode, argument, stack, top)
         else:
@@ -290,7 +215,7 @@ def _computed(start, stop, first, k, row, address):
 @part
 def _truth(known, value):
     if not known:
-        return NULL
+        return layout.NULL
     return 1 if value else 0
 
 
@@ -298,54 +223,54 @@ def _truth(known, value):
 def binary(opcode, argument, stack, top):
     """Do the instruction ``opcode`` with its ``argument`` on the entries of ``stack`` at ``top - 1`` and ``top``."""
     at = top - 1
-    if opcode == AND:
+    if opcode == opcodes.AND:
         a, b = stack[at], stack[top]
         if a == 0 or b == 0:
             stack[at] = 0
-        elif a == NULL or b == NULL:
-            stack[at] = NULL
+        elif a == layout.NULL or b == layout.NULL:
+            stack[at] = layout.NULL
         else:
             stack[at] = 1
-    elif opcode == OR:
+    elif opcode == opcodes.OR:
         a, b = stack[at], stack[top]
         if a == 1 or b == 1:
             stack[at] = 1
-        elif a == NULL or b == NULL:
-            stack[at] = NULL
+        elif a == layout.NULL or b == layout.NULL:
+            stack[at] = layout.NULL
         else:
             stack[at] = 0
-    elif opcode == COMPARE_F:
+    elif opcode == opcodes.COMPARE_F:
         x, y = as_float(stack[at]), as_float(stack[top])
         stack[at] = _truth(not (math.isnan(x) or math.isnan(y)), words_compare(argument, x, y))
-    elif opcode == COMPARE_I:
+    elif opcode == opcodes.COMPARE_I:
         a, b = stack[at], stack[top]
-        stack[at] = _truth(a != NULL and b != NULL, words_compare(argument, a, b))
-    elif opcode == ADD_F:
+        stack[at] = _truth(a != layout.NULL and b != layout.NULL, words_compare(argument, a, b))
+    elif opcode == opcodes.ADD_F:
         stack[at] = bits_of(as_float(stack[at]) + as_float(stack[top]))
-    elif opcode == SUBTRACT_F:
+    elif opcode == opcodes.SUBTRACT_F:
         stack[at] = bits_of(as_float(stack[at]) - as_float(stack[top]))
-    elif opcode == MULTIPLY_F:
+    elif opcode == opcodes.MULTIPLY_F:
         stack[at] = bits_of(as_float(stack[at]) * as_float(stack[top]))
-    elif opcode == DIVIDE:
+    elif opcode == opcodes.DIVIDE:
         x, y = as_float(stack[at]), as_float(stack[top])
         stack[at] = bits_of(math.nan if y == 0.0 else x / y)
-    elif opcode == REMAINDER_F:
+    elif opcode == opcodes.REMAINDER_F:
         x, y = as_float(stack[at]), as_float(stack[top])
         stack[at] = bits_of(math.nan if y == 0.0 or math.isinf(x) else np.fmod(x, y))
-    elif opcode == COALESCE_F:
+    elif opcode == opcodes.COALESCE_F:
         if math.isnan(as_float(stack[at])):
             stack[at] = stack[top]
-    elif opcode == COALESCE_I:
-        if stack[at] == NULL:
+    elif opcode == opcodes.COALESCE_I:
+        if stack[at] == layout.NULL:
             stack[at] = stack[top]
-    elif opcode in (JOIN_I, JOIN_F):
+    elif opcode in (opcodes.JOIN_I, opcodes.JOIN_F):
         # First the carry of the low words; then both parts are small enough to be exact as floats.
         high = stack[at] + stack[top] // WORD
         low = stack[top] % WORD
-        if opcode == JOIN_F:
+        if opcode == opcodes.JOIN_F:
             stack[at] = bits_of(float(high) * float(WORD) + float(low))
         else:
-            stack[at] = high * WORD + low if -HALF <= high < HALF else NULL
+            stack[at] = high * WORD + low if -HALF <= high < HALF else layout.NULL
     else:
         _integers(opcode, stack, at, stack[at], stack[top])
 
@@ -353,17 +278,17 @@ def binary(opcode, argument, stack, top):
 @part
 def _integers(opcode, stack, at, a, b):
     """Arithmetic on 64-bit integers; null if the result exceeds them."""
-    if a == NULL or b == NULL:
-        stack[at] = NULL
-    elif opcode == ADD_I:
+    if a == layout.NULL or b == layout.NULL:
+        stack[at] = layout.NULL
+    elif opcode == opcodes.ADD_I:
         stack[at] = checked_sum(a, b)
-    elif opcode == SUBTRACT_I:
+    elif opcode == opcodes.SUBTRACT_I:
         stack[at] = checked_difference(a, b)
-    elif opcode == MULTIPLY_I:
+    elif opcode == opcodes.MULTIPLY_I:
         stack[at] = checked_product(a, b)
     elif b == 0:
-        stack[at] = NULL
-    elif opcode == QUOTIENT_I:
+        stack[at] = layout.NULL
+    elif opcode == opcodes.QUOTIENT_I:
         stack[at] = a // b
     else:
         # REMAINDER_I: the sign of the dividend
@@ -375,51 +300,51 @@ def _integers(opcode, stack, at, a, b):
 def unary(opcode, stack, at, ranks):
     """Do the instruction ``opcode`` on the entry of ``stack`` at ``at``; ``ranks`` are those of strings."""
     value = stack[at]
-    if opcode == NOT:
-        if value != NULL:
+    if opcode == opcodes.NOT:
+        if value != layout.NULL:
             stack[at] = 1 - value
-    elif opcode == TRUE_ONLY:
+    elif opcode == opcodes.TRUE_ONLY:
         stack[at] = 1 if value == 1 else 0
-    elif opcode == RANKED:
-        if value != NULL:
+    elif opcode == opcodes.RANKED:
+        if value != layout.NULL:
             stack[at] = ranks[value]
-    elif opcode == TO_FLOAT:
-        stack[at] = bits_of(math.nan if value == NULL else float(value))
-    elif opcode == IS_NULL_I:
-        stack[at] = 1 if value == NULL else 0
-    elif opcode == NEGATE_I:
-        if value != NULL:
+    elif opcode == opcodes.TO_FLOAT:
+        stack[at] = bits_of(math.nan if value == layout.NULL else float(value))
+    elif opcode == opcodes.IS_NULL_I:
+        stack[at] = 1 if value == layout.NULL else 0
+    elif opcode == opcodes.NEGATE_I:
+        if value != layout.NULL:
             stack[at] = -value
-    elif opcode == ABS_I:
-        if value != NULL:
+    elif opcode == opcodes.ABS_I:
+        if value != layout.NULL:
             stack[at] = abs(value)
-    elif opcode == DATED:
+    elif opcode == opcodes.DATED:
         if value < FIRST_MOMENT or value > LAST_MOMENT:
-            stack[at] = NULL
-    elif opcode == WHOLE:
+            stack[at] = layout.NULL
+    elif opcode == opcodes.WHOLE:
         x = as_float(value)
         # Rounding changes no float that is so large; NaN is not less.
-        stack[at] = np.int64(_rounded(x)) if abs(x) < BEYOND else NULL
+        stack[at] = np.int64(_rounded(x)) if abs(x) < BEYOND else layout.NULL
     else:
         _unary_float(opcode, stack, at, as_float(value))
 
 
 @part
 def _unary_float(opcode, stack, at, x):
-    if opcode == IS_NULL_F:
+    if opcode == opcodes.IS_NULL_F:
         stack[at] = 1 if math.isnan(x) else 0
-    elif opcode == NEGATE_F:
+    elif opcode == opcodes.NEGATE_F:
         stack[at] = bits_of(-x)
-    elif opcode == ABS_F:
+    elif opcode == opcodes.ABS_F:
         stack[at] = bits_of(abs(x))
-    elif opcode == SQUARE_ROOT:
+    elif opcode == opcodes.SQUARE_ROOT:
         stack[at] = bits_of(math.sqrt(x))
     elif math.isfinite(x):
-        if opcode == FLOOR:
+        if opcode == opcodes.FLOOR:
             stack[at] = bits_of(np.floor(x))
-        elif opcode == CEIL:
+        elif opcode == opcodes.CEIL:
             stack[at] = bits_of(np.ceil(x))
-        elif opcode == ROUND:
+        elif opcode == opcodes.ROUND:
             stack[at] = bits_of(_rounded(x))
 
 

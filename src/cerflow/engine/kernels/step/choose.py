@@ -17,51 +17,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from cerflow.engine import layout
 from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import pointer_to, ranking_at, scratch_at, state_at, tables_at
 from cerflow.engine.kernels.state.classes import new_class, rank, release
 from cerflow.engine.kernels.state.pool import hash_one
 from cerflow.engine.kernels.step.covers import dominated, find_cover, forget_covers, spare
 from cerflow.engine.kernels.step.sets import close_update
-from cerflow.engine.layout import (
-    C_CHAIN,
-    C_CLASS,
-    C_COUNT,
-    C_DEAD,
-    C_GROUP,
-    C_MEMBER,
-    C_NEXT,
-    C_PARTITION,
-    C_ROOT,
-    E_COVER,
-    E_RANK,
-    E_SPARE,
-    E_START,
-    E_WHAT,
-    K_HELD,
-    L_HASH,
-    NO_EVENTS,
-    NOWHERE,
-    NULL,
-    O_GROUPED,
-    O_STATES,
-    O_STRATEGY,
-    O_WINDOWED,
-    SEVERAL,
-    U_CLASS,
-    U_COUNT,
-    U_FINAL,
-    U_LABEL,
-    U_MEMBER,
-    U_PLACE,
-    U_ROOT,
-    U_STATE,
-    V_PLACE,
-    V_SPARE,
-    W_MEASURE,
-)
-
-__all__ = ["choose", "let_go", "settle"]
 
 
 def choose(address, n, members, removed, p, bound):
@@ -71,25 +33,25 @@ def choose(address, n, members, removed, p, bound):
     members, of configurations to drop and of entries in order. Changes only the scratch.
     """
     tables, state, scratch, ranking = tables_at(address), state_at(address), scratch_at(address), ranking_at(address)
-    strategy = tables.options[O_STRATEGY]
+    strategy = tables.options[layout.O_STRATEGY]
     updates = scratch.updates
-    best = np.int64(NULL)
+    best = np.int64(layout.NULL)
     for u in range(n):
-        if updates[u, U_FINAL] == 1:
-            best = max(best, rank(updates[u, U_CLASS], updates[u, U_LABEL] > 0, strategy, state.classes))
+        if updates[u, layout.U_FINAL] == 1:
+            best = max(best, rank(updates[u, layout.U_CLASS], updates[u, layout.U_LABEL] > 0, strategy, state.classes))
     for u in range(n):
-        if rank(updates[u, U_CLASS], updates[u, U_LABEL] > 0, strategy, state.classes) < best:
-            updates[u, U_FINAL] = 0
+        if rank(updates[u, layout.U_CLASS], updates[u, layout.U_LABEL] > 0, strategy, state.classes) < best:
+            updates[u, layout.U_FINAL] = 0
 
     # Configurations that the event replaces do not count; they are dropped for good once there is room for all.
     for r in range(removed):
-        state.config[scratch.removed[r], C_DEAD] = 1
+        state.config[scratch.removed[r], layout.C_DEAD] = 1
     entries, covers = _enter(n, p, bound, tables, state, scratch, ranking)
     for r in range(removed):
-        state.config[scratch.removed[r], C_DEAD] = 0
+        state.config[scratch.removed[r], layout.C_DEAD] = 0
     if entries >= 0:
         _sort(entries, ranking)
-        if tables.options[O_GROUPED] == 1:
+        if tables.options[layout.O_GROUPED] == 1:
             n, members, removed = _reduce(entries, n, members, removed, tables, state, scratch, ranking)
         else:
             removed = _place(entries, covers, removed, updates, scratch.removed, ranking)
@@ -112,26 +74,26 @@ def _enter(n, p, bound, tables, state, scratch, ranking):
 
     Returns the numbers of entries and of covers, the first -1 if there is too little room.
     """
-    strategy = tables.options[O_STRATEGY]
-    grouped = tables.options[O_GROUPED] == 1
-    several = tables.options[O_STATES]
-    windowed = tables.options[O_WINDOWED] == 1
+    strategy = tables.options[layout.O_STRATEGY]
+    grouped = tables.options[layout.O_GROUPED] == 1
+    several = tables.options[layout.O_STATES]
+    windowed = tables.options[layout.O_WINDOWED] == 1
     updates, config, nodes = scratch.updates, state.config, state.nodes
     entries = np.int64(0)
     covers = np.int64(0)
     for u in range(n):
-        q = np.int64(updates[u, U_STATE])
-        updates[u, U_PLACE] = -1
-        if q == NOWHERE:
+        q = np.int64(updates[u, layout.U_STATE])
+        updates[u, layout.U_PLACE] = -1
+        if q == layout.NOWHERE:
             continue
         first, count, values = np.int64(u), np.int64(1), scratch.update_values
-        if q == SEVERAL:
-            first, count = np.int64(updates[u, U_MEMBER]), np.int64(updates[u, U_COUNT])
+        if q == layout.SEVERAL:
+            first, count = np.int64(updates[u, layout.U_MEMBER]), np.int64(updates[u, layout.U_COUNT])
             values = scratch.member_values
         known = covers
         cover = np.int64(-1)
         for m in range(first, first + count):
-            if updates[u, U_STATE] == SEVERAL:
+            if updates[u, layout.U_STATE] == layout.SEVERAL:
                 q = np.int64(scratch.members[m])
             cover = find_cover(q, pointer_to(values, m), np.int64(tables.slots[q]), covers, ranking)
             if cover < 0:
@@ -139,11 +101,13 @@ def _enter(n, p, bound, tables, state, scratch, ranking):
             covers = max(covers, cover + 1)
         if entries >= ranking.entries.shape[0]:
             return np.int64(-1), covers
-        ranking.entries[entries, E_RANK] = rank(updates[u, U_CLASS], updates[u, U_LABEL] > 0, strategy, state.classes)
-        ranking.entries[entries, E_WHAT] = u
+        ranking.entries[entries, layout.E_RANK] = rank(
+            updates[u, layout.U_CLASS], updates[u, layout.U_LABEL] > 0, strategy, state.classes
+        )
+        ranking.entries[entries, layout.E_WHAT] = u
         # Without a window all starts are in time.
-        ranking.entries[entries, E_START] = nodes[updates[u, U_ROOT], W_MEASURE] if windowed else 0
-        ranking.entries[entries, E_COVER] = cover
+        ranking.entries[entries, layout.E_START] = nodes[updates[u, layout.U_ROOT], layout.W_MEASURE] if windowed else 0
+        ranking.entries[entries, layout.E_COVER] = cover
         entries += 1
         if grouped or p < 0 or covers == known:
             continue
@@ -151,32 +115,40 @@ def _enter(n, p, bound, tables, state, scratch, ranking):
         h = hash_one(p, q, pointer_to(scratch.update_values, u), tables)
         c = state.table[h & (state.table.shape[0] - 1)]
         while c >= 0:
-            same = state.config_long[c, L_HASH] == h and config[c, C_PARTITION] == p and config[c, C_GROUP] == q
+            same = (
+                state.config_long[c, layout.L_HASH] == h
+                and config[c, layout.C_PARTITION] == p
+                and config[c, layout.C_GROUP] == q
+            )
             for s in range(tables.slots[q]):
                 same = same and state.values[c, s] == scratch.update_values[u, s]
-            if same and config[c, C_DEAD] == 0:
+            if same and config[c, layout.C_DEAD] == 0:
                 if entries >= ranking.entries.shape[0]:
                     return np.int64(-1), covers
-                ranking.entries[entries, E_RANK] = rank(config[c, C_CLASS], False, strategy, state.classes)
-                ranking.entries[entries, E_WHAT] = -1 - c
-                ranking.entries[entries, E_START] = nodes[config[c, C_ROOT], W_MEASURE] if windowed else 0
-                ranking.entries[entries, E_COVER] = cover
+                ranking.entries[entries, layout.E_RANK] = rank(
+                    config[c, layout.C_CLASS], False, strategy, state.classes
+                )
+                ranking.entries[entries, layout.E_WHAT] = -1 - c
+                ranking.entries[entries, layout.E_START] = (
+                    nodes[config[c, layout.C_ROOT], layout.W_MEASURE] if windowed else 0
+                )
+                ranking.entries[entries, layout.E_COVER] = cover
                 if tables.skips[q] == 0:
                     # It ends with the event.
                     spare(entries, cover, ranking)
                 entries += 1
-            c = config[c, C_CHAIN]
+            c = config[c, layout.C_CHAIN]
 
     for g in range(several + 1 if grouped and p >= 0 else 0):
         if g < several and tables.skips[g] == 0:
             continue
         c = state.heads[p, g]
         while c >= 0:
-            start = nodes[config[c, C_ROOT], W_MEASURE] if windowed else np.int64(0)
-            if config[c, C_DEAD] == 0 and not (windowed and start <= bound):
+            start = nodes[config[c, layout.C_ROOT], layout.W_MEASURE] if windowed else np.int64(0)
+            if config[c, layout.C_DEAD] == 0 and not (windowed and start <= bound):
                 q, first, count, values = np.int64(g), np.int64(c), np.int64(1), state.values
                 if g == several:
-                    first, count = np.int64(config[c, C_MEMBER]), np.int64(config[c, C_COUNT])
+                    first, count = np.int64(config[c, layout.C_MEMBER]), np.int64(config[c, layout.C_COUNT])
                     values = state.member_values
                 cover = np.int64(-1)
                 m = first
@@ -188,12 +160,14 @@ def _enter(n, p, bound, tables, state, scratch, ranking):
                 if cover >= 0:
                     if entries >= ranking.entries.shape[0]:
                         return np.int64(-1), covers
-                    ranking.entries[entries, E_RANK] = rank(config[c, C_CLASS], False, strategy, state.classes)
-                    ranking.entries[entries, E_WHAT] = -1 - c
-                    ranking.entries[entries, E_START] = start
-                    ranking.entries[entries, E_COVER] = cover
+                    ranking.entries[entries, layout.E_RANK] = rank(
+                        config[c, layout.C_CLASS], False, strategy, state.classes
+                    )
+                    ranking.entries[entries, layout.E_WHAT] = -1 - c
+                    ranking.entries[entries, layout.E_START] = start
+                    ranking.entries[entries, layout.E_COVER] = cover
                     entries += 1
-            c = config[c, C_NEXT]
+            c = config[c, layout.C_NEXT]
     return entries, covers
 
 
@@ -213,8 +187,9 @@ def _sort(count, ranking):
             j = i
             while j >= gap:
                 before = order[j - gap]
-                if entries[before, E_RANK] > entries[e, E_RANK] or (
-                    entries[before, E_RANK] == entries[e, E_RANK] and entries[before, E_WHAT] < entries[e, E_WHAT]
+                if entries[before, layout.E_RANK] > entries[e, layout.E_RANK] or (
+                    entries[before, layout.E_RANK] == entries[e, layout.E_RANK]
+                    and entries[before, layout.E_WHAT] < entries[e, layout.E_WHAT]
                 ):
                     break
                 order[j] = before
@@ -237,36 +212,36 @@ def _place(count, cover_count, n, updates, removed, ranking):
     entries, covers, order = ranking.entries, ranking.covers, ranking.order
     for i in range(count):
         e = order[i]
-        if entries[e, E_RANK] == NULL:
+        if entries[e, layout.E_RANK] == layout.NULL:
             break
-        v = entries[e, E_COVER]
-        what = entries[e, E_WHAT]
-        if dominated(v, entries[e, E_RANK], entries[e, E_START], covers):
+        v = entries[e, layout.E_COVER]
+        what = entries[e, layout.E_WHAT]
+        if dominated(v, entries[e, layout.E_RANK], entries[e, layout.E_START], covers):
             if what >= 0:
-                updates[what, U_STATE] = NOWHERE
+                updates[what, layout.U_STATE] = layout.NOWHERE
             else:
                 spare(e, v, ranking)
-        elif covers[v, V_PLACE] != -1:
-            updates[what, U_PLACE] = covers[v, V_PLACE]
+        elif covers[v, layout.V_PLACE] != -1:
+            updates[what, layout.U_PLACE] = covers[v, layout.V_PLACE]
         else:
-            covers[v, V_PLACE] = -2 - what if what >= 0 else -1 - what
+            covers[v, layout.V_PLACE] = -2 - what if what >= 0 else -1 - what
     for i in range(count):
         e = order[i]
-        u = entries[e, E_WHAT]
-        if u >= 0 and updates[u, U_STATE] != NOWHERE and updates[u, U_PLACE] == -1:
-            v = entries[e, E_COVER]
-            e = covers[v, V_SPARE]
+        u = entries[e, layout.E_WHAT]
+        if u >= 0 and updates[u, layout.U_STATE] != layout.NOWHERE and updates[u, layout.U_PLACE] == -1:
+            v = entries[e, layout.E_COVER]
+            e = covers[v, layout.V_SPARE]
             if e >= 0:
-                updates[u, U_PLACE] = -1 - entries[e, E_WHAT]
-                covers[v, V_SPARE] = entries[e, E_SPARE]
+                updates[u, layout.U_PLACE] = -1 - entries[e, layout.E_WHAT]
+                covers[v, layout.V_SPARE] = entries[e, layout.E_SPARE]
     for v in range(cover_count):
-        e = covers[v, V_SPARE]
+        e = covers[v, layout.V_SPARE]
         while e >= 0:
             if n >= removed.shape[0]:
                 return np.int64(-1)
-            removed[n] = -1 - entries[e, E_WHAT]
+            removed[n] = -1 - entries[e, layout.E_WHAT]
             n += 1
-            e = entries[e, E_SPARE]
+            e = entries[e, layout.E_SPARE]
     return n
 
 
@@ -280,26 +255,26 @@ def _reduce(entries, n, members, removed, tables, state, scratch, ranking):
     updates, config = scratch.updates, state.config
     for i in range(entries):
         e = ranking.order[i]
-        what = ranking.entries[e, E_WHAT]
+        what = ranking.entries[e, layout.E_WHAT]
         cover = np.int64(-1)
         if what >= 0:
-            at, to = what, np.int64(updates[what, U_MEMBER])
-            first, count = to, np.int64(updates[what, U_COUNT])
+            at, to = what, np.int64(updates[what, layout.U_MEMBER])
+            first, count = to, np.int64(updates[what, layout.U_COUNT])
             states, values = scratch.members, scratch.member_values
-            label, final = np.int64(updates[what, U_LABEL]), np.int64(updates[what, U_FINAL])
-            root = np.int64(updates[what, U_ROOT])
-            single = updates[what, U_STATE] != SEVERAL
+            label, final = np.int64(updates[what, layout.U_LABEL]), np.int64(updates[what, layout.U_FINAL])
+            root = np.int64(updates[what, layout.U_ROOT])
+            single = updates[what, layout.U_STATE] != layout.SEVERAL
         else:
             c = -1 - what
             at, to = n, members
-            first, count = np.int64(config[c, C_MEMBER]), np.int64(config[c, C_COUNT])
+            first, count = np.int64(config[c, layout.C_MEMBER]), np.int64(config[c, layout.C_COUNT])
             states, values = state.members, state.member_values
             label, final = np.int64(0), np.int64(0)
-            root = np.int64(config[c, C_ROOT])
-            single = config[c, C_GROUP] < tables.options[O_STATES]
+            root = np.int64(config[c, layout.C_ROOT])
+            single = config[c, layout.C_GROUP] < tables.options[layout.O_STATES]
         if single:
             first, count = np.int64(0), np.int64(1)
-            cover = ranking.entries[e, E_COVER]
+            cover = ranking.entries[e, layout.E_COVER]
         elif to + count > scratch.members.shape[0]:
             return np.int64(-1), members, removed
         kept = np.int64(0)
@@ -308,7 +283,9 @@ def _reduce(entries, n, members, removed, tables, state, scratch, ranking):
             if not single:
                 q = np.int64(states[m])
                 v = find_cover(q, pointer_to(values, m), np.int64(tables.slots[q]), np.int64(-1), ranking)
-            if v >= 0 and dominated(v, ranking.entries[e, E_RANK], ranking.entries[e, E_START], ranking.covers):
+            if v >= 0 and dominated(
+                v, ranking.entries[e, layout.E_RANK], ranking.entries[e, layout.E_START], ranking.covers
+            ):
                 continue
             if not single:
                 scratch.members[to + kept] = states[m]
@@ -324,7 +301,7 @@ def _reduce(entries, n, members, removed, tables, state, scratch, ranking):
             removed += 1
             if kept == 0:
                 continue
-            updates[n, U_CLASS] = config[c, C_CLASS]
+            updates[n, layout.U_CLASS] = config[c, layout.C_CLASS]
         after, end = close_update(at, label, root, final, to, kept, scratch)
         if what < 0:
             n, members = after, end
@@ -342,34 +319,34 @@ def settle(address, n, count, p):
     """
     state, updates, ranking = state_at(address), scratch_at(address).updates, ranking_at(address)
     config, classes, partition, counters = state.config, state.classes, state.partition, state.counters
-    strategy = tables_at(address).options[O_STRATEGY]
-    last = np.int64(NULL)
-    cls = np.int64(NO_EVENTS)
+    strategy = tables_at(address).options[layout.O_STRATEGY]
+    last = np.int64(layout.NULL)
+    cls = np.int64(layout.NO_EVENTS)
     for i in range(count - 1, -1, -1):
         e = ranking.order[i]
-        u = ranking.entries[e, E_WHAT]
-        if u < 0 or updates[u, U_STATE] == NOWHERE or updates[u, U_LABEL] <= 0:
+        u = ranking.entries[e, layout.E_WHAT]
+        if u < 0 or updates[u, layout.U_STATE] == layout.NOWHERE or updates[u, layout.U_LABEL] <= 0:
             continue
-        if ranking.entries[e, E_RANK] != last:
-            last = ranking.entries[e, E_RANK]
-            cls = new_class(p, np.int64(updates[u, U_CLASS]), strategy, classes, partition, counters)
-        updates[u, U_CLASS] = cls
+        if ranking.entries[e, layout.E_RANK] != last:
+            last = ranking.entries[e, layout.E_RANK]
+            cls = new_class(p, np.int64(updates[u, layout.U_CLASS]), strategy, classes, partition, counters)
+        updates[u, layout.U_CLASS] = cls
     for u in range(n):
-        if updates[u, U_STATE] != NOWHERE and updates[u, U_CLASS] != NO_EVENTS:
-            classes[updates[u, U_CLASS], K_HELD] += 1
+        if updates[u, layout.U_STATE] != layout.NOWHERE and updates[u, layout.U_CLASS] != layout.NO_EVENTS:
+            classes[updates[u, layout.U_CLASS], layout.K_HELD] += 1
     for i in range(count):
-        u = ranking.entries[i, E_WHAT]
-        if u < 0 or updates[u, U_STATE] == NOWHERE or updates[u, U_PLACE] < 0:
+        u = ranking.entries[i, layout.E_WHAT]
+        if u < 0 or updates[u, layout.U_STATE] == layout.NOWHERE or updates[u, layout.U_PLACE] < 0:
             continue
-        c = updates[u, U_PLACE]
-        old = np.int64(config[c, C_CLASS])
-        cls = np.int64(updates[u, U_CLASS])
+        c = updates[u, layout.U_PLACE]
+        old = np.int64(config[c, layout.C_CLASS])
+        cls = np.int64(updates[u, layout.U_CLASS])
         if old != cls:
-            config[c, C_ROOT] = -1
-            config[c, C_CLASS] = cls
-            if cls != NO_EVENTS:
-                classes[cls, K_HELD] += 1
-            if old != NO_EVENTS:
+            config[c, layout.C_ROOT] = -1
+            config[c, layout.C_CLASS] = cls
+            if cls != layout.NO_EVENTS:
+                classes[cls, layout.K_HELD] += 1
+            if old != layout.NO_EVENTS:
                 release(p, old, classes, partition, counters)
     return np.int64(0)
 
@@ -378,7 +355,7 @@ def let_go(address, n, p):
     """Once ``n`` updates are in effect, only configurations hold classes."""
     state, updates = state_at(address), scratch_at(address).updates
     for u in range(n):
-        cls = np.int64(updates[u, U_CLASS])
-        if updates[u, U_STATE] != NOWHERE and cls != NO_EVENTS:
+        cls = np.int64(updates[u, layout.U_CLASS])
+        if updates[u, layout.U_STATE] != layout.NOWHERE and cls != layout.NO_EVENTS:
             release(p, cls, state.classes, state.partition, state.counters)
     return np.int64(0)

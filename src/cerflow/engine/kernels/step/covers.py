@@ -12,8 +12,6 @@ from cerflow.engine.kernels.base.shared_arrays import pointer_to
 from cerflow.engine.kernels.state.collections import hash_words
 from cerflow.engine.layout import E_RANK, E_SPARE, NULL, V_BETTER, V_PLACE, V_RANK, V_SPARE, V_START, V_STATE
 
-__all__ = ["dominated", "find_cover", "forget_covers", "spare"]
-
 
 @part
 def find_cover(q, registers, width, new, ranking):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cerflow.engine import layout
 from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import is_stopped, pointer_to
 from cerflow.engine.kernels.state.collections import covers
@@ -24,30 +25,6 @@ from cerflow.engine.kernels.state.pool import (
     seed,
     unlink,
 )
-from cerflow.engine.layout import (
-    BOTTOM,
-    C_DEAD,
-    C_NEXT,
-    D_BOUND,
-    D_MARK,
-    D_POSITION,
-    D_ROOT,
-    L_LAST,
-    L_START,
-    N_DETECTIONS,
-    NO_EVENTS,
-    NO_MARK,
-    NOWHERE,
-    O_WINDOWED,
-    SEVERAL,
-    U_COUNT,
-    U_FINAL,
-    U_LABEL,
-    U_MEMBER,
-    U_STATE,
-)
-
-__all__ = ["detects", "keep_starts"]
 
 #: A new configuration is compared with this many that stay. The latest are first: in a window, those that a better one
 #: makes unnecessary are mostly among them.
@@ -58,13 +35,13 @@ _COMPARED = 16
 def detects(updates, position, bound, state, scratch):
     """Record one detection, of a match without events, if any update ends a match; returns whether one does."""
     for u in range(updates):
-        if scratch.updates[u, U_FINAL] == 1:
-            d = state.counters[N_DETECTIONS]
-            state.counters[N_DETECTIONS] = d + 1
-            state.detections[d, D_POSITION] = position
-            state.detections[d, D_BOUND] = bound
-            state.detections[d, D_MARK] = NO_MARK
-            state.detections[d, D_ROOT] = BOTTOM
+        if scratch.updates[u, layout.U_FINAL] == 1:
+            d = state.counters[layout.N_DETECTIONS]
+            state.counters[layout.N_DETECTIONS] = d + 1
+            state.detections[d, layout.D_POSITION] = position
+            state.detections[d, layout.D_BOUND] = bound
+            state.detections[d, layout.D_MARK] = layout.NO_MARK
+            state.detections[d, layout.D_ROOT] = layout.BOTTOM
             return True
     return False
 
@@ -75,47 +52,47 @@ def keep_starts(address, updates, p, place, measure, bound, tables, state, scrat
 
     Returns whether it came to the end.
     """
-    from_seed = seed(p, NO_EVENTS, tables)
+    from_seed = seed(p, layout.NO_EVENTS, tables)
     for u in range(updates):
         if is_stopped(address):
             return False
-        q = np.int64(scratch.updates[u, U_STATE])
-        if q == NOWHERE:
+        q = np.int64(scratch.updates[u, layout.U_STATE])
+        if q == layout.NOWHERE:
             continue
         start = scratch.starts[u]
-        if scratch.updates[u, U_LABEL] > 0 and measure < start:
+        if scratch.updates[u, layout.U_LABEL] > 0 and measure < start:
             start = measure
         if start <= bound:
             continue
-        if q == SEVERAL:
-            first = np.int64(scratch.updates[u, U_MEMBER])
-            count = np.int64(scratch.updates[u, U_COUNT])
+        if q == layout.SEVERAL:
+            first = np.int64(scratch.updates[u, layout.U_MEMBER])
+            count = np.int64(scratch.updates[u, layout.U_COUNT])
             states, values = pointer_to(scratch.members, first), pointer_to(scratch.member_values, first)
             h = hash_several(from_seed, states, values, count, state, tables)
-            c = find_several(p, states, values, count, h, NO_EVENTS, state, tables)
+            c = find_several(p, states, values, count, h, layout.NO_EVENTS, state, tables)
             if c < 0:
-                c = add_several(p, states, values, count, h, NO_EVENTS, BOTTOM, place, state, tables)
-                state.config_long[c, L_START] = start
+                c = add_several(p, states, values, count, h, layout.NO_EVENTS, layout.BOTTOM, place, state, tables)
+                state.config_long[c, layout.L_START] = start
         else:
             registers = pointer_to(scratch.update_values, u)
             h = hash_one(from_seed, q, registers, tables)
-            c = find_one(p, q, registers, h, NO_EVENTS, state, tables)
+            c = find_one(p, q, registers, h, layout.NO_EVENTS, state, tables)
             if c < 0:
                 if tables.better[q] >= 0 and _is_covered(p, q, registers, start, place, state, tables):
                     continue
-                c = add_one(p, q, registers, h, NO_EVENTS, BOTTOM, place, state, tables)
-                state.config_long[c, L_START] = start
+                c = add_one(p, q, registers, h, layout.NO_EVENTS, layout.BOTTOM, place, state, tables)
+                state.config_long[c, layout.L_START] = start
             # Configurations of an earlier event in a state without loops have not outlived this event.
-            over = tables.skips[q] == 0 and state.config_long[c, L_LAST] != place
+            over = tables.skips[q] == 0 and state.config_long[c, layout.L_LAST] != place
             if over:
-                state.config_long[c, L_START] = start
+                state.config_long[c, layout.L_START] = start
             # A window inside the formula needs only its latest start, too.
             for s in range(tables.telling[q], tables.slots[q]):
                 if over or state.values[c, s] < registers[s]:
                     state.values[c, s] = registers[s]
-        if state.config_long[c, L_START] < start:
-            state.config_long[c, L_START] = start
-        state.config_long[c, L_LAST] = place
+        if state.config_long[c, layout.L_START] < start:
+            state.config_long[c, layout.L_START] = start
+        state.config_long[c, layout.L_LAST] = place
     return True
 
 
@@ -123,17 +100,19 @@ def keep_starts(address, updates, p, place, measure, bound, tables, state, scrat
 def _is_covered(p, q, registers, start, place, state, tables):
     """Whether a configuration is at least as good as a new one; if not, those that the new one covers go."""
     begin, width = np.int64(tables.better[q]), np.int64(tables.slots[q])
-    windowed = tables.options[O_WINDOWED] == 1
+    windowed = tables.options[layout.O_WINDOWED] == 1
     compared = 0
     c = np.int64(state.heads[p, q])
     while c >= 0 and compared < _COMPARED:
-        after = np.int64(state.config[c, C_NEXT])
+        after = np.int64(state.config[c, layout.C_NEXT])
         compared += 1
         # Some have ended with this event, or with an earlier one.
-        ended = state.config[c, C_DEAD] == 1 or (tables.skips[q] == 0 and state.config_long[c, L_LAST] != place)
+        ended = state.config[c, layout.C_DEAD] == 1 or (
+            tables.skips[q] == 0 and state.config_long[c, layout.L_LAST] != place
+        )
         if not ended:
             own = pointer_to(state.values, c)
-            other = state.config_long[c, L_START]
+            other = state.config_long[c, layout.L_START]
             if (other >= start or not windowed) and covers(own, 0, registers, begin, width, tables):
                 return True
             if (start >= other or not windowed) and covers(registers, 0, own, begin, width, tables):

@@ -4,41 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from cerflow.engine import layout
 from cerflow.engine.kernels.base.parts import inlined
 from cerflow.engine.kernels.base.shared_arrays import call, halves, is_stopped, pointer_to
 from cerflow.engine.kernels.state.graph import add_mark, add_to_set, meld
 from cerflow.engine.kernels.state.pool import add_one, add_several, find_one, find_several, hash_one, hash_several, seed
-from cerflow.engine.layout import (
-    BOTTOM,
-    C_ROOT,
-    D_BOUND,
-    D_MARK,
-    D_POSITION,
-    D_ROOT,
-    EVERYTHING,
-    L_LAST,
-    L_START,
-    N_DETECTIONS,
-    NO_MARK,
-    NOT_BEGUN,
-    NOWHERE,
-    O_ENTER,
-    O_GROUPED,
-    O_PICK,
-    O_STRATEGY,
-    SEVERAL,
-    U_CLASS,
-    U_COUNT,
-    U_FINAL,
-    U_LABEL,
-    U_MEMBER,
-    U_PLACE,
-    U_ROOT,
-    U_STATE,
-    W_MEASURE,
-)
-
-__all__ = ["detect", "grow"]
 
 
 @inlined
@@ -46,16 +16,16 @@ def detect(updates, position, bound, state, scratch):
     """Record the detections among the updates; returns whether there are any."""
     found = False
     for u in range(updates):
-        if scratch.updates[u, U_FINAL] == 1:
-            d = state.counters[N_DETECTIONS]
-            state.counters[N_DETECTIONS] = d + 1
-            state.detections[d, D_POSITION] = position
-            state.detections[d, D_BOUND] = bound
-            mark = NO_MARK
-            if scratch.updates[u, U_LABEL] > 0:
-                mark = add_mark(state.marks, state.counters, position, scratch.updates[u, U_LABEL])
-            state.detections[d, D_MARK] = mark
-            state.detections[d, D_ROOT] = scratch.updates[u, U_ROOT]
+        if scratch.updates[u, layout.U_FINAL] == 1:
+            d = state.counters[layout.N_DETECTIONS]
+            state.counters[layout.N_DETECTIONS] = d + 1
+            state.detections[d, layout.D_POSITION] = position
+            state.detections[d, layout.D_BOUND] = bound
+            mark = layout.NO_MARK
+            if scratch.updates[u, layout.U_LABEL] > 0:
+                mark = add_mark(state.marks, state.counters, position, scratch.updates[u, layout.U_LABEL])
+            state.detections[d, layout.D_MARK] = mark
+            state.detections[d, layout.D_ROOT] = scratch.updates[u, layout.U_ROOT]
             found = True
     return found
 
@@ -63,8 +33,8 @@ def detect(updates, position, bound, state, scratch):
 @inlined
 def grow(address, updates, p, k, place, measure, bound, events, tables, state, scratch):
     """Apply the updates: grow the match graph, find or make the configurations. Returns whether it came to the end."""
-    placed = tables.options[O_STRATEGY] != EVERYTHING and tables.options[O_GROUPED] == 0
-    picking = tables.options[O_PICK] != EVERYTHING
+    placed = tables.options[layout.O_STRATEGY] != layout.EVERYTHING and tables.options[layout.O_GROUPED] == 0
+    picking = tables.options[layout.O_PICK] != layout.EVERYTHING
     nodes = state.nodes
     small = halves(nodes)
     # Every update may need a node of its own.
@@ -72,53 +42,53 @@ def grow(address, updates, p, k, place, measure, bound, events, tables, state, s
     for u in range(updates):
         if is_stopped(address):
             return False
-        q = np.int64(scratch.updates[u, U_STATE])
-        if q == NOWHERE:
+        q = np.int64(scratch.updates[u, layout.U_STATE])
+        if q == layout.NOWHERE:
             continue
-        child = np.int64(scratch.updates[u, U_ROOT])
-        label = np.int64(scratch.updates[u, U_LABEL])
-        cls = np.int64(scratch.updates[u, U_CLASS])
+        child = np.int64(scratch.updates[u, layout.U_ROOT])
+        label = np.int64(scratch.updates[u, layout.U_LABEL])
+        cls = np.int64(scratch.updates[u, layout.U_CLASS])
         from_seed = seed(p, cls, tables)
         registers = pointer_to(scratch.update_values, u)
-        if q == SEVERAL:
-            first = np.int64(scratch.updates[u, U_MEMBER])
-            count = np.int64(scratch.updates[u, U_COUNT])
+        if q == layout.SEVERAL:
+            first = np.int64(scratch.updates[u, layout.U_MEMBER])
+            count = np.int64(scratch.updates[u, layout.U_COUNT])
             states, values = pointer_to(scratch.members, first), pointer_to(scratch.member_values, first)
             h = hash_several(from_seed, states, values, count, state, tables)
             c = find_several(p, states, values, count, h, cls, state, tables)
         else:
             h = hash_one(from_seed, q, registers, tables)
             if placed:
-                c = np.int64(scratch.updates[u, U_PLACE])
+                c = np.int64(scratch.updates[u, layout.U_PLACE])
                 if c < -1:
-                    c = np.int64(scratch.updates[-2 - c, U_PLACE])
+                    c = np.int64(scratch.updates[-2 - c, layout.U_PLACE])
             else:
                 c = find_one(p, q, registers, h, cls, state, tables)
         old = np.int64(-1)
         if c >= 0:
-            old = np.int64(state.config[c, C_ROOT])
-            left_behind = q >= 0 and tables.skips[q] == 0 and state.config_long[c, L_LAST] != place
-            if left_behind or (old > BOTTOM and nodes[old, W_MEASURE] <= bound):
+            old = np.int64(state.config[c, layout.C_ROOT])
+            left_behind = q >= 0 and tables.skips[q] == 0 and state.config_long[c, layout.L_LAST] != place
+            if left_behind or (old > layout.BOTTOM and nodes[old, layout.W_MEASURE] <= bound):
                 old = -1
         if label > 0:
             mark = add_mark(state.marks, state.counters, events.position[k], label)
             if picking:
-                root = call(tables.options[O_ENTER], (address, mark, measure, child, old, bound))
+                root = call(tables.options[layout.O_ENTER], (address, mark, measure, child, old, bound))
             else:
                 root = add_to_set(nodes, small, state.counters, scratch.path, limit, mark, measure, child, old, bound)
         elif old < 0:
             root = child
         elif picking:
-            root = call(tables.options[O_ENTER], (address, NO_MARK, NOT_BEGUN, child, old, bound))
+            root = call(tables.options[layout.O_ENTER], (address, layout.NO_MARK, layout.NOT_BEGUN, child, old, bound))
         else:
             root = meld(nodes, small, state.counters, scratch.path, limit, child, old, bound)
         if c >= 0:
-            state.config[c, C_ROOT] = root
-            state.config_long[c, L_LAST] = place
-        elif q == SEVERAL:
+            state.config[c, layout.C_ROOT] = root
+            state.config_long[c, layout.L_LAST] = place
+        elif q == layout.SEVERAL:
             c = add_several(p, states, values, count, h, cls, root, place, state, tables)
         else:
             c = add_one(p, q, registers, h, cls, root, place, state, tables)
-            scratch.updates[u, U_PLACE] = c
-        state.config_long[c, L_START] = nodes[root, W_MEASURE]
+            scratch.updates[u, layout.U_PLACE] = c
+        state.config_long[c, layout.L_START] = nodes[root, layout.W_MEASURE]
     return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cerflow.engine import layout
 from cerflow.engine.kernels.base.parts import part
 from cerflow.engine.kernels.base.shared_arrays import (
     events_at,
@@ -14,28 +15,6 @@ from cerflow.engine.kernels.base.shared_arrays import (
     too_much_work,
 )
 from cerflow.engine.kernels.step.transitions import fire
-from cerflow.engine.layout import (
-    C_COUNT,
-    C_GROUP,
-    C_MEMBER,
-    EXPIRING_BOUND,
-    EXPIRING_SLOT,
-    L_LAST,
-    LEAVES,
-    LEAVES_FIRED,
-    NOWHERE,
-    O_STATES,
-    ROW_END,
-    ROW_FIRST,
-    ROW_LEAVES,
-    SEVERAL,
-    U_COUNT,
-    U_FINAL,
-    U_LABEL,
-    U_MEMBER,
-    U_ROOT,
-    U_STATE,
-)
 
 
 @part
@@ -87,15 +66,15 @@ def group_by_labels(address, k, c, place, root, n, members):
     the configuration itself is replaced or dropped.
     """
     events, tables, state, scratch = events_at(address), tables_at(address), state_at(address), scratch_at(address)
-    states = tables.options[O_STATES]
+    states = tables.options[layout.O_STATES]
     signature = events.signature[k]
     results = np.int64(0)
     stays = np.int64(0)
     changed = False
     first = members
-    single = c >= 0 and state.config[c, C_GROUP] < states
-    count = states if c < 0 else state.config[c, C_COUNT]
-    base = 0 if c < 0 or single else state.config[c, C_MEMBER]
+    single = c >= 0 and state.config[c, layout.C_GROUP] < states
+    count = states if c < 0 else state.config[c, layout.C_COUNT]
+    base = 0 if c < 0 or single else state.config[c, layout.C_MEMBER]
     registers = pointer_to(scratch.registers, 0)
     for m in range(count):
         if too_much_work(address, 1):
@@ -106,7 +85,7 @@ def group_by_labels(address, k, c, place, root, n, members):
             if tables.initial[q] == 0:
                 continue
         elif single:
-            q = state.config[c, C_GROUP]
+            q = state.config[c, layout.C_GROUP]
             for s in range(tables.slots[q]):
                 registers[s] = state.values[c, s]
         else:
@@ -115,19 +94,22 @@ def group_by_labels(address, k, c, place, root, n, members):
                 registers[s] = state.member_values[base + m, s]
         skips = tables.skips[q] == 1
         r = tables.signature_state[signature, q]
-        gone = c >= 0 and not skips and state.config_long[c, L_LAST] != place - 1
+        gone = c >= 0 and not skips and state.config_long[c, layout.L_LAST] != place - 1
         for e in range(tables.expiring_start[q], tables.expiring_start[q + 1]):
-            if registers[tables.expiring[e, EXPIRING_SLOT]] <= events.columns[k, tables.expiring[e, EXPIRING_BOUND]]:
+            if (
+                registers[tables.expiring[e, layout.EXPIRING_SLOT]]
+                <= events.columns[k, tables.expiring[e, layout.EXPIRING_BOUND]]
+            ):
                 gone = True
         if gone:
             changed = True
             continue
         if r >= 0:
-            leaves = tables.signature_rows[r, ROW_LEAVES]
+            leaves = tables.signature_rows[r, layout.ROW_LEAVES]
             fired = results
             results = fire(
-                tables.signature_rows[r, ROW_FIRST],
-                tables.signature_rows[r, ROW_END],
+                tables.signature_rows[r, layout.ROW_FIRST],
+                tables.signature_rows[r, layout.ROW_END],
                 k,
                 registers,
                 scratch.results,
@@ -139,7 +121,7 @@ def group_by_labels(address, k, c, place, root, n, members):
             )
             if results < 0:
                 return results
-            if leaves == LEAVES or (leaves == LEAVES_FIRED and results > fired):
+            if leaves == layout.LEAVES or (leaves == layout.LEAVES_FIRED and results > fired):
                 skips = False
         if skips:
             if first + stays + 1 >= scratch.members.shape[0]:
@@ -164,24 +146,24 @@ def group_by_labels(address, k, c, place, root, n, members):
         label = np.int64(0)
         count = stays
         if i >= 0:
-            label = np.int64(scratch.results[i, U_LABEL])
+            label = np.int64(scratch.results[i, layout.U_LABEL])
             count = np.int64(0)
             if label <= 0:
                 continue
         final = np.int64(0)
         fired = False
         for j in range(max(i, 0), results):
-            if scratch.results[j, U_LABEL] != label:
+            if scratch.results[j, layout.U_LABEL] != label:
                 continue
             fired = True
-            scratch.results[j, U_LABEL] = -1
-            if scratch.results[j, U_FINAL] == 1:
+            scratch.results[j, layout.U_LABEL] = -1
+            if scratch.results[j, layout.U_FINAL] == 1:
                 final = np.int64(1)
-            if scratch.results[j, U_STATE] >= 0:
+            if scratch.results[j, layout.U_STATE] >= 0:
                 if members + count + 1 >= scratch.members.shape[0]:
                     return np.int64(-1)
                 count = insert_member(
-                    np.int64(scratch.results[j, U_STATE]),
+                    np.int64(scratch.results[j, layout.U_STATE]),
                     pointer_to(scratch.result_values, j),
                     scratch.members,
                     scratch.member_values,
@@ -209,17 +191,17 @@ def close_update(n, label, root, final, first, count, scratch):
 
     It is number ``n``; ``final`` is 1 or 0.
     """
-    scratch.updates[n, U_LABEL] = label
-    scratch.updates[n, U_ROOT] = root
-    scratch.updates[n, U_FINAL] = final
-    scratch.updates[n, U_MEMBER] = first
-    scratch.updates[n, U_COUNT] = count
+    scratch.updates[n, layout.U_LABEL] = label
+    scratch.updates[n, layout.U_ROOT] = root
+    scratch.updates[n, layout.U_FINAL] = final
+    scratch.updates[n, layout.U_MEMBER] = first
+    scratch.updates[n, layout.U_COUNT] = count
     if count == 0:
-        scratch.updates[n, U_STATE] = NOWHERE
+        scratch.updates[n, layout.U_STATE] = layout.NOWHERE
     elif count == 1:
-        scratch.updates[n, U_STATE] = scratch.members[first]
+        scratch.updates[n, layout.U_STATE] = scratch.members[first]
         for s in range(scratch.update_values.shape[1]):
             scratch.update_values[n, s] = scratch.member_values[first, s]
     else:
-        scratch.updates[n, U_STATE] = SEVERAL
+        scratch.updates[n, layout.U_STATE] = layout.SEVERAL
     return n + 1, first + count

@@ -4,45 +4,10 @@ from __future__ import annotations
 
 import math
 
+from cerflow.engine import layout
 from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import address_of, as_float, bits_of, call, pointer_to
 from cerflow.engine.kernels.step.guards import holds
-from cerflow.engine.layout import (
-    ADD_ROW,
-    EXPIRED,
-    FLOAT,
-    FROM_COLUMN,
-    FROM_SLOT,
-    LEAST,
-    NEW_SET,
-    NULL,
-    O_PROGRAMS,
-    P_BOUND,
-    P_SOURCE,
-    P_TARGET,
-    RANK,
-    ROWS,
-    S_INDEX,
-    S_KIND,
-    S_OPERATION,
-    S_SLOT,
-    S_SOURCE,
-    SAME,
-    T_ATOM,
-    T_ATOM_END,
-    T_COPY,
-    T_COPY_END,
-    T_FINAL,
-    T_LABEL,
-    T_STEP,
-    T_STEP_END,
-    T_TARGET,
-    U_FINAL,
-    U_LABEL,
-    U_STATE,
-    VALUE,
-    WRITE,
-)
 
 
 @inlined
@@ -56,7 +21,7 @@ def fire(first, last, k, registers, out, out_values, n, address, events, tables)
     for e in range(first, last):
         t = tables.signature_transitions[e]
         enabled = True
-        for atom in range(tables.transitions[t, T_ATOM], tables.transitions[t, T_ATOM_END]):
+        for atom in range(tables.transitions[t, layout.T_ATOM], tables.transitions[t, layout.T_ATOM_END]):
             if not holds(atom, k, registers, address, events, tables):
                 enabled = False
                 break
@@ -64,17 +29,17 @@ def fire(first, last, k, registers, out, out_values, n, address, events, tables)
             continue
         if n >= out.shape[0]:
             return -1
-        out[n, U_STATE] = tables.transitions[t, T_TARGET]
-        out[n, U_LABEL] = tables.transitions[t, T_LABEL]
-        out[n, U_FINAL] = tables.transitions[t, T_FINAL]
-        for c in range(tables.transitions[t, T_COPY], tables.transitions[t, T_COPY_END]):
-            value = registers[tables.copies[c, P_SOURCE]]
-            bound = tables.copies[c, P_BOUND]
+        out[n, layout.U_STATE] = tables.transitions[t, layout.T_TARGET]
+        out[n, layout.U_LABEL] = tables.transitions[t, layout.T_LABEL]
+        out[n, layout.U_FINAL] = tables.transitions[t, layout.T_FINAL]
+        for c in range(tables.transitions[t, layout.T_COPY], tables.transitions[t, layout.T_COPY_END]):
+            value = registers[tables.copies[c, layout.P_SOURCE]]
+            bound = tables.copies[c, layout.P_BOUND]
             if bound >= 0 and value <= events.columns[k, bound]:
                 # All starts of a window that has passed are equivalent.
-                value = EXPIRED
-            out_values[n, tables.copies[c, P_TARGET]] = value
-        for step in range(tables.transitions[t, T_STEP], tables.transitions[t, T_STEP_END]):
+                value = layout.EXPIRED
+            out_values[n, tables.copies[c, layout.P_TARGET]] = value
+        for step in range(tables.transitions[t, layout.T_STEP], tables.transitions[t, layout.T_STEP_END]):
             if not _store(step, k, registers, pointer_to(out_values, n), address, events, tables):
                 return -2
         n += 1
@@ -84,43 +49,43 @@ def fire(first, last, k, registers, out, out_values, n, address, events, tables)
 @part
 def _store(step, k, registers, out, address, events, tables):
     """Apply one step to the registers ``out``; False if the collections are full."""
-    operation = tables.steps[step, S_OPERATION]
-    slot = tables.steps[step, S_SLOT]
-    if operation in (NEW_SET, ADD_ROW):
-        number = 0 if operation == NEW_SET else out[slot]
-        number = call(tables.options[O_PROGRAMS], (address, ROWS, step, k, address_of(registers), number))
+    operation = tables.steps[step, layout.S_OPERATION]
+    slot = tables.steps[step, layout.S_SLOT]
+    if operation in (layout.NEW_SET, layout.ADD_ROW):
+        number = 0 if operation == layout.NEW_SET else out[slot]
+        number = call(tables.options[layout.O_PROGRAMS], (address, layout.ROWS, step, k, address_of(registers), number))
         if number < 0:
             return False
         out[slot] = number
         return True
-    source = tables.steps[step, S_SOURCE]
-    index = tables.steps[step, S_INDEX]
-    if source == FROM_COLUMN:
+    source = tables.steps[step, layout.S_SOURCE]
+    index = tables.steps[step, layout.S_INDEX]
+    if source == layout.FROM_COLUMN:
         new = events.columns[k, index]
-    elif source == FROM_SLOT:
+    elif source == layout.FROM_SLOT:
         new = registers[index]
     else:
-        new = call(tables.options[O_PROGRAMS], (address, VALUE, step, k, address_of(registers), 0))
+        new = call(tables.options[layout.O_PROGRAMS], (address, layout.VALUE, step, k, address_of(registers), 0))
     old = out[slot]
-    kind = tables.steps[step, S_KIND]
-    if operation == WRITE:
+    kind = tables.steps[step, layout.S_KIND]
+    if operation == layout.WRITE:
         out[slot] = new
-    elif operation == SAME:
+    elif operation == layout.SAME:
         if old != new:
-            out[slot] = bits_of(math.nan) if kind == FLOAT else NULL
-    elif kind == FLOAT:
+            out[slot] = bits_of(math.nan) if kind == layout.FLOAT else layout.NULL
+    elif kind == layout.FLOAT:
         x = as_float(new)
         y = as_float(old)
         # One null among the values decides: no comparison with all of them holds.
         if math.isnan(x) or math.isnan(y):
             out[slot] = bits_of(math.nan)
-        elif (x < y) == (operation == LEAST):
+        elif (x < y) == (operation == layout.LEAST):
             out[slot] = new
-    elif new == NULL or old == NULL:
-        out[slot] = NULL
-    elif kind == RANK:
-        if (events.ranks[new] < events.ranks[old]) == (operation == LEAST):
+    elif new == layout.NULL or old == layout.NULL:
+        out[slot] = layout.NULL
+    elif kind == layout.RANK:
+        if (events.ranks[new] < events.ranks[old]) == (operation == layout.LEAST):
             out[slot] = new
-    elif (new < old) == (operation == LEAST):
+    elif (new < old) == (operation == layout.LEAST):
         out[slot] = new
     return True
