@@ -43,7 +43,9 @@ class EventReader:
         self.evaluation = evaluation
         self._scan = scan
         #: Whether anything is evaluated by columns.
-        self._by_columns = any(scan.program.filled) or scan.program.computed or self.tables.schema.forget is not None
+        self._by_columns = (
+            bool(scan.program.computed) or any(scan.program.filled) or self.tables.schema.forget is not None
+        )
 
     @property
     def consecutive(self) -> CountedMatches | None:

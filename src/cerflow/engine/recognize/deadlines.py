@@ -262,23 +262,15 @@ class Deadlines:
         and the moments of the pauses.
         """
         n, ticks = len(events.signature), len(passed.rows)
+        # The ticks of one row and partition stand together, then comes their event or pause.
         begins = passed.begins()
         paused = np.flatnonzero(begins & ~own)
-        # The ticks of one row and partition stand together, then comes their event or pause.
-        group = np.where(own, ticks, np.cumsum(begins))
+        ends = np.flatnonzero(np.roll(begins, -1) & ~own)
         reached = np.arange(n) if self._tables.reached else _NOTHING
-        last = passed.members[np.flatnonzero(np.append(begins[1:], [True] * bool(ticks)))]
         rows = np.concatenate([at_rows, passed.rows, passed.rows[paused], at_rows[reached]])
         added = [ticks, len(paused), len(reached)]
-        order = np.lexsort(
-            (
-                np.concatenate([np.zeros(n, np.int64), passed.order, np.zeros(sum(added[1:]), np.int64)]),
-                np.repeat([3, 0, 1, 2], [n, *added]),
-                np.concatenate([np.full(n, ticks), group, group[paused], np.full(len(reached), ticks)]),
-                np.concatenate([np.arange(n), at, at[paused], reached]),
-            )
-        )
-        moments = Moments(places, times, last[np.cumsum(begins)[paused] - 1], rows[order])
+        order = _merged(n, at, own, ends, ticked=self._tables.reached)
+        moments = Moments(places, times, passed.members[ends], rows[order])
         columns = self._columns(self._at(passed.times)) if ticks else events.columns[:0]
         copied = events.columns[reached]
         copied[:, self._tables.arrays.checked] = NULL
@@ -347,6 +339,31 @@ class Deadlines:
             self.forget_words()
 
         return undo
+
+
+def _merged(events: int, at: Ints, own: Mask, ends: Ints, *, ticked: bool) -> Ints:
+    """The order of events, ticks, the pauses after the ticks ``ends``, and if ``ticked`` one more for each event.
+
+    All are numbered one after another. Ticks come before the event number ``at``, which ascends; those of its ``own``
+    partition come last, then one that is directly before the event.
+    """
+    turn = np.argsort(2 * at + own, kind="stable") if own.any() else np.arange(len(at))
+    pauses = np.zeros(len(at), np.int64)
+    pauses[ends] = 1
+    width, paused = 1 + ticked, pauses[turn]
+    # Each place is the number of those before it: ticks, pauses, and events with what is directly before them.
+    places = np.arange(len(at)) + np.cumsum(paused) - paused + width * at[turn]
+    number = np.cumsum(pauses) - 1
+    before = np.cumsum(np.bincount(at, 1 + pauses, events + 1))[:events].astype(np.int64)
+    own_places = width * np.arange(events) + before
+    order = np.empty(width * events + len(at) + len(ends), np.int64)
+    order[own_places + width - 1] = np.arange(events)
+    order[places] = events + turn
+    followed = paused > 0
+    order[places[followed] + 1] = events + len(at) + number[turn[followed]]
+    if ticked:
+        order[own_places] = events + len(at) + len(ends) + np.arange(events)
+    return order
 
 
 def _sorted(rows: Ints, *less: Ints) -> Ints:
