@@ -257,3 +257,18 @@ def test_the_work_of_forgetting_is_proportional_to_the_events_in_batches_of_any_
         assert sum(walked) < 12 * size
     if not together:
         assert recognizer.live["events"] <= 3 * size
+
+
+@pytest.mark.parametrize("size", [100, 20_000])
+def test_room_grows_where_a_large_batch_is_swept_often(size):
+    drawn = np.random.default_rng(1)
+    kinds, keys = drawn.choice(list("AAABBC"), 20_000), drawn.integers(0, 20_000, 20_000)
+    table = pa.table({"type": kinds, "k": keys, "t": np.arange(20_000)})
+    query = cerflow.parse(
+        "SELECT * WHERE (A ; B) NOT FOLLOWED BY C FOR 90 MILLISECONDS PARTITION BY k WITHIN 200 MILLISECONDS"
+    )
+    recognizer = query.recognizer(table.schema, time="t")
+    for batch in table.to_batches(max_chunksize=size):
+        recognizer.push(batch)
+    # Small pushes copy the state each time, so it must stay small.
+    assert (len(recognizer._machine.memory.state.config) > 1024) == (size > 100)

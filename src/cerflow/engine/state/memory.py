@@ -51,6 +51,7 @@ class Memory:
         self._slots = slots
         self._tables = tables
         self._last_request = (-1, -1)
+        self._swept = 0
         self._measured: tuple[State | None, int] = (None, 0)
         #: A state, its copy, and the bytes of the arrays of both.
         self._brief: tuple[State | None, State | None, list[tuple[memoryview, memoryview]]] = (None, None, [])
@@ -255,12 +256,12 @@ class Memory:
         self.state = state._replace(nodes=new, marks=marks)
 
     def _free_configurations(self, events: EventArrays, k: int) -> None:
-        self._sweep(events, k)
+        often = self._sweep(events, k)
         state = self.state
         capacity = len(state.config)
         needed = len(self.scratch.updates)
         free = capacity - int(state.counters[layout.N_CONFIGS]) + int(state.counters[layout.N_FREE])
-        if 2 * free > capacity and free > needed:
+        if 2 * free > capacity and free > needed and not (often and capacity < limits.SWEPT_ROOM):
             return
         while capacity < 2 * (len(state.config) - free) + needed:
             capacity *= 2
@@ -278,9 +279,16 @@ class Memory:
         self.state = larger
         self._rebuild()
 
-    def _sweep(self, events: EventArrays, k: int) -> None:
+    def _sweep(self, events: EventArrays, k: int) -> bool:
+        """Free what can be freed before event ``k``; returns whether that is needed often in a large batch.
+
+        Then more room costs less. Small pushes copy the state each time, so it stays small for them.
+        """
         bound = int(events.bound[k]) if self._bound_is_global else layout.NO_BOUND
         sweep(self._address(events), bound, k)
+        often = limits.SWEPT_EVENTS // 4 < self._swept <= k < self._swept + limits.SWEPT_EVENTS
+        self._swept = k
+        return often
 
     def _rebuild(self) -> None:
         self.state.table.fill(-1)
@@ -290,11 +298,11 @@ class Memory:
         rebuild_tables(self._address())
 
     def _free_partitions(self, events: EventArrays, k: int) -> None:
-        self._sweep(events, k)
+        often = self._sweep(events, k)
         state = self.state
         capacity = len(state.partition)
         free = capacity - int(state.counters[layout.N_PARTITIONS]) + int(state.counters[layout.N_FREE_PARTITIONS])
-        if 2 * free > capacity:
+        if 2 * free > capacity and not (often and capacity < limits.SWEPT_ROOM):
             return
         heads = np.full((2 * capacity, state.heads.shape[1]), -1, np.int32)
         heads[:capacity] = state.heads
