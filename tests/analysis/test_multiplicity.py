@@ -42,6 +42,7 @@ SCHEMA = Schema(
         ("(A AS x) [x -> A]", set()),
         ("A+ AND A", set()),
         ("A ; EVENT AS e", {"A"}),
+        ("EVENT ; (C AS x) [C -> y]", set()),
         ("PROJECT x (A+ ; B AS x)", set()),
     ],
 )

@@ -77,14 +77,18 @@ _OTHER = ""
 
 def label_counts(formula: f.Formula) -> LabelCounts:
     """Fold a formula to the numbers of events that its labels may have."""
-    # EVENT and NOT give their event the name of its type, which may be renamed.
-    names = set(relation_names(formula))
+    # EVENT and NOT give their event the name of its type, which may be renamed. Labels that AS and renaming give count
+    # as names of types only where the formula reads such types.
+    names, given = set(relation_names(formula)), set[str]()
     for current in walk(formula):
         if isinstance(current, f.Rename):
-            names |= {current.old, current.new}
+            names.add(current.old)
+            given.add(current.new)
         elif isinstance(current, f.Project):
             names.update(current.labels)
-    names -= {current.label for current in walk(formula) if isinstance(current, f.As)} - relation_names(formula)
+        elif isinstance(current, f.As):
+            given.add(current.label)
+    names -= given - relation_names(formula)
 
     def visit(current: Node, below: Many[_Counts | None]) -> _Counts | None:
         parts = [part for part in below if part is not None]

@@ -15,6 +15,7 @@ from cerflow.engine.recognize.columns_needed import needs_positions
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Strategy
 from cerflow.language.select import Consumption, Projection, ProjectionKind
+from cerflow.query import as_query_text
 from cerflow.schema import Schema
 from cerflow.slices.division import divided
 from support.conformance import table_of
@@ -77,6 +78,8 @@ def drawn(data):
                 row["n"] = None
         table = table_of(rows)
         table = table.set_column(table.column_names.index("t"), "t", TIMES[kind](table.column("t").to_pylist()))
+        # Tasks get its text, and not every tree has one.
+        as_query_text(query)
         found = divided(query.tree, query.plan(Schema(table.schema, "type", "t")).transducer).window
     except (QueryError, UnsupportedQueryError):
         assume(False)
