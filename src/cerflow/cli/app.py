@@ -9,47 +9,9 @@ from typing import Annotated
 import typer
 
 from cerflow import limits
+from cerflow.cli import options as o
 from cerflow.cli.arguments import bytes_of, load, one_query, seconds_of, spark_settings, time_limit, usage
 from cerflow.cli.commands.mappings import ColumnOptions
-from cerflow.cli.options import (
-    ColumnTypes,
-    Conf,
-    ConstantType,
-    Counts,
-    DeadLetter,
-    Encoding,
-    ExampleStream,
-    ExplainFormat,
-    ExplainFormatOption,
-    Expression,
-    Flat,
-    InputFormatOption,
-    Inputs,
-    KeyTimeout,
-    LanguageOption,
-    Master,
-    MaxMatches,
-    Memory,
-    OnBadRecord,
-    Output,
-    OutputFormatOption,
-    OutputModeOption,
-    PartitionBy,
-    Positions,
-    Predicates,
-    QueryPath,
-    ReadingOption,
-    Rename,
-    Runner,
-    RunnerOption,
-    SequenceColumn,
-    Summary,
-    TimeColumn,
-    Timeout,
-    TimeUnitOption,
-    TypeColumn,
-    Until,
-)
 from cerflow.cli.output.directory import Directory
 from cerflow.cli.output.progress import PhaseTimer, compile_kernels, progress
 from cerflow.cli.output.reporting import errors_reported, note, warn
@@ -80,39 +42,39 @@ def _cerflow(
 @app.command()
 def run(
     context: typer.Context,
-    query: QueryPath = None,
-    expression: Expression = None,
-    language: LanguageOption = None,
-    reading: ReadingOption = "second-order",
-    inputs: Inputs = None,
-    input_format: InputFormatOption = None,
-    type_column: TypeColumn = None,
-    time_column: TimeColumn = None,
-    time_unit: TimeUnitOption = None,
-    sequence_column: SequenceColumn = None,
-    constant_type: ConstantType = None,
-    rename: Rename = None,
-    column_type: ColumnTypes = None,
-    encoding: Encoding = "utf-8",
-    key_timeout: KeyTimeout = None,
-    until: Until = None,
-    predicates: Predicates = None,
-    output: Output = "-",
-    output_format: OutputFormatOption = None,
-    flat: Flat = False,
-    output_mode: OutputModeOption = None,
-    partition_by: PartitionBy = None,
-    runner: RunnerOption = Runner.AUTO,
-    master: Master = None,
-    conf: Conf = None,
-    on_bad_record: OnBadRecord = "fail",
-    dead_letter: DeadLetter = None,
-    positions: Positions = True,
-    max_matches: MaxMatches = "100000000",
-    memory: Memory = None,
-    timeout: Timeout = None,
-    counts: Counts = "decimal",
-    summary: Summary = False,
+    query: o.QueryPath = None,
+    expression: o.Expression = None,
+    language: o.LanguageOption = None,
+    reading: o.ReadingOption = "second-order",
+    inputs: o.Inputs = None,
+    input_format: o.InputFormatOption = None,
+    type_column: o.TypeColumn = None,
+    time_column: o.TimeColumn = None,
+    time_unit: o.TimeUnitOption = None,
+    sequence_column: o.SequenceColumn = None,
+    constant_type: o.ConstantType = None,
+    rename: o.Rename = None,
+    column_type: o.ColumnTypes = None,
+    encoding: o.Encoding = "utf-8",
+    key_timeout: o.KeyTimeout = None,
+    until: o.Until = None,
+    predicates: o.Predicates = None,
+    output: o.Output = "-",
+    output_format: o.OutputFormatOption = None,
+    flat: o.Flat = False,
+    output_mode: o.OutputModeOption = None,
+    partition_by: o.PartitionBy = None,
+    runner: o.RunnerOption = o.Runner.AUTO,
+    master: o.Master = None,
+    conf: o.Conf = None,
+    on_bad_record: o.OnBadRecord = "fail",
+    dead_letter: o.DeadLetter = None,
+    positions: o.Positions = True,
+    max_matches: o.MaxMatches = "100000000",
+    memory: o.Memory = None,
+    timeout: o.Timeout = None,
+    counts: o.Counts = "decimal",
+    summary: o.Summary = False,
 ) -> None:
     """Write the matches of a query in the events of the inputs."""
     watch = PhaseTimer(context.obj)
@@ -124,9 +86,9 @@ def run(
     one_query(query, expression)
     if not inputs:
         usage("name the events to read with --input PATH", "--input")
-    if runner is Runner.LOCAL and (master or conf):
+    if runner is o.Runner.LOCAL and (master or conf):
         usage("--master and --conf are settings of Spark; they do not go with --runner local", "--runner")
-    if runner is Runner.LOCAL and (output_mode or partition_by):
+    if runner is o.Runner.LOCAL and (output_mode or partition_by):
         usage("directories (--output-mode, --partition-by) are written by Spark, not by --runner local", "--runner")
     if until is not None and not time_column:
         usage("--until is a time: name the column of times with --time-column", "--until")
@@ -169,8 +131,8 @@ def run(
             memory=room,
             read_too=[path for path in (query, *(predicates or ())) if path is not None],
         )
-        choice = Choice(runner is Runner.SPARK)
-        if runner is Runner.AUTO:
+        choice = Choice(runner is o.Runner.SPARK)
+        if runner is o.Runner.AUTO:
             given = {"--master": master, "--conf": conf, "--output-mode": output_mode, "--partition-by": partition_by}
             sources = [one.events for one in request.inputs.inputs]
             only_spark = [option for option, value in given.items() if value]
@@ -207,21 +169,21 @@ app.command()(studio)
 
 @app.command()
 def check(
-    query: QueryPath = None,
-    expression: Expression = None,
-    language: LanguageOption = None,
-    reading: ReadingOption = "second-order",
-    inputs: Inputs = None,
-    input_format: InputFormatOption = None,
-    type_column: TypeColumn = None,
-    time_column: TimeColumn = None,
-    time_unit: TimeUnitOption = None,
-    constant_type: ConstantType = None,
-    rename: Rename = None,
-    column_type: ColumnTypes = None,
-    encoding: Encoding = "utf-8",
-    key_timeout: KeyTimeout = None,
-    predicates: Predicates = None,
+    query: o.QueryPath = None,
+    expression: o.Expression = None,
+    language: o.LanguageOption = None,
+    reading: o.ReadingOption = "second-order",
+    inputs: o.Inputs = None,
+    input_format: o.InputFormatOption = None,
+    type_column: o.TypeColumn = None,
+    time_column: o.TimeColumn = None,
+    time_unit: o.TimeUnitOption = None,
+    constant_type: o.ConstantType = None,
+    rename: o.Rename = None,
+    column_type: o.ColumnTypes = None,
+    encoding: o.Encoding = "utf-8",
+    key_timeout: o.KeyTimeout = None,
+    predicates: o.Predicates = None,
 ) -> None:
     """Check whether a query is valid, by itself or for the given inputs."""
     from cerflow.cli.commands.checking import summarise_query
@@ -240,22 +202,22 @@ def check(
 
 @app.command()
 def explain(
-    query: QueryPath = None,
-    expression: Expression = None,
-    language: LanguageOption = None,
-    reading: ReadingOption = "second-order",
-    inputs: Inputs = None,
-    input_format: InputFormatOption = None,
-    type_column: TypeColumn = None,
-    time_column: TimeColumn = None,
-    time_unit: TimeUnitOption = None,
-    constant_type: ConstantType = None,
-    rename: Rename = None,
-    column_type: ColumnTypes = None,
-    encoding: Encoding = "utf-8",
-    key_timeout: KeyTimeout = None,
-    predicates: Predicates = None,
-    output_format: ExplainFormatOption = ExplainFormat.TEXT,
+    query: o.QueryPath = None,
+    expression: o.Expression = None,
+    language: o.LanguageOption = None,
+    reading: o.ReadingOption = "second-order",
+    inputs: o.Inputs = None,
+    input_format: o.InputFormatOption = None,
+    type_column: o.TypeColumn = None,
+    time_column: o.TimeColumn = None,
+    time_unit: o.TimeUnitOption = None,
+    constant_type: o.ConstantType = None,
+    rename: o.Rename = None,
+    column_type: o.ColumnTypes = None,
+    encoding: o.Encoding = "utf-8",
+    key_timeout: o.KeyTimeout = None,
+    predicates: o.Predicates = None,
+    output_format: o.ExplainFormatOption = o.ExplainFormat.TEXT,
 ) -> None:
     """Show how a query is compiled and evaluated."""
     from cerflow.cli.commands.checking import explanation_of
@@ -281,7 +243,7 @@ def explain(
 
 @app.command()
 def generate(
-    example: Annotated[ExampleStream, typer.Argument(help="Which stream.", show_default=False)],
+    example: Annotated[o.ExampleStream, typer.Argument(help="Which stream.", show_default=False)],
     events: Annotated[int, typer.Option("--events", "-n", min=0, help="How many events.")] = 200_000,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same stream.")] = 7,
     output: Annotated[

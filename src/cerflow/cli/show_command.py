@@ -8,20 +8,9 @@ from typing import Annotated
 import typer
 
 from cerflow import limits
+from cerflow.cli import options as o
 from cerflow.cli.arguments import usage
 from cerflow.cli.commands.mappings import ColumnOptions, mapped
-from cerflow.cli.options import (
-    ColumnTypes,
-    ConstantType,
-    Encoding,
-    InputFormatOption,
-    Inputs,
-    Rename,
-    SequenceColumn,
-    TimeColumn,
-    TimeUnitOption,
-    TypeColumn,
-)
 from cerflow.cli.output.reporting import errors_reported, note, warn
 from cerflow.errors import counted
 from cerflow.files.sources import InputFormat
@@ -63,16 +52,16 @@ Title = Annotated[
 
 def show(
     result: Result,
-    inputs: Inputs = None,
-    input_format: InputFormatOption = None,
-    type_column: TypeColumn = None,
-    time_column: TimeColumn = None,
-    time_unit: TimeUnitOption = None,
-    sequence_column: SequenceColumn = None,
-    constant_type: ConstantType = None,
-    rename: Rename = None,
-    column_type: ColumnTypes = None,
-    encoding: Encoding = "utf-8",
+    inputs: o.Inputs = None,
+    input_format: o.InputFormatOption = None,
+    type_column: o.TypeColumn = None,
+    time_column: o.TimeColumn = None,
+    time_unit: o.TimeUnitOption = None,
+    sequence_column: o.SequenceColumn = None,
+    constant_type: o.ConstantType = None,
+    rename: o.Rename = None,
+    column_type: o.ColumnTypes = None,
+    encoding: o.Encoding = "utf-8",
     result_format: ResultFormat = None,
     key: Keys = None,
     limit: Limit = None,
