@@ -2,6 +2,7 @@
 
 import random
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -249,3 +250,28 @@ def test_queries_in_which_runs_say_which_events_matter(query, found):
     schema = pa.schema({"type": pa.string(), "k": pa.string(), "v": pa.int64(), "t": pa.int64()})
     flow = Plan(cerflow.parse(query).tree, Schema(schema, time="t")).scan.flow
     assert (None if isinstance(flow, str) else (flow.backwards, flow.forwards, len(flow.keyed))) == found
+
+
+def test_queries_of_a_set_use_the_same_room():
+    """One after the other, whatever they wrote there."""
+    drawn, size = np.random.default_rng(4), 40_000
+    columns = {"type": drawn.choice(list("ABCDE"), size), "v": drawn.random(size), "t": np.arange(size)}
+    table = pa.table({**columns, "k": drawn.integers(0, 900, size), "n": drawn.integers(0, 40, size)})
+    conditions = "FILTER x.v > 0.9 AND y.v < 0.1"
+    queries = {
+        "by k": f"SELECT * WHERE (A AS x ; B AS y ; C) {conditions} PARTITION BY k WITHIN 5 SECONDS",
+        "by n": f"SELECT * WHERE (B AS x ; C AS y) {conditions} PARTITION BY n WITHIN 1 SECOND",
+        "by equality": "SELECT * WHERE (A AS x ; D AS y) FILTER x.k = y.k AND y.v < 0.05 WITHIN 3 SECONDS",
+        "without": f"SELECT * WHERE (E AS x ; A AS y) {conditions} WITHIN 20 MILLISECONDS",
+        "neighbours": "SELECT * WHERE (A AS x : A AS y : B) FILTER y.v > x.v PARTITION BY n",
+        "deadline": "SELECT * WHERE (D AS x FILTER x.v > 0.99) NOT FOLLOWED BY E FOR 2 SECONDS PARTITION BY k",
+    }
+    parsed = {name: cerflow.parse(text) for name, text in queries.items()}
+    recognizer = cerflow.QuerySet(parsed).recognizer(table.schema, time="t")
+    found = {name: [] for name in queries}
+    for begin, end in ((0, 15_000), (15_000, 15_090), (15_090, size)):
+        for name, matches in recognizer.push(table.slice(begin, end - begin)).items():
+            found[name] += matches.to_pylist()
+    for name, query in parsed.items():
+        assert found[name] == query.match(table, time="t").to_pylist()
+        assert len(found[name]) > 20

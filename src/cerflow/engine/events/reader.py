@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from cerflow import limits
 from cerflow.engine.evaluate.measures import bounds, event_times, idle_bounds, measures
@@ -65,6 +67,10 @@ class EventReader:
     def rows_at_once(self) -> int:
         """This many rows make a batch at most."""
         return self._scan.rows_at_once
+
+    def share_room(self, room: dict[str, NDArray[Any]]) -> None:
+        """Use arrays of which nothing outlasts a batch together with other readers that never read at the same time."""
+        self._scan.shared_room = room
 
     def rows(self, batch: pa.RecordBatch, first: int) -> BatchRows:
         """The rows of a batch that begins at position ``first`` of the stream."""

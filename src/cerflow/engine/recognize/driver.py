@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from cerflow import limits
 from cerflow.engine.evaluate.measures import clock_time
@@ -78,6 +79,9 @@ class Driver:
         }
         #: The machines by the names of their queries, in the order of snapshots.
         self.machines = {**common, **self._apart}
+        room: dict[str, NDArray[Any]] = {}
+        for machine in self.machines.values():
+            machine.reader.share_room(room)
         self._numbering = {n: m for n, m in self.machines.items() if m.plan.report.numbers_matches}
         self._kept = [(store, list(common.values())), *((m.store, [m]) for m in self._apart.values())]
         #: Who takes single events, of the machines that share events and of each other one.

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from cerflow import limits
 from cerflow.engine.kernels.base.calling import Row
@@ -66,6 +68,8 @@ class BatchScan:
             self._marks = layout.DECIDED if program.ways.decides else layout.MARKED
         #: The matches of consecutive events that the last batch has by itself, beside the events that `read` gave.
         self.consecutive: CountedMatches | None = None
+        #: Arrays by name, which other scans of the same recogniser may use before and after.
+        self.shared_room: dict[str, NDArray[Any]] = {}
         self._windowed = any(row[layout.O_TO] == layout.TO_BOUND for row in program.outputs)
         #: Whether texts were too many to find matches without the automaton.
         self._unfound = False
@@ -116,6 +120,7 @@ class BatchScan:
     def fresh(self) -> BatchScan:
         """The same scan for another recogniser, if this one has read no batch; with `tables` of its own."""
         other = copy(self)
+        other.shared_room = {}
         other.tables = tables = self.tables.fresh()
         other._decisions = self._decisions.fresh(tables)
         other._placed_of = other._effects_of = tables.relevant
@@ -261,13 +266,13 @@ class BatchScan:
             return
         self._make_ways(count)
         if len(self._arrays.useful) < len(self._arrays.ways):
-            self._hold(useful=np.zeros(len(self._arrays.ways), np.uint8))
+            self._use("useful", len(self._arrays.ways))
         if found.keyed and count > len(self._arrays.slot_of):
-            self._hold(slot_of=np.zeros(1 << (count - 1).bit_length(), np.int32))
+            self._use("slot_of", 1 << (count - 1).bit_length())
         keys = min(1 << (count - 1).bit_length(), limits.FLOW_KEYS) if found.keyed else 1
         if keys != len(self._arrays.flows):
-            flows = np.zeros((keys, len(found.states)), np.int64)
-            self._hold(flows=flows, entered=np.zeros((keys >> 6) + 1, np.int64))
+            self._use("flows", keys, len(found.states))
+            self._use("entered", (keys >> 6) + 1)
         states = sum((occupied >> state & 1) << k for k, state in enumerate(found.states))
         control[layout.ROW] = count
         while (reason := flow(self._shared.address, exported.address, count, states)) != layout.SCANNED:
@@ -380,12 +385,12 @@ class BatchScan:
     def _make_notes(self, count: int) -> None:
         """Make room for notes of this many rows."""
         if count > len(self._arrays.noted):
-            self._hold(noted=np.zeros((1 << (count - 1).bit_length(), layout.NOTE_WORDS), np.int32))
+            self._use("noted", 1 << (count - 1).bit_length(), layout.NOTE_WORDS)
 
     def _make_ways(self, count: int) -> None:
         """Make room for the ways of this many rows; the kernels read 64 at a time."""
         if max(count, layout.BLOCK) + 64 > len(self._arrays.ways):
-            self._hold(ways=np.zeros(64 + max(layout.BLOCK, 1 << (count - 1).bit_length()), np.uint8))
+            self._use("ways", 64 + max(layout.BLOCK, 1 << (count - 1).bit_length()))
 
     def _narrow(self, contiguity: Contiguity, batch: pa.RecordBatch) -> None:
         """Leave out noted rows that are part of no match; the columns of the batch are located already."""
@@ -433,6 +438,14 @@ class BatchScan:
         self._learn(batch)
         if reason == layout.NO_ROOM:
             self._texts[self._arrays.control[layout.TEXT]].grow()
+
+    def _use(self, name: str, *shape: int) -> None:
+        """Give an array of which nothing outlasts a batch this shape, in room that the scans of a recogniser share."""
+        size, now = prod(shape), getattr(self._arrays, name)
+        room = self.shared_room.get(name)
+        if room is None or len(room) < size:
+            room = self.shared_room[name] = np.zeros(size, now.dtype)
+        self._hold(**{name: room[:size].reshape(shape)})
 
     def _hold(self, **arrays: Any) -> None:
         """Replace some arrays."""
