@@ -74,6 +74,8 @@ class Deadlines:
         self.prompt = False
         #: The partition keys of opening events that came one by one since the last batch.
         self._words: dict[int, tuple[int, ...]] = {}
+        #: The signatures of ticks and pauses, which are those of this list, as the tables may forget them.
+        self._things: tuple[list[bool], list[int]] = ([], [])
         #: The least measure at which a deadline has passed, None if it is not known.
         self._due: int | None = None
 
@@ -294,12 +296,16 @@ class Deadlines:
 
     def _signatures(self) -> list[int]:
         """The signatures of ticks and of pauses."""
+        known, found = self._things
+        if known is self._tables.relevant:
+            return found
         schema = self._tables.schema
         types = pa.array([TICK.type, PAUSE.type]).cast(schema.columns.field(schema.type).type)
         columns = [types if field.name == schema.type else pa.nulls(2, field.type) for field in schema.columns]
         things = pa.RecordBatch.from_arrays(columns, names=schema.columns.names)
         rows = BatchRows(things, schema, range(2), self._reader.unit)
-        return self._reader.signatures(rows)
+        self._things = self._tables.relevant, self._reader.signatures(rows)
+        return self._things[1]
 
     # -- snapshots -----------------------------------------------------------------------------------------------------
 
