@@ -39,10 +39,10 @@ Refuse = Callable[[int], None]
 
 
 class RelevantEvents(NamedTuple):
-    """What is relevant in rows of the input, the first of which is number ``accepted`` there.
+    """The relevant events of a batch ``whole``, whose first row has number ``accepted`` in the input.
 
-    ``rows`` are those of the query's streams, and ``first`` is the number of the first of these. The first ``found`` of
-    the ``events`` come from rows ``at_rows`` of the input; rows at ``positions`` have to be kept.
+    The query's streams have the ``rows``, numbered from ``first`` on. The first ``found`` of the ``events`` come from
+    rows ``at_rows`` of the batch. The store must keep the rows at ``positions``.
     """
 
     whole: pa.RecordBatch

@@ -85,8 +85,8 @@ class ScanProgram:
     is none of the batch). For each text there are the tests that it decides, those before which its class must be
     known, and the numbers of its conditions among the tests of ``judge``, twice: whether they are true, and false.
 
-    Programs cannot say everything. The tests ``computed`` come with the batch, as columns called `computed_column`; the
-    reasons stand there. What is ``filled`` in later is no output.
+    Programs cannot say everything. The tests ``computed``, each with the reason, come with the batch as columns called
+    `computed_column`. Values that are ``filled`` in later are not among the outputs.
     """
 
     attributes: Sequence[str | None]
