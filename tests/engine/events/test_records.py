@@ -135,6 +135,40 @@ def test_times_of_every_type(times):
     assert refused.rows[1:] == [(3, "time goes backwards in 't'")]
 
 
+#: The least and the greatest number that a time column of a type holds here, as it lies in memory.
+LIMITS = {
+    pa.int8(): (-(2**7), 2**7 - 1),
+    pa.int32(): (-(2**31), 2**31 - 1),
+    pa.int64(): (-(2**62), 2**62),
+    pa.uint32(): (0, 2**32 - 1),
+    pa.date32(): (-100_000, 100_000),
+    pa.timestamp("s"): (-(2**42), 2**42),
+    pa.timestamp("ms"): (-(2**52), 2**52),
+    pa.timestamp("us"): (-(2**62), 2**62),
+    pa.timestamp("ns"): (-(2**62), 2**62),
+}
+
+
+@pytest.mark.parametrize("kind", LIMITS, ids=str)
+@given(data=st.data())
+@examples(40)
+def test_order_of_times_at_the_limits_of_their_type(kind, data):
+    least, most = LIMITS[kind]
+    some = data.draw(st.sampled_from([st.integers(least, most), st.integers(least, (least + most) // 2)]))
+    times = data.draw(st.lists(some | st.sampled_from([least, most, 0]), min_size=2, max_size=4))
+    cut = data.draw(st.integers(1, len(times)))
+    # What is in order but for the cut is seen by the check of whole batches.
+    times = sorted(times[:cut]) + sorted(times[cut:], reverse=data.draw(st.booleans()))
+    column = pa.array(times, pa.int64()).cast(pa.int32() if pa.types.is_date(kind) else kind).cast(kind)
+    table = pa.table({"type": ["A"] * len(times), "t": column})
+    refused = Collector()
+    recognizer = QUERY.recognizer(table.schema, time="t", on_bad_record=refused)
+    for part in (table.slice(0, cut), table.slice(cut)):
+        recognizer.push(part)
+    late = [k for k, time in enumerate(times) if time < max(times[:k], default=time)]
+    assert [row for table in refused.tables for row in table.column("row").to_pylist()] == late
+
+
 def test_a_time_beyond_64_bits():
     table = pa.table({"type": ["A"], "t": pa.array([2**63], pa.uint64())})
     with pytest.raises(BadRecordError, match="row 0: the value 9223372036854775808 of 't' is not between"):

@@ -69,8 +69,8 @@ def _all_within(columns, c, count, most):
 def _ascends(s, c, count, kind, most):
     """Whether no time is less than the one before, nor NaN; no time is null, and ``most`` limits 64-bit integers."""
     columns, before = s.columns, s.control[layout.LATEST]
-    data, offset, kind = columns[c, layout.C_DATA], columns[c, layout.C_OFFSET], columns[c, layout.C_LAYOUT]
-    if kind == layout.IS_LATER and kind == layout.INT64 and columns[c, layout.C_FACTOR] == 1:
+    data, offset, form = columns[c, layout.C_DATA], columns[c, layout.C_OFFSET], columns[c, layout.C_LAYOUT]
+    if kind == layout.IS_LATER and form == layout.INT64 and columns[c, layout.C_FACTOR] == 1:
         first, last = load_word(data, offset), load_word(data, offset + count - 1)
         falls = np.int64(first < before)
         # The compiler makes vectors of this loop.
