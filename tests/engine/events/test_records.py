@@ -120,6 +120,7 @@ TIMES = {
     "whole decimal": pa.array([Decimal(1), None, Decimal(3)], pa.decimal128(18, 0)),
     "unsigned": pa.array([1, None, 3], pa.uint8()),
     "negative": pa.array([-5, None, -3]),
+    "long ago": pa.array([-5 * 10**17, None, -3 * 10**17], pa.timestamp("ns")),
 }
 
 
@@ -154,8 +155,8 @@ LIMITS = {
 @examples(40)
 def test_order_of_times_at_the_limits_of_their_type(kind, data):
     least, most = LIMITS[kind]
-    some = data.draw(st.sampled_from([st.integers(least, most), st.integers(least, (least + most) // 2)]))
-    times = data.draw(st.lists(some | st.sampled_from([least, most, 0]), min_size=2, max_size=4))
+    far = [least, least // 2, least // 4, least // 8, 0, most // 2, most]
+    times = data.draw(st.lists(st.sampled_from(far) | st.integers(least, most), min_size=2, max_size=4))
     cut = data.draw(st.integers(1, len(times)))
     # What is in order but for the cut is seen by the check of whole batches.
     times = sorted(times[:cut]) + sorted(times[cut:], reverse=data.draw(st.booleans()))
