@@ -6,9 +6,11 @@ event a class. There are few classes, and in most of them no transition can fire
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from operator import itemgetter
 from threading import Lock
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -113,15 +115,18 @@ class TextTests:
 
     def __init__(self, tests: Mapping[str, Mapping[int, Condition]], schema: Schema, unit: str) -> None:
         self.columns = [TextColumn(name, some, schema, unit) for name, some in tests.items()]
-        self._names = [column.name for column in self.columns]
-        self._joint: dict[tuple[object, ...], frozenset[int]] = {}
+        names = [column.name for column in self.columns]
+        #: The texts of an event: of the only column, or of several.
+        self._texts_of: Callable[[Mapping[str, object]], Any] = itemgetter(*names) if names else lambda _: ()
+        self._joint: dict[object, frozenset[int]] = {}
 
     def of(self, event: Mapping[str, object]) -> frozenset[int]:
-        """The tests that hold for one event (its texts as strings, or None)."""
-        texts = tuple([event.get(name) for name in self._names])
+        """The tests that hold for one event, which has the columns (its texts as strings, or None)."""
+        texts = self._texts_of(event)
         found = self._joint.get(texts)
         if found is None:
-            parts = [column.satisfied[column.of(text)] for column, text in zip(self.columns, texts)]  # type: ignore[arg-type]
+            each = (texts,) if len(self.columns) == 1 else texts
+            parts = [column.satisfied[column.of(text)] for column, text in zip(self.columns, each)]
             if len(self._joint) > limits.TESTED_TEXTS:
                 self._joint = {}
             found = self._joint[texts] = frozenset().union(*parts)

@@ -155,7 +155,7 @@ class Driver:
         See `Recognizer.push` for the events and the errors.
         """
         # No context manager here: for single events its cost would count.
-        if self._broken or not self._in_use.acquire(blocking=False):
+        if self._broken or not self._in_use.acquire(False):
             self._hold()
         try:
             if type(events) is dict or isinstance(events, Mapping):
@@ -281,10 +281,21 @@ class Driver:
         takers = None if values is None else self._takers_of(values)
         if single is None or values is None or takers is None or self.memory is not None:
             return self._push_rows(as_batch(event, self._columns))
-        position = checker.numbered
+        self._amid = True
+        found = self._take_one(values, takers) if takers else {}
+        if found is None:
+            # The checker refuses it as a batch of one event; no query has processed it.
+            self._amid = False
+            return self._push_rows(as_batch(event, self._columns))
+        checker.numbered += 1
+        checker.latest = single.moment
+        self._amid = False
+        return found
+
+    def _take_one(self, values: Mapping[str, Any], takers: Sequence[Taker]) -> dict[str, list[Part]] | None:
+        position = self.checker.numbered
         found: dict[str, list[Part]] = {}
         read: list[tuple[str, Machine, EventArrays]] = []
-        self._amid = True
         for name, machine, singles, satisfied in takers:
             if machine.deadlines is not None:
                 found[name] = machine.process_one(singles, values, position, satisfied)
@@ -300,16 +311,11 @@ class Driver:
             for name, machine, events in read:
                 found[name] = machine.advance(events, 1, refused.append)
             if refused:
-                # The checker refuses it as a batch of one event; no other query has processed it.
                 self.store.drop_last()
-                self._amid = False
-                return self._push_rows(as_batch(event, self._columns))
+                return None
             self.clean()
         for name, machine in self._numbering.items():
             machine.number(found.get(name, ()))
-        checker.numbered += 1
-        checker.latest = single.moment
-        self._amid = False
         return found
 
     # -- what is remembered --------------------------------------------------------------------------------------

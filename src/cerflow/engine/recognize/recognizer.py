@@ -58,6 +58,8 @@ class Recognizer:
         self._plan = plan = plan or Plan(select, schema, position=position, positions=positions)
         self._driver = Driver({_NAME: plan}, RecordChecker(plan.schema, on_bad_record), memory=memory)
         self._machine = self._driver.machines[_NAME]
+        #: What most pushes of single events return.
+        self._nothing = self._machine.matches((), 0)
 
     @property
     def events(self) -> int:
@@ -192,7 +194,8 @@ class Recognizer:
         has been processed. Raises `InUseError` while another call runs.
         """
         before = self._machine.reported
-        return self._machine.matches(self._driver.push(events).get(_NAME, ()), before)
+        found = self._driver.push(events).get(_NAME)
+        return self._machine.matches(found, before) if found else self._nothing
 
     def advance(self, time: Any) -> Matches:
         """Let the time pass: returns the matches detected once no event before ``time`` is to come.

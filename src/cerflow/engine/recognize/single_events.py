@@ -217,8 +217,9 @@ class SingleEvents:
         That is so for unusual values and bad records. ``latest`` is the time of the event before.
         """
         values: dict[str, Any] = {}
+        get = event.get
         for name, kind, taken, most in self._fields:
-            value: Any = event.get(name)
+            value: Any = get(name)
             if value is not None:
                 if type(value) is not kind:
                     return None
