@@ -297,6 +297,27 @@ def test_strings_are_forgotten(monkeypatch):
     assert recognizer.live["strings"] < 20
 
 
+def test_dictionaries_that_share_what_they_have_in_memory():
+    """Each push has another dictionary, of which most buffers are those of the one before."""
+    offsets, letters = pa.array([0, 1, 2, 3], pa.int32()).buffers()[1], pa.py_buffer(b"ABA")
+    known = pa.py_buffer(b"\x03")
+    texts = pa.Array.from_buffers(pa.string(), 3, [None, offsets, letters])
+    others = pa.Array.from_buffers(pa.string(), 3, [None, offsets, pa.py_buffer(b"BAB")])
+    nulls = pa.Array.from_buffers(pa.string(), 3, [known, offsets, letters])
+    query = cerflow.parse("SELECT * WHERE A ; B")
+    schema = pa.schema([("type", pa.dictionary(pa.int8(), pa.string()))])
+    recognizer = query.recognizer(schema, on_bad_record="skip")
+    pushed, found = [], 0
+    for dictionary in (texts, others, texts, texts[1:], texts[:2], nulls, texts, others[1:], nulls[1:], texts):
+        codes = pa.array([0, 1, 0, min(2, len(dictionary) - 1)], pa.int8())
+        types = pa.DictionaryArray.from_arrays(codes, dictionary)
+        found += recognizer.push(pa.record_batch([types], schema=schema)).count()
+        pushed += [text for text in types.to_pylist() if text is not None]
+    assert found == query.match(pa.table({"type": pushed})).count()
+    assert recognizer.events == len(pushed)
+    assert recognizer.bad_records == 3
+
+
 HARD = [
     ("lower(x.n) = 'a'", None),
     ("x.n = x.m", "the string 'm' beside other values"),

@@ -84,7 +84,8 @@ class RecordChecker:
         """The usable rows of a table that has the columns of the schema; itself if all are. Raises as `accept`."""
         if self._all_usable(table):
             return table
-        return pa.Table.from_batches(list(self.accept(table)), self.schema.columns)
+        rows = self.accept(table)
+        return pa.Table.from_batches([] if rows is None else [rows], self.schema.columns)
 
     def all_in_order(self, table: pa.Table) -> bool:
         """Whether all rows of a table are usable and in the order of time, as far as one pass shows it."""
@@ -95,7 +96,7 @@ class RecordChecker:
         for batch in table.select(self.schema.columns.names).to_batches():
             if not check.passes(batch, latest):
                 return False
-            latest = check.latest(batch)
+            latest = check.known(batch)[1]
         return True
 
     def _all_usable(self, table: pa.Table) -> bool:
@@ -110,25 +111,31 @@ class RecordChecker:
             return True
         return not any(np.isnan(_numbers(chunk)).any() for chunk in table.column(time).chunks)
 
-    def accept(self, batch: pa.RecordBatch | pa.Table) -> Iterator[pa.RecordBatch]:
-        """The usable rows of a batch; raises `BadRecordError` or `InputError`, before anything is counted."""
-        rows = self._aligned(batch)
-        if rows.num_rows == 0:
-            return
+    def accept(self, batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch | None:
+        """The usable rows of a batch, if there are any; raises `BadRecordError` or `InputError`.
+
+        Then nothing has been counted.
+        """
+        passed = self._fits(batch) and self._passes(batch)
+        rows = batch if passed else self._aligned(batch)
         self._begin, self.rows = self.numbered + self._at_once, None
         self._late_rows.clear()
-        reasons = self._reasons(rows)
-        bad = np.array([r is not None for r in reasons], bool) if reasons is not None else None
-        if bad is not None and bad.any():
-            rows = self._refuse(rows, reasons or [], bad)
-        if rows.num_rows:
-            yield rows
+        reasons = None if passed else self._reasons(rows)
+        if reasons is not None:
+            rows = self._refuse(rows, reasons)
+        return rows if rows.num_rows else None
+
+    def _fits(self, batch: pa.RecordBatch | pa.Table) -> bool:
+        return isinstance(batch, pa.RecordBatch) and batch.schema.equals(self.schema.columns)
+
+    def _passes(self, batch: pa.RecordBatch) -> bool:
+        """Whether one pass shows that all rows are usable."""
+        return self._check is not None and self._check.passes(batch, self.latest)
 
     def _aligned(self, batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
         columns = self.schema.columns
         batch = self.schema.completed(batch)
-        fits = isinstance(batch, pa.RecordBatch) and batch.schema.equals(columns)
-        if fits and not any(batch.column(k).dictionary.null_count for k in self._dictionaries):
+        if self._fits(batch) and not any(batch.column(k).dictionary.null_count for k in self._dictionaries):
             return batch
         missing = [name for name in columns.names if name not in batch.schema.names]
         if missing:
@@ -145,7 +152,7 @@ class RecordChecker:
 
     def _reasons(self, rows: pa.RecordBatch) -> list[str | None] | None:
         """For each row the reason for refusing it; None if all are usable."""
-        if self._check is not None and self._check.passes(rows, self.latest):
+        if not rows.num_rows or self._passes(rows):
             return None
         types = rows.column(self.schema.type)
         found: list[tuple[Mask, str | Callable[[int], str]]] = []
@@ -224,7 +231,8 @@ class RecordChecker:
         self._late_rows.add(place)
         self._late += 1
 
-    def _refuse(self, rows: pa.RecordBatch, reasons: list[str | None], bad: Mask) -> pa.RecordBatch:
+    def _refuse(self, rows: pa.RecordBatch, reasons: list[str | None]) -> pa.RecordBatch:
+        bad = np.array([reason is not None for reason in reasons], bool)
         numbers = np.flatnonzero(bad)
         if self.policy == "fail":
             raise BadRecordError(self._begin + int(numbers[0]), reasons[int(numbers[0])] or "")
@@ -235,16 +243,13 @@ class RecordChecker:
         self.rows = np.flatnonzero(~bad)
         return rows.filter(pa.array(~bad))
 
-    def exported(self, rows: pa.RecordBatch) -> ExportedBatch | None:
-        """Where rows that were let through are, if that is known."""
-        return None if self._check is None else self._check.exported(rows)
-
-    def accept_rows(self, rows: pa.RecordBatch) -> None:
-        """Number some rows that were let through, and remember the time of the last of them."""
+    def accept_rows(self, rows: pa.RecordBatch) -> ExportedBatch | None:
+        """Number some rows that were let through, and remember the time of the last; says where they are, if known."""
+        exported, time = (None, None) if self._check is None else self._check.known(rows)
         self.numbered += rows.num_rows
         if self.in_order and self.schema.time is not None and rows.num_rows:
-            known = None if self._check is None else self._check.latest(rows)
-            self.latest = _last(rows.column(self.schema.time)) if known is None else known
+            self.latest = _last(rows.column(self.schema.time)) if time is None else time
+        return exported
 
     @property
     def latest_time(self) -> pa.Scalar | None:

@@ -133,7 +133,7 @@ class EventStore:
         self._names = schema.names
         self._positions: list[_Positions] = []
         self._pieces: list[pa.RecordBatch] = []
-        #: The rows that are needed of each of the last pieces, which are small batches.
+        #: The positions that are needed of each of the last pieces, which are small batches.
         self._recent: list[Ints] = []
         self._recent_rows = 0
         self._latest = Latest()
@@ -154,7 +154,7 @@ class EventStore:
         return sum(piece.nbytes for piece in self._pieces)
 
     def keep(self, first: int, rows: pa.RecordBatch, positions: Ints) -> None:
-        """Keep the rows at these positions of a batch whose first row has position ``first``."""
+        """Keep the rows at these positions of a batch whose first row has position ``first``; they may change later."""
         if not len(positions):
             return
         # The rows have at least the columns of the store, in this order.
@@ -164,7 +164,7 @@ class EventStore:
         if many or self._latest.positions:
             self._join()
         if count < limits.WHOLE_BATCH_ROWS:
-            self._recent.append(positions - first)
+            self._recent.append(positions.copy())
             self._recent_rows += count
             self._count += len(positions)
         else:
@@ -192,14 +192,14 @@ class EventStore:
         kept = self._positions[:whole], self._pieces[:whole]
         places, batches = self._positions[whole:], self._pieces[whole:]
         if batches and _may_be_joined(batches):
-            begins = np.cumsum([0, *(batch.num_rows for batch in batches)])
-            chosen = np.concatenate([begin + some for begin, some in zip(begins, self._recent)])
-            positions = np.concatenate([place[0] + some for place, some in zip(places, self._recent)])
-            rows = _joined(batches)
+            firsts, rows = np.array([place[0] for place in places]), _joined(batches)
+            before = np.cumsum([0, *map(len, places[:-1])])
+            positions = np.concatenate(self._recent)
+            chosen = positions - np.repeat(firsts - before, [*map(len, self._recent)])
             _append(kept, positions, rows if len(chosen) == rows.num_rows else rows.take(array_of_numbers(chosen)))
         else:
             for place, batch, some in zip(places, batches, self._recent):
-                _append(kept, place[0] + some, batch.take(array_of_numbers(some)))
+                _append(kept, some, batch.take(array_of_numbers(some - place[0])))
         if self._latest.positions:
             positions = np.array(self._latest.positions, np.int64)
             _append(kept, positions, self._latest.rows(positions, self.schema))

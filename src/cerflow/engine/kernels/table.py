@@ -34,6 +34,7 @@ collect = Kernel("state", "state.graph", "collect", "q2 i2 q2 i2 q2 q2 q1 q1 i1 
 scan = Kernel("scan", "scan.scan", "scan", "q q q")
 slot_of = Kernel("scan", "scan.scan", "slot_of", "q2 q q")
 all_usable = Kernel("scan", "scan.check", "all_usable", "q q q")
+next_dictionary = Kernel("scan", "scan.values", "next_dictionary", "q q q")
 narrow = Kernel("scan", "scan.contiguous", "narrow", "q q q q q")
 find_rows = Kernel("scan", "scan.neighbours", "find_rows", "q q q q q")
 write_noted = Kernel("scan", "scan.contiguous", "write_noted", "q")

@@ -23,7 +23,7 @@ from cerflow.engine.events.store import EventStore, WholeTable
 from cerflow.engine.layout import EventArrays
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.deadlines import ascending
-from cerflow.engine.recognize.machine import Machine
+from cerflow.engine.recognize.machine import Machine, RelevantEvents
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.single_events import SingleEvents, as_batch
 from cerflow.engine.recognize.takers import Taker, Takers
@@ -174,11 +174,12 @@ class Driver:
         undo = self.checkpoint(events.num_rows)
         try:
             self.clean()
-            for rows in self.checker.accept(events):
-                size = self.rows_at_once
+            rows, size = self.checker.accept(events), self.rows_at_once
+            if rows is not None and rows.num_rows <= size:
+                found = self.process(rows, 0)
+            elif rows is not None:
                 for start in range(0, rows.num_rows, size):
-                    some = rows if rows.num_rows <= size else rows.slice(start, size)
-                    for name, parts in self.process(some, start):
+                    for name, parts in self.process(rows.slice(start, size), start).items():
                         found.setdefault(name, []).extend(parts)
             for name, machine in self._numbering.items():
                 machine.number(found.get(name, ()))
@@ -235,25 +236,29 @@ class Driver:
         for name, machine in self._apart.items():
             yield name, machine.until(clock)
 
-    def process(self, rows: pa.RecordBatch, begin: int) -> Iterator[tuple[str, list[Part]]]:
+    def process(self, rows: pa.RecordBatch, begin: int) -> dict[str, list[Part]]:
         """The detections in rows that the checker accepted of a push; the first is row ``begin`` of all accepted."""
         look()
         checker = self.checker
-        first, exported = checker.numbered, checker.exported(rows)
-        checker.accept_rows(rows)
+        first, exported = checker.numbered, checker.accept_rows(rows)
 
         def refuse(row: int) -> None:
             checker.refuse_late(rows, row, begin + row)
 
+        found: dict[str, list[Part]] = {}
         for name, machine in self._apart.items():
-            yield name, machine.process(rows, first, refuse, exported)
-        found = {name: machine.read(rows, first, exported) for name, machine in self._common.items()}
-        read = {name: reading for name, reading in found.items() if reading is not None}
+            found[name] = machine.process(rows, first, refuse, exported)
+        read: list[tuple[str, Machine, RelevantEvents]] = []
+        for name, machine in self._common.items():
+            reading = machine.read(rows, first, exported)
+            if reading is not None:
+                read.append((name, machine, reading))
         if read:
-            positions = [reading.positions for reading in read.values()]
+            positions = [reading.positions for _, _, reading in read]
             self.store.keep(first, rows, positions[0] if len(positions) == 1 else ascending(*positions))
-        for name, reading in read.items():
-            yield name, self._common[name].take(reading, refuse)
+        for name, machine, reading in read:
+            found[name] = machine.take(reading, refuse)
+        return found
 
     @cached_property
     def _single(self) -> SingleEvents | None:

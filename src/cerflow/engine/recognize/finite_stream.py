@@ -83,7 +83,7 @@ class FiniteStream:
             at = begin
             for rows in _batches(self._read.slice(at, min(driver.rows_at_once, stop - at))):
                 driver.clean()
-                yield from driver.process(rows, at)
+                yield from driver.process(rows, at).items()
                 at += rows.num_rows
 
     def detected_at_end(self, driver: Driver) -> Iterator[tuple[str, list[Part]]]:

@@ -41,8 +41,8 @@ Refuse = Callable[[int], None]
 class RelevantEvents(NamedTuple):
     """The relevant events of a batch ``whole``, whose first row has number ``accepted`` in the input.
 
-    The query's streams have the ``rows``, numbered from ``first`` on. The first ``found`` of the ``events`` come from
-    rows ``at_rows`` of the batch. The store must keep the rows at ``positions``.
+    The query's streams have the ``rows``, numbered from ``first`` on, which are those ``admitted`` of the batch (None:
+    all). The first ``found`` of the ``events`` count. The store must keep the rows at ``positions``.
     """
 
     whole: pa.RecordBatch
@@ -52,7 +52,13 @@ class RelevantEvents(NamedTuple):
     events: EventArrays
     found: int
     positions: Ints
-    at_rows: Ints
+    admitted: Ints | None
+
+    @property
+    def at_rows(self) -> Ints:
+        """The rows of the batch that the events come from."""
+        rows = self.positions - self.first
+        return rows if self.admitted is None else self.admitted[rows]
 
 
 class _StateBefore:
@@ -145,17 +151,16 @@ class Machine:
                 return None
             # The whole batch is kept.
             positions = np.array([first])
-        at_rows = positions - first if index is None else index[positions - first]
-        return RelevantEvents(whole, accepted, rows, first, events, count, positions, at_rows)
+        return RelevantEvents(whole, accepted, rows, first, events, count, positions, index)
 
     def take(self, reading: RelevantEvents, refuse: Refuse) -> list[Part]:
         """Process the events that `read` has found, which are stored."""
-        whole, accepted, rows, first, events, count, positions, at_rows = reading
+        whole, accepted, rows, first, events, count, positions, _ = reading
         consecutive = self.reader.consecutive
         if self.reader.counted is not None:
             return self._counted(events, count, self.reader.counted)
         if self.deadlines is None:
-            parts = self.advance(events, count, lambda at: refuse(int(at_rows[at]))) if count else []
+            parts = self.advance(events, count, lambda at: refuse(int(reading.at_rows[at]))) if count else []
             if consecutive is None:
                 return parts
             graphs = [MatchGraph(part.detections, part.nodes, part.marks) for part in parts]
@@ -165,6 +170,7 @@ class Machine:
                 make = partial(_together, graphs, consecutive)
                 consecutive = CountedMatches(found, make, single=True)
             return [Part(consecutive, self.store.kept(), self.tables.label_sets)]
+        at_rows = reading.at_rows
         events, sources, moments = self.deadlines.between(
             self._numbered(whole, accepted),
             some_events(events, slice(count)),

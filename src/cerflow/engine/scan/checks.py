@@ -76,8 +76,8 @@ class BatchCheck:
         self._shared.hold(self._arrays)
         self._row = Row(all_usable, self._shared.address)
         self._timed, self._floating = timed, floating
-        #: The last batch whose rows were all usable, and where it is.
-        self._passed: tuple[pa.RecordBatch, ExportedBatch] | tuple[None, None] = (None, None)
+        #: The last batch whose rows were all usable, where it is, and the time of its last row.
+        self._passed: tuple[pa.RecordBatch | None, ExportedBatch | None, int | float | None] = (None, None, None)
 
     def passes(self, batch: pa.RecordBatch, latest: int | float | None) -> bool:
         """Whether all rows of a batch are usable, ``latest`` being the time before them (None: there is none)."""
@@ -86,23 +86,19 @@ class BatchCheck:
             self._control[layout.LATEST] = before
         else:
             self._control[layout.LATEST] = NULL if latest is None else latest
-        exported = ExportedBatch(batch)
-        self._row.words[1], self._row.words[2] = exported.address, batch.num_rows
-        found = bool(self._row.call())
-        self._passed = (batch, exported) if found else (None, None)
-        return found
-
-    def latest(self, batch: pa.RecordBatch) -> int | float | None:
-        """The time of the last row of a batch, if it is the one that passed last."""
-        if batch is not self._passed[0] or not self._timed:
-            return None
+        exported, words = ExportedBatch(batch), self._row.words
+        words[1], words[2] = exported.address, batch.num_rows
+        if not self._row.call():
+            return False
         last = self._control[layout.LATEST]
-        return float(last.view(np.float64)) if self._floating else int(last)
+        time = None if not self._timed else float(last.view(np.float64)) if self._floating else int(last)
+        self._passed = (batch, exported, time)
+        return True
 
-    def exported(self, batch: pa.RecordBatch) -> ExportedBatch | None:
-        """Where a batch is, if it is the one that passed last."""
-        passed, exported = self._passed
-        return exported if batch is passed else None
+    def known(self, batch: pa.RecordBatch) -> tuple[ExportedBatch | None, int | float | None]:
+        """Where a batch is, and the time of its last row, if it is the one that passed last."""
+        passed, exported, time = self._passed
+        return (exported, time) if batch is passed else (None, None)
 
 
 def batch_check(schema: Schema, limits: Mapping[str, int]) -> BatchCheck | None:
@@ -119,6 +115,7 @@ def batch_check(schema: Schema, limits: Mapping[str, int]) -> BatchCheck | None:
     if schema.time is not None:
         most = limits.get(schema.time, 0) if plain else 0
         rows.append(_row(schema, schema.time, layout.IS_LATER_FLOAT if floating else layout.IS_LATER, most))
+    rows += [_row(schema, f.name, layout.IS_PLAIN) for f in schema.columns if pa.types.is_dictionary(f.type)]
     found = [row for row in rows if row is not None]
     if len(found) < len(rows):
         return None
@@ -131,7 +128,9 @@ def _row(schema: Schema, name: str, kind: int, most: int = 0) -> tuple[list[int]
     """A check, and the row of `ScanArrays.columns` that it reads; values are as they lie, but for days."""
     data_type = schema.columns.field(name).type
     found = layout_of(data_type, getattr(data_type, "unit", "ms"))
-    if kind == layout.IS_KNOWN:
+    if kind == layout.IS_PLAIN:
+        found = layout_of(data_type.index_type, "ms")
+    elif kind == layout.IS_KNOWN:
         index = layout_of_text(data_type)
         found = found if index is None else (index, 1)
     if found is None:

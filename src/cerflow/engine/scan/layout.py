@@ -101,8 +101,10 @@ COLUMN_WORDS = 8
     T_OTHERS,  # the ways that all other texts leave open, not null
     T_OPEN,  # the ways that any text leaves open, or null
     T_LENGTHS,  # how many bytes texts have with which a match may end, as bits (the last for all longer ones); -1: any
-) = range(26)
-TEXT_WORDS = 26
+    T_HELD,  # where the dictionary is that the entries come from: length, first row, and its three buffers
+) = range(27)
+HELD_WORDS = 5
+TEXT_WORDS = T_HELD + HELD_WORDS
 #: Texts that are compared one by one with whole columns.
 SINGLES = 8
 # Words of a slot: the first eight bytes, the length, the entry (0: free)
@@ -124,8 +126,9 @@ H_NODE, H_OUTCOME, H_NEXT = range(3)
 # the other side as bits or the last instruction
 K_KIND, K_OPERATOR, K_WHAT, K_OTHER = range(4)
 COMPARE_INT, COMPARE_FLOAT, NULL_INT, NULL_FLOAT, RUN = range(5)
-# Where all rows are checked: whether a value is there, has at most that magnitude, is a time not before the one above
-IS_KNOWN, IS_WITHIN, IS_LATER, IS_LATER_FLOAT = range(4)
+# Where all rows are checked: whether a value is there, has at most that magnitude, is a time not before the one above,
+# is null wherever its entry in the dictionary is
+IS_KNOWN, IS_WITHIN, IS_LATER, IS_LATER_FLOAT, IS_PLAIN = range(5)
 
 # Columns of ScanArrays.outputs: where a value goes, in which column, the form, a column (or -1, first and last
 # instruction), what a bound is less

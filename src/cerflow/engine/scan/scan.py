@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cerflow import limits
 from cerflow.engine.kernels.base.calling import Row
 from cerflow.engine.kernels.base.shared_arrays import SharedArrays
-from cerflow.engine.kernels.table import find_rows, flow, narrow, scan, write_noted
+from cerflow.engine.kernels.table import find_rows, flow, narrow, next_dictionary, scan, write_noted
 from cerflow.engine.layout import EventArrays
 from cerflow.engine.matches.graph import CountedMatches, consecutive_events
 from cerflow.engine.scan import layout
@@ -93,11 +93,12 @@ class BatchScan:
         self._decisions = self._begin_deciding()
         self._decisions.explore(limits.SCAN_EXPLORED)
         self._arrays = first_arrays(tables, program, texts, self._decisions)
+        self._share()
         #: Whether the states matter in which runs may be before a batch.
-        self.follows = self._arrays.control[layout.FOLLOWS] == 1
+        self.follows = self._control[layout.FOLLOWS] == 1
         #: The same for runs that pass through the batch, or keys.
         self.flows = self._through is not None or (self._contiguity is not None and self._contiguity.related)
-        on_columns = self._arrays.control[layout.OPENED] != 0
+        on_columns = self._control[layout.OPENED] != 0
         if self._contiguity is not None:
             on_columns = self._contiguity.alone
         #: This many rows make a batch at most; where little is written of them, more of them tell more.
@@ -105,10 +106,6 @@ class BatchScan:
         self.rows_at_once = limits.FLOW_ROWS if keyed else limits.BATCH_ROWS
         if on_columns:
             self.rows_at_once = limits.COLUMN_ROWS
-        self._events = self._room_for(_EVENTS)
-        self._share()
-        self._shown: tuple[Ints, ...] | None = None
-        self._show()
         #: The list of signatures whose places are known.
         self._placed_of = tables.relevant
         #: The same for those whose effects are known.
@@ -127,16 +124,22 @@ class BatchScan:
         changed = {name: getattr(self._arrays, name).copy() for name in _CHANGED}
         other._arrays = self._arrays._replace(**changed)
         other._texts = [text.fresh(own, tables.strings) for text, own in zip(self._texts, other._arrays.texts)]
-        other._events = other._room_for(_EVENTS)
         other._share()
-        other._shown = None
-        other._show()
         return other
 
     def _share(self) -> None:
+        """Let kernels see the arrays."""
+        self._events = self._room_for(_EVENTS)
         self._shared = SharedArrays()
         self._shared.hold(self._events)
         self._row = Row(scan, self._shared.address)
+        self._dictionaries = Row(next_dictionary, self._shared.address)
+        control: Any = self._arrays.control
+        self._control = memoryview(control)
+        self._shown: tuple[Ints, ...] | None = None
+        self._show()
+        #: The list of strings that the codes of texts are of.
+        self._coded = self.tables.strings.texts
 
     def _begin_deciding(self) -> Decisions:
         classes = [[] if column is None else column.satisfied for column in self._tested]
@@ -148,6 +151,7 @@ class BatchScan:
             self._decisions.answer(node, outcome)
         except TooManyDecisionsError:
             self._forget_decisions()
+        self._show()
         self._know_effects()
 
     def _forget_decisions(self) -> None:
@@ -170,13 +174,19 @@ class BatchScan:
         self.tables.forget_signatures()
         if self._decisions.signatures_of is not self.tables.relevant:
             self._forget_decisions()
+            self._show()
         if self._schema is None or not batch.schema.equals(self._schema):
             self._find_columns(batch.schema)
-        for text in self._texts:
-            text.begin(batch)
+        exported = exported or ExportedBatch(batch)
+        if self._coded is not self.tables.strings.texts:
+            self._coded = self.tables.strings.texts
+            for text in self._texts:
+                text.forget_codes()
+        self._use_dictionaries(exported, batch)
         count = batch.num_rows
-        control = self._arrays.control
-        control[: layout.FIXES + 1] = (first, 0, 0, 0)
+        control = self._control
+        control[layout.FIRST] = first
+        control[layout.COUNT] = control[layout.FIXES] = 0
         contiguity = self._contiguity
         large = count >= limits.NARROWED_ROWS
         whole = self._whole > 0 or not large
@@ -191,15 +201,16 @@ class BatchScan:
         if self.follows:
             self._know_effects()
             self._begin_counting(count)
-        exported = exported or ExportedBatch(batch)
         self.consecutive = None
         alone = contiguity is not None and contiguity.alone and large and count >= 2 * contiguity.length
         if contiguity is not None and alone:
             alone = self._find(contiguity, exported, batch, occupied)
         narrows = not whole and not alone and contiguity is not None
         marks = layout.NOT_MARKED if alone else self._marks
-        control[layout.NARROWS : layout.MARKS + 1] = (narrows, 0, 0, marks)
-        self._flow(exported, batch, whole, occupied)
+        control[layout.NARROWS], control[layout.MARKS] = narrows, marks
+        control[layout.NOTED] = control[layout.WRITTEN] = control[layout.LOOKED_AHEAD] = 0
+        if self._through is not None and not whole:
+            self._flow(self._through, exported, batch, occupied)
         if narrows:
             self._make_notes(count)
         if contiguity is not None and alone:
@@ -217,25 +228,32 @@ class BatchScan:
             self._narrow(contiguity, batch)
             self._write_noted(batch)
         self._learn(batch)
-        found = int(control[layout.COUNT])
+        found = control[layout.COUNT]
         if self.follows:
             self._take_counted(*control[layout.BEGUN : layout.FOUND + 1].tolist())
         if self.tables.atoms.ordered:
             self._events = self._events._replace(ranks=self.tables.strings.ranks())
         return self._events, found
 
+    def _use_dictionaries(self, exported: ExportedBatch, batch: pa.RecordBatch) -> None:
+        """Take the entries of texts from the dictionaries of a batch, where these are others than before."""
+        words = self._dictionaries.words
+        words[1], words[2] = exported.address, 0
+        while (number := self._dictionaries.call_held()) >= 0:
+            self._texts[number].use_dictionary(batch)
+            words[2] = number + 1
+
     def _scan(self, exported: ExportedBatch, batch: pa.RecordBatch, begin: int, end: int) -> None:
         """Read the events of some rows of a batch."""
-        control, words = self._arrays.control, self._row.words
+        control, words = self._control, self._row.words
         control[layout.ROW] = begin
         while True:
-            self._show()
             words[1], words[2] = exported.address, end
             reason = self._row.call()
             if reason == layout.SCANNED:
                 return
             if reason == layout.NO_OUTCOME:
-                self._decide(int(control[layout.NODE]), int(control[layout.OUTCOME]))
+                self._decide(control[layout.NODE], control[layout.OUTCOME])
             elif reason == layout.NO_EVENTS:
                 # As many of the further rows as of those before.
                 rows, found = control[layout.ROW : layout.COUNT + 1].tolist()
@@ -248,7 +266,7 @@ class BatchScan:
 
     def _make_room(self, events: int) -> None:
         """Make room for this many events; those found so far stay."""
-        old, count = self._events, int(self._arrays.control[layout.COUNT])
+        old, count = self._events, self._control[layout.COUNT]
         if events > len(old.signature):
             self._events = self._room_for(1 << (events - 1).bit_length())
             for name in EventArrays._fields[:-1]:  # the last are not by event
@@ -258,12 +276,9 @@ class BatchScan:
             self._events = self._events._replace(ranks=old.ranks)
             self._shared.hold(self._events)
 
-    def _flow(self, exported: ExportedBatch, batch: pa.RecordBatch, whole: bool, occupied: int) -> None:
+    def _flow(self, found: Flow, exported: ExportedBatch, batch: pa.RecordBatch, occupied: int) -> None:
         """Close all ways to the rows of a batch that no run can pass through to the end of a match."""
-        control, count, found = self._arrays.control, int(batch.num_rows), self._through
-        control[layout.LOOKED_AHEAD] = 0
-        if found is None or whole:
-            return
+        control, count = self._control, int(batch.num_rows)
         self._make_ways(count)
         if len(self._arrays.useful) < len(self._arrays.ways):
             self._use("useful", len(self._arrays.ways))
@@ -284,7 +299,7 @@ class BatchScan:
 
     def _rest_if_kept(self) -> None:
         """Read the next batches whole if most relevant rows of this one are left."""
-        relevant, kept = self._arrays.control[layout.RELEVANT : layout.KEPT + 1].tolist()
+        relevant, kept = self._control[layout.RELEVANT : layout.KEPT + 1].tolist()
         if 4 * kept > 3 * relevant:
             self._whole = _PAUSE
 
@@ -299,8 +314,9 @@ class BatchScan:
 
     def _begin_counting(self, rows: int) -> None:
         """Count the runs in a batch of this many rows if that may pay."""
-        control, runs = self._arrays.control, self._arrays.runs
-        control[layout.BEGUN : layout.FOUND + 1] = (-1, -1, 0)
+        control, runs = self._control, self._arrays.runs
+        control[layout.BEGUN] = control[layout.ENDED] = -1
+        control[layout.FOUND] = 0
         control[layout.COUNTS] = control[layout.OPENED] != 0 and rows >= limits.COUNTED_EVENTS
         if control[layout.COUNTS]:
             runs.fill(0)
@@ -323,7 +339,7 @@ class BatchScan:
 
     def _find(self, contiguity: Contiguity, exported: ExportedBatch, batch: pa.RecordBatch, occupied: int) -> bool:
         """Look for the matches whose events are all in a batch; False if there are too many different texts."""
-        arrays, control, count = self._arrays, self._arrays.control, batch.num_rows
+        arrays, control, count = self._arrays, self._control, batch.num_rows
         if self._unfound:
             return False
         size, related = (count + 7) >> 3, contiguity.related
@@ -341,7 +357,7 @@ class BatchScan:
             if related and control[layout.ROW] == 0:
                 self._begin_groups(keys, contiguity.key)
             reason = find_rows(self._shared.address, exported.address, count, contiguity.key, begun)
-            text = int(control[layout.TEXT])
+            text = control[layout.TEXT]
             if reason == layout.SCANNED:
                 return True
             if reason == layout.NO_ROOM and text == layout.HASHED_KEYS:
@@ -363,12 +379,12 @@ class BatchScan:
         hits = arrays.hits[:size] if size > _COPIED else arrays.hits[:size].copy()
         before = arrays.before if contiguity.related else None
         make = partial(consecutive_events, first, hits, contiguity.labels, before)
-        found = int(arrays.control[layout.FOUND])
+        found = self._control[layout.FOUND]
         return CountedMatches(found, make, single=True) if found else None
 
     def _read_chosen(self, exported: ExportedBatch, batch: pa.RecordBatch) -> None:
         """Read the rows of a batch that `find_rows` has chosen."""
-        control, chosen = self._arrays.control, self._arrays.ways[: batch.num_rows]
+        control, chosen = self._control, self._arrays.ways[: batch.num_rows]
         control[layout.NARROWS], control[layout.MARKS], control[layout.LOOKED_AHEAD] = 1, layout.MARKED, 1
         self._make_notes(int(np.count_nonzero(chosen)))
         self._scan(exported, batch, 0, batch.num_rows)
@@ -377,8 +393,8 @@ class BatchScan:
         self._write_noted(batch)
 
     def _write_noted(self, batch: pa.RecordBatch) -> None:
-        control = self._arrays.control
-        self._make_room(int(control[layout.COUNT] + control[layout.NOTED]))
+        control = self._control
+        self._make_room(control[layout.COUNT] + control[layout.NOTED])
         while (reason := write_noted(self._shared.address)) != layout.SCANNED:
             self._go_on(reason, batch)
 
@@ -401,7 +417,7 @@ class BatchScan:
         if len(signatures):
             added = [contiguity.bits(self.tables.allowed(signature)) for signature in signatures]
             self._hold(places=np.append(self._arrays.places[:known], np.array(added, np.int64)))
-        key, noted = contiguity.key, int(self._arrays.control[layout.NOTED])
+        key, noted = contiguity.key, self._control[layout.NOTED]
         for _ in range(_TRIES):
             if key == layout.HASHED_KEYS:
                 self._begin_groups(1 + noted, key)
@@ -430,14 +446,14 @@ class BatchScan:
             most = room - 1
         if most >= len(arrays.groups):
             self._hold(groups=np.zeros((most + 1, layout.GROUP_WORDS), np.int64))
-        self._arrays.control[layout.GROUPS] = 0
+        self._control[layout.GROUPS] = 0
         self._arrays.slots.fill(0)
 
     def _go_on(self, reason: int, batch: pa.RecordBatch) -> None:
         """Do what a kernel stopped for."""
         self._learn(batch)
         if reason == layout.NO_ROOM:
-            self._texts[self._arrays.control[layout.TEXT]].grow()
+            self._texts[self._control[layout.TEXT]].grow()
 
     def _use(self, name: str, *shape: int) -> None:
         """Give an array of which nothing outlasts a batch this shape, in room that the scans of a recogniser share."""
@@ -456,11 +472,11 @@ class BatchScan:
         """Read new texts, and give codes to those that events have."""
         for text in self._texts:
             text.learn(batch)
-        arrays = self._arrays
-        fixes = arrays.fixes[: arrays.control[layout.FIXES]]
-        if not len(fixes):
+        count = self._control[layout.FIXES]
+        if not count:
             return
-        arrays.control[layout.FIXES] = 0
+        fixes = self._arrays.fixes[:count]
+        self._control[layout.FIXES] = 0
         for number, text in enumerate(self._texts):
             some = fixes[fixes[:, layout.X_TEXT] == number]
             codes = text.codes(some[:, layout.X_ENTRY])
@@ -487,4 +503,4 @@ class BatchScan:
         if self._shown is None or any(a is not b for a, b in zip(now, self._shown)):
             nodes, following, outcomes, together = self._shown = now
             self._hold(nodes=nodes, next=following, outcomes=outcomes, together=together)
-        self._arrays.control[layout.ROOT] = decisions.root
+        self._control[layout.ROOT] = decisions.root

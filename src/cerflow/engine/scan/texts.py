@@ -53,7 +53,6 @@ class TextEntries:
         self._left: list[int] = []
         self._texts: list[str | None] = [None]
         self._dictionary: pa.Array | None = None
-        self._place: tuple[object, ...] | None = None
         self._bytes = _BYTES
         self._singled: IntRows = np.zeros((0, 2), np.int64)
         self._make_room(_ENTRIES)
@@ -65,9 +64,9 @@ class TextEntries:
         for name, value in vars(self).items():
             if isinstance(value, np.ndarray):
                 setattr(other, name, value.copy())
-        other._words, other._strings, other._coded = words, strings, strings.texts
+        other._words, other._strings = words, strings
         other._left, other._texts = list(self._left), list(self._texts)
-        other._codes[1:] = _UNKNOWN
+        other.forget_codes()
         other._show()
         return other
 
@@ -78,7 +77,6 @@ class TextEntries:
         words = self._words
         self._codes: Ints = np.full(entries, _UNKNOWN, np.int64)
         self._codes[0] = NULL
-        self._coded = self._strings.texts
         self._classes: Ints = np.full(entries, _UNKNOWN if self._column is not None else 0, np.int64)
         words[layout.T_ROOM], words[layout.T_COUNT] = entries, 1
         if self._ways_left is not None:
@@ -117,24 +115,23 @@ class TextEntries:
 
     # -- what is known -------------------------------------------------------------------------------------------
 
-    def begin(self, batch: pa.RecordBatch) -> None:
-        """Look at the column in a batch."""
-        if self._coded is not self._strings.texts:
-            # Strings have been forgotten or brought back.
-            self._codes[1:] = _UNKNOWN
-            self._coded = self._strings.texts
-        if self._words[layout.T_LAYOUT] >= layout.TEXT32:
-            return
+    def forget_codes(self) -> None:
+        """Forget the codes, as strings have been forgotten or brought back."""
+        self._codes[1:] = _UNKNOWN
+
+    def use_dictionary(self, batch: pa.RecordBatch) -> None:
+        """Take the entries from the dictionary that the column has in a batch."""
         dictionary = batch.column(int(self._words[layout.T_CHILD])).dictionary
-        place = _place(dictionary)
-        if place != self._place:
-            if self._dictionary is None or not dictionary.equals(self._dictionary):
-                self._texts = [None, *dictionary.to_pylist()]
-                self._make_room(len(self._texts))
-                self._words[layout.T_COUNT] = len(self._texts)
-                self._judge()
-            # As long as it is held, no other one is at its place.
-            self._dictionary, self._place = dictionary, place
+        if self._dictionary is None or not dictionary.equals(self._dictionary):
+            self._dictionary, self._words[layout.T_HELD] = None, -1
+            self._texts = [None, *dictionary.to_pylist()]
+            self._make_room(len(self._texts))
+            self._words[layout.T_COUNT] = len(self._texts)
+            self._judge()
+        # As long as it is held, no other one is at its place.
+        self._dictionary = dictionary
+        places = [0 if buffer is None else buffer.address for buffer in dictionary.buffers()[:3]]
+        self._words[layout.T_HELD : layout.T_HELD + layout.HELD_WORDS] = (len(dictionary), dictionary.offset, *places)
 
     def learn(self, batch: pa.RecordBatch) -> None:
         """Read the texts of new entries, which come from this batch, and judge them."""
@@ -217,8 +214,3 @@ class TextEntries:
             assert text is not None
             self._codes[entry] = self._strings.code(text)
         return self._codes[entries]
-
-
-def _place(array: pa.Array) -> tuple[object, ...]:
-    """Where an array is in memory."""
-    return (len(array), array.offset, *(None if b is None else b.address for b in array.buffers()))

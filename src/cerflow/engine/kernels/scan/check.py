@@ -7,7 +7,7 @@ import numpy as np
 from cerflow.engine.kernels.base.parts import kernel, part
 from cerflow.engine.kernels.base.shared_arrays import as_float
 from cerflow.engine.kernels.scan.arrays import scan_at
-from cerflow.engine.kernels.scan.values import has_bit, integer, load_word, locate, word_of
+from cerflow.engine.kernels.scan.values import has_bit, has_plain_dictionary, integer, load_word, locate, word_of
 from cerflow.engine.scan import layout
 
 
@@ -21,7 +21,10 @@ def all_usable(address, batch, count):
     for k in range(s.tests.shape[0]):
         c = s.tests[k, layout.K_WHAT]
         kind = s.tests[k, layout.K_KIND]
-        if kind == layout.IS_WITHIN:
+        if kind == layout.IS_PLAIN:
+            if not has_plain_dictionary(batch, s.columns[c, layout.C_CHILD]):
+                return False
+        elif kind == layout.IS_WITHIN:
             if not _all_within(s.columns, c, count, s.tests[k, layout.K_OTHER]):
                 return False
         elif not _all_known(s.columns, c, count) or (

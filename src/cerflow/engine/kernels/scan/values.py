@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.arithmetic import wrapped_sum
-from cerflow.engine.kernels.base.parts import inlined, intrinsic, ir, part, types
+from cerflow.engine.kernels.base.parts import inlined, intrinsic, ir, kernel, part, types
 from cerflow.engine.kernels.base.shared_arrays import bits_of
+from cerflow.engine.kernels.scan.arrays import scan_at
 from cerflow.engine.layout import NULL
 from cerflow.engine.scan import layout
 
@@ -15,7 +16,7 @@ NAN = 0x7FF8000000000000
 #: The lowest bit of each byte of a word.
 ONES = 0x0101010101010101
 #: The words of an array of Arrow's C data interface that count here.
-_OFFSET, _BUFFERS, _CHILDREN = 2, 5, 6
+_LENGTH, _NULLS, _OFFSET, _COUNT, _BUFFERS, _CHILDREN, _DICTIONARY = 0, 1, 2, 3, 5, 6, 7
 
 
 def _reader(bits, *, signed=True, floating=False):
@@ -197,8 +198,38 @@ def locate(columns, texts, batch):
         texts[t, layout.T_DATA] = load_word(buffers, 1)
         if texts[t, layout.T_LAYOUT] >= layout.TEXT32:
             texts[t, layout.T_BYTES] = load_word(buffers, 2)
-            last = texts[t, layout.T_OFFSET] + load_word(child, 0)
+            last = texts[t, layout.T_OFFSET] + load_word(child, _LENGTH)
             texts[t, layout.T_SIZE] = text_offset(texts, t, last)
+
+
+@inlined
+def _dictionary(batch, child):
+    """The dictionary of a column of a batch."""
+    return load_word(load_word(load_word(batch, _CHILDREN), child), _DICTIONARY)
+
+
+@kernel
+def next_dictionary(address, batch, begin):
+    """The first column of text from ``begin`` on that has another dictionary than that of its entries, -1: none."""
+    texts = scan_at(address).texts
+    for t in range(begin, texts.shape[0]):
+        if texts[t, layout.T_LAYOUT] < layout.TEXT32:
+            dictionary = _dictionary(batch, texts[t, layout.T_CHILD])
+            same = load_word(dictionary, _COUNT) == 3
+            same &= texts[t, layout.T_HELD] == load_word(dictionary, _LENGTH)
+            same &= texts[t, layout.T_HELD + 1] == load_word(dictionary, _OFFSET)
+            for k in range(3):
+                same &= texts[t, layout.T_HELD + 2 + k] == load_word(load_word(dictionary, _BUFFERS), k)
+            if not same:
+                return t
+    return -1
+
+
+@inlined
+def has_plain_dictionary(batch, child):
+    """Whether it is known that no entry of the dictionary of a column is null."""
+    dictionary = _dictionary(batch, child)
+    return load_word(dictionary, _NULLS) == 0 or load_word(load_word(dictionary, _BUFFERS), 0) == 0
 
 
 @inlined
