@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -38,7 +39,7 @@ def read_blocks(source: Source, content: Content, as_text: Collection[str]) -> I
     """
     name, path = name_of(content), path_of(content)
     partitions = {} if path is None else partition_values(source, path)
-    try:
+    with reading(name, source.format):
         for block in _blocks(source, content, name, as_text):
             table = block.table
             if partitions and path is not None:
@@ -46,10 +47,17 @@ def read_blocks(source: Source, content: Content, as_text: Collection[str]) -> I
                 for column, value in partitions.items():
                     table = table.append_column(column, pa.repeat(pa.scalar(value, pa.string()), len(table)))
             yield replace(block, table=table)
+
+
+@contextmanager
+def reading(name: object, kind: InputFormat) -> Iterator[None]:
+    """Turn what a library says of a file that it cannot read into an InputError."""
+    try:
+        yield
     except (pa.ArrowException, OSError, EOFError) as error:
         # Arrow's messages may run over several lines, the first says it.
         first = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(f"cannot read {name} as {source.format.value}: {first}") from error
+        raise InputError(f"cannot read {name} as {kind.value}: {first}") from error
 
 
 def _blocks(source: Source, content: Content, name: str, as_text: Collection[str]) -> Iterator[Block]:

@@ -23,7 +23,7 @@ from cerflow.files.encodings import Content
 from cerflow.files.raw_rows import Block
 from cerflow.files.sources import InputFormat, Source, source_name
 from cerflow.schema import Schema
-from cerflow.stream_inputs import Input, Roles, column_names, fitted_table, free_name, schema_of
+from cerflow.stream_inputs import EventRoles, Input, Roles, column_names, fitted_table, free_name, schema_of
 from cerflow.values.array_types import Ints
 from cerflow.values.arrow_columns import one_array
 from cerflow.values.nested import joined, parts_of
@@ -65,6 +65,16 @@ class ColumnRoles:
             roles["sequence"] = self.sequence
         return roles
 
+    def of_events(self, stream: str | None = None) -> EventRoles:
+        """The roles of events whose streams, if they are told apart, stand in the column ``stream``."""
+        return {
+            "type": self.type,
+            "time": self.time,
+            "time_unit": self.time_unit,
+            "forget": self.forget,
+            "stream": stream,
+        }
+
     @property
     def required(self) -> dict[str, str]:
         """The columns without whose value a row cannot be used, with their roles; NaN is not a value."""
@@ -72,9 +82,7 @@ class ColumnRoles:
 
     def schema(self, columns: pa.Schema, stream: str | None) -> Schema:
         """The columns of the events with their roles; raises `InputError` for those that are not there."""
-        return schema_of(
-            columns, type=self.type, time=self.time, time_unit=self.time_unit, stream=stream, forget=self.forget
-        )
+        return schema_of(columns, **self.of_events(stream))
 
     def use(self, name: str) -> Use:
         """The use of a column of all inputs together."""

@@ -93,10 +93,7 @@ class _ArrivingRun:
         columns = request.inputs.columns
         self.recognizer = request.query.recognizer(
             self.first.table.schema,
-            type=columns.type,
-            time=columns.time,
-            time_unit=columns.time_unit,
-            forget=columns.forget,
+            **columns.of_events(),
             positions=request.positions,
             on_bad_record="fail" if self._fails else self._refuse,
             memory=request.memory,

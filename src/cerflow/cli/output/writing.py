@@ -241,9 +241,9 @@ def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def _json(value: Any) -> str:
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
+        text = _ENCODER.encode(value)
     except ValueError:
-        text = json.dumps(_finite(value), ensure_ascii=False, default=_plain)
+        text = _ENCODER.encode(_finite(value))
     return _MARKED.sub(r"\1", text) if _MARK in text else text
 
 
@@ -273,6 +273,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Decimal):
         return _number(value)
     return str(value)
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_plain)
 
 
 def _duration(value: timedelta) -> str:

@@ -9,11 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cerflow import limits
 from cerflow.errors import InputError
 from cerflow.slices.by_row_groups import Key, RowGroup
+from cerflow.slices.keys import extremes_of
 from cerflow.spark.source.files import DataFile, each, metadata_of
-from cerflow.spark.source.keys import extremes_of
 
 
 def columns_of(files: Sequence[DataFile]) -> tuple[pa.Schema, bool]:
@@ -123,18 +122,3 @@ def _usable(rows: int, roles: Sequence[tuple[Any, pa.DataType]]) -> int | None:
         missing.append(int(statistics.null_count))
     # Two columns may lack values in the same rows.
     return rows - sum(missing) if sum(number > 0 for number in missing) <= 1 else None
-
-
-def short_texts(files: Sequence[DataFile], names: Sequence[str]) -> frozenset[str]:
-    """The columns of text whose values repeat so often that they take less room as dictionaries."""
-    size = dict.fromkeys(names, 0)
-    values = dict.fromkeys(names, 0)
-    for footer in each(metadata_of, files):
-        for k in range(len(footer.schema.names)):
-            name = footer.schema.column(k).path
-            if name in size:
-                for index in range(footer.num_row_groups):
-                    chunk = footer.row_group(index).column(k)
-                    size[name] += chunk.total_uncompressed_size
-                    values[name] += chunk.num_values
-    return frozenset(name for name in names if size[name] < limits.DICTIONARY_BYTES * values[name])

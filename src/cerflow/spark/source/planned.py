@@ -18,6 +18,7 @@ from cerflow.engine.events.time_order import sort_by_time
 from cerflow.engine.recognize.columns_needed import columns_needed, needs_positions, separable_by_key
 from cerflow.engine.results.report import Report
 from cerflow.errors import BadRecordError, InputError, UnsupportedQueryError
+from cerflow.files.row_groups import short_texts
 from cerflow.language.formula import CountWindow, DurationWindow
 from cerflow.predicates.registry import predicates_in
 from cerflow.programs.program import Program, read_query
@@ -26,10 +27,10 @@ from cerflow.query import Query
 from cerflow.schema import HIDDEN_TYPES, UNTYPED, Schema, ValueKind
 from cerflow.slices.by_row_groups import GroupReach, GroupSlice, RowGroup, Slices, slices_of_row_groups
 from cerflow.slices.division import divided
-from cerflow.spark.source.files import DataFile, find_files
-from cerflow.spark.source.footers import columns_of, groups_of, short_texts
+from cerflow.slices.keys import is_orderly
+from cerflow.spark.source.files import DataFile, each, find_files, metadata_of
+from cerflow.spark.source.footers import columns_of, groups_of
 from cerflow.spark.source.key_shares import KeyShare
-from cerflow.spark.source.keys import is_orderly
 from cerflow.spark.source.options import Options
 from cerflow.spark.source.result import declared, refuse_foreign
 from cerflow.spark.source.row_groups import Scan
@@ -177,7 +178,7 @@ def _work(query: Query, options: Options, schema: Schema, files: Sequence[DataFi
     sequence = options.sequence if options.time is not None else None
     read = [*needed, *(name for name in {leading, sequence} - {None, *needed} if name is not None)]
     texts = [name for name in read if schema.kind(name) is ValueKind.STRING and name not in (sequence, *HIDDEN_TYPES)]
-    short = short_texts(files, [name for name in texts if not is_nested(name)]) | {schema.type}
+    short = short_texts(each(metadata_of, files), [name for name in texts if not is_nested(name)]) | {schema.type}
     encoded = pa.dictionary(pa.int32(), pa.string())
     columns = pa.schema([(f.name, encoded if f.name in short else f.type) for f in schema.columns if f.name in read])
     positions = options.positions or needs_positions(query.tree, schema)

@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 from cerflow import limits
 from cerflow.errors import BadRecordError, InputError
 from cerflow.slices.by_row_groups import Key, RowGroup
+from cerflow.slices.keys import keys_of
 from cerflow.slices.pieces import Keys
 from cerflow.spark.source.files import DataFile, opened
 from cerflow.spark.source.key_shares import KeyShare
-from cerflow.spark.source.keys import keys_of
 from cerflow.values.array_types import Ints, Mask
 from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, truths_of
 from cerflow.values.nested import field_type, field_values, parts_of, root_of
