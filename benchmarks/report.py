@@ -80,7 +80,7 @@ class Report:
         odd = [row for row in self.rows if row.status != "ok" and row.engine.startswith("cerflow")]
         odd += [row for row in self.rows if row.checked is False]
         if odd:
-            lines += ["", "**To be looked at:**", ""]
+            lines += ["", "**To check:**", ""]
             lines += [f"- {_place(row)}: {row.note if row.checked is False else row.status}" for row in odd]
         return "\n".join(lines) + "\n"
 

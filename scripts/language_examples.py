@@ -4,7 +4,7 @@
 EXAMPLES = {
     "Sequences": [
         ("One event", "Every event of the type is a match.", "A", "A B A"),
-        ("`;` skips", "An A and a later B. Other events may lie between, also other Bs.", "A ; B", "A C B B"),
+        ("`;` skips", "An A and a later B. Other events may occur in between, also other Bs.", "A ; B", "A C B B"),
         ("`:` does not skip", "An A and a B directly after it.", "A : B", "A B C A C B"),
         ("EVENT", "An A, and then an event of any type.", "A : EVENT AS other", "A C A B"),
         ("NOT", "An A, and then an event that is not a B.", "A : NOT(B)", "A B A C"),
@@ -26,12 +26,12 @@ EXAMPLES = {
     ],
     "Repetition": [
         ("`+`", "One or more, in any choice: every subset of the As.", "A+ ; B", "A A B"),
-        ("`:+`", "One or more without events between.", "A:+ : B", "A A B"),
-        ("`{2}`", "Exactly two; other events may lie between.", "A{2}", "A B A A"),
+        ("`:+`", "One or more without events in between.", "A:+ : B", "A A B"),
+        ("`{2}`", "Exactly two; other events may occur in between.", "A{2}", "A B A A"),
         ("`{2,3}`", "Two or three.", "A{2,3}", "A B A A"),
         ("`{2,}`", "Two or more.", "A{2,} ; B", "A A A B"),
         ("`{0,2}`", "None, one or two. Also written `{,2}`.", "A ; B{0,2} ; C", "A B B C"),
-        ("`:{2}`", "Two without events between. `:{2,3}` and `:{2,}` are alike.", "A:{2}", "A B A A"),
+        ("`:{2}`", "Two without events in between. `:{2,3}` and `:{2,}` work in the same way.", "A:{2}", "A B A A"),
         ("`?`", "One or none.", "A ; B? ; C", "A B C"),
         ("A longer part", "A whole formula may be repeated.", "(A ; B){2}", "A B A B"),
     ],
@@ -140,11 +140,11 @@ EXAMPLES = {
     "Together and not": [
         ("ALL", "An A and a B, in any order.", "A ALL B", "B A B"),
         ("AND", "The matches that both parts have, label by label.", "(A ; EVENT AS y) AND (A ; B AS y)", "A C B"),
-        ("UNLESS", "A B, unless a C came before, ever since the pattern began to look.", "B UNLESS C", "B C B"),
-        ("WITHOUT", "An A and a B with no C between.", "(A ; B) WITHOUT C", "A C A B"),
+        ("UNLESS", "A B, unless a C came before it, from the start of the stream on.", "B UNLESS C", "B C B"),
+        ("WITHOUT", "An A and a B without a C in between.", "(A ; B) WITHOUT C", "A C A B"),
         (
             "WITHOUT, with a condition",
-            "An A and a B with no C of the same value between. UNLESS takes such conditions, too.",
+            "An A and a B without a C of the same value in between. UNLESS accepts such conditions, too.",
             "(A AS x ; B) WITHOUT (C AS c FILTER c.v = x.v)",
             "A1 A2 C1 B0",
         ),
@@ -176,7 +176,7 @@ EXAMPLES = {
     "Choices": [
         (
             "STRICT",
-            "Nothing lies between. `SELECT STRICT` is the same for the whole query.",
+            "No events in between. `SELECT STRICT` is the same for the whole query.",
             "STRICT(A ; B+)",
             "A B B C B",
         ),
@@ -200,12 +200,12 @@ EXAMPLES = {
             "SELECT ANY * WHERE A+ ; B",
             "A A B",
         ),
-        ("NEXT inside a formula", "For every A the earliest B and C.", "A ; NEXT(B ; C)", "A B B C"),
-        ("LAST inside a formula", "For every A the latest B and C.", "A ; LAST(B ; C)", "A B B C"),
-        ("MAX inside a formula", "For every A all Bs before the C.", "A ; MAX(B+ ; C)", "A B B C"),
+        ("NEXT inside a formula", "For every A, the earliest B and C.", "A ; NEXT(B ; C)", "A B B C"),
+        ("LAST inside a formula", "For every A, the latest B and C.", "A ; LAST(B ; C)", "A B B C"),
+        ("MAX inside a formula", "For every A, all Bs before the C.", "A ; MAX(B+ ; C)", "A B B C"),
         (
             "NEXT BY",
-            "Only the As are compared: the earliest A, with every B. LAST and MAX take BY, too.",
+            "Only the As are compared: the earliest A, with every B. LAST and MAX accept BY, too.",
             "SELECT NEXT BY A * WHERE A ; B ; C",
             "A A B B C",
         ),
@@ -226,7 +226,7 @@ EXAMPLES = {
         ),
         (
             "Events and columns",
-            "Both; `count(distinct …)` counts different values.",
+            "Events and a column; `count(distinct …)` counts different values.",
             "SELECT *, count(distinct x.v) AS values WHERE A+ AS x ; B",
             "A1 A1 B0",
         ),
@@ -304,7 +304,7 @@ EXAMPLES = {
             "[type = 'A'] MARK . [type = 'B']? . ([type = 'C'] MARK | [type = 'D'] MARK)",
             "A B C A D",
         ),
-        ("`+`", "One or more, without events between.", "[type = 'A'] MARK . ([type = 'B'] MARK)+", "A B B C B"),
+        ("`+`", "One or more, without events in between.", "[type = 'A'] MARK . ([type = 'B'] MARK)+", "A B B C B"),
         (
             "`&`",
             "The same events under the same labels in both.",
@@ -313,7 +313,7 @@ EXAMPLES = {
         ),
         (
             "`!` and WITHIN",
-            "Between the A and the B stands no C. A complement needs a window.",
+            "An A and a B without a C in between. Some complements need a window.",
             "[type = 'A'] MARK . !([TRUE]* . [type = 'C'] . [TRUE]*) . [type = 'B'] MARK WITHIN 5 EVENTS",
             "A C B A D B",
         ),
