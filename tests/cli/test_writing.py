@@ -1,7 +1,8 @@
 import csv
 import io
 import json
-from datetime import datetime
+import math
+from datetime import datetime, time
 from decimal import Decimal
 
 import pyarrow as pa
@@ -45,6 +46,49 @@ def test_json_lines(tmp_path):
         {"n": None, "x": "Infinity", "when": None, "events": []},
         {"n": 3, "x": None, "when": None, "events": None},
     ]
+
+
+def test_rows_are_written_alike_one_by_one_and_many_at_once(tmp_path):
+    """Values that occur often, nulls, columns of which most is cut off, dictionaries with more texts than rows."""
+    inner = pa.struct([("s", pa.dictionary(pa.int8(), pa.string())), ("x", pa.float64())])
+    fields = {
+        "events": pa.list_(inner),
+        "of": inner,
+        "map": pa.map_(pa.string(), pa.float64()),
+        "none": pa.null(),
+        "nothing": pa.struct([]),
+        "t": pa.time64("us"),
+    }
+    schema = pa.schema(list(fields.items()))
+    rows = []
+    for k in range(200):
+        value = {"s": None if k % 5 == 0 else f'"{k % 60}" é', "x": [0.0, -0.0, math.nan, math.inf, None, k / 7][k % 6]}
+        row = {"events": [value] * (k % 4), "of": value, "map": [("a", value["x"])], "nothing": {}}
+        row["t"] = time(1, 2, 3, 1000 * (k % 3))
+        rows.append({name: None if (k + len(name)) % 7 == 0 else row.get(name) for name in fields})
+    batch = pa.RecordBatch.from_pylist(rows, schema)
+    for output_format in (OutputFormat.JSONL, OutputFormat.CSV):
+        texts = []
+        for size in (1, 40, 200):
+            path = tmp_path / f"{size}.{output_format.value}"
+            with open_sink(str(path), output_format, schema) as sink:
+                for begin in range(0, len(rows), size):
+                    sink.write(batch.slice(begin, size))
+            texts.append(path.read_text("utf-8"))
+        assert texts[0] == texts[1] == texts[2]
+    lines = [json.loads(line, parse_constant=pytest.fail) for line in (tmp_path / "1.jsonl").read_text().splitlines()]
+    floats = {None: None, math.inf: "Infinity"}
+
+    def plain(x):
+        return None if x is not None and math.isnan(x) else floats.get(x, x)
+
+    for line, row in zip(lines, rows, strict=True):
+        assert line["of"] == (row["of"] and {"s": row["of"]["s"], "x": plain(row["of"]["x"])})
+        assert line["map"] == (row["map"] and [["a", plain(row["map"][0][1])]])
+        assert (line["none"], line["nothing"]) == (None, row["nothing"])
+        assert (line["events"] is None) == (row["events"] is None)
+        assert len(line["events"] or ()) == len(row["events"] or ())
+        assert line["t"] == (row["t"] and row["t"].isoformat())
 
 
 def test_whole_decimals_stay_whole(tmp_path):

@@ -51,7 +51,7 @@ class OutputStream:
         self._size = 0
         self._look = limits.DISK_LOOK_BYTES
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: bytes | memoryview) -> int:
         """Write all bytes; raises OutputError, also if the disk is nearly full."""
         if self.failure is None:
             try:

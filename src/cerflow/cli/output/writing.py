@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-import math
-import re
-import secrets
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,14 +16,11 @@ import pyarrow.orc
 import pyarrow.parquet
 
 from cerflow import limits
+from cerflow.cli.output.json_texts import field, json_lines, json_texts
 from cerflow.cli.output.targets import STANDARD_OUTPUT, OutputStream, open_target
 from cerflow.errors import InputError, OutputError
 from cerflow.files.sources import SUFFIXES, InputFormat
-from cerflow.values.arrow_columns import python_rows, python_values
-
-#: Begins texts that stand for numbers with more digits than Python's floats have; being random, it occurs in no data.
-_MARK = f"number {secrets.token_hex(16)} "
-_MARKED = re.compile(rf'"{_MARK}(-?[0-9.]+)"')
+from cerflow.values.arrow_columns import python_values
 
 
 class OutputFormat(StrEnum):
@@ -128,8 +119,7 @@ class _JsonLines(_Sized):
         self._schema = _readable(schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        rows = python_rows(_cast(batch, self._schema))
-        self._stream.write("".join(f"{_json(row)}\n" for row in rows).encode())
+        self._stream.write(json_lines(_cast(batch, self._schema)))
         self._stream.flush()
 
     def close(self) -> None:
@@ -146,8 +136,7 @@ class _Csv(_Sized):
         self._put([tuple(schema.names)])
 
     def write(self, batch: pa.RecordBatch) -> None:
-        columns = [[_field(v) for v in python_values(column)] for column in _cast(batch, self._schema).columns]
-        self._put(list(zip(*columns)))
+        self._put(list(zip(*map(_fields, _cast(batch, self._schema).columns))))
 
     def close(self) -> None:
         pass
@@ -239,68 +228,9 @@ def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return batch.cast(schema, safe=False) if batch.schema != schema else batch
 
 
-def _json(value: Any) -> str:
-    try:
-        text = _ENCODER.encode(value)
-    except ValueError:
-        text = _ENCODER.encode(_finite(value))
-    return _MARKED.sub(r"\1", text) if _MARK in text else text
-
-
-def _finite(value: Any) -> Any:
-    """A value for JSON, which has no infinity and no NaN: they become text and null."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
-    if isinstance(value, list):
-        return [_finite(v) for v in value]
-    if isinstance(value, dict):
-        return {k: _finite(v) for k, v in value.items()}
-    return value
-
-
-def _plain(value: Any) -> Any:
-    """A value without a notation in JSON: times and durations in ISO 8601, the rest as text."""
-    if isinstance(value, datetime):
-        in_thousandths = value.microsecond and value.microsecond % 1000 == 0
-        text = value.isoformat(timespec="milliseconds" if in_thousandths else "auto")
-        return text.removesuffix("+00:00") + "Z" if text.endswith("+00:00") else text
-    if isinstance(value, date | time):
-        return value.isoformat()
-    if isinstance(value, timedelta):
-        return _duration(value)
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, Decimal):
-        return _number(value)
-    return str(value)
-
-
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_plain)
-
-
-def _duration(value: timedelta) -> str:
-    """A duration in ISO 8601 with all its microseconds: ``PT5M``, ``P1DT2.5S``, ``-PT1H``."""
-    days, seconds = abs(value).days, abs(value).seconds
-    hours, minutes, seconds = seconds // 3600, seconds // 60 % 60, seconds % 60
-    rest = f".{abs(value).microseconds:06}".rstrip("0").rstrip(".")
-    clock = "".join(f"{amount}{unit}" for amount, unit in ((hours, "H"), (minutes, "M")) if amount)
-    clock += f"{seconds}{rest}S" if seconds or rest or not (days or clock) else ""
-    return "-" * (value < timedelta(0)) + "P" + f"{days}D" * bool(days) + ("T" + clock) * bool(clock)
-
-
-def _number(value: Decimal) -> int | float | str:
-    """A decimal as the number with its digits; a text with a mark where Python has no such number."""
-    if value == value.to_integral_value():
-        return int(value)
-    return float(value) if Decimal(repr(float(value))) == value else f"{_MARK}{value:f}"
-
-
-def _field(value: Any) -> Any:
-    if isinstance(value, list | dict):
-        return _json(value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if value is None or isinstance(value, str | int | float):
-        return value
-    found = _plain(value)
-    return found.removeprefix(_MARK) if isinstance(found, str) else found
+def _fields(column: pa.Array) -> list[Any]:
+    """The values of a column as fields of CSV."""
+    if pa.types.is_nested(column.type.value_type if pa.types.is_dictionary(column.type) else column.type):
+        texts: list[Any] = json_texts(column).to_pylist()
+        return texts
+    return [field(value) for value in python_values(column)]
