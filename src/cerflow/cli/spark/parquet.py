@@ -7,8 +7,11 @@ of the types that the query expects, whose footers show that no event is bad.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from cerflow.cli.commands.request import Inputs, Request
 from cerflow.errors import InputError, UnsupportedQueryError
@@ -29,22 +32,37 @@ _OPTIONS = {"time_unit": "timeUnit"}
 
 @dataclass(frozen=True)
 class InTasks:
-    """The matches as a DataFrame, and the plan by which tasks read the files."""
+    """The plan by which tasks read the files, made of ``options`` of the data source."""
 
-    matches: DataFrame
+    spark: SparkSession
+    options: Mapping[str, str]
     planned: Planned
+
+    def frame(self) -> DataFrame:
+        """The matches as a DataFrame."""
+        from cerflow.spark import register
+
+        register(self.spark)
+        return self.spark.read.format("cerflow").options(**self.options).load()
+
+    def batches(self) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+        """The matches as they are, without the seconds that Spark takes to plan, and to make rows of them."""
+        from cerflow.spark.frames.output import batches_of_tasks
+        from cerflow.spark.frames.schemas import arrow_schema_of
+
+        schema = arrow_schema_of(self.planned.schema, self.spark)
+        found = batches_of_tasks(self.spark, *self.planned.packed())
+        return schema, (batch.cast(schema) for batch in found)
 
 
 def parquet_in_tasks(spark: SparkSession, request: Request, inputs: Inputs) -> InTasks | None:
-    """The matches of a request whose input the tasks read themselves; None if Spark has to read it."""
+    """How the tasks read the input of a request themselves; None if Spark has to read it."""
     unit = inputs.columns.time_unit
     if isinstance(request.query, Program) or inputs.columns.forget is not None:
         # The readers know no definitions, and they leave out events, while with a timeout every event keeps its key.
         return None
     if inputs.named or not all(_plain(one) and one.time_unit in (None, unit) for one in inputs.inputs):
         return None
-    from cerflow.spark import register
-
     try:
         options = _options(request, request.query, inputs, spark.sparkContext.defaultParallelism)
         planned = _planned(options)
@@ -53,9 +71,7 @@ def parquet_in_tasks(spark: SparkSession, request: Request, inputs: Inputs) -> I
         return None
     if not (planned.certain and planned.alike and _typed(planned, inputs)):
         return None
-    register(spark)
-    frame = spark.read.format("cerflow").options(**options).load()
-    return InTasks(frame, planned)
+    return InTasks(spark, options, planned)
 
 
 def _planned(options: dict[str, str]) -> Planned:

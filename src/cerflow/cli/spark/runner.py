@@ -31,6 +31,7 @@ from cerflow.stream_inputs import Input
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from cerflow.cli.spark.parquet import InTasks
     from cerflow.cli.spark.reading import SparkEvents
 
 
@@ -64,7 +65,7 @@ def run_on_spark(
             if found is not None:
                 # There are no bad records; the file of dead letters must say so.
                 request.bad_records.write()
-                usable, result = found.planned.rows, found.matches
+                usable = found.planned.rows
                 query.warn_of_times(found.planned.events, found.planned.times)
                 show(found.planned.explanation)
             else:
@@ -75,7 +76,7 @@ def run_on_spark(
                 result = _matched(request, inputs, events)
                 show("recognising")
             watch.done("reading")
-            written = _write(request, result, show, watch)
+            written = _write(request, result if found is None else found, show, watch)
         except (PySparkException, Py4JJavaError) as error:
             # PySpark has no exception of its own for some errors, for example of readers of files.
             raise as_cerflow_error(error) from error
@@ -142,19 +143,25 @@ def _matched(request: Request, inputs: Inputs, events: SparkEvents) -> DataFrame
     )
 
 
-def _write(request: Request, result: DataFrame, show: Progress, watch: PhaseTimer) -> int:
-    if request.directory is not None:
-        rows = request.directory.write(result, request.output_format)
-        # The same tasks recognise and write.
-        watch.done("recognising")
-        return rows
+def _write(request: Request, result: DataFrame | InTasks, show: Progress, watch: PhaseTimer) -> int:
+    from cerflow.cli.spark.parquet import InTasks
     from cerflow.spark.frames.output import arrow_batches
     from cerflow.spark.frames.schemas import arrow_schema
 
+    if request.directory is not None:
+        frame = result.frame() if isinstance(result, InTasks) else result
+        rows = request.directory.write(frame, request.output_format)
+        # The same tasks recognise and write.
+        watch.done("recognising")
+        return rows
+    if isinstance(result, InTasks):
+        schema, batches = result.batches()
+    else:
+        schema, batches = arrow_schema(result), arrow_batches(result)
     # Each task stops at the greatest number of matches; their sum is checked as the matches arrive.
     written = Bound(request.max_matches)
-    with open_sink(request.output, request.output_format, arrow_schema(result)) as sink:
-        for batch in arrow_batches(result):
+    with open_sink(request.output, request.output_format, schema) as sink:
+        for batch in batches:
             watch.done("recognising")
             written.add(batch.num_rows)
             sink.write(batch)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, get_args
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 
 from cerflow import limits
 from cerflow.errors import ArgumentError, InputError, OutputError, nearest
+from cerflow.spark.worker import run_own_python
 
 #: The treatment of an existing output; see `cerflow.spark.run`.
 OutputMode = Literal["error", "overwrite", "append", "ignore", "overwrite-partitions"]
@@ -170,15 +172,41 @@ def arrow_batches(frame: DataFrame) -> Iterator[pa.RecordBatch]:
     Batches wait on the disks of the executors until they are fetched.
     """
     # Not persist(): Spark does not adapt the number of partitions of a persisted frame.
-    packed = frame.mapInArrow(_pack, "payload binary").localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
-    for row in packed.toLocalIterator():
-        with pa.ipc.open_stream(row["payload"]) as reader:
-            yield from reader
+    packed = frame.mapInArrow(_as_rows, "payload binary").localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
+    yield from _unpacked(row["payload"] for row in packed.toLocalIterator())
 
 
-def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def batches_of_tasks(spark: SparkSession, work: bytes, tasks: Sequence[bytes]) -> Iterator[pa.RecordBatch]:
+    """The matches of tasks of the data source (`Planned.packed`), computed and fetched in the same way."""
+    run_own_python(spark)
+    some = spark.sparkContext.parallelize(tasks, len(tasks)).flatMap(partial(_packed_matches, work))
+    packed = some.persist(StorageLevel.DISK_ONLY)
+    try:
+        packed.count()
+        yield from _unpacked(packed.toLocalIterator())
+    finally:
+        packed.unpersist()
+
+
+def _packed_matches(work: bytes, task: bytes) -> Iterator[bytes]:
+    from cerflow.spark.source.task import matches_of
+
+    return map(_packed, matches_of(work, task))
+
+
+def _as_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema) as writer:
-            writer.write_batch(batch)
-        yield pa.RecordBatch.from_pydict({"payload": [sink.getvalue().to_pybytes()]})
+        yield pa.RecordBatch.from_pydict({"payload": [_packed(batch)]})
+
+
+def _packed(batch: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def _unpacked(payloads: Iterable[bytes]) -> Iterator[pa.RecordBatch]:
+    for payload in payloads:
+        with pa.ipc.open_stream(payload) as reader:
+            yield from reader

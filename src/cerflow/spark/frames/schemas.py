@@ -8,7 +8,7 @@ from inspect import signature
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 from pyspark.sql.types import DataType, StructType
@@ -32,9 +32,14 @@ def arrow_schema(frame: DataFrame) -> pa.Schema:
     Timestamps (with local time zone) carry the time zone of the session. Columns of types that Arrow does not have
     are there as nulls; see `refuse_untransferable`.
     """
-    zone = frame.sparkSession.conf.get("spark.sql.session.timeZone")
+    return arrow_schema_of(frame.schema, frame.sparkSession)
+
+
+def arrow_schema_of(schema: StructType, spark: SparkSession) -> pa.Schema:
+    """The same for a schema of Spark."""
+    zone = spark.conf.get("spark.sql.session.timeZone")
     fields = []
-    for field in frame.schema.fields:
+    for field in schema.fields:
         try:
             fields.append(pa.field(field.name, _arrow_type(field.dataType, zone)))
         except PySparkException:
