@@ -69,9 +69,9 @@ def _bars(interpreter_mb: float) -> list[Bar]:
         Bar("first match after imports, kernels cached", 0.3, "s", _seconds("cached"), at_least=False),
         Bar("imports", 0.35, "s", _seconds("imports"), at_least=False),
         Bar("cerflow run --runner local on the ticks, warm", 1.2, "s", _seconds("shell"), at_least=False),
-        Bar("push of one event, median", 3e-6, "s", _seconds("push", "median"), at_least=False),
-        Bar("push of 100 events, beyond the events", 6e-5, "s", _seconds("batch", " 100 "), at_least=False),
-        Bar("push of 1000 events, beyond the events", 1e-4, "s", _seconds("batch", " 1000 "), at_least=False),
+        Bar("push of one event, median", 2.8e-6, "s", _seconds("push", "median"), at_least=False),
+        Bar("push of 100 events, beyond the events", 5.6e-5, "s", _seconds("batch", " 100 "), at_least=False),
+        Bar("push of 1000 events, beyond the events", 8.5e-5, "s", _seconds("batch", " 1000 "), at_least=False),
     ]
 
 
