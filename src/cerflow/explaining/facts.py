@@ -34,6 +34,7 @@ from cerflow.drawing.formula_svg import formula_svg
 from cerflow.drawing.targets import PICTURE_FORMATS, picture
 from cerflow.engine import layout
 from cerflow.engine.events.signatures import Evaluation, columns_read
+from cerflow.engine.recognize.absence import absence
 from cerflow.engine.recognize.columns_needed import columns_needed, needs_positions, separable_by_key
 from cerflow.engine.recognize.planning import detects_only, fitted, limit_of, made_ready, transducer_of
 from cerflow.engine.results.report import Report, kept_labels
@@ -379,6 +380,10 @@ def _left_out(program: ScanProgram, tables: TransducerTables) -> list[str]:
             lines.append(f"those after which no events{keyed} may complete a match {show(flow.window)}")
         if flow.forwards:
             lines.append(f"those that no partial match{keyed} can take")
+    if tables.ticking:
+        told = absence(tables)
+        waits = "a match is a single event that no other one follows, and columns tell which these are"
+        lines.append(f"none by deadlines: {told}" if isinstance(told, str) else f"most: {waits}")
     return lines
 
 

@@ -105,6 +105,11 @@ class BatchRows:
             return self
         return _SomeRows(self, indices)
 
+    def first(self, count: int) -> BatchRows:
+        """The first rows."""
+        numbers = None if self._numbers is None else self._numbers[:count]
+        return BatchRows(self.batch.slice(0, count), self.schema, self._positions[:count], self.unit, numbers)
+
     def time(self) -> vectors.Vector:
         """The time of each event: its position if there is no time column."""
         return (

@@ -84,6 +84,11 @@ class Deadlines:
         """The positions of the opening events, which must be kept; ascending."""
         return ascending(*(queue.opened.positions for queue in self._open))
 
+    @property
+    def carried(self) -> Ints:
+        """The measures of the first duration's open deadlines; ascending."""
+        return self._open[0].opened.measures
+
     # -- events ------------------------------------------------------------------------------------------------------
 
     def between(
@@ -132,7 +137,7 @@ class Deadlines:
         rows = np.concatenate([_NOTHING, *(some for _, some, _ in found)])
         members = np.concatenate([_NOTHING, *(opened.positions for opened, _, _ in found)])
         keys = np.concatenate([np.zeros((0, width), np.int64), *(some for _, _, some in found)])
-        whole = _Passed(rows, keys, members, at, order).chosen(_sorted(rows, *keys.T, order, members))
+        whole = _Passed(rows, keys, members, at, order).chosen(sorted_by_row(rows, *keys.T, order, members))
         return whole.chosen(np.flatnonzero(whole.begins() | (np.diff(whole.order, prepend=0) != 0)))
 
     def _keys(self, positions: Ints) -> IntRows:
@@ -372,7 +377,7 @@ def _merged(events: int, at: Ints, own: Mask, ends: Ints, *, ticked: bool) -> In
     return order
 
 
-def _sorted(rows: Ints, *less: Ints) -> Ints:
+def sorted_by_row(rows: Ints, *less: Ints) -> Ints:
     """The order by rows, then by the others, of which each counts less than those before."""
     if (rows[1:] < rows[:-1]).any():
         return np.lexsort((*less[::-1], rows))

@@ -19,6 +19,7 @@ from cerflow.engine.matches.graph import CountedMatches, MatchGraph, in_one_grap
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.matches.moments import Moments
 from cerflow.engine.matches.unfolding import Part
+from cerflow.engine.recognize.absence import absence, absent_events
 from cerflow.engine.recognize.deadlines import Deadlines, ascending
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.sessions import Sessions
@@ -97,6 +98,9 @@ class Machine:
         self.memory = Memory(self.tables)
         #: The ticks and pauses that are read beside events; None if deadlines do not matter.
         self.deadlines = Deadlines(self.reader, store) if self.tables.ticking else None
+        told = absence(self.tables)
+        #: How matches wait for a deadline, if columns tell which do so in vain.
+        self.absence = None if isinstance(told, str) else told
         #: The sessions of keys; None if there are none, or the kernel tells them apart.
         self.sessions = Sessions(self.reader, plan.select.partition, plan.schema) if plan.by_session else None
         #: The number of events of the query's streams so far, if these are not all streams.
@@ -170,16 +174,32 @@ class Machine:
                 make = partial(_together, graphs, consecutive)
                 consecutive = CountedMatches(found, make, single=True)
             return [Part(consecutive, self.store.kept(), self.tables.label_sets)]
-        at_rows = reading.at_rows
-        events, sources, moments = self.deadlines.between(
-            self._numbered(whole, accepted),
-            some_events(events, slice(count)),
-            at_rows,
-            lambda some: self.reader.rows(rows, first).at(positions[some] - first),
-        )
-        if not len(sources):
-            return []
-        return self.advance(events, len(sources), lambda at: refuse(int(at_rows[sources[at]])), moments)
+        return self._take_with_ticks(reading, refuse, self.deadlines)
+
+    def _take_with_ticks(self, reading: RelevantEvents, refuse: Refuse, deadlines: Deadlines) -> list[Part]:
+        """Process the events that `read` has found, with the ticks of deadlines."""
+        at_rows, positions, first = reading.at_rows, reading.positions, reading.first
+        numbered, own = self._numbered(reading.whole, reading.accepted), self.reader.rows(reading.rows, first)
+        events, apart = some_events(reading.events, slice(reading.found)), None
+        if self.absence is not None and not deadlines.prompt:
+            measured = partial(_rows_at, own, positions - first)
+            apart = absent_events(self.absence, self.tables, deadlines.carried, numbered, events, at_rows, measured)
+
+        def read(some: Ints, found: EventArrays, shown: BatchRows) -> list[Part]:
+            """Process some of the events, by number, with the ticks of the deadlines that these rows have ``shown``."""
+            at, measured = at_rows[some], partial(_rows_at, own, positions[some] - first)
+            found, sources, moments = deadlines.between(shown, found, at, measured)
+            if not len(sources):
+                return []
+            return self.advance(found, len(sources), lambda n: refuse(int(at[sources[n]])), moments)
+
+        if apart is None:
+            return read(np.arange(len(positions)), events, numbered)
+        before = some_events(events, apart.before)._replace(signature=apart.signatures)
+        parts = read(apart.before, before, numbered.first(apart.rows)) if apart.rows else []
+        if apart.matches.count:
+            parts.append(Part(apart.matches, self.store.kept(), self.tables.label_sets, moments=apart.moments))
+        return parts + read(apart.after, some_events(events, apart.after), numbered.first(0))
 
     def _numbered(self, whole: pa.RecordBatch, accepted: int) -> BatchRows:
         """All rows of the input, with the positions that results have."""
@@ -477,6 +497,10 @@ class Machine:
         values = events.columns[:count, checked]
         self._greatest = np.maximum(latest, values.max(axis=0))
         return bool((values[0] >= latest).all() and (values[1:] >= values[:-1]).all())
+
+
+def _rows_at(rows: BatchRows, places: Ints, some: Ints) -> BatchRows:
+    return rows.at(places[some])
 
 
 def _together(graphs: Sequence[MatchGraph], others: CountedMatches) -> MatchGraph:

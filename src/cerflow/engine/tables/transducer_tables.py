@@ -343,18 +343,34 @@ class TransducerTables:
         added: list[Effect] = []
         for satisfied in found:
             if satisfied not in self._signatures:
-                effect = self.moves.effect(satisfied)
-                if effect not in self._by_effect:
-                    self._by_effect[effect] = len(self._by_effect)
-                    self._allowed.append(frozenset(effect[0]))
-                    self.relevant.append(self.moves.matters(effect))
-                    opening = (self.moves.rows[number].transition for number in effect[0] if self.deadlines)
-                    self.opened.append(frozenset().union(*(opened_by(t, self.deadlines) for t in opening)))
-                    added.append(effect)
-                self._signatures[satisfied] = self._by_effect[effect]
+                self._signatures[satisfied] = self._number(self.moves.effect(satisfied), added)
         if added:
             self.arrays = self._with_signatures(self.arrays, added)
         return [self._signatures[satisfied] for satisfied in found]
+
+    def without(self, signature: int, moves: frozenset[int]) -> int:
+        """The number of the signature with the same effect but for some moves."""
+        allowed, left = list(self._by_effect)[signature]
+        added: list[Effect] = []
+        number = self._number((tuple(move for move in allowed if move not in moves), left), added)
+        if added:
+            self.arrays = self._with_signatures(self.arrays, added)
+        return number
+
+    def leaves(self, signature: int) -> tuple[int, ...]:
+        """The states in which no run may stay over events with a signature."""
+        return list(self._by_effect)[signature][1]
+
+    def _number(self, effect: Effect, added: list[Effect]) -> int:
+        """The number of an effect; a new one is ``added``."""
+        if effect not in self._by_effect:
+            self._by_effect[effect] = len(self._by_effect)
+            self._allowed.append(frozenset(effect[0]))
+            self.relevant.append(self.moves.matters(effect))
+            opening = (self.moves.rows[number].transition for number in effect[0] if self.deadlines)
+            self.opened.append(frozenset().union(*(opened_by(t, self.deadlines) for t in opening)))
+            added.append(effect)
+        return self._by_effect[effect]
 
     def signature(self, satisfied: frozenset[int]) -> int:
         """The number of one set of satisfied tests."""

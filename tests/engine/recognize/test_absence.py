@@ -1,0 +1,107 @@
+"""Single events after which nothing comes until a deadline are told by columns; the automaton tells the same."""
+
+import random
+from unittest import mock
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cerflow
+from cerflow import limits
+from cerflow.engine.recognize import machine
+from cerflow.engine.recognize.absence import absence
+from cerflow.engine.recognize.plan import Plan
+from cerflow.schema import Schema
+from support.runners import bag, examples, in_random_pieces, one_batch, semantics
+
+FORMULAS = [
+    "A AS a NOT FOLLOWED BY B FOR {}",
+    "A NOT FOLLOWED BY EVENT FOR {}",
+    "A NOT FOLLOWED BY A FOR {}",
+    "(A OR B) AS x NOT FOLLOWED BY (A OR C) FOR {}",
+    "EVENT AS e NOT FOLLOWED BY (B AS b FILTER b.v > 3) FOR {}",
+    "(A AS a FILTER a.v > 2) NOT FOLLOWED BY (B OR (A AS z FILTER z.v < 4)) FOR {}",
+]
+#: What columns do not tell, and a part of the reason.
+REFUSED = {
+    "(A ; B) NOT FOLLOWED BY C FOR 3 SECONDS": "other events",
+    "A AS a NOT FOLLOWED BY (B AS b FILTER b.v > a.v) FOR 3 SECONDS": "other events",
+    "A NOT FOLLOWED BY (B ; C) FOR 3 SECONDS": "other events",
+    "A NOT FOLLOWED BY B FOR 3 SECONDS CONSUME BY ANY": "compared",
+    "A NOT FOLLOWED BY B FOR 3 [t]": "duration",
+    "(A NOT FOLLOWED BY B FOR 3 SECONDS) OR (A NOT FOLLOWED BY C FOR 2 SECONDS)": "duration",
+}
+
+
+@st.composite
+def queries(draw):
+    formula = draw(st.sampled_from(FORMULAS)).format(draw(st.sampled_from(["1 MILLISECONDS", "3 MILLISECONDS"])))
+    keys = draw(st.sampled_from(["", " PARTITION BY k", " PARTITION BY s", " PARTITION BY k, s"]))
+    what = draw(st.sampled_from(["*", "*", "*", "COUNT(*) AS many", "a"])) if "AS a" in formula else "*"
+    keys += draw(st.sampled_from(["", " WITHIN 2 MILLISECONDS"]))
+    return f"SELECT {what} WHERE {formula}{keys}{draw(st.sampled_from(['', '', ' LIMIT 1', ' LIMIT 2']))}"
+
+
+def stream(seed, size, keys):
+    generator = random.Random(seed)
+    time, rows, texts = generator.choice([0, -(10**12)]), [], [f"u{k}" for k in range(keys)]
+    for _ in range(size):
+        time += generator.choice([0, 0, 1, 1, 2, 5])
+        key = generator.choice([*range(keys), *range(keys), 2**63 - 1, 1 - 2**63, None])
+        rows.append((generator.choice("AABCD"), time, key, generator.choice([*texts, None]), generator.randrange(6)))
+    columns = zip(*rows)
+    times = generator.choice([pa.int64(), pa.timestamp("ms"), pa.float64()])
+    kinds = {"type": pa.string(), "t": pa.int64(), "k": pa.int64(), "s": pa.string(), "v": pa.int64()}
+    table = pa.table({name: pa.array(column, kind) for (name, kind), column in zip(kinds.items(), columns)})
+    return table.set_column(1, "t", table["t"].cast(times))
+
+
+@given(query=queries(), seed=st.integers(0, 10**6), size=st.integers(1, 40), data=st.data())
+@examples(200)
+def test_matches_are_those_of_the_semantics(query, seed, size, data):
+    query, table = cerflow.parse(query), stream(seed, size, data.draw(st.integers(1, 3)))
+    with mock.patch.object(limits, "NARROWED_ROWS", 1):
+        found = in_random_pieces(query, table, data, time="t")
+    if query.tree.limit is None:
+        assert bag(found) == bag(semantics(query, table, time="t"))
+    with mock.patch.object(machine, "absent_events", return_value=None):
+        assert found == one_batch(query, table, time="t")
+
+
+@given(query=queries(), seed=st.integers(0, 10**6), data=st.data())
+@examples(40)
+def test_long_streams_have_the_same_matches_in_the_same_order(query, seed, data):
+    query, table = cerflow.parse(query), stream(seed, 3000, data.draw(st.sampled_from([1, 20, 400])))
+    found = in_random_pieces(query, table, data, time="t")
+    with mock.patch.object(machine, "absent_events", return_value=None):
+        assert found == one_batch(query, table, time="t")
+
+
+def test_most_events_are_not_read_by_the_automaton():
+    query, table = (
+        cerflow.parse("SELECT * WHERE A NOT FOLLOWED BY B FOR 3 MILLISECONDS PARTITION BY k"),
+        stream(1, 3000, 40),
+    )
+    recognizer = query.recognizer(table.schema, time="t")
+    told = []
+
+    def noted(*arguments):
+        found = machine_absent(*arguments)
+        told.append(None if found is None else len(found.before) + len(found.after))
+        return found
+
+    machine_absent = machine.absent_events
+    with mock.patch.object(machine, "absent_events", noted):
+        found = [recognizer.push(table.slice(at, 1500)).count() for at in (0, 1500)]
+    assert len(told) == 2
+    assert all(number is not None and number < 20 for number in told)
+    assert min(found) > 100
+
+
+@pytest.mark.parametrize(("formula", "reason"), REFUSED.items(), ids=REFUSED)
+def test_what_the_automaton_has_to_follow(formula, reason):
+    schema = Schema(pa.schema([("type", pa.string()), ("t", pa.int64()), ("v", pa.int64())]), time="t")
+    plan = Plan(cerflow.parse(f"SELECT * WHERE {formula}").tree, schema)
+    assert reason in absence(plan.begin_scan().tables)
