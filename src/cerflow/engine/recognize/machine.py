@@ -159,7 +159,7 @@ class Machine:
 
     def take(self, reading: RelevantEvents, refuse: Refuse) -> list[Part]:
         """Process the events that `read` has found, which are stored."""
-        whole, accepted, rows, first, events, count, positions, _ = reading
+        events, count = reading.events, reading.found
         consecutive = self.reader.consecutive
         if self.reader.counted is not None:
             return self._counted(events, count, self.reader.counted)
