@@ -33,7 +33,7 @@ def test_others_can_write_to_the_folder(tmp_path, mode, monkeypatch, caplog):
         assert cache_folder.cache_folder() is None
         assert cache_folder.cache_folder() is None
     (said,) = caplog.messages
-    assert f"nothing is kept in '{place}'" in said
+    assert f"no cache is kept in '{place}'" in said
     assert f"'{place}' can be written by others (mode {mode:o}): delete '{place}'" in said
     assert "chmod" not in said
 
@@ -149,7 +149,7 @@ def test_a_file_where_a_folder_is_asked_for(tmp_path, monkeypatch, caplog):
         caplog.clear()
         assert cache_folder.cache_folder() is None
         (said,) = caplog.messages
-        assert said.startswith(f"nothing is kept in '{tmp_path / name}', which CERFLOW_CACHE_DIR names: ")
+        assert said.startswith(f"no cache is kept in '{tmp_path / name}', which CERFLOW_CACHE_DIR names: ")
 
 
 def test_places_in_their_order(tmp_path, monkeypatch):

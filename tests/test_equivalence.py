@@ -144,7 +144,7 @@ def warned(text, schema=None, **options):
 
 NEVER, PART = "this query can never match", "this part can never match"
 REDUNDANT = "this branch of OR is redundant"
-NOTHING, ANY = "this excludes nothing", "this excludes hardly anything"
+NOTHING, ANY = "this excludes nothing", "this excludes almost nothing"
 BEFORE = "this excludes only by events before the first event of a match"
 AGAIN = "'a' means an event of the excluded part here, not the one before it"
 

@@ -50,9 +50,9 @@ def usable(folder: Path, *, asked: bool = False) -> Path | None:
     except (OSError, RuntimeError) as error:  # links in a circle are a RuntimeError
         if asked:
             said = getattr(error, "strerror", None) or error
-            _warn(f"nothing is kept in '{folder}', which CERFLOW_CACHE_DIR names: {said}")
+            _warn(f"no cache is kept in '{folder}', which CERFLOW_CACHE_DIR names: {said}")
         return None
-    _warn(f"nothing is kept in '{folder}', because what lies there is executed, and {reason}")
+    _warn(f"no cache is kept in '{folder}', because its files are executed, and {reason}")
     return None
 
 

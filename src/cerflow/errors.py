@@ -207,8 +207,8 @@ class InUseError(CerflowError, RuntimeError):
 
     def __init__(self, what: str) -> None:
         super().__init__(
-            f"{what} is in use: another thread, or what called the function that runs now, is within 'push' or "
-            "'snapshot'. Give each thread its own, or let them take turns with a lock."
+            f"{what} is in use: another thread, or a caller of this function, is inside 'push' or 'snapshot'. "
+            "Give each thread its own, or let them take turns with a lock."
         )
 
 

@@ -285,7 +285,7 @@ class Schema:
             if unit != "ms" and low <= least and greatest <= high:
                 return (
                     f"the numbers in the time column '{self.time}', such as {least}, look like {name} since 1970, but "
-                    f"count as milliseconds; if they are {name}, say time_unit='{unit}' (--time-unit {unit})"
+                    f"count as milliseconds; if they are {name}, pass time_unit='{unit}' (--time-unit {unit})"
                 )
         return None
 

@@ -105,15 +105,15 @@ def test_queries_that_are_not(predicate, query, place, message, suggestion):
 @pytest.mark.parametrize(
     ("expression", "message"),
     [
-        (Attribute(None, "v"), "attribute 'v' stands without a label"),
+        (Attribute(None, "v"), "attribute 'v' has no label"),
         (Function("sqrt", (Attribute("x", "v"),)), "unknown function 'sqrt'"),
         (Function("abs", (Attribute("x", "v"), Literal(1))), "abs takes one argument, but 2 are given"),
         (Function("position", (Attribute("x", "v"),)), "position takes a label"),
         (Aggregate("median", Attribute("x", "v")), "unknown function 'median'"),
-        (Aggregate("sum", LabelReference("x")), "label 'x' stands where a value is expected"),
-        (Aggregate("sum", Aggregate("max", Attribute("x", "v"))), "cannot stand inside an aggregate"),
+        (Aggregate("sum", LabelReference("x")), "label 'x' is used where a value is expected"),
+        (Aggregate("sum", Aggregate("max", Attribute("x", "v"))), "is not allowed inside an aggregate"),
         (Aggregate("sum", Literal(1)), "its argument reads none"),
-        (Comparison(Operator.EQ, LabelReference("x"), Literal(1)), "label 'x' stands where a value is expected"),
+        (Comparison(Operator.EQ, LabelReference("x"), Literal(1)), "label 'x' is used where a value is expected"),
         (Literal(2**63), "does not fit into 64 bits"),
     ],
 )
@@ -159,4 +159,4 @@ def test_calls_that_are_fine(predicate):
 def test_labels_of_excluded_parts_belong_to_no_match(query):
     with pytest.raises(QueryError) as caught:
         check_query(parse_query(query))
-    assert str(caught.value.hint).startswith("'y' stands in a part that is excluded, so no match has it")
+    assert str(caught.value.hint).startswith("'y' is in an excluded part, so no match has it")

@@ -63,12 +63,12 @@ def test_static_properties(text, well_formed, safe, unary):
 @pytest.mark.parametrize(
     ("text", "place", "message"),
     [
-        ("T+ AS x", "T+ AS x", "AS stands on an event type, but 'x' stands on a formula"),
-        ("T AS x : H AS y", "T AS x : H AS y", "no StrictSequence"),
+        ("T+ AS x", "T+ AS x", "AS labels an event type, but 'x' labels a formula"),
+        ("T AS x : H AS y", "T AS x : H AS y", "support StrictSequence"),
         ("T AS x FILTER z.v = 1", "z.v", "unknown variable 'z'"),
-        ("(T AS x)+ FILTER x.v = 1", "x.v", "'x' need not stand for an event here"),
-        ("(T AS x OR H AS y) FILTER x.v = 1", "x.v", "'x' need not stand for an event here"),
-        ("T AS x ; ((T AS x OR H AS y) FILTER x.v = 1)+", "x.v", "'x' need not stand for an event here"),
+        ("(T AS x)+ FILTER x.v = 1", "x.v", "'x' may have no event here"),
+        ("(T AS x OR H AS y) FILTER x.v = 1", "x.v", "'x' may have no event here"),
+        ("T AS x ; ((T AS x OR H AS y) FILTER x.v = 1)+", "x.v", "'x' may have no event here"),
         ("T ; NOT(H FILTER H.v = x.v)", "x.v", "unknown variable 'x'"),
         ("T ; (H AS y FILTER T.v = 1)", "T.v", "unknown variable 'T'"),
     ],

@@ -330,7 +330,7 @@ def test_times_with_and_without_a_zone_do_not_go_together(condition, place, loca
     text = f"SELECT * WHERE (A AS x ; B AS y) FILTER {condition}"
     with pytest.raises(QueryError) as raised:
         check_types(parse_query(text), ZONES)
-    assert f"do not go together: {local}, but {zoned}" in raised.value.reason
+    assert f"cannot be mixed: {local}, but {zoned}" in raised.value.reason
     assert text[raised.value.span.start : raised.value.span.end] == place
     assert "assume_timezone" in str(raised.value)
 

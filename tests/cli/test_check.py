@@ -47,7 +47,7 @@ def test_a_key_timeout(tmp_path):
     given = ("-e", "SELECT * WHERE A ; B PARTITION BY k WITHIN 20 EVENTS", "--input", path, "--time-column", "t")
     assert "keys:" in cerflow("check", *given).stdout
     assert "keys:" not in cerflow("check", *given, "--key-timeout", "5 milliseconds").stdout
-    assert "begins again after a pause" in " ".join(cerflow("explain", *given, "--key-timeout", "1 day").stdout.split())
+    assert "starts again after a pause" in " ".join(cerflow("explain", *given, "--key-timeout", "1 day").stdout.split())
     assert "keys:" not in cerflow("check", "-e", given[1].replace("20 EVENTS", "20 [t]"), *given[2:]).stdout
     for timeout, found in (("5 milliseconds", 0), ("8 milliseconds", 1)):
         result = cerflow("run", "--runner", "local", *given, "--key-timeout", timeout)

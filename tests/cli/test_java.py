@@ -47,7 +47,7 @@ def test_too_old(pretend_java, version):
 def test_a_java_that_says_nothing(pretend_java):
     pretend_java("hello")
     for said in both():
-        assert "does not tell its version" in said
+        assert "does not report its version" in said
 
 
 def test_a_home_without_java(tmp_path, monkeypatch):

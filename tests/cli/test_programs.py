@@ -55,7 +55,7 @@ def test_check_says_what_each_statement_reads(files):
 
 def test_check_warns_and_refuses_with_the_place(files):
     result = cerflow("check", "-e", PROGRAM.replace("FROM dip,", "FROM dipp,"))
-    assert "nothing reads the definition 'dip'; did you mean it by FROM dipp?" in result.stderr
+    assert "nothing reads the definition 'dip'; did you mean FROM dipp?" in result.stderr
     result = cerflow("check", "-e", PROGRAM.replace("d.size < -1", "d.sice < -1"))
     assert result.exit_code != 0
     assert "have no attribute 'sice'" in result.stderr

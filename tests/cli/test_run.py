@@ -221,7 +221,7 @@ def test_dead_letters_do_not_lie_among_the_matches(farm, tmp_path):
     dead = ["--on-bad-record", f"dead-letter={tmp_path / 'o' / 'dead.jsonl'}"]
     result = cerflow("run", "-e", QUERY, "--input", farm, *directory, *dead)
     assert result.exit_code == 1
-    assert "cannot lie in the directory of the matches" in result.stderr
+    assert "cannot be in the directory of the matches" in result.stderr
 
 
 @pytest.mark.parametrize("content", ["", "\n", "type,id,value\n"])

@@ -103,7 +103,7 @@ def test_summary(folder):
     first, second = found.stderr.splitlines()[-2:]
     assert re.fullmatch(r"matches over time: \|( *)█( *)█\|", first)
     assert second.startswith(
-        "from 2024-03-15 12:00:01+00:00 to 2024-03-15 12:00:09+00:00, each character stands for 0:00:00.133"
+        "from 2024-03-15 12:00:01+00:00 to 2024-03-15 12:00:09+00:00, each character covers 0:00:00.133"
     )
     assert second.endswith("at most 1 match")
     counted = invoke("run", "-e", "SELECT COUNT(*) AS n WHERE A ; B", "--input", "events.csv", "--summary")

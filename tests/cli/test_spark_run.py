@@ -244,9 +244,9 @@ def test_a_directory_of_files(tmp_path, session):
     code, said = invoke(*skip)
     assert (code, said) == (
         1,
-        f"error: there is already something at '{output}'; choose another --output-mode or remove it\n",
+        f"error: '{output}' already exists; choose another --output-mode or remove it\n",
     )
-    assert invoke("--output-mode", "ignore") == (0, "there is an output already: nothing was read or written\n")
+    assert invoke("--output-mode", "ignore") == (0, "the output already exists: nothing was read or written\n")
     assert invoke("--output-mode", "overwrite-partitions", *skip)[0] == 0
     assert session.read.csv(str(output), header=True).count() == 3
     code, said = invoke("--output-mode", "overwrite", "--partition-by", "idd", *skip)

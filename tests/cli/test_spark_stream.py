@@ -35,7 +35,7 @@ def test_files_become_lines_and_the_status_is_kept(tmp_path):
     run = ["-e", QUERY, *given, "--delay", "5 seconds", "--available-now"]
     first = invoked(*run)
     assert first.exit_code == 0, first.stderr
-    assert "29 events wait for later ones: the next run goes on with them, and --flush" in first.stderr
+    assert "29 events wait for later ones: the next run continues with them, and --flush" in first.stderr
     assert not first.stdout
     # An event that comes an hour later is not late.
     (folder / "later.jsonl").write_text(json.dumps(EVENTS[10]))

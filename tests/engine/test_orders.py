@@ -344,7 +344,7 @@ def test_rewritings(rewriting, text, expected):
         (push_down_filters, UnsupportedQueryError, "NEXT BY A (A ; B) FILTER A.v > 1", "would have to pass NEXT"),
         (second_order_to_first_order, UnsupportedQueryError, "NEXT BY A (A ; B)", "NEXT BY chooses a match by its"),
         (first_order_to_second_order, QueryError, "NEXT BY A (A ; B)", "BY has nothing to compare"),
-        (strict_to_sequences, UnsupportedQueryError, "STRICT(LAST BY A (A ; B))", "STRICT stands around LAST"),
+        (strict_to_sequences, UnsupportedQueryError, "STRICT(LAST BY A (A ; B))", "STRICT is around LAST"),
     ],
 )
 def test_what_cannot_be_rewritten(rewriting, error, text, message):

@@ -127,11 +127,11 @@ def test_values_of_other_kinds(operator, column, engine_runner):
         ("(A AS x OR B AS y) FILTER SOME x: x.v > y.v", "y.v", "'y' may have several events or none here"),
         (PAIR + "SOME x, y: x.v > 1", "SOME x, y: x.v > 1", "SOME lists 'y', but its condition does not read it"),
         (PAIR + "SOME x, x: x.v > 1", "SOME x, x: x.v > 1", "SOME lists 'x' twice"),
-        (PAIR + "SOME x: SOME y: x.v > y.v", "SOME y: x.v > y.v", "SOME cannot stand inside SOME"),
+        (PAIR + "SOME x: SOME y: x.v > y.v", "SOME y: x.v > y.v", "SOME is not allowed inside SOME"),
         (PAIR + "SOME x: x.v > avg(x.v)", "avg(x.v)", "SOME chooses single events"),
         (PAIR + "SOME x: increasing(x.v)", "increasing(x.v)", "SOME chooses single events"),
-        (PAIR + "x[SOME y: y.v > 1]", "SOME y: y.v > 1", "SOME cannot stand inside a bracket"),
-        (PAIR + "SOME x: v > 1", "v", "'v' stands here without a label"),
+        (PAIR + "x[SOME y: y.v > 1]", "SOME y: y.v > 1", "SOME is not allowed inside a bracket"),
+        (PAIR + "SOME x: v > 1", "v", "'v' needs a label here"),
         (PAIR + "SOME x: x.v", "x.v", "this is a value, but a condition is expected here"),
     ],
 )
@@ -146,7 +146,7 @@ def test_refusals(formula, place, message):
 def test_refusals_of_other_notations():
     with pytest.raises(QueryError, match="SOME has nothing to choose"):
         cerflow.parse("SELECT * WHERE A AS x FILTER SOME x: x.v > 1", reading="first-order")
-    with pytest.raises(QuerySyntaxError, match="SOME cannot stand inside a bracket"):
+    with pytest.raises(QuerySyntaxError, match="SOME is not allowed inside a bracket"):
         cerflow.parse("[v > 1] AS a INTO r . [SOME r: r.v > 1] AS b", language="sremo")
     with pytest.raises(QueryError, match="SOME has nothing to choose"):
         cerflow.Query((read(this.v > 1).label("a").into("r") >> read(some("r")(label("r").v > 1)).label("b")).tree)

@@ -363,7 +363,7 @@ def test_durations_are_shown_as_durations(times):
             [
                 "every event counts",
                 "in no row of 2 consecutive events",
-                "a condition that columns do not decide",
+                "a condition that columns cannot decide",
             ],
         ),
         ("A ; B", ["satisfy none of the 2 conditions", "none by their neighbours: matches have gaps"]),

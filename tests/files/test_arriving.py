@@ -105,11 +105,9 @@ def test_types_follow_from_the_first_lines_and_later_values_are_bad_records():
         {"type": "D", "v": 4, "d": None, "w": None},
     ]
     (_, first, _), (_, second, _) = refusals(part.refused for part in parts)
-    assert first == (
-        "v is not an integer: '2.5'; types follow from the lines that came first, --column-type v=… gives another"
-    )
+    assert first == ("v is not an integer: '2.5'; types follow from the first lines, --column-type v=… gives another")
     assert second.startswith("d is not of the type struct<os: string>: ")
-    assert said == ["'u' is left out, as the first lines lack it; --column-type u=… keeps it"]
+    assert said == ["'u' is left out, because the first lines lack it; --column-type u=… keeps it"]
 
 
 def test_columns_that_come_later_are_kept_where_they_are_known():
@@ -185,7 +183,7 @@ def test_events_that_go_back_in_time_are_bad_records(monkeypatch, capfd, tmp_pat
     lines = [*LINES, "{", '{"type": "B", "t": 3, "v": 3}', '{"type": "B", "t": 7, "v": 4}']
     code, found, said = run(monkeypatch, capfd, [*LINES, *lines[3:]])
     assert (code, found) == (1, [(1, 2)])
-    assert "row 2: time goes backwards in 't'; events of a pipe are taken in the order in which they come" in said
+    assert "row 2: time goes backwards in 't'; events from a pipe are read in the order in which they arrive" in said
     letters = tmp_path / "letters.jsonl"
     code, found, said = run(monkeypatch, capfd, lines, "--on-bad-record", f"dead-letter={letters}")
     assert (code, found) == (0, [(1, 2), (1, 4)])

@@ -300,12 +300,12 @@ def test_values_can_be_copied_compared_and_hashed() -> None:
 @pytest.mark.parametrize(
     ("use", "error", "message"),
     [
-        (lambda: A.filter(this.a > 1), QueryError, "'a' stands here without a label"),
+        (lambda: A.filter(this.a > 1), QueryError, "'a' needs a label here"),
         (lambda: A.filter(predicate("p", this)), QueryError, "no current event"),
-        (lambda: x[y[this.a > 1]], QueryError, "bracket inside a bracket|cannot stand inside"),
-        (lambda: read(y[this.a > 1]), QueryError, "cannot stand inside"),
+        (lambda: x[y[this.a > 1]], QueryError, "bracket inside a bracket|cannot be nested|is not allowed inside"),
+        (lambda: read(y[this.a > 1]), QueryError, "brackets cannot be nested"),
         (lambda: this[this.a > 1], TypeError, "needs a label"),
-        (lambda: (this.a + 1).as_("b"), QueryError, "without a label"),
+        (lambda: (this.a + 1).as_("b"), QueryError, "needs a label here"),
         (lambda: count(this.a), QueryError, "count takes a label"),
         (lambda: event(""), QueryError, "cannot be empty"),
         (lambda: event(3), TypeError, "must be a string, not int"),

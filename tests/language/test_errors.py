@@ -109,22 +109,22 @@ def test_end_of_text_is_shown_behind_it() -> None:
         ("A FILTER x.a = " + "9" * 5000, "this integer does not fit into 64 bits", 16),
         ("A FILTER x.a = 1e999", "this number is too large", 16),
         ("A FILTER x.a = ٣", "numbers are written with the digits 0 to 9", 16),
-        ("A FILTER x[a > 1 AND y[b > 1]]", "a bracket cannot stand inside a bracket", 22),
-        ("A FILTER price > 1", "'price' stands here without a label", 10),
-        ("A FILTER x.a > 1 AND sum(price) > 1", "'price' stands here without a label", 26),
-        ("NOT(A FILTER v > 1)", "'v' stands here without a label", 14),
+        ("A FILTER x[a > 1 AND y[b > 1]]", "a bracket is not allowed inside a bracket", 22),
+        ("A FILTER price > 1", "'price' needs a label here", 10),
+        ("A FILTER x.a > 1 AND sum(price) > 1", "'price' needs a label here", 26),
+        ("NOT(A FILTER v > 1)", "'v' needs a label here", 14),
         ("A FILTER p(EVENT)", "EVENT means the current event, but there is none outside a bracket", 12),
         ("A FILTER x.a", "this is a value, but a condition is expected here", 10),
         ("A FILTER x.a = 1 AND (x.b + 1)", "this is a value, but a condition is expected here", 22),
         ("A FILTER NOT 'a'", "this is a value, but a condition is expected here", 14),
         ("A FILTER (x.a > 1) + 1 = 2", "this is a condition, but a value is expected here", 10),
         ("A FILTER x.a = (x.a > 1)", "this is a condition, but a value is expected here", 16),
-        ("A FILTER x.a IN (1, x.b)", "only numbers, strings, TRUE, FALSE and NULL can stand in the list after IN", 21),
+        ("A FILTER x.a IN (1, x.b)", "only numbers, strings, TRUE, FALSE and NULL can be in the list after IN", 21),
         ("A FILTER abs(x.a, x.b) > 1", "abs takes one argument, but 2 are given", 10),
         ("A FILTER time() > 1", "outside a bracket time takes a label", 10),
         ("A FILTER position(x.a) > 1", "here the name of a label is expected", 19),
         ("A FILTER near(x.v, (y.a = 1))", "this is a condition, but a value is expected here", 20),
-        ("A FILTER near((a))", "'a' stands here without a label", 16),
+        ("A FILTER near((a))", "'a' needs a label here", 16),
     ],
 )
 def test_reason_and_place(text: str, reason: str, column: int) -> None:
@@ -191,8 +191,8 @@ def test_a_pattern_of_like_that_is_too_large_is_refused_with_its_place() -> None
         ("last", None),
         ("A FILTER x.a = 1 ; B", "FILTER and WITHIN bind loosest"),
         ("A NOT FOLLOWED BY B FILTER B.a = 1 FOR 1 EVENT", "FILTER and WITHIN bind loosest"),
-        ("A NOT FOLLOWED BY B WITHIN 5 MINUTES", "stands after FOR: A NOT FOLLOWED BY B FOR 5 MINUTES"),
-        ('A FILTER x.a = "INTC"', "strings stand in single quotes"),
+        ("A NOT FOLLOWED BY B WITHIN 5 MINUTES", "comes after FOR: A NOT FOLLOWED BY B FOR 5 MINUTES"),
+        ('A FILTER x.a = "INTC"', "strings are in single quotes"),
     ],
 )
 def test_hint(text: str, hint: str | None) -> None:
@@ -210,13 +210,13 @@ def test_hint(text: str, hint: str | None) -> None:
         ("SELECT * WHERE A LIMIT 0", "the number after LIMIT must be a positive integer"),
         ("SELECT * WHERE A LIMIT 1.5", "the number after LIMIT must be a positive integer"),
         ("SELECT SUM(*) AS n WHERE A", "only COUNT takes *, not SUM"),
-        ("SELECT price AS p WHERE A", "'price' stands here without a label"),
+        ("SELECT price AS p WHERE A", "'price' needs a label here"),
         (
             "SELECT x.price s WHERE A AS x",
             "unexpected 's', expected an arithmetic operator, ',', '.', AS, FROM or WHERE",
         ),
         ("SELECT x.price + 1 FROM s WHERE A AS x", "a computed column needs a name"),
-        ("SELECT *, x WHERE A AS x", "* reports all labels, so only values stand beside it, not the label 'x'"),
+        ("SELECT *, x WHERE A AS x", "* reports all labels, so only values may accompany it, not the label 'x'"),
     ],
 )
 def test_in_queries(text: str, reason: str) -> None:
@@ -237,9 +237,9 @@ FOREIGN = {
     "A & B": "A ALL B",
     "A | B": "A OR B",
     "A a ; B b": "AS a",
-    "A AS x WHERE x.v > 1": "conditions stand after FILTER",
-    "A.v > 1": "conditions stand after FILTER",
-    "A[v > 1]": "conditions stand after FILTER",
+    "A AS x WHERE x.v > 1": "conditions come after FILTER",
+    "A.v > 1": "conditions come after FILTER",
+    "A[v > 1]": "conditions come after FILTER",
     "A UNTIL B": "WITHOUT B",
     "A ; B ORDER BY t": "sort the result",
     "A ; B)": "there is no ( that this one closes",
@@ -255,7 +255,7 @@ FOREIGN = {
     "A // all": "comments are --",
     "A WITHIN 5 min": "MINUTES",
     "A WITHIN 5 s": "SECONDS",
-    "A WITHIN 5 EVENTS PARTITION BY k": "in front of WITHIN",
+    "A WITHIN 5 EVENTS PARTITION BY k": "comes before WITHIN",
 }
 
 
@@ -272,7 +272,7 @@ def test_words_and_signs_of_other_languages(formula: str) -> None:
     ("text", "hint"),
     [
         ("A ; B", "a query begins with SELECT: SELECT * WHERE A ; B"),
-        ("SELECT * A ; B", "stands after WHERE"),
+        ("SELECT * A ; B", "comes after WHERE"),
         ("SELECT x.v + 1 WHERE A AS x", "Write the name after AS"),
         ("SELECT * FROM s MATCH_RECOGNIZE (PATTERN (A B+))", "SELECT * WHERE (A ; B+ ; C) FILTER"),
         ("PATTERN SEQ(A a)", "MATCH_RECOGNIZE"),

@@ -78,7 +78,7 @@ def test_expression(text: str, tree: r.Sremo) -> None:
 @pytest.mark.parametrize(
     ("text", "reason", "column"),
     [
-        ("[x[a > 1]]", "a bracket cannot stand inside a bracket", 2),
+        ("[x[a > 1]]", "a bracket is not allowed inside a bracket", 2),
         ("[a + 1]", "this is a value, but a condition is expected here", 2),
         ("any()", "unexpected ')', expected an expression", 5),
         ("[TRUE] . ", "the text ends too early, expected an expression", 9),

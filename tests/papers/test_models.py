@@ -69,5 +69,5 @@ def test_two_models_do_not_mix():
     with pytest.raises(a.TransitionKindError, match="union takes automata of one model, not a CEA and a UCEA"):
         a.union(CEA, UCEA)
     assert a.union(RMA, SRT) == a.as_register_match_automaton(a.union(SRT, SRT))
-    with pytest.raises(a.AutomatonError, match="leads to the start state"):
+    with pytest.raises(a.AutomatonError, match="enters the start state"):
         a.with_start_loop(a.with_start_loop(SRT))

@@ -259,7 +259,7 @@ def test_programs_written_in_python() -> None:
 def test_unused_definitions_are_a_warning() -> None:
     program = cerflow.parse_program(DIP + "SELECT * FROM dips WHERE A")
     (warning,) = program.warnings()
-    assert "nothing reads the definition 'dip'; did you mean it by FROM dips?" in str(warning)
+    assert "nothing reads the definition 'dip'; did you mean FROM dips?" in str(warning)
     assert "line 1, column 1" in str(warning)
     assert not cerflow.parse_program(DIP + "SELECT * FROM dip WHERE dip").warnings()
 
@@ -314,5 +314,5 @@ def test_match_takes_queries_and_programs_first():
     assert cerflow.match(f"DEFINE p AS {text} ; SELECT p.f_v FROM p WHERE p", events).to_arrow()[
         "p_f_v"
     ].to_pylist() == [1]
-    with pytest.raises(cerflow.ArgumentError, match="the query stands before the events"):
+    with pytest.raises(cerflow.ArgumentError, match="the query is the first argument"):
         cerflow.match(events, text)

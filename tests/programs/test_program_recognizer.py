@@ -62,7 +62,7 @@ def test_a_push_that_breaks_off_stops_the_recogniser(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("text", "refused"),
     [
-        # Beyond 2^53 a key that is a float elsewhere does not tell integers apart.
+        # Beyond 2^53 a key that is a float elsewhere cannot distinguish integers.
         (
             "DEFINE d AS SELECT b.v AS w FROM log WHERE A ; A AS b; SELECT * FROM d, log WHERE d PARTITION BY [w, f]",
             r"2\^53",

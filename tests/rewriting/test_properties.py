@@ -53,11 +53,11 @@ def test_what_lacks_the_property():
     )
     found = is_bounded(PHI3_IN)
     assert found.subformula == cerflow.parse_formula("T AS x FILTER x.id = y.id")
-    assert found.reason == "what the filter stands on does not bind 'y'"
+    assert found.reason == "the filtered formula does not bind 'y'"
     found = is_safe("C ; (A AS x ; B AS x)")
     assert (found.subformula, found.reason) == (cerflow.parse_formula("A AS x ; B AS x"), "both sides of ; define 'x'")
     found = is_locally_parametrized("(A AS x ; B AS y) FILTER x.v > 1 AND x.v < y.v")
-    assert found.reason == "x.v > 1 does not stand on the assignment of its variable"
+    assert found.reason == "x.v > 1 is not on the assignment of its variable"
     assert repr(is_safe("A AS x ; B AS y")) == "<Property True>"
     with pytest.raises(TypeError, match="not of type int"):
         is_safe(3)

@@ -208,23 +208,23 @@ def test_theorem_6_5_second_part():
 @pytest.mark.parametrize(
     ("rewriting", "text", "place", "message"),
     [
-        (strict_to_sequences, "STRICT(A ; PROJECT B (B ; C))", "PROJECT B (B ; C)", "STRICT stands around PROJECT"),
-        (strict_to_sequences, "STRICT(A ALL B)", "A ALL B", "STRICT stands around ALL"),
-        (strict_to_sequences, "STRICT(NEXT(A ; B))", "NEXT(A ; B)", "STRICT stands around NEXT"),
+        (strict_to_sequences, "STRICT(A ; PROJECT B (B ; C))", "PROJECT B (B ; C)", "STRICT is around PROJECT"),
+        (strict_to_sequences, "STRICT(A ALL B)", "A ALL B", "STRICT is around ALL"),
+        (strict_to_sequences, "STRICT(NEXT(A ; B))", "NEXT(A ; B)", "STRICT is around NEXT"),
         (sequences_to_strict, "A :+ ; B", "A :+", "cannot be written with STRICT in general"),
-        (sequences_to_strict, "A : (PROJECT B (B ; C))", "PROJECT B (B ; C)", "PROJECT stands beside"),
-        (sequences_to_strict, "A : MAX(B ; C)", "MAX(B ; C)", "MAX stands beside ':'"),
-        (sequences_to_strict, "(A ; B WITHIN 3 EVENTS) : C", "A ; B WITHIN 3 EVENTS", "Within stands beside ':'"),
+        (sequences_to_strict, "A : (PROJECT B (B ; C))", "PROJECT B (B ; C)", "PROJECT is next to"),
+        (sequences_to_strict, "A : MAX(B ; C)", "MAX(B ; C)", "MAX is next to ':'"),
+        (sequences_to_strict, "(A ; B WITHIN 3 EVENTS) : C", "A ; B WITHIN 3 EVENTS", "Within is next to ':'"),
         (
             sequences_to_strict,
             "((A OR B ; C) FILTER count(B) < 2) : D",
             "count(B) < 2",
             "a set of events that a branch of OR",
         ),
-        (eliminate_strict_iteration, "(PROJECT A (A ; B)) :+", "PROJECT A (A ; B)", "PROJECT stands beside"),
-        (eliminate_strict_iteration, "START(A) :+", "START(A)", "START stands in"),
+        (eliminate_strict_iteration, "(PROJECT A (A ; B)) :+", "PROJECT A (A ; B)", "PROJECT is next to"),
+        (eliminate_strict_iteration, "START(A) :+", "START(A)", "START is in"),
         (eliminate_strict_iteration, "A AS x ; (B FILTER x.v > 1) :+", "B FILTER x.v > 1", "in ':\\+' reads 'x'"),
-        (eliminate_strict_iteration, "(A AND B) :+", "A AND B", "Conjunction stands beside"),
+        (eliminate_strict_iteration, "(A AND B) :+", "A AND B", "Conjunction is next to"),
     ],
 )
 def test_what_cannot_be_rewritten(rewriting, text, place, message):

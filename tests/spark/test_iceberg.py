@@ -63,7 +63,7 @@ def test_jobs_write_to_tables_as_their_modes_say(told):
     assert found["written"] == len(expected)
     assert in_order(found["found"]) == in_order(found["found again"]) == expected
     assert found["ignored"] is False
-    assert "there is already something at 'lake.db.found'" in found["refused"]
+    assert "'lake.db.found' already exists" in found["refused"]
     assert (found["replaced"], found["added"], found["other"]) == (of[1], of[2], of[3])
     assert (found["together"], found["only"]) == (len(expected) + of[2], of[3])
 

@@ -103,7 +103,7 @@ def test_modes(spark, tmp_path):
     assert (matches("append"), rows()) == (1, 2)
     ignored = run("SELECT * WHERE A", frame, output, mode="ignore")
     assert (ignored.written, ignored.matches, ignored.events, rows()) == (False, 0, None, 2)
-    with pytest.raises(InputError, match="there is already something"):
+    with pytest.raises(InputError, match="already exists"):
         matches("error")
     assert (matches("overwrite"), rows()) == (1, 1)
 
@@ -140,7 +140,7 @@ def test_tables_are_known_by_the_catalog(spark, tmp_path, monkeypatch):
     frame = spark.createDataFrame(CLEAN)
     # Decided before anything is read: there is no such format here.
     assert not run(QUERY, frame, "there", format="iceberg", mode="ignore", time="t").written
-    with pytest.raises(InputError, match="there is already something at 'there'"):
+    with pytest.raises(InputError, match="'there' already exists"):
         run(QUERY, frame, "there", format="iceberg", time="t")
     with pytest.raises(
         InputError, match="'there' is partitioned by no column as it is, so there are no partitions by k"

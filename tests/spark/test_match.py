@@ -326,7 +326,7 @@ def test_keys_begin_anew(spark):
     for where, found in (("A AS x ; B AS y PARTITION BY k", 2), ("A AS x ; B AS y WITHIN 5 SECONDS", 3)):
         query = f"SELECT * WHERE {where}"
         assert len(assert_same(spark, query, table, time="t", forget="2 seconds")) == found
-        assert "begins again" in cerflow.spark.explain(
+        assert "starts again" in cerflow.spark.explain(
             query, spark.createDataFrame(table), time="t", forget="2 seconds"
         )
 

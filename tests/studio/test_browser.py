@@ -154,7 +154,7 @@ def test_the_stream_is_stepped_through(page):
     page.get_by_role("tab", name="Step").click()
     page.get_by_role("button", name="Begin", exact=True).click()
     api.expect(page.get_by_text("Event 0", exact=True)).to_be_visible()
-    api.expect(page.get_by_text("Configurations that live")).to_be_visible()
+    api.expect(page.get_by_text("Live configurations")).to_be_visible()
     page.get_by_role("button", name="Next match").click()
     api.expect(page.get_by_text("Event 1", exact=True)).to_be_visible()
     api.expect(page.get_by_text("{A/x@0, B/y@1}").first).to_be_visible()

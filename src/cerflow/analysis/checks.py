@@ -35,9 +35,7 @@ def check_query(select: Select) -> None:
         if isinstance(current, f.Filter | f.NotEvent) and current.condition is not None:
             check_expression(current.condition)
             if isinstance(current, f.NotEvent) and c.reads_previous(current.condition):
-                raise QueryError(
-                    "NOT reads one event, so there is no event before it for prev", span=current.condition.span
-                )
+                raise QueryError("NOT reads one event, so prev has no event before it", span=current.condition.span)
         elif isinstance(current, f.EventKind):
             check_kind(current.condition)
             check_expression(current.condition, bare=True)
@@ -55,7 +53,7 @@ def check_query(select: Select) -> None:
             _check_label(item.label, item, labels, select.formula)
         elif isinstance(item, CountItem):
             if len(select.projection.items) > 1:
-                raise QueryError("COUNT(*) stands alone: it counts matches instead of reporting them", span=item.span)
+                raise QueryError("COUNT(*) must be the only item: it counts matches, not reports them", span=item.span)
         else:
             check_expression(item.expression, column=True)
             for label, place in condition_labels(item.expression).items():
@@ -80,7 +78,7 @@ def _check_size(select: Select) -> None:
         raise UnsupportedQueryError(
             f"the formula names {events:,} events; at most {limits.FORMULA_EVENTS:,} are allowed",
             span=select.formula.span,
-            hint="Types that stand for the same event are one condition: EVENT AS x FILTER x.type IN ('A', 'B').",
+            hint="Write types of the same event as one condition: EVENT AS x FILTER x.type IN ('A', 'B').",
         )
     if parts > limits.QUERY_PARTS:
         raise UnsupportedQueryError(
@@ -164,7 +162,7 @@ def _check_column_names(select: Select) -> None:
             raise QueryError(
                 f"column '{name}' would be a second result column of that name",
                 span=item.span,
-                hint="Give it another name after AS; upper and lower case count as equal. These columns are taken: "
+                hint="Give it another name after AS; upper and lower case count as equal. These names are taken: "
                 f"{', '.join(sorted(shown.values()))}.",
             )
         shown[name.casefold()] = name

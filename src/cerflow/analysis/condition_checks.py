@@ -26,11 +26,13 @@ def check_expression(root: c.Condition | c.Expression, *, bare: bool = False, co
         current, inside, bracket, above, cases, whole = stack.pop()
         if cases and isinstance(current, c.Bracket | c.Some):
             what = "SOME" if isinstance(current, c.Some) else "a bracket"
-            raise QueryError(f"{what} cannot stand inside CASE", span=current.span)
+            raise QueryError(f"{what} is not allowed inside CASE", span=current.span)
         if isinstance(current, c.Attribute | c.LabelReference) and current.label is None and not inside:
             what = f"attribute '{current.name}'" if isinstance(current, c.Attribute) else "EVENT"
             raise QueryError(
-                f"{what} stands without a label", span=current.span, hint="It may do so only in a bracket x[…]."
+                f"{what} has no label",
+                span=current.span,
+                hint="Only in a bracket x[…] may it stand alone.",
             )
         match current:
             case c.LabelReference():
@@ -61,7 +63,7 @@ def check_expression(root: c.Condition | c.Expression, *, bare: bool = False, co
         whole = whole and not isinstance(current, c.Aggregate | c.SetTest | c.PredicateCall)
         if isinstance(current, c.If | c.TruthValue):
             if cases == limits.CASE_DEPTH:
-                reason = f"CASE stands in conditions of CASE more than {limits.CASE_DEPTH} levels deep"
+                reason = f"CASE is nested in conditions of CASE more than {limits.CASE_DEPTH} levels deep"
                 raise QueryError(reason, span=current.span)
             stack.append((current.condition, inside, bracket, current, cases + 1, whole))
         below = current.children[isinstance(current, c.If | c.TruthValue) :]
@@ -70,7 +72,7 @@ def check_expression(root: c.Condition | c.Expression, *, bare: bool = False, co
 
 def _check_some(some: c.Some, bracket: str | None) -> None:
     if bracket is not None:
-        raise QueryError("SOME cannot stand inside a bracket", span=some.span)
+        raise QueryError("SOME is not allowed inside a bracket", span=some.span)
     read = condition_labels(some.condition)
     for k, label in enumerate(some.labels):
         if label in some.labels[:k]:
@@ -85,7 +87,7 @@ def _check_some(some: c.Some, bracket: str | None) -> None:
     for current in walk(some.condition):
         if isinstance(current, c.Some):
             raise QueryError(
-                "SOME cannot stand inside SOME",
+                "SOME is not allowed inside SOME",
                 span=current.span,
                 hint="One SOME may list several labels: SOME x, y: …",
             )
@@ -106,7 +108,7 @@ def _check_reference(reference: c.LabelReference, above: Node | None) -> None:
         return
     label = reference.label or "EVENT"
     raise QueryError(
-        f"label '{label}' stands where a value is expected", span=reference.span, hint=f"Name an attribute: {label}.…"
+        f"label '{label}' is used where a value is expected", span=reference.span, hint=f"Name an attribute: {label}.…"
     )
 
 
@@ -136,7 +138,7 @@ def _check_function(function: c.Function, column: bool) -> None:
         raise QueryError(
             "the number of a match is known only when it is reported",
             span=function.span,
-            hint="MATCH_NUMBER() stands in SELECT, outside aggregates and predicates.",
+            hint="MATCH_NUMBER() is allowed only in SELECT, outside aggregates and predicates.",
         )
     if function.name in c.LONGER_FUNCTIONS:
         c.check_arity(function.name, len(function.arguments), function.span)
@@ -160,13 +162,13 @@ def _check_function(function: c.Function, column: bool) -> None:
 def _check_previous(function: c.Function, bracket: str | None) -> None:
     if bracket is None:
         raise QueryError(
-            "prev stands only in a bracket on a label",
+            "prev is allowed only in a bracket on a label",
             span=function.span,
             hint="Write x[price > prev(price)]: it compares every event of x with the one of x before it.",
         )
     for current in walk(function.arguments[0]):
         if isinstance(current, c.Function) and current.name == "prev":
-            raise QueryError("prev cannot stand inside prev", span=current.span)
+            raise QueryError("prev is not allowed inside prev", span=current.span)
         label = current.label if isinstance(current, c.Attribute | c.LabelReference) else None
         if label not in (None, bracket):
             raise QueryError(
@@ -196,7 +198,7 @@ def _check_aggregate(current: c.Aggregate | c.SetTest, inside: bool) -> None:
     labels: set[str | None] = set()
     for below in walk(current.argument):
         if isinstance(below, c.Aggregate):
-            raise QueryError("an aggregate cannot stand inside an aggregate", span=below.span)
+            raise QueryError("an aggregate is not allowed inside an aggregate", span=below.span)
         if isinstance(below, c.Attribute | c.LabelReference):
             labels.add(below.label)
     if len(labels) != 1:
@@ -243,7 +245,7 @@ def _check_labels_of_call(call: c.PredicateCall, predicate: Predicate, bracket: 
             raise QueryError(
                 f"predicate '{call.name}' takes sets of events, one label in each argument, but this reads several",
                 span=several[0],
-                hint="Hand over the values of each label in an argument of its own.",
+                hint="Pass the values of each label in an argument of its own.",
             )
     elif len(found) > 1:
         raise QueryError(f"predicate '{call.name}' {_takes(predicate)}, but its arguments read several", span=call.span)

@@ -83,7 +83,7 @@ def check_first_order(formula: f.Formula) -> None:
     for current in walk(formula):
         if isinstance(current, f.As) and not isinstance(current.operand, f.EventType | f.AnyEvent | f.NotEvent):
             raise QueryError(
-                f"in the first-order reading AS stands on an event type, but '{current.label}' stands on a formula",
+                f"in the first-order reading AS labels an event type, but '{current.label}' labels a formula",
                 span=current.span,
                 hint='Read the query without reading="first-order" to label several events at once.',
             )
@@ -101,7 +101,7 @@ def check_first_order(formula: f.Formula) -> None:
             | f.Within,
         ):
             raise QueryError(
-                f"the first-order reading has no {type(current).__name__}",
+                f"the first-order reading does not support {type(current).__name__}",
                 span=current.span,
                 hint="It has event types with AS, FILTER, OR, ;, +, the strategies and WITHIN.",
             )
@@ -125,7 +125,7 @@ def check_first_order(formula: f.Formula) -> None:
                 hint=f"The variables are {', '.join(sorted(known))}." if known else "AS defines a variable.",
             )
         raise QueryError(
-            f"variable '{name}' need not stand for an event here: no formula around the filter binds it",
+            f"variable '{name}' may have no event here: no formula around the filter binds it",
             span=place.span,
             hint="A variable under + or in one branch of OR is bound only there; move the filter to it.",
         )

@@ -191,7 +191,7 @@ def refuse_zones(place: Node, parts: Sequence[Node], schema: Schema) -> None:
             named.setdefault(zoned, f"'{name}' is {schema.columns.field(schema.column(name)).type}")
     if len(named) == 2:
         raise QueryError(
-            f"times with and without a time zone do not go together: {named[False]}, but {named[True]}",
+            f"times with and without a time zone cannot be mixed: {named[False]}, but {named[True]}",
             span=place.span,
             hint="Cast one of the columns, in Arrow by assume_timezone or cast, in Spark by CAST(… AS TIMESTAMP).",
         )
@@ -335,7 +335,7 @@ def refuse_mixture(reason: str, place: Node, left: Sort, right: Sort, schema: Sc
         if schema.time is None:
             hint += " Without a time column time(x) is a position."
     else:
-        hint = "Durations go with timestamps, durations and numbers."
+        hint = "Durations combine with timestamps, durations and numbers."
     raise QueryError(reason, span=place.span, hint=hint)
 
 

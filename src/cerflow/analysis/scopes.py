@@ -251,7 +251,7 @@ def excluded_label(label: str, formula: f.Formula) -> str | None:
         return None
     if not any(isinstance(n, f.Exclusion) and label in labels_of(n.right).assigned for n in walk(formula)):
         return None
-    return f"'{label}' stands in a part that is excluded, so no match has it; a condition on it belongs in that part."
+    return f"'{label}' is in an excluded part, so no match has it; a condition on it belongs in that part."
 
 
 def _unbound(label: str, place: Node, known: frozenset[str], formula: f.Formula) -> QueryError:

@@ -118,7 +118,7 @@ def _check_argument(argument: c.Expression, schema: Schema) -> None:
         raise QueryError(
             "a predicate takes attributes and numbers, but this is a computed timestamp or duration",
             span=argument.span,
-            hint="Hand over a number, as in d / 1 SECOND, or the attributes themselves.",
+            hint="Pass a number, as in d / 1 SECOND, or the attributes themselves.",
         )
 
 

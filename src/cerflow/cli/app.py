@@ -87,7 +87,7 @@ def run(
     if not inputs:
         usage("name the events to read with --input PATH", "--input")
     if runner is o.Runner.LOCAL and (master or conf):
-        usage("--master and --conf are settings of Spark; they do not go with --runner local", "--runner")
+        usage("--master and --conf are settings of Spark; they do not work with --runner local", "--runner")
     if runner is o.Runner.LOCAL and (output_mode or partition_by):
         usage("directories (--output-mode, --partition-by) are written by Spark, not by --runner local", "--runner")
     if until is not None and not time_column:
@@ -251,7 +251,7 @@ def generate(
     ] = "-",
     output_format: Annotated[
         OutputFormat | None,
-        typer.Option("--format", help="Format of the output, if its name does not tell.", show_default=False),
+        typer.Option("--format", help="Format of the output, if its name does not show it.", show_default=False),
     ] = None,
 ) -> None:
     """Write an example stream: trades of a day, a farm's sensors, the power of homes, or taxi trips."""

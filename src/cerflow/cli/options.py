@@ -67,7 +67,7 @@ Inputs = Annotated[
     ),
 ]
 InputFormatOption = Annotated[
-    InputFormat | None, typer.Option(help="Format of the input, if its name does not tell.", show_default=False)
+    InputFormat | None, typer.Option(help="Format of the input, if its name does not show it.", show_default=False)
 ]
 TypeColumn = Annotated[
     list[str] | None,
@@ -90,7 +90,7 @@ KeyTimeout = Annotated[
     typer.Option(
         "--key-timeout",
         metavar="DURATION",
-        help="A key begins again after a pause between its events that is longer than this, as in '30 minutes'.",
+        help="A key starts again after a pause between its events that is longer than this, as in '30 minutes'.",
         show_default=False,
     ),
 ]
@@ -135,7 +135,7 @@ ColumnTypes = Annotated[
     typer.Option(
         "--column-type",
         metavar="[NAME=]COLUMN=TYPE",
-        help="Type of a column, in place of the one that its values suggest: text, integer, float, timestamp or "
+        help="Type of a column, instead of the one that its values suggest: text, integer, float, timestamp or "
         "boolean. May be repeated.",
         show_default=False,
     ),
@@ -146,7 +146,7 @@ Encoding = Annotated[
 Rename = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="[NAME=]NEW=OLD", help="Another name for a column of an input. May be repeated.", show_default=False
+        metavar="[NAME=]NEW=OLD", help="A new name for a column of an input. May be repeated.", show_default=False
     ),
 ]
 Predicates = Annotated[
@@ -162,7 +162,7 @@ Output = Annotated[
     str, typer.Option("--output", "-o", metavar="PATH|-", help="File for the matches, '-' for standard output.")
 ]
 OutputFormatOption = Annotated[
-    OutputFormat | None, typer.Option(help="Format of the output, if its name does not tell.", show_default=False)
+    OutputFormat | None, typer.Option(help="Format of the output, if its name does not show it.", show_default=False)
 ]
 OutputModeOption = Annotated[
     OutputMode | None,
@@ -223,6 +223,6 @@ Positions = Annotated[
     bool, typer.Option("--positions/--no-positions", help="Whether to number the events of the whole input.")
 ]
 Summary = Annotated[
-    bool, typer.Option("--summary", help="Also draw, on standard error, how many matches were found when.")
+    bool, typer.Option("--summary", help="Also draw the number of matches over time, on standard error.")
 ]
-ExplainFormatOption = Annotated[ExplainFormat, typer.Option("--format", help="Form of the explanation.")]
+ExplainFormatOption = Annotated[ExplainFormat, typer.Option("--format", help="Format of the explanation.")]

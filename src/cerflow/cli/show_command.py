@@ -29,7 +29,7 @@ PagePath = Annotated[
     ),
 ]
 ResultFormat = Annotated[
-    InputFormat | None, typer.Option(help="Format of the result, if its name does not tell.", show_default=False)
+    InputFormat | None, typer.Option(help="Format of the result, if its name does not show it.", show_default=False)
 ]
 Keys = Annotated[
     list[str] | None,
@@ -70,7 +70,7 @@ def show(
 ) -> None:
     """Show the matches of a run in their events, as one HTML page that needs no network."""
     if not inputs:
-        usage("name the events that the result was found in with --input PATH", "--input")
+        usage("give the events in which the result was found with --input PATH", "--input")
     options = ColumnOptions(
         type_column, time_column, time_unit, sequence_column, constant_type, rename, column_type, encoding
     )

@@ -67,11 +67,12 @@ Trigger = Annotated[
     str | None,
     typer.Option(metavar="DURATION", help="Time between micro-batches (default: none).", show_default=False),
 ]
-AvailableNow = Annotated[bool, typer.Option("--available-now", help="Read the events that are there, then end.")]
+AvailableNow = Annotated[bool, typer.Option("--available-now", help="Read the events that exist, then end.")]
 Flush = Annotated[
     bool,
     typer.Option(
-        "--flush", help="At the end, wait for no more events: at the last run, as earlier ones are late from then on."
+        "--flush",
+        help="At the end, also recognise the waiting events. Earlier events are late from then on.",
     ),
 ]
 Buckets = Annotated[
@@ -91,7 +92,9 @@ LettersFolder = Annotated[
 ]
 IdleTimeout = Annotated[
     str | None,
-    typer.Option(metavar="DURATION", help="After this time without events, process all that wait.", show_default=False),
+    typer.Option(
+        metavar="DURATION", help="After this time without events, recognise those that wait.", show_default=False
+    ),
 ]
 Ahead = Annotated[
     str,
@@ -105,17 +108,17 @@ SetBack = Annotated[
     typer.Option(
         "--set-back",
         metavar="CHECKPOINT",
-        help="Only set a checkpoint back to the micro-batch whose events took the watermark ahead of the clock.",
+        help="Only reset a checkpoint to the micro-batch whose events moved the watermark ahead of the clock.",
         show_default=False,
     ),
 ]
 ToBatch = Annotated[
     int | None,
-    typer.Option("--to-batch", min=0, help="With --set-back: the micro-batch to do again.", show_default=False),
+    typer.Option("--to-batch", min=0, help="With --set-back: the micro-batch to repeat.", show_default=False),
 ]
 StateLimit = Annotated[
     int | None,
-    typer.Option(min=1, help="End with an error if a bucket remembers more objects than this.", show_default=False),
+    typer.Option(min=1, help="End with an error if a bucket holds more objects than this.", show_default=False),
 ]
 
 

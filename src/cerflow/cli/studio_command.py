@@ -41,7 +41,7 @@ def studio(
         typer.Option(help="Unit of times that are numbers (default: ms).", show_default=False),
     ] = None,
     predicates: Predicates = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; 0: any that is free.")] = 0,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; 0: any free port.")] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
 ) -> None:
     """Write a query in the browser, run it on a file, and see why events match or do not."""
@@ -75,4 +75,4 @@ def studio(
 
 def _tell(address: str) -> None:
     typer.echo(f"cerflow studio: {address}")
-    note("Ctrl+C ends it.")
+    note("Press Ctrl+C to end it.")

@@ -120,7 +120,7 @@ def _refuse_deadlines(*formulas: Formula) -> None:
     for node in (node for formula in formulas for node in walk(formula)):
         if isinstance(node, NotFollowedBy):
             raise UnsupportedQueryError(
-                "whether a formula with NOT FOLLOWED BY can match is not decided",
+                "whether a formula with NOT FOLLOWED BY can match cannot be decided",
                 span=node.span,
                 hint="Ask about the formulas on its left and right.",
             )

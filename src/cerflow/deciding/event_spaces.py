@@ -88,7 +88,7 @@ def event_spaces_of(roots: Iterable[Node], schema: Schema | None = None) -> list
     ]
     if len(found) > limits.EVENT_SPACES:
         raise UnsupportedQueryError(
-            f"too large to decide: the attributes can be of more than {limits.EVENT_SPACES} combinations of kinds",
+            f"too large to decide: the attributes can have more than {limits.EVENT_SPACES} combinations of kinds",
             hint="Give a schema.",
         )
     return found

@@ -228,7 +228,7 @@ def _exclusions(formula: f.Formula, nodes: list[Node], window: f.Window | None, 
             )
         elif _ends_at_any_event(current.left, read):
             yield Remark(
-                "this excludes hardly anything: the part before it ends with any EVENT, so it has a match that is "
+                "this excludes almost nothing: the part before it ends with any EVENT, so it has a match that is "
                 "complete at the next event, whatever follows",
                 current.right.span,
             )

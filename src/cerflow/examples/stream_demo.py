@@ -74,7 +74,7 @@ def run_stream_demo(directory: Path, events: int = 200_000, seed: int = 7) -> in
     console.print(f"all {events:,} ticks were read; {read:,} could be part of a match, Spark left out the others")
     console.print(f"[bold]{found:,} matches[/bold] in the stream, {verdict} in the ordered ticks")
     console.print(f"matches: {folders['found']}")
-    console.print(f"how far the stream is: cerflow stream --status {folders['checkpoint']}")
+    console.print(f"progress of the stream: cerflow stream --status {folders['checkpoint']}")
     return found
 
 

@@ -360,7 +360,7 @@ def _left_out(program: ScanProgram, tables: TransducerTables) -> list[str]:
         return [*lines, f"nearly all: matches are consecutive events{keyed}, found and counted on whole columns"]
     if not lines:
         every = ways is None or tables.counted
-        reason = "every event counts" if every else "a condition compares something else than a column with a constant"
+        reason = "every event counts" if every else "a condition compares something other than a column with a constant"
         lines.append(f"none by values alone: {reason}")
     if isinstance(found, str):
         lines.append(f"none by their neighbours: {found}")
@@ -422,13 +422,13 @@ def _spark(select: Select, transducer: Transducer, schema: Schema | None) -> _Fa
     elif not select.partition:
         reason = "without PARTITION BY every event may belong to every match"
     elif select.consume is Consumption.ANY:
-        reason = "CONSUME BY ANY forgets across keys"
+        reason = "CONSUME BY ANY consumes across keys"
     elif waits_for_time(select.formula):
         reason = "events of one key show that deadlines of others have passed"
     elif numbers_matches(select.projection):
         reason = "MATCH_NUMBER() counts the matches of all keys"
     else:
-        reason = "Spark might tell values apart that are one key to the engine"
+        reason = "Spark might distinguish values that are one key for the engine"
     division = divided(select, transducer, schema)
     return {
         "parallel": "by key" if by_key else "one ordered task",

@@ -148,7 +148,7 @@ def _selection(facts: _Facts) -> list[tuple[str, str]]:
     chosen = " BY ".join([select["strategy"], *([", ".join(select["by"])] if select["by"] else [])])
     rows = [("matches", chosen), ("reported", select["projection"])]
     if select["labels_kept"] is not None:
-        rows.append(("told apart by", f"the labels {_list(select['labels_kept'])}"))
+        rows.append(("distinguished by", f"the labels {_list(select['labels_kept'])}"))
         listed = _list(select["labels_listed"])
         rows.append(("start_time, end_time", f"of the events reported, those with {listed}, not of the whole match"))
     if select["streams"]:
@@ -162,7 +162,7 @@ def _selection(facts: _Facts) -> list[tuple[str, str]]:
     if facts["keys_kept"] is not None:
         rows.append(("keys", facts["keys_kept"]))
     if facts["values_kept"] is not None:
-        rows.append(("memory", f"{facts['values_kept']} is remembered for good: each value, as no window bounds it"))
+        rows.append(("memory", f"{facts['values_kept']} is remembered for good: each value (no window bounds it)"))
     if select["consume"] != "NONE":
         rows.append(("consumption", select["consume"]))
     if select["limit"] is not None:
@@ -229,7 +229,7 @@ def _recognition(recognition: _Facts) -> list[tuple[str, str]]:
     one, *registers = recognition["one_per"]
     contents = f" and content of {_list(registers)}" if registers else ""
     lines = [
-        ("kept", f"detection only, the latest start of what may become a match: {recognition['reason']}"),
+        ("kept", f"detection only, the latest start of partial matches: {recognition['reason']}"),
         ("at most", f"one configuration for each {one}{contents} (in each partition)"),
     ]
     if recognition["best"]:
@@ -282,7 +282,7 @@ def relevant_lines(relevant: _Facts) -> list[str]:
 
 
 def _threads(threads: _Facts) -> list[tuple[str, str]]:
-    how = "in slices of the stream, side by side" if threads["parallel"] == "by time" else "in one thread"
+    how = "in slices of the stream, in parallel" if threads["parallel"] == "by time" else "in one thread"
     return [("evaluated", f"{how}: {threads['reason']}")]
 
 
@@ -290,7 +290,7 @@ def _spark(spark: _Facts) -> list[tuple[str, str]]:
     how = "in parallel by key" if spark["parallel"] == "by key" else "in one ordered task"
     rows = [("evaluated", f"{how}: {spark['reason']}")]
     if spark["slices"] is not None:
-        why = f"in slices of the stream where its order allows it: {spark['slices']} (cerflow.spark.explain tells)"
+        why = f"in slices of the stream where its order allows it: {spark['slices']} (see cerflow.spark.explain)"
         rows = [("large input", why), ("else", rows[0][1])]
     if spark["columns"] is not None:
         rows.append(("columns sent", _list(spark["columns"])))

@@ -27,7 +27,7 @@ from cerflow.stream_inputs import Input, in_common_unit
 
 #: A field of CSV and what stands after it; quotation marks have a meaning only where a field begins.
 _FIELD = re.compile(rb'(?:"(?:[^"]|"")*+"[^,\r\n]*|(?:[^",\r\n][^,\r\n]*)?)(,|\r?\n|\r)')
-_REMEDY = "; types follow from the lines that came first, --column-type {column}=… gives another"
+_REMEDY = "; types follow from the first lines, --column-type {column}=… gives another"
 
 
 def arrives(source: Source) -> bool:
@@ -71,7 +71,7 @@ def arriving_events(
         for block in read_blocks(source, (LaterLines if done else DecodedText)(head + held), plan.as_text):
             unknown = [column for column in block.table.column_names if column not in plan.names]
             for column in set(unknown) - left_out:
-                say(f"'{column}' is left out, as the first lines lack it; --column-type {column}=… keeps it")
+                say(f"'{column}' is left out, because the first lines lack it; --column-type {column}=… keeps it")
             left_out.update(unknown)
             part = plan.part(replace(block, table=block.table.drop_columns(unknown)), done, None)
             yield _in_common_unit(part, one, columns)

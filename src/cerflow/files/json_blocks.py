@@ -111,7 +111,7 @@ def _block(lines: list[bytes], number: int, as_text: Collection[str], problem: s
             _refuse_depth(text)
             value, end = decoder.value(text, 0)
             if end < len(text):
-                raise _UnusableError(f"not JSON: there is something after it, at character {end}")
+                raise _UnusableError(f"not JSON: there is text after it, at character {end}")
             found.append(decoder.row(value, text))
             rows.append(row)
         except json.JSONDecodeError as error:
@@ -277,7 +277,7 @@ class _Decoder:
         if len(found) < len(pairs):
             names = [name for name, _ in pairs]
             double = next(name for name in names if names.count(name) > 1)
-            self._fault = f"the name '{double}' stands more than once"
+            self._fault = f"the name '{double}' occurs more than once"
         return found
 
     def _int(self, text: str) -> int:

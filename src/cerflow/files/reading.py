@@ -137,7 +137,7 @@ def input_remarks(plans: Sequence[InputPlan], rows: int) -> tuple[str, ...]:
         for name, value in plan.padded.items():
             found.append(
                 f"the column '{name}' is read as integers, so '{value}' is {int(value)}; "
-                f"the column type text (--column-type {name}=text) keeps values as they stand"
+                f"the column type text (--column-type {name}=text) keeps values as they are"
             )
     return tuple(found)
 

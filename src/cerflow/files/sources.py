@@ -164,7 +164,7 @@ def _format_of(path: str, first: Path) -> InputFormat:
     found = SUFFIXES.get(suffixes[-1]) if suffixes else None
     if found is None:
         raise InputError(
-            f"the format of '{path}' does not follow from its name; "
+            f"the format of '{path}' is not clear from its name; "
             f"say --input-format {'|'.join(f.value for f in InputFormat)}"
         )
     return found

@@ -63,10 +63,10 @@ class CallBuilder(TreeBuilder):
         elif isinstance(bare.value, c.LabelReference):
             reason, hint = "EVENT means the current event, but there is none outside a bracket", "name a label instead"
         else:
-            reason = f"'{bare.name.text}' stands here without a label"
+            reason = f"'{bare.name.text}' needs a label here"
             hint = f"write label.{bare.name.text}, or {bare.name.text}.attribute if it is a label"
             if bare.name.quoted:
-                hint = f"strings stand in single quotes: {quote_string(bare.name.text)}; in double quotes it is a name"
+                hint = f"strings are in single quotes: {quote_string(bare.name.text)}; in double quotes it is a name"
         raise QuerySyntaxError(reason, span=span_of(bare), hint=hint)
 
     def call(self, children: Sequence[Piece]) -> Parsed:

@@ -54,7 +54,7 @@ class ConditionBuilder(CallBuilder):
         for current in walk(condition):
             if isinstance(current, c.Some):
                 raise QuerySyntaxError(
-                    "SOME cannot stand inside SOME",
+                    "SOME is not allowed inside SOME",
                     span=current.span,
                     hint="one SOME may list several labels: SOME x, y: …",
                 )
@@ -122,7 +122,7 @@ class ConditionBuilder(CallBuilder):
         for item in items:
             if not isinstance(item.value, c.Literal):
                 raise QuerySyntaxError(
-                    "only numbers, strings, TRUE, FALSE and NULL can stand in the list after IN",
+                    "only numbers, strings, TRUE, FALSE and NULL can be in the list after IN",
                     span=span_of(item),
                     expected=("a literal",),
                 )
@@ -170,7 +170,7 @@ class ConditionBuilder(CallBuilder):
         """An error if there is a bracket ``x[…]``, or SOME, in the part; ``place`` is where the part stands."""
         if part.nested is not None:
             what = "SOME" if isinstance(part.nested.value, c.Some) else "a bracket"
-            raise QuerySyntaxError(f"{what} cannot stand inside {place}", span=span_of(part.nested))
+            raise QuerySyntaxError(f"{what} is not allowed inside {place}", span=span_of(part.nested))
 
     # -- values
 

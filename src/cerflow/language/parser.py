@@ -306,7 +306,7 @@ class _CeqlBuilder(SremoBuilder):
         for part in parts:
             if isinstance(part.value, s.LabelItem):
                 raise QuerySyntaxError(
-                    f"* reports all labels, so only values stand beside it, not the label '{part.value.label}'",
+                    f"* reports all labels, so only values may accompany it, not the label '{part.value.label}'",
                     span=span_of(part),
                 )
         return self._projection(children, s.ProjectionKind.ALL, tuple(part.value for part in parts))

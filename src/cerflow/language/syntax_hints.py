@@ -10,20 +10,20 @@ from cerflow.language.lexicon import CONTEXTUAL, RESERVED
 from cerflow.values.units import DURATION_UNITS
 
 _SEQUENCE = "a sequence is written A ; B (B some time after A) or A : B (B directly after A)"
-_CONDITIONS = "conditions stand after FILTER: WHERE (A AS x ; B AS y) FILTER x.v > 1 AND y.v > x.v"
+_CONDITIONS = "conditions come after FILTER: WHERE (A AS x ; B AS y) FILTER x.v > 1 AND y.v > x.v"
 _REPEATED = "three are written A{3}, two to four A{2,4}"
 _BEGIN = "a query begins with SELECT: SELECT * WHERE A ; B"
-_SREMO = "an expression of SREMO stands in parentheses: SELECT * WHERE SREMO([type = 'A'] MARK)"
+_SREMO = "an expression of SREMO is written in parentheses: SELECT * WHERE SREMO([type = 'A'] MARK)"
 _EITHER = "alternatives are written A OR B"
 _BOTH = "A ALL B has both, in any order; A AND B is for events that both formulas match"
 _EXCLUDED = "what must not happen in between is written A ; C WITHOUT B, or UNLESS B"
-_DEADLINE = "how long nothing may follow stands after FOR: A NOT FOLLOWED BY B FOR 5 MINUTES"
+_DEADLINE = "the duration without such an event comes after FOR: A NOT FOLLOWED BY B FOR 5 MINUTES"
 _ORDER = "matches come in the order of their detection; sort the result"
 _GROUP = "the stream is divided by PARTITION BY; matches are aggregated by Matches.aggregate"
 _CLAUSE_ORDER = (
     "the order of clauses is SELECT … FROM … WHERE … FILTER … PARTITION BY … WITHIN … CONSUME BY … LIMIT …, each once"
 )
-_QUOTES = "strings stand in straight single quotes: 'abc'"
+_QUOTES = "strings are written in straight single quotes: 'abc'"
 _COMMENTS = "comments are -- to the end of the line, or /* … */"
 _DEFINITION = "a definition is written DEFINE name AS SELECT … ;"
 _PROGRAM = "cerflow.parse_program reads definitions and the query after them"
@@ -135,7 +135,7 @@ def hint_for(found: str, before: str, accepted: Collection[str], names: Collecti
     if (inside and word in (";", ":", "ALL", "UNLESS", "WITHOUT", "AS", "OR")) or (
         "FOR" in accepted and word == "FILTER"
     ):
-        return "FILTER and WITHIN bind loosest: to go on after them, put what they stand on and them in parentheses"
+        return "FILTER and WITHIN bind loosest: to continue after them, put the formula and them in parentheses"
     if not found[0].isalpha():
         return None
     words = [w for w in accepted if w in RESERVED or w in CONTEXTUAL]
@@ -143,7 +143,7 @@ def hint_for(found: str, before: str, accepted: Collection[str], names: Collecti
     words += ["ALL", "ANY", "NEXT", "LAST", "MAX", "STRICT"] * ("STRATEGY" in accepted)
     near = nearest(found, words) if len(found) > 2 else None
     if near is None and word not in RESERVED and "AS" in accepted and "';'" in names:
-        return f"a label stands after AS: … AS {found}"
+        return f"a label comes after AS: … AS {found}"
     return f"Did you mean {near}?" if near else None
 
 
@@ -163,13 +163,13 @@ def _at_its_place(word: str, before: str, accepted: Collection[str], names: Coll
     if "FOR" in accepted and word in ("WITHIN", "UNTIL", "DURING"):
         return _DEADLINE
     if word == "[" and re.search(r"\bIN\s*$", before, re.IGNORECASE):
-        return "a list of values stands in parentheses: IN (1, 2)"
+        return "a list of values is written in parentheses: IN (1, 2)"
     if word in ("PARTITION", "FILTER") and re.search(r"\bWITHIN\b", before, re.IGNORECASE) and "LIMIT" in accepted:
-        return f"{word}{' BY' if word == 'PARTITION' else ''} stands in front of WITHIN"
+        return f"{word}{' BY' if word == 'PARTITION' else ''} comes before WITHIN"
     if "WHERE" in accepted and word not in RESERVED:
         if re.search(r"\bDISTINCT\s*$", before, re.IGNORECASE):
             return "there is no DISTINCT: every match is reported once"
         return (
-            None if nearest(word, ("FROM", "WHERE")) else "the formula stands after WHERE: SELECT * FROM s WHERE A ; B"
+            None if nearest(word, ("FROM", "WHERE")) else "the formula comes after WHERE: SELECT * FROM s WHERE A ; B"
         )
     return None

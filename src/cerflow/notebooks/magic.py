@@ -57,16 +57,16 @@ def _arguments() -> MagicArgumentParser:
         metavar="[NAME=]PATH",
         help="file or directory of events, instead of a variable; several for one stream, or with names for FROM",
     )
-    add("--input-format", choices=[*InputFormat], help="format of the input, if its name does not tell")
+    add("--input-format", choices=[*InputFormat], help="format of the input, if its name does not show it")
     add("--type-column", default="type", metavar="COLUMN", help="column with the type of each event (default: type)")
     add("--time-column", metavar="COLUMN", help="column with the time of each event")
     add("--time-unit", choices=get_args(TimeUnit), help="unit of times that are numbers (default: ms)")
-    add("--sequence-column", metavar="COLUMN", help="column that orders events of one time")
+    add("--sequence-column", metavar="COLUMN", help="column that orders events of equal time")
     add("--language", choices=get_args(Language), default="ceql", help="language of the query")
-    add("--threads", type=int, default=1, help="slices of the stream that are recognised side by side")
+    add("--threads", type=int, default=1, help="slices of the stream that are recognised in parallel")
     add("--limit", type=int, default=20, help="matches that are shown (default: 20); all are counted")
     add("--to", metavar="NAME", help="variable that gets the matches")
-    add("--no-picture", action="store_true", help="show the table alone")
+    add("--no-picture", action="store_true", help="show only the table")
     return parser
 
 

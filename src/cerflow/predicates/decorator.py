@@ -134,7 +134,7 @@ def _register(
     if not isinstance(name, str) or not name.isidentifier():
         raise ArgumentError(f"{name!r} cannot be the name of a predicate: it is not an identifier")
     if name.upper() in RESERVED or name.lower() in BUILT_IN:
-        raise ArgumentError(f"'{name}' cannot be the name of a predicate: it is a word of the language")
+        raise ArgumentError(f"'{name}' cannot be the name of a predicate: it is a reserved word")
     fewest, most = (arity, arity) if arity is not None else _arity(name, described, besides)
     if most < 1:
         raise ArgumentError(f"predicate '{name}' must take an argument")

@@ -32,7 +32,7 @@ class Statement:
     """A definition or (``name`` None) the last query, for the columns of some events.
 
     ``schema`` describes the events that it reads: those of ``definitions`` and of the streams ``inputs``. ``merged``
-    says that these are told apart by a column; otherwise the statement reads the input as it is. ``columns`` are the
+    says that these are distinguished by a column; otherwise the statement reads the input as it is. ``columns`` are the
     attributes of the events that a definition gives.
     """
 

@@ -246,7 +246,7 @@ class Program:
     def _unused_warning(self, definition: Definition) -> QueryWarning:
         given = {name for query in (*self.definitions.values(), self.query) for name in query.tree.streams}
         near = nearest(definition.name, given - self.definitions.keys())
-        hint = f"; did you mean it by FROM {near}?" if near else "; FROM names the streams that a query reads"
+        hint = f"; did you mean FROM {near}?" if near else "; FROM names the streams that a query reads"
         warning = QueryWarning(f"nothing reads the definition '{definition.name}'{hint}", span=definition.span)
         if self.text is not None:
             warning.with_source(self.text)
@@ -348,7 +348,7 @@ def match(query: Query | Program | str, events: Any, **options: Unpack[MatchOpti
     The query is a text, perhaps with definitions, or what `parse` and `parse_program` give. Arguments and errors are
     those of `Query.match`, and for a text those of `parse`, too. To match several tables parse the text once.
     """
-    expect(query, (Query, Program, str), "the query stands before the events, and must be text, a Query or a Program")
+    expect(query, (Query, Program, str), "the query is the first argument, and must be text, a Query or a Program")
     return without_definitions(query).match(events, **options)
 
 

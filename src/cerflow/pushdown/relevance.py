@@ -42,7 +42,7 @@ def relevant_events(select: Select, transducer: Transducer, schema: Schema, *, c
     if has_ticks(transducer):
         return Relevance(TRUE, ("any event may show that a deadline has passed",))
     if schema.forget is not None:
-        return Relevance(TRUE, ("every event keeps its key from beginning again",))
+        return Relevance(TRUE, ("every event keeps the session of its key open",))
     if counted:
         return Relevance(TRUE, ("positions are those in the whole stream, so every event is counted",))
     found = relevance_of_transducer(transducer)

@@ -179,7 +179,7 @@ def _pieces(formula: f.Formula, *, first: bool) -> list[BlockEnd]:
             case _:
                 place = "first" if first else "last"
                 raise UnsupportedQueryError(
-                    f"{_name(current)} stands beside ':', and cannot be taken apart at its {place} event",
+                    f"{_name(current)} is next to ':', and cannot be taken apart at its {place} event",
                     span=current.span or formula.span,
                     hint="Event types, FILTER, OR, ;, +, START and STRICT can.",
                 )

@@ -26,7 +26,7 @@ def sequences_to_strict(formula: f.Formula) -> f.Formula:
     """The same complex events without ``:``, by STRICT around the events that must be adjacent (Theorem 6.5).
 
     Holds for conditions of any kind. Each side of ``:`` is taken apart at the event beside it; a condition on a side
-    comes to stand around more than that, so labels that both sides give are told apart by new names, which are
+    comes to stand around more than that, so labels that both sides give are distinguished by new names, which are
     changed back around it. Choices (OR) on both sides are multiplied with one another.
 
     Raises `UnsupportedQueryError` for ``:+``, for operators beside ``:`` that cannot be taken apart (PROJECT, AND,
@@ -79,7 +79,7 @@ def _refuse_projection(formula: f.Formula) -> None:
     for _, current in _inside(formula, f.StrictSequence, f.StrictIteration):
         if isinstance(current, f.Project):
             raise UnsupportedQueryError(
-                "PROJECT stands beside ':' or in ':+'; events that are left out may lie between the others",
+                "PROJECT is next to ':' or in ':+'; events that are left out may come between the others",
                 span=current.span,
                 hint="Put PROJECT around the whole.",
             )
@@ -135,7 +135,7 @@ def _check_iterations(formula: f.Formula) -> None:
             )
         if isinstance(current, f.Start):
             raise UnsupportedQueryError(
-                "START stands in ':+', where it is true of all repetitions but the first",
+                "START is in ':+', where it holds for all repetitions but the first",
                 span=current.span,
                 hint="Put START around the whole.",
             )

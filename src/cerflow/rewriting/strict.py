@@ -33,7 +33,7 @@ def strict_to_sequences(formula: f.Formula) -> f.Formula:
         elif here and isinstance(current, f.Project | f.All | f.Selection):
             name = current.strategy if isinstance(current, f.Selection) else type(current).__name__.upper()
             raise UnsupportedQueryError(
-                f"STRICT stands around {name}, and no other operator says that its events are an interval",
+                f"STRICT is around {name}, and no other operator says that its events are an interval",
                 span=current.span,
                 hint="Put STRICT on the formulas inside if that is what is meant.",
             )

@@ -48,7 +48,7 @@ def divided(select: Select, transducer: Transducer, schema: Schema | None = None
     if numbers_matches(select.projection):
         return Division(None, "MATCH_NUMBER() counts the matches from the beginning of the stream")
     if schema is not None and schema.forget is not None:
-        return Division(None, "a key begins again after a pause, which only a task that gets all its events can see")
+        return Division(None, "a key starts again after a pause, which only a task that gets all its events can see")
     if select.consume is not Consumption.NONE:
         return Division(None, "CONSUME makes every match depend on those before it")
     window = reach_of_runs(transducer)

@@ -122,7 +122,7 @@ def match(
     if isinstance(df, DataFrame) and df.isStreaming:
         if max_matches is not None:
             raise ArgumentError(
-                "max_matches is for batches: a stream goes on; LIMIT n bounds the matches of each event"
+                "max_matches is for batches: a stream has no end; LIMIT n bounds the matches of each event"
             )
         if until is not None:
             raise ArgumentError("until is for batches: in a stream the watermark shows that deadlines have passed")
@@ -130,7 +130,7 @@ def match(
         skip = on_bad_record == "skip"
         return match_stream(plan, df, delay=delay, buckets=buckets, late=late, skip=skip, ahead=ahead)
     if delay is not None:
-        raise ArgumentError("delay is for streaming DataFrames; events of a batch are all there")
+        raise ArgumentError("delay is for streaming DataFrames; a batch has all its events")
     whole, plan, rows = _prepared(query, df, on_bad_record, **arguments)
     if hasattr(df.sparkSession, "_jvm") and df.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"):
         text = (

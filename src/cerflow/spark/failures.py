@@ -45,14 +45,14 @@ _ANEW = "restore the checkpoint from a copy as a whole, or take a new one"
 _REMEDIES = [
     (re.compile(sign), remedy)
     for sign, remedy in (
-        ("No space left on device", "Make room on the disk and start again: a stream goes on where it was."),
+        ("No space left on device", "Free space on the disk and start again: the stream continues where it ended."),
         (
             "CSV header",
-            "Files of CSV in a stream need the columns that it has, in their order: mend or remove this one.",
+            "Files of CSV in a stream need the columns that it has, in their order: correct or remove this one.",
         ),
         (
             r"\bCANNOT_LOAD_STATE_STORE|CANNOT_READ_(?:DELTA|SNAPSHOT|STREAMING_STATE)\w*|/state/\d+/\d+/|\.changelog",
-            f"The state in the checkpoint is incomplete: {_ANEW}. cerflow stream --set-back does micro-batches again.",
+            f"The state in the checkpoint is incomplete: {_ANEW}. cerflow stream --set-back repeats micro-batches.",
         ),
         (
             "Multiple streaming jobs detected|CONCURRENT_STREAM_LOG_UPDATE",
@@ -61,7 +61,7 @@ _REMEDIES = [
         ("assertion failed", f"Files in the checkpoint may be lost: {_ANEW}."),
         (
             r"FAILED_READ_FILE|is not a Parquet file|CANNOT_READ_FILE_FOOTER",
-            "Mend or remove the file. Spark leaves out files that are damaged or were removed with "
+            "Correct or remove the file. Spark leaves out files that are damaged or were removed with "
             "--conf spark.sql.files.ignoreCorruptFiles=true and --conf spark.sql.files.ignoreMissingFiles=true.",
         ),
         (
@@ -72,7 +72,7 @@ _REMEDIES = [
         (
             "Python worker failed to connect back",
             "Spark waits ten seconds for Python to start where a stream begins, which a busy machine exceeds: start "
-            "the stream again, and it goes on where it was.",
+            "the stream again, and it continues where it ended.",
         ),
         (
             "Cannot run program",
@@ -132,7 +132,7 @@ def own_errors_raised() -> Iterator[None]:
 
 
 def _said(error: BaseException | str) -> str:
-    text = "\n".join(messages(error)) or f"it gave no message but {type(error).__name__}"
+    text = "\n".join(messages(error)) or f"its only message is {type(error).__name__}"
     return "\n".join([text, *(remedy for symptom, remedy in _REMEDIES if symptom.search(text))])
 
 

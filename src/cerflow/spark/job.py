@@ -99,7 +99,7 @@ def run(
     kept = dead_letter is not None and letters in ("error", "ignore") and exists(spark, dead_letter, format)
     for path, how, found in ((output, mode, there), (dead_letter, letters, kept)):
         if found and how == "error":
-            raise InputError(f"there is already something at '{path}'; choose another mode or remove it")
+            raise InputError(f"'{path}' already exists; choose another mode or remove it")
     df, type = completed(
         df,
         query,

@@ -83,7 +83,7 @@ def stream(
     Raises what `match` raises, and `ValueError` for arguments that do not go together, before anything starts.
     """
     if available_now and trigger is not None:
-        raise ArgumentError("trigger is the time between micro-batches of a stream that goes on; available_now ends it")
+        raise ArgumentError("trigger is the time between micro-batches of a continuous stream; available_now ends it")
     output_ = _checked_output(output, format, options, dead_letter, on_bad_record, late)
     df, type = completed(df, query, type, time=time, sequence=sequence, stream=stream, constant_type=constant_type)
     arguments: MatchArguments = {

@@ -193,7 +193,7 @@ class StudioPage:
             ui.label("CSV, JSON lines, Parquet or ORC; .gz is unpacked. The file stays on this machine.").classes(
                 "text-sm opacity-70"
             )
-            name = ui.input("Name of its stream", placeholder="for FROM; a named file joins those with names").classes(
+            name = ui.input("Name of its stream", placeholder="for FROM; files with names are read together").classes(
                 "w-full"
             )
             path = ui.input("Path", value="" if events is None else str(events.path)).classes("w-full").mark("path")

@@ -32,7 +32,7 @@ class SteppingPanel:
         self._traced: tuple[object, ...] = ()
         with ui.row().classes("items-center gap-2 w-full"):
             ui.button(icon="first_page", on_click=lambda: self._to(self._first())).props("flat dense round").tooltip(
-                "First event of the stretch"
+                "First event of the section"
             )
             ui.button(icon="chevron_left", on_click=lambda: self.move(-1)).props("flat dense round").tooltip(
                 "Back (Alt+←)"
@@ -155,7 +155,7 @@ class SteppingPanel:
         steps: tuple[TracedEvent | PassedDeadline, ...] = (*step.before, step)
         self._shown_step = len(step.before) if number is None else min(number, len(step.before))
         self._note.text = (
-            f"The stretch has the events {self._first()} to {self._first() + len(trace) - 1}; "
+            f"This section has the events {self._first()} to {self._first() + len(trace) - 1}; "
             "partial matches that begin before it are not seen."
             if self._first()
             else f"The first {len(trace):,} events."
@@ -204,7 +204,7 @@ class SteppingPanel:
             self._note.text = sentence(error)
             return None
         if found is None:
-            self._note.text = "No further event of the stretch detects a match."
+            self._note.text = "No further event of this section detects a match."
         return found
 
     # -- what is shown -----------------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ class SteppingPanel:
                     ui.label(f"{step.detected:,} {noun} detected{more}").classes("font-medium").mark("detected")
                     for pairs in step.matches:
                         ui.label(shown_pairs(pairs)).classes("font-mono text-sm")
-            self._table("Configurations that live", ["number", "state", "registers", "partial matches"], [
+            self._table("Live configurations", ["number", "state", "registers", "partial matches"], [
                 _living(configuration) for configuration in step.living
             ])  # fmt: skip
             transitions = trace.transducer.transitions

@@ -129,7 +129,7 @@ class Trace:
         """The steps of a moment in which matches consume what has begun."""
         everywhere = self.select.consume is Consumption.ANY
         died = {
-            key: tuple(runs.forget(f"{(*detecting.values(),)[0]} detected a match, which consumes all that has begun"))
+            key: tuple(runs.forget(f"{(*detecting.values(),)[0]} detected a match, which consumes all partial matches"))
             for key, runs in self._runs.items()
             if everywhere or key in detecting
         }

@@ -87,7 +87,7 @@ def why_not(select: Select, sample: StudiedEvents, chosen: Chosen) -> WhyNot:
     )
     if len(parts) > limits.WHY_NOT_PARTS:
         raise UnsupportedQueryError(
-            f"the query has {len(parts)} parts that can refuse events; {limits.WHY_NOT_PARTS} are looked into"
+            f"the query has {len(parts)} parts that can refuse events; {limits.WHY_NOT_PARTS} are examined"
         )
     single = [part for part in parts if _accepted(select, [part], sample, wanted)]
     if single:
@@ -214,12 +214,12 @@ def _value(sample: StudiedEvents, position: int, name: str) -> str:
 
 def _type(c: Constraint, sample: StudiedEvents, found: Fit) -> str:
     if isinstance(c.node, f.EventKind):
-        return "an event of this kind is not among them, or not in this place"
+        return "an event of this kind is not among them, or not at this point"
     if not isinstance(c.node, f.EventType):
         return "an event that it excludes is among them"
     wrong = sorted(p for a, p in found.complex_event if a == c.node.name and sample.at(p).type != c.node.name)
     shown = [f"event {p} is of type {sample.at(p).type}" for p in wrong]
-    return _few(shown) if shown else "an event of this type is not among them, or not in this place"
+    return _few(shown) if shown else "an event of this type is not among them, or not at this point"
 
 
 def _window(c: Constraint, sample: StudiedEvents, positions: list[int]) -> str:
@@ -317,7 +317,7 @@ def _events(sample: StudiedEvents, positions: Iterable[int]) -> str:
 
 def _rivals(c: Constraint, select: Select, sample: StudiedEvents, found: Fit) -> str:
     if c.kind == "consumption":
-        return "an earlier match has consumed what had begun"
+        return "an earlier match has consumed the partial match"
     others = list(islice(reported(select, sample, found), limits.LISTED_RIVALS))
     if not others:
         return "another match is preferred"

@@ -17,7 +17,7 @@ from cerflow.values.arrow_columns import one_array
 from cerflow.viewing.packed_columns import text_codes
 
 _NO_POSITIONS = (
-    "the events of these matches have no positions, so their places in the stream are not known; leave "
+    "the events of these matches have no positions, so they cannot be found in the stream; leave "
     "positions=False (--no-positions) out, and on Spark say positions=True"
 )
 #: The columns of a result that say where a match lies.

@@ -50,7 +50,7 @@ class MatchesOverTime:
         first, last = (str(end.as_py()) for end in self._ends)
         return (
             f"matches over time: |{sparkline(self._counts)}|\n"
-            f"from {first} to {last}, each character stands for {self._stretch()}, "
+            f"from {first} to {last}, each character covers {self._stretch()}, "
             f"at most {most:,.0f} {'match' if most == 1 else 'matches'}"
         )
 

@@ -110,11 +110,11 @@ def test_conditions(condition, ends):
         ("CASE WHEN x.n THEN 1 END = 1", QuerySyntaxError, "this is a value, but a condition is expected here"),
         ("CASE x.n WHEN x.n = 1 THEN 1 END = 1", QuerySyntaxError, "this is a condition, but a value is expected here"),
         ("CASE WHEN x.n = 'a' THEN 1 END = 1", QueryError, "an integer cannot be compared with a string"),
-        ("CASE WHEN x[n = 1] THEN 1 END = 1", QuerySyntaxError, "a bracket cannot stand inside CASE"),
-        ("CASE WHEN SOME x: x.n = 1 THEN 1 END = 1", QuerySyntaxError, "SOME cannot stand inside CASE"),
+        ("CASE WHEN x[n = 1] THEN 1 END = 1", QuerySyntaxError, "a bracket is not allowed inside CASE"),
+        ("CASE WHEN SOME x: x.n = 1 THEN 1 END = 1", QuerySyntaxError, "SOME is not allowed inside CASE"),
         ("CASE WHEN x.n = 1 THEN 1 = 1", QuerySyntaxError, "a unit of time, ELSE, END or WHEN"),
         ("sum(distinct x.n) = 1", QuerySyntaxError, "only count takes DISTINCT, not sum"),
-        ("count(distinct x) = 1", QuerySyntaxError, "'x' stands here without a label"),
+        ("count(distinct x) = 1", QuerySyntaxError, "'x' needs a label here"),
     ],
 )
 def test_errors(condition, error, reason):

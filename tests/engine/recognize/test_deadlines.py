@@ -168,7 +168,7 @@ def test_until_is_a_value_of_the_time_column():
     for wrong in (True, 7, None, 1.5):
         with pytest.raises(InputError, match=f"{wrong} is not a time"):
             CART.recognizer(events.schema, time="at").advance(wrong)
-    with pytest.raises(InputError, match="name the column by time="):
+    with pytest.raises(InputError, match="name the column with time="):
         cerflow.parse("SELECT * WHERE A").recognizer(events.schema).advance(7)
 
 

@@ -113,8 +113,8 @@ def test_predicates_are_those_of_the_beginning(predicate):
     [
         ("same(x, y)", "'y' may have several events in one match"),
         ("(y.v > 1)", "'y' may have several events in one match"),
-        ("(x[v > 1])", "a bracket cannot stand inside a computed column"),
-        ("(SOME y: y.v > 1)", "SOME cannot stand inside a computed column"),
+        ("(x[v > 1])", "a bracket is not allowed inside a computed column"),
+        ("(SOME y: y.v > 1)", "SOME is not allowed inside a computed column"),
         ("nears(x.v, 1)", "unknown function or predicate 'nears'"),
         ("CASE WHEN x.v = 1 THEN x.raw END", "attribute 'raw' has type binary, which expressions cannot use"),
         ("x.raw", "attribute 'raw' has type binary"),

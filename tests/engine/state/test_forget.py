@@ -176,7 +176,7 @@ def test_slices_are_refused_with_a_reason():
     query = cerflow.parse("SELECT * WHERE A AS x ; B AS y PARTITION BY k WITHIN 3 SECONDS")
     schema = Schema(stream([]).schema, time="t", forget=10**6)
     division = divided(query.tree, query.plan(schema).transducer, schema)
-    assert (division.window, "begins again after a pause" in division.reason) == (None, True)
+    assert (division.window, "starts again after a pause" in division.reason) == (None, True)
     table = stream([("AB"[k % 2], k % 5, "pq"[k % 3 == 0]) for k in range(40)])
     assert bag(query.match(table, time="t", forget="3 milliseconds", threads=2).to_pylist()) == bag(
         query.match(table, time="t", forget="3 milliseconds").to_pylist()

@@ -78,7 +78,7 @@ def test_another_alphabet():
 
 
 def test_is_io_deterministic():
-    assert not is_io_deterministic(FIGURE_2)  # two ways with •, of which the conditions are not told apart by type
+    assert not is_io_deterministic(FIGURE_2)  # two ways with •, of which the conditions are not distinguished by type
     assert not is_io_deterministic(FIGURE_2_OF_P2)
     one = ComplexEventAutomaton.of([read(0, "•", 1, "A"), read(0, "◦", 0, "A")], starts=[0], finals=[1])
     assert is_io_deterministic(one)

@@ -293,7 +293,7 @@ def test_explain_says_what_is_done_and_why(spark, tmp_path, one_file_each):
 
     text = said(query, frame)
     assert "in slices of time" in text
-    assert "4 partitions of the input lie one after the other" in text
+    assert "4 partitions of the input follow one another" in text
     assert "by the tasks, as they read" in text
     assert "in one ordered task" in said(f"{query} CONSUME BY ANY", frame)
     assert "overlap by the window" in said(query, frame.repartition(2))

@@ -384,7 +384,7 @@ def test_the_state_of_a_query_that_is_compiled_otherwise_now_is_refused():
     run.elsewhere()
     with (
         mock.patch.object(Plan, "numbering", property(lambda plan: "another")),
-        pytest.raises(SnapshotError, match=r"numbers states .* go on with the cerflow that wrote it, or start with"),
+        pytest.raises(SnapshotError, match=r"numbers states .* continue with the cerflow that wrote it, or start with"),
     ):
         run.batch(GOLDEN_ROWS[20:])
 

@@ -113,7 +113,7 @@ def test_a_stuck_checkpoint_is_set_back(lines):
     assert first > 0
     with pytest.raises(InputError, match="no watermark in the checkpoint"):
         kept.set_back(FAR[0] * 1000 - 10**12)
-    with pytest.warns(QueryWarning, match="counts begin again"):
+    with pytest.warns(QueryWarning, match="counts start again"):
         running = lines.finished(on_bad_record="skip")
     running.stop(flush=True)
     assert bag(lines.written()) == bag(matches_of(GOOD))
@@ -133,7 +133,7 @@ def test_a_checkpoint_in_use_or_damaged_is_refused_with_the_remedy(lines):
         running = lines.started(output=sink, available_now=False)
         try:
             running.query.processAllAvailable()
-            with pytest.raises(InputError, match="a query that runs uses the checkpoint"):
+            with pytest.raises(InputError, match="a running query uses the checkpoint"):
                 lines.started(output=sink)
             assert running.query.isActive
         finally:

@@ -81,8 +81,7 @@ def apply_filter(
                 atoms.append(reduce(c.Or, [_held(atom, scope) for atom in clause]))
         if sum(map(len, choices)) - sum(map(len, copied)) > limits.FILTER_REMEMBERED:
             raise UnsupportedQueryError(
-                f"more than {limits.FILTER_REMEMBERED} conditions stand in choices (OR) about labels with several "
-                "events",
+                f"more than {limits.FILTER_REMEMBERED} conditions are in choices (OR) on labels with several events",
                 span=condition.span,
                 hint="In a bracket, x[… OR …], every event chooses for itself, among any number of conditions.",
             )

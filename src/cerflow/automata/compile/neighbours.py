@@ -78,7 +78,7 @@ def neighbours(part: Condition, scopes: dict[str, int], scope: int, one: Contain
             raise UnsupportedQueryError(
                 f"a bracket with prev cannot read '{leaf.label}', which the filtered formula gives itself",
                 span=bracket.span,
-                hint=f"Let FILTER stand on the part that gives '{label}' alone: ({leaf.label} ; ({label} FILTER …)).",
+                hint=f"Put FILTER on the part that gives '{label}' alone: ({leaf.label} ; ({label} FILTER …)).",
             )
     condition = cast(Condition, transform(substitute(condition, here), stored))
     return Neighbours(label, Not(condition) if negated else condition, tuple(previous))

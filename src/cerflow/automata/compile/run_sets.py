@@ -115,7 +115,7 @@ class FollowedRuns:
             for register in sorted(live):
                 if registers[register].keeps is Accumulation.SET:
                     raise UnsupportedQueryError(
-                        "a condition that has to remember a whole set of events cannot stand below UNLESS, WITHOUT, "
+                        "a condition that has to remember a whole set of events is not allowed below UNLESS, WITHOUT, "
                         "NEXT, LAST or MAX",
                         hint="Comparisons with < <= > >= = over repeated events need no set.",
                     )

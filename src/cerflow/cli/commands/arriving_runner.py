@@ -26,7 +26,7 @@ from cerflow.files.arriving import arrives, arriving_events
 from cerflow.files.input_plans import SplitRows
 
 _IN_ORDER = (
-    "; events of a pipe are taken in the order in which they come: write them to a file, which is sorted, "
+    "; events from a pipe are read in the order in which they arrive: write them to a file, which is sorted, "
     "or leave such events out with --on-bad-record skip"
 )
 

@@ -54,7 +54,7 @@ def refuse_clashes(
 def _refuse_in_directory(path: Path, sources: Sequence[Source], dead_letters: str | None) -> None:
     place = path.resolve()
     if dead_letters is not None and Path(os.path.realpath(dead_letters)).is_relative_to(place):
-        raise OutputError("the dead letters cannot lie in the directory of the matches, which may be replaced")
+        raise OutputError("the dead letters cannot be in the directory of the matches, which may be replaced")
     refused = f"the matches cannot be written to the directory '{path}'"
     for source in sources:
         for file in source.files:

@@ -42,7 +42,7 @@ class Directory:
         if self.mode == "ignore":
             return exists(spark, self._uri)
         if self.mode == "error" and exists(spark, self._uri):
-            raise InputError(f"there is already something at '{self.path}'; choose another --output-mode or remove it")
+            raise InputError(f"'{self.path}' already exists; choose another --output-mode or remove it")
         return False
 
     def write(self, result: DataFrame, output_format: OutputFormat) -> int:

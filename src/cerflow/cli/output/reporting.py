@@ -38,7 +38,7 @@ class RunSummary:
 
     def __str__(self) -> str:
         if self.ignored:
-            return "there is an output already: nothing was read or written"
+            return "the output already exists: nothing was read or written"
         counts = (
             f"{counted(self.events, 'event')}, {counted(self.matches, 'match', 'matches')}, "
             f"{counted(self.bad_records, 'bad record')}"

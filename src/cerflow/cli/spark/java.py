@@ -36,7 +36,7 @@ def java_problem() -> str | None:
     # The first text in quotes is the version: "17.0.15", "21", or "1.8.0_292" for Java 8.
     version = re.search(r'version "((?:1\.)?(\d+)[^"]*)"', said)
     if version is None:
-        return f"'{java}' does not tell its version; Spark needs Java {OLDEST} or newer; {_ADVICE}"
+        return f"'{java}' does not report its version; Spark needs Java {OLDEST} or newer; {_ADVICE}"
     if int(version.group(2)) < OLDEST:
         return f"Spark needs Java {OLDEST} or newer, but '{java}' is version {version.group(1)}; {_ADVICE}"
     return None

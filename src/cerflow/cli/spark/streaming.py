@@ -88,8 +88,8 @@ def run_stream(
             note(shown_status(asdict(running.status)))
         if waiting:
             note(
-                f"{waiting:,} events wait for later ones: the next run goes on with them, and --flush at the last run "
-                "recognises them"
+                f"{waiting:,} events wait for later ones: the next run continues with them, and --flush at the last "
+                "run recognises them"
             )
         if running.status is not None and request.output != "-":
             totals = running.status.totals
@@ -270,7 +270,7 @@ def _format_in(path: str) -> str:
         {SUFFIXES[file.suffix] for file in folder.iterdir() if file.suffix in SUFFIXES} if folder.is_dir() else set()
     )
     if len(found) != 1:
-        names = ", ".join(sorted(found)) or "no files whose names tell a format"
+        names = ", ".join(sorted(found)) or "no files whose names show a format"
         raise InputError(f"there are {names} in '{path}'; name the format of the events with --input-format")
     return str(found.pop())
 
@@ -324,9 +324,9 @@ def set_checkpoint_back(
         kept.check_usable()
         first = kept.set_back(time.time_ns() // 1000 + (ahead or 0), batch)
     return (
-        f"'{checkpoint}' is set back: the next start does micro-batch {first} and all later ones again, with the "
-        f"events that the source still has. Remove the folders batch={first} and later of the output and of the dead "
-        "letters before it; other outputs get matches again. Counts begin again."
+        f"'{checkpoint}' has been reset: the next start repeats micro-batch {first} and all later ones, with the "
+        f"events that the source still has. First remove the folders batch={first} and later of the output and of the "
+        "dead letters; other outputs get matches again. Counts start again."
     )
 
 

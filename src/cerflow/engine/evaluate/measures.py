@@ -99,7 +99,7 @@ def clock_time(time: object, schema: Schema) -> pa.Array:
     Times may be given as the column has them, timestamps also as datetimes or texts of ISO 8601.
     """
     if schema.time is None:
-        raise InputError("events without a time column do not know what a clock shows; name the column by time=")
+        raise InputError("a clock needs events with a time column; name the column with time=")
     target = schema.columns.field(schema.time).type
     try:
         if schema.kind(schema.time) is ValueKind.TIMESTAMP and isinstance(time, str):

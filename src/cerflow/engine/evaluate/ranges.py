@@ -82,9 +82,9 @@ def written(value: pa.Scalar) -> str:
 def why(name: str, schema: Schema, most: int) -> str:
     """The reason why such a value of a column cannot be used; to be preceded by the value."""
     if schema.kind(name) is ValueKind.TIMESTAMP:
-        return f"is beyond what 64 bits count in {finest_unit(schema)}, the finest unit of the times of the input"
+        return f"does not fit 64 bits in {finest_unit(schema)}, the finest unit of the times of the input"
     if schema.kind(name) is ValueKind.DURATION:
         return "is beyond 64 bits of microseconds"
     if most == EXACT_FLOATS:
-        return "is beyond 2^53, where a partition key that is a float elsewhere does not tell integers apart"
+        return "is beyond 2^53, where a partition key that is a float elsewhere cannot distinguish integers"
     return f"is not between -{most} and {most}" + (", as far as windows measure" if most == MEASURED else "")

@@ -57,7 +57,7 @@ class Vector:
         """The values as int64, `NULL` for null; raises `InputError` if `NULL` itself is among the values."""
         values = self.data.astype(np.int64, copy=False)
         if values.size and values.min() == NULL and (values == NULL)[~self.missing()].any():
-            raise InputError(f"the value {NULL} cannot be used: it stands for null")
+            raise InputError(f"the value {NULL} cannot be used: it represents null")
         return values if self.nulls is None else np.where(self.nulls, NULL, values)
 
     def over(self, count: int) -> Vector:

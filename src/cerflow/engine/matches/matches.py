@@ -134,7 +134,7 @@ class Matches:
     def __len__(self) -> int:
         rows = self.rows()
         if rows > sys.maxsize:
-            raise TooManyMatchesError(f"there are {digits(rows)} matches, more than len() can say; use .count()")
+            raise TooManyMatchesError(f"there are {digits(rows)} matches, more than len() can return; use .count()")
         return rows
 
     @overload

@@ -18,7 +18,7 @@ from cerflow.errors import TooManyMatchesError
 from cerflow.values.arrow_columns import array_of_numbers, array_of_texts
 
 #: The advice on asking for fewer matches.
-LESS = "LIMIT n, COUNT(*), SELECT NONE and, in Python, aggregates give less"
+LESS = "LIMIT n, COUNT(*), SELECT NONE and, in Python, aggregates report fewer"
 
 #: Larger numbers are shown with an exponent.
 _READABLE = 10**15

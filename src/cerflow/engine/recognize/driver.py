@@ -142,7 +142,7 @@ class Driver:
         taken = sum(store.bytes for store, _ in self._kept) + sum(machine.bytes for machine in self.machines.values())
         if self.memory is not None and taken > self.memory:
             raise MemoryLimitError(
-                f"what has to be remembered takes more than the {self.memory:,} bytes that 'memory' allows: a window "
+                f"the state needs more than the {self.memory:,} bytes that 'memory' allows: a window "
                 "(WITHIN), PARTITION BY, stricter conditions or SELECT COUNT(*) need less (see 'explain'), or allow "
                 "more"
             )

@@ -123,13 +123,13 @@ def contiguity(
         return "matches have gaps"
     # Keys that are found in one of several columns are left to the engine, as those without any value.
     if len({row[layout.O_PLACE] for row in keys}) < len(keys) or any(row[layout.O_COLUMN] < 0 for row in keys):
-        return "a key that one of several columns has"
+        return "a key in one of several columns"
     key = layout.HASHED_KEYS if keys else layout.NO_KEYS
     if len(keys) == 1 and keys[0][layout.O_FORM] == layout.AS_TEXT:
         key = keys[0][layout.O_COLUMN]
     rows = tables.moves.rows
     if len(set(classes)) >= layout.CARRIED:
-        return f"more than {layout.CARRIED - 1} places in a match"
+        return f"more than {layout.CARRIED - 1} positions in a match"
     numbers = {found: number for number, found in enumerate(dict.fromkeys(sorted(classes)))}
     places = [1 << numbers[found] for found in classes]
     leaving: dict[int, set[int]] = {}
@@ -147,9 +147,9 @@ def contiguity(
     length = len(numbers) if len(classes[0]) == 1 else 0
     links, decided = _Links(tables, outputs, to).rows(places)
     lie = length, places, first, last, sorted(behind.items()), links, key
-    whole = _whole(tables, places, length, ways) if decided else "a condition that columns do not decide"
+    whole = _whole(tables, places, length, ways) if decided else "a condition that columns cannot decide"
     if isinstance(whole, str) and len(numbers) > layout.PLACES:
-        return f"more than {layout.PLACES} places in a match"
+        return f"more than {layout.PLACES} positions in a match"
     texts = {row[layout.O_COLUMN] for row in keys if row[layout.O_FORM] == layout.AS_TEXT}
     texts |= {link[layout.L_NOW] for link in links if link[layout.L_KIND] == layout.OF_TEXT}
     if isinstance(whole, str):
@@ -164,7 +164,7 @@ def _whole(
     arrays = tables.arrays
     transitions = arrays.transitions
     if not length:
-        return "not all matches have as many events"
+        return "not all matches have the same number of events"
     if ways is None or not ways.apart:
         return f"more than {layout.WAYS} different conditions"
     if arrays.options[engine_layout.O_CONSUME]:

@@ -122,7 +122,7 @@ def _body(kind: str, data: bytes) -> memoryview:
         if _is_earlier(begin, data):
             raise SnapshotError(
                 f"the snapshot has version 5 or an earlier one, this version of cerflow reads version {VERSION}: "
-                "restore it with the version that took it, or let the events pass again"
+                "restore it with the version that took it, or process the events again"
             )
         raise SnapshotError(f"these bytes are not a snapshot of a {kind}: they do not begin like one")
     version = begin[len(_BEGIN) :].partition(b"\n")[0]

@@ -239,7 +239,7 @@ class Label:
         if self._name is None:
             raise ArgumentError("a bracket needs a label: the current event has none")
         if any(isinstance(node, c.Bracket) for node in _nodes(inside)):
-            raise QueryError("a bracket cannot stand inside a bracket")
+            raise QueryError("brackets cannot be nested")
         return ConditionExpr(c.Bracket(self._name, inside))
 
     __iter__ = None
@@ -343,7 +343,7 @@ def require_labels(tree: N) -> N:
     """The condition or value, if all its attributes outside brackets have labels; else QueryError."""
     for found in _nodes(tree, into_brackets=False):
         if isinstance(found, c.Attribute) and found.label is None:
-            raise QueryError(f"the attribute '{found.name}' stands here without a label")
+            raise QueryError(f"the attribute '{found.name}' needs a label here")
         if isinstance(found, c.LabelReference) and found.label is None:
             raise QueryError("there is no current event outside a bracket")
     return tree

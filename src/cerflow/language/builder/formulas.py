@@ -252,7 +252,7 @@ def select(
     starred = bool(items) and isinstance(items[0], str) and items[0] == "*"
     items = items[1:] if starred else items
     if starred and not all(isinstance(item, s.ExpressionItem | ValueExpr) for item in items):
-        raise ArgumentError("only named values stand beside '*': value.as_('name')")
+        raise ArgumentError("only named values may accompany '*': value.as_('name')")
     listed = s.ProjectionKind.ITEMS if items and not starred else s.ProjectionKind.ALL
     kind = listed if events else s.ProjectionKind.NONE
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int)):

@@ -92,7 +92,7 @@ def read(condition: AnyCondition = True) -> TerminalExpr:
     """``[condition]``: reads one event that satisfies the condition; without one, any event."""
     tree = condition_tree(condition)
     if any(isinstance(node, c.Bracket) for node in walk(tree)):
-        raise QueryError("a bracket cannot stand inside a bracket")
+        raise QueryError("brackets cannot be nested")
     return TerminalExpr(r.Terminal(tree))
 
 

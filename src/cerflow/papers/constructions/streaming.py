@@ -40,7 +40,7 @@ def with_start_loop(automaton: RegisterA) -> RegisterA:
     Do not apply a subset construction to it: all candidates would share the registers (erratum 11.9), so it refuses.
     """
     if any(t.target in automaton.starts for t in automaton.transitions):
-        raise AutomatonError("a transition leads to the start state, so a loop there would skip events of a match")
+        raise AutomatonError("a transition enters the start state, so a loop there would skip events of a match")
     loops = [automaton.transition(q, q, TRUE, SKIPPED) for q in sorted_states(automaton.starts)]
     return automaton.with_transitions((*loops, *automaton.transitions))
 

@@ -155,7 +155,7 @@ class _CeplCompiler:
             case f.Filter():
                 return self._filter(below[0], without_brackets(current.condition))
         if isinstance(current, f.Within):
-            raise UnsupportedQueryError("WITHIN stands around the whole formula here", span=current.span)
+            raise UnsupportedQueryError("WITHIN is allowed only around the whole formula here", span=current.span)
         raise UnsupportedQueryError(
             f"{type(current).__name__} does not belong to core-CEPL, which has types, AS, FILTER, OR, ';' and '+'",
             span=current.span,

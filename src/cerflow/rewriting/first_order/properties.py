@@ -72,7 +72,7 @@ def locally_parametrized(formula: FormulaGiven) -> Property:
             names = condition_labels(part).keys()
             stands_on_it = isinstance(current.operand, As) and names <= {current.operand.label}
             if not stands_on_it and all(len(condition_labels(atom)) <= 1 for c in clauses(part) for atom in c):
-                return Property(False, current, f"{show(part)} does not stand on the assignment of its variable")
+                return Property(False, current, f"{show(part)} is not on the assignment of its variable")
     return Property()
 
 
@@ -101,7 +101,7 @@ def bounded(formula: FormulaGiven) -> Property:
             case Filter():
                 read = first_order.condition_variables(current)
                 for name in sorted(read - bound):
-                    faults.append(Property(False, current, f"what the filter stands on does not bind '{name}'"))
+                    faults.append(Property(False, current, f"the filtered formula does not bind '{name}'"))
                 mentioned |= read
             case Disjunction():
                 bound = parts[0][0] & parts[1][0]

@@ -82,7 +82,7 @@ def _sequences(current: SequenceFormula, left: _Disjuncts, right: _Disjuncts, pr
             if prune and names1 & names2:
                 if _has_choice(first) or _has_choice(second):
                     raise UnsupportedQueryError(
-                        f"variable '{min(names1 & names2)}' is bound twice along a sequence, and a strategy stands "
+                        f"variable '{min(names1 & names2)}' is bound twice along a sequence, and a strategy is "
                         "around the OR in which it is bound",
                         span=current.span,
                         hint="Give the variables of the branches different names.",

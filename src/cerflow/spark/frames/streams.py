@@ -72,7 +72,7 @@ def frame_in_common_unit(frame: DataFrame, unit: TimeUnit | None, common: Roles)
     kind = kind_of(arrow_schema(frame).field(common["time"]).type)
     if not kind.numeric:
         return frame
-    # Inside, columns are told apart by plain names: those that differ in case only are different here.
+    # Inside, columns are distinguished by plain names: those that differ in case only are different here.
     plain = frame.toDF(*[f"c{k}" for k in range(len(frame.columns))])
     time = f"c{frame.columns.index(common['time'])}"
     value = F.col(time).cast(LongType() if kind is ValueKind.INTEGER else DoubleType()) * F.lit(ratio)
@@ -97,7 +97,7 @@ def union_frames(frames: Sequence[tuple[str, DataFrame]], last: str | None = Non
             value = F.lit(None) if place is None else F.col(place)
             same = found is not None and found.simpleString() == wanted.simpleString()
             columns.append((value if same else value.cast(wanted)).alias(column))
-        # Inside, columns are told apart by plain names: those that differ in case only are different here.
+        # Inside, columns are distinguished by plain names: those that differ in case only are different here.
         parts.append(frame.toDF(*[f"c{k}" for k in range(len(frame.columns))]).select(*columns))
     return reduce(DataFrame.union, parts)
 

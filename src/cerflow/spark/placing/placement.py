@@ -119,7 +119,7 @@ class _Placing:
         if guess.size is not None and guess.size < limits.SPARK_SMALL_BYTES:
             return self._otherwise("the input is small")
         if not guess.stays and (plan.by_key or schema.time is None):
-            return self._otherwise("whether the input lies in the order of time is not known before it is computed")
+            return self._otherwise("whether the input is in the order of time is not known before it is computed")
         by_file = guess.stays and schema.time is not None
         found = survey_partitions(
             self._frame, self._events, self._axis, self._window, limits.SPARK_PIECE_BITS, by_file=by_file
@@ -135,11 +135,11 @@ class _Placing:
             return placement
         if plan.by_key and self._between < 1:
             return self._otherwise(
-                f"within a window around cuts between files lie {self._between:.0%} of the events; fewer and larger "
+                f"within a window around cuts between files are {self._between:.0%} of the events; fewer and larger "
                 "files would change that, or the data source cerflow, which reads on in the next file"
             )
         if plan.by_key:
-            return self._otherwise("the input does not lie in the order of time")
+            return self._otherwise("the input is not in the order of time")
         if schema.time is None:
             return self._otherwise("the window is long compared with the partitions of the input")
         return self._cut(found)
@@ -227,7 +227,7 @@ class _Placing:
             return None
         what = "partitions of the input" if len(lying) == partitions else "stretches of the input, cut between files,"
         reason = (
-            f"the {len(lying)} {what} lie one after the other in time, and "
+            f"the {len(lying)} {what} follow one another in time, and "
             f"{self._plan.division.reason}; {counted(len(between), 'slice')} between them recognised apart, with about "
             f"{share:.0%} of the events"
         )

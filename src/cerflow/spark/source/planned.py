@@ -141,11 +141,11 @@ def plan_files(options: Options, files: Sequence[DataFile], types: pa.Schema | N
         )
     rows = sum(group.rows for group in everything)
     if reach is not None and len(slices.slices) == 1:
-        reason = "they are too few, or lie in too few row groups, for more than one slice"
+        reason = "they are too few, or are in too few row groups, for more than one slice"
     shares = _shares(query, schema, work, options, rows) if len(slices.slices) == 1 else [None]
     explanation = _explanation(slices, rows, reason, shares)
     if irrelevant:
-        explanation += f"; {irrelevant} of {len(everything)} row groups have nothing that the query can notice"
+        explanation += f"; {irrelevant} of {len(everything)} row groups have no relevant events"
     logging.getLogger("cerflow").info(explanation)
     return Planned(
         schema=struct,
@@ -224,7 +224,10 @@ def _reach(query: Query, schema: Schema, groups: Sequence[RowGroup], work: Work)
         return None, division.reason
     if any(group.least is None for group in groups):
         name = work.scan.leading
-        return None, f"the files have no statistics of '{name}', so their events are taken as they come"
+        return (
+            None,
+            f"the files have no statistics of '{name}', so their events are read in the order of the files",
+        )
     if work.positions and work.scan.skip and any(group.usable is None for group in groups):
         return None, "how many events are skipped, and so their positions, is known only when all are read"
     if isinstance(window, CountWindow):

@@ -18,11 +18,11 @@ from cerflow.errors import InputError
 from cerflow.spark.streaming.instants import shown_instant, watermark_at
 
 QUERY, STATUS, METRICS, TIMES = "query.json", "status.json", "metrics.prom", "times.json"
-_ANEW = "take a new checkpoint; the events that the source still has pass again then"
+_ANEW = "use a new checkpoint, which reads all events that the source still has"
 #: What to do about a damaged file.
 _REMEDIES = {
     QUERY: "if query, columns and buckets are those of before, remove it, and it is written again",
-    STATUS: "remove it; counts begin again, and the matches are not concerned",
+    STATUS: "remove it; counts start again, and matches are not affected",
     TIMES: "remove it, and start with the longest delay that the stream has had",
     "input.json": "remove it, and name the columns with --columns",
 }
@@ -123,7 +123,7 @@ class Checkpoint:
         if self._files.exists(metadata):
             running = self.spark.streams.get(json.loads(self._text(metadata))["id"])
             if running is not None and running.isActive:
-                raise InputError(f"a query that runs uses the checkpoint '{self.path}': stop it first, or take another")
+                raise InputError(f"a running query uses the checkpoint '{self.path}': stop it first, or use another")
         planned, written = self.batches("offsets"), self.batches("commits")
         last = max(planned, default=-1)
         lost = [f"offsets/{k}" for k in sorted({*written, last - 1, last} - planned) if k >= max(last - 1, 0)]
@@ -149,7 +149,7 @@ class Checkpoint:
             if batch is None:
                 raise InputError(
                     f"no watermark in the checkpoint '{self.path}' is later than {shown_instant(latest)}; name the "
-                    f"micro-batch to begin with, {planned[0] if planned else 0} or a later one, to set it back"
+                    f"micro-batch to begin with, {planned[0] if planned else 0} or a later one, to reset it"
                 )
         if batch not in planned or (batch and batch - 1 not in self.batches("commits")):
             rest = f", which begins with micro-batch {planned[0]}" if planned else ""

@@ -59,7 +59,7 @@ class _BatchWriter:
         self._warned = set[str]()
         found = checkpoint.read(STATUS)
         if found is None and checkpoint.batches("commits"):
-            text = f"there is no {STATUS} in the checkpoint '{checkpoint.path}': counts begin again with this start"
+            text = f"there is no {STATUS} in the checkpoint '{checkpoint.path}': counts start again with this start"
             warnings.warn(QueryWarning(text), stacklevel=4)
         self._buckets: dict[str, dict[str, int]] = {} if found is None else found.pop("buckets")
         self.status = None if found is None else StreamStatus(**found)

@@ -31,7 +31,7 @@ class StreamStatus:
 
 
 _TOTALS = {
-    "events": "Events that the query may notice",
+    "events": "Relevant events",
     "late": "Events that came after the delay",
     "bad": "Events that cannot be used",
     "released": "Events that the watermark has passed",
@@ -48,7 +48,7 @@ _GAUGES = {
     "watermark_seconds": "Time before which events are late, in seconds since 1970",
     "watermark_lag_seconds": "How far the watermark was behind the clock when the micro-batch was written",
     "buckets": "Buckets that got events in the last micro-batch",
-    "buckets_held": "Those of them that were in memory",
+    "buckets_held": "How many of these buckets were in memory",
 }
 
 

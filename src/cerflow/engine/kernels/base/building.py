@@ -159,7 +159,7 @@ def main(machine: str = "") -> None:
     if not machine and packaged() is not None:
         return
     if not build(Path(str(files(_KERNELS))) / LIBRARY, machine):
-        sys.exit("cerflow: there is no 'cc' that links the kernels: install a C compiler, or pip install ziglang")
+        sys.exit("cerflow: 'cc', which links the kernels, is missing: install a C compiler, or pip install ziglang")
 
 
 if __name__ == "__main__":

@@ -107,7 +107,7 @@ def _load() -> Callable[[str], int]:
     if library is None:
         found: Callable[[str], int] = _building().in_process()
         return found
-    _log.info("the kernels were there in %.2f s", time.perf_counter() - began)
+    _log.info("loaded the kernels in %.2f s", time.perf_counter() - began)
     return lambda name: ctypes.cast(library[name], ctypes.c_void_p).value or 0
 
 
