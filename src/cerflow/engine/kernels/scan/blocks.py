@@ -18,8 +18,8 @@ from cerflow.engine.scan import layout
 
 
 @part
-def compute_block(s, start, stop, begin, count):
-    """Leave the results of the instructions ``[start, stop)`` for ``count`` rows from ``begin`` on in `wide`, row 0.
+def compute_block(s, start, stop, count):
+    """Leave the results of the instructions ``[start, stop)`` for the first ``count`` `chosen` rows in `wide`, row 0.
 
     Where a column is that of an event before which there is none, the result means nothing.
     """
@@ -28,7 +28,7 @@ def compute_block(s, start, stop, begin, count):
     for step in range(start, stop):
         opcode, argument = s.code[step, CODE_OPCODE], np.int64(s.code[step, CODE_ARGUMENT])
         if opcode == COLUMN:
-            _read(s, argument & (1 << layout.COLUMN_BITS) - 1, argument >> layout.COLUMN_BITS, begin, count, top)
+            _read(s, argument & (1 << layout.COLUMN_BITS) - 1, argument >> layout.COLUMN_BITS, count, top)
             top += 1
         elif opcode == CONSTANT:
             value = s.constants[argument]
@@ -50,11 +50,11 @@ def compute_block(s, start, stop, begin, count):
 
 
 @inlined
-def _read(s, column, distance, begin, count, top):
+def _read(s, column, distance, count, top):
     """Write the words of a column for each row, read from the event ``distance`` events before."""
     wide, at = s.wide, s.rows
     for k in range(count):
-        at[k] = begin + k
+        at[k] = s.chosen[k]
     for _ in range(distance):
         for k in range(count):
             at[k] = max(s.before[at[k]], 0)

@@ -87,22 +87,38 @@ def _find_related(s, key, begun, count, address):
             places = s.groups[1, layout.G_PLACES]
             for k in range(size):
                 s.allowed[k] = places = (places << 1 | 1) & s.allowed[k]
+            # Nor are those that no others complete; behind the last row they may come.
+            places = np.int64(-1)
+            for k in range(size - 1, -1, -1):
+                s.allowed[k] = places = (places >> 1 | np.int64(1) << last) & s.allowed[k]
         for n in range(s.links.shape[0]):
             if not _relate(s, n, begin, size):
                 return layout.NO_ROOM
-        for k in range(size):
+        if key == layout.NO_KEYS:
+            places = s.groups[1, layout.G_PLACES]
+            for k in range(size):
+                places = (places << 1 | 1) & s.allowed[k]
+                if places >> last & 1 == 1:
+                    _hit(s, begin + k, hits)
+            s.groups[1, layout.G_PLACES] = places
+        for k in range(size if key != layout.NO_KEYS else 0):
             g = s.numbers[k]
             if g > 0:
                 found = (s.groups[g, layout.G_PLACES] << 1 | 1) & s.allowed[k]
                 s.groups[g, layout.G_PLACES] = found
                 if found >> last & 1 == 1:
-                    row = begin + k
-                    store_byte(hits, row >> 3, load_byte(hits, row >> 3) | 1 << (row & 7))
-                    control[layout.FOUND] += 1
+                    _hit(s, begin + k, hits)
         begin += size
     for g in range(1, s.groups.shape[0] if key != layout.NO_KEYS else 0):
         _choose(s, g, begun, last, hits, chosen)
     return layout.SCANNED
+
+
+@inlined
+def _hit(s, row, hits):
+    """Note that a match ends with a row."""
+    store_byte(hits, row >> 3, load_byte(hits, row >> 3) | 1 << (row & 7))
+    s.control[layout.FOUND] += 1
 
 
 @inlined
@@ -137,12 +153,15 @@ def _number_rows(s, begin, count, key, chosen, first):
 
     The ``first`` rows of each key are ``chosen``.
     """
+    if key == layout.NO_KEYS:
+        for k in range(begin, begin + count):
+            s.before[k] = k - 1
+        return True
     for k in range(count):
         row = begin + k
-        g = np.int64(1)
         if key == layout.HASHED_KEYS:
             g = group_of(s, row)
-        elif key != layout.NO_KEYS:
+        else:
             g = entry_of(s.texts, key, row)
             if g >= s.groups.shape[0]:
                 g = np.int64(-1)
@@ -165,9 +184,23 @@ def _relate(s, n, begin, count):
     """Clear the places of rows for which a condition fails; False if there is no room for a text."""
     mask = ~s.links[n, layout.L_MASK]
     if s.links[n, layout.L_OPERATOR] == PROGRAM:
-        compute_block(s, s.links[n, layout.L_NOW], s.links[n, layout.L_BEFORE], begin, count)
+        some = np.int64(0)
         for k in range(count):
-            s.allowed[k] &= -1 if s.wide[0, k] == 1 else mask
+            some += np.int64(s.allowed[k] & ~mask != 0)
+        if 4 * some > 3 * count:
+            for k in range(count):
+                s.chosen[k] = begin + k
+            compute_block(s, s.links[n, layout.L_NOW], s.links[n, layout.L_BEFORE], count)
+            for k in range(count):
+                s.allowed[k] &= -1 if s.wide[0, k] == 1 else mask
+        elif some > 0:
+            some = np.int64(0)
+            for k in range(count):
+                s.chosen[some] = begin + k
+                some += np.int64(s.allowed[k] & ~mask != 0)
+            compute_block(s, s.links[n, layout.L_NOW], s.links[n, layout.L_BEFORE], some)
+            for k in range(some):
+                s.allowed[s.chosen[k] - begin] &= -1 if s.wide[0, k] == 1 else mask
         return True
     for k in range(count):
         if s.allowed[k] & ~mask != 0:
