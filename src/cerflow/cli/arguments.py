@@ -10,23 +10,24 @@ from typing import NoReturn
 
 import typer
 
+from cerflow.cli.options import PredicateOptions, QueryOptions, SparkOptions
 from cerflow.errors import TimeLimitError, visible
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 
 
-def load(predicates: list[str] | None) -> None:
+def load(options: PredicateOptions) -> None:
     """Register the predicates of these files and modules."""
-    if predicates:
+    if options.predicates:
         from cerflow.cli.commands.predicate_files import load_predicates
 
-        load_predicates(predicates)
+        load_predicates(options.predicates)
 
 
-def spark_settings(conf: list[str] | None) -> list[tuple[str, str]]:
+def spark_settings(options: SparkOptions) -> list[tuple[str, str]]:
     """The settings KEY=VALUE."""
     settings = []
-    for setting in conf or ():
+    for setting in options.conf or ():
         key, equals, value = setting.partition("=")
         if not equals or not key:
             usage(f"'{setting}' is not of the form KEY=VALUE", "--conf")
@@ -50,10 +51,8 @@ def seconds_of(duration: str | None, parameter: str) -> float | None:
     """The seconds of a duration such as ``30 seconds``; None for None."""
     from cerflow.language.parser import duration_in_microseconds
 
-    try:
+    with values_of(parameter):
         found = duration_in_microseconds(duration)
-    except ValueError as error:
-        usage(str(error), parameter)
     return None if found is None else found / 1e6
 
 
@@ -80,10 +79,19 @@ def time_limit(seconds: float | None) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def one_query(query: str | None, expression: str | None) -> None:
+def one_query(options: QueryOptions) -> None:
     """Refuse a command unless it names exactly one query."""
-    if (query is None) == (expression is None):
+    if (options.query is None) == (options.expression is None):
         usage("give either a query file or a query after -e", "QUERY")
+
+
+@contextmanager
+def values_of(parameter: str) -> Iterator[None]:
+    """Refuse the command for a ValueError about an option."""
+    try:
+        yield
+    except ValueError as error:
+        usage(str(error), parameter)
 
 
 def usage(message: str, parameter: str) -> NoReturn:

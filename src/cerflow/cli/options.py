@@ -1,9 +1,13 @@
-"""The options of the commands: their names, help texts and values. Commands that share an option share it here."""
+"""The options of the commands, in groups: each field of a group is an option of the commands that take the group."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
 from enum import StrEnum
-from typing import Annotated, Literal
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 import typer
 
@@ -40,189 +44,177 @@ class ExampleStream(StrEnum):
     TAXIS = "taxis"
 
 
-QueryPath = Annotated[
-    str | None, typer.Argument(metavar="QUERY", help="File with a query (*.sremo: in SREMO).", show_default=False)
-]
-Expression = Annotated[
-    str | None, typer.Option("--expression", "-e", metavar="TEXT", help="The query itself, instead of a file.")
-]
-LanguageOption = Annotated[
-    Literal["ceql", "sremo"] | None,
-    typer.Option(
-        "--language", help="Language of the query; unless given, files *.sremo are in SREMO.", show_default=False
-    ),
-]
-ReadingOption = Annotated[
-    Literal["second-order", "first-order"],
-    typer.Option("--reading", help="First-order: a label is a variable for one event, matches are sets of positions."),
-]
-Inputs = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--input",
-        "-i",
+#: The values of an option that may be repeated.
+Given = Sequence[str] | None
+Many = list[str] | None
+
+
+def option(help: str, *names: str, default: Any = None, **more: Any) -> Any:
+    """A field that is an option; without ``names`` it is called as the field."""
+    return field(default=default, metadata={"of": typer.Option(*names, help=help, **more)})
+
+
+def in_groups(function: Callable[..., None]) -> Callable[..., None]:
+    """A command with the options of the groups that a function takes; names beside a group are left out of it."""
+    annotated: Any = Annotated
+    groups: dict[str, tuple[type, list[str]]] = {}
+    found: list[Parameter] = []
+    hints = get_type_hints(function, include_extras=True)
+    for own in signature(function).parameters.values():
+        group, *left_out = get_args(hints[own.name]) or (hints[own.name],)
+        if not is_dataclass(group):
+            found.append(own.replace(annotation=hints[own.name], kind=Parameter.KEYWORD_ONLY))
+            continue
+        kinds = get_type_hints(group)
+        of_group = [one for one in fields(group) if one.name not in left_out]
+        for one in of_group:
+            kind = annotated[kinds[one.name], one.metadata["of"]]
+            found.append(Parameter(one.name, Parameter.KEYWORD_ONLY, default=one.default, annotation=kind))
+        groups[own.name] = (group, [one.name for one in of_group])  # type: ignore[assignment]
+
+    @wraps(function)
+    def command(**given: Any) -> None:
+        made = {name: group(**{one: given.pop(one) for one in names}) for name, (group, names) in groups.items()}
+        function(**given, **made)
+
+    command.__dict__["__signature__"] = Signature(found)
+    command.__annotations__ = {one.name: one.annotation for one in found}
+    return command
+
+
+#: Help of options that several groups have.
+LANGUAGE = "Language of the query; unless given, files *.sremo are in SREMO."
+KEY_TIMEOUT = "A key starts again after a pause between its events that is longer than this, as in '30 minutes'."
+FLAT = "Write a column for each label and attribute, in place of the list of events."
+BAD_RECORD = "What to do with a record that cannot be used."
+
+
+@dataclass(frozen=True)
+class QueryOptions:
+    """Which query is meant."""
+
+    query: str | None = field(
+        default=None, metadata={"of": typer.Argument(metavar="QUERY", help="File with a query (*.sremo: in SREMO).")}
+    )
+    expression: str | None = option("The query itself, instead of a file.", "--expression", "-e", metavar="TEXT")
+    language: Literal["ceql", "sremo"] | None = option(LANGUAGE)
+
+
+@dataclass(frozen=True)
+class ReadingOptions(QueryOptions):
+    """The same, and how formulas are read."""
+
+    reading: Literal["second-order", "first-order"] = option(
+        "First-order: a label is a variable for one event, matches are sets of positions.", default="second-order"
+    )
+
+
+@dataclass(frozen=True)
+class InputOptions:
+    """Where the events are."""
+
+    inputs: Many = option(
+        "File or directory of events, '-' for standard input; NAME names the stream. May be repeated.",
+        *("--input", "-i"),
         metavar="[NAME=]PATH",
-        help="File or directory of events, '-' for standard input; NAME names the stream. May be repeated.",
-        show_default=False,
-    ),
-]
-InputFormatOption = Annotated[
-    InputFormat | None, typer.Option(help="Format of the input, if its name does not show it.", show_default=False)
-]
-TypeColumn = Annotated[
-    list[str] | None,
-    typer.Option(
+    )
+    input_format: InputFormat | None = option("Format of the input, if its name does not show it.")
+
+
+@dataclass(frozen=True)
+class ColumnOptions:
+    """What the columns of the inputs mean: ``VALUE`` is for all of them, ``NAME=VALUE`` for the input of that name.
+
+    ``encoding`` is for all files of text, ``key_timeout`` is one duration for all inputs.
+    """
+
+    type: Many = option(
+        "Column with the type of each event (default: type), of all inputs or of the one called NAME.",
+        "--type-column",
         metavar="[NAME=]COLUMN",
-        help="Column with the type of each event (default: type), of all inputs or of the one called NAME.",
-        show_default=False,
-    ),
-]
-TimeColumn = Annotated[
-    list[str] | None,
-    typer.Option(
+    )
+    time: Many = option(
+        "Column with the time of each event; without it, the order is that of the rows.",
+        "--time-column",
         metavar="[NAME=]COLUMN",
-        help="Column with the time of each event; without it, the order is that of the rows.",
-        show_default=False,
-    ),
-]
-KeyTimeout = Annotated[
-    str | None,
-    typer.Option(
-        "--key-timeout",
-        metavar="DURATION",
-        help="A key starts again after a pause between its events that is longer than this, as in '30 minutes'.",
-        show_default=False,
-    ),
-]
-Until = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TIME",
-        help="The events are complete up to this time, so deadlines up to it have passed: a value of the time column, "
-        "or for timestamps a text such as 2024-03-15T10:00.",
-        show_default=False,
-    ),
-]
-TimeUnitOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--time-unit",
-        metavar="[NAME=]UNIT",
-        help="Unit of a time column of numbers: s, ms, us or ns (default: ms).",
-        show_default=False,
-    ),
-]
-SequenceColumn = Annotated[
-    list[str] | None,
-    typer.Option(
+    )
+    time_unit: Many = option("Unit of a time column of numbers: s, ms, us or ns (default: ms).", metavar="[NAME=]UNIT")
+    sequence: Many = option(
+        "Column that orders events of equal time (default: the rows' order).",
+        "--sequence-column",
         metavar="[NAME=]COLUMN",
-        help="Column that orders events of equal time (default: the rows' order).",
-        show_default=False,
-    ),
-]
-Counts = Annotated[
-    Literal["decimal", "text"],
-    typer.Option(help="How COUNT(*) is written: numbers of up to 38 digits, or text of any length."),
-]
-ConstantType = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="[NAME=]TYPE", help="Type of all events of an input, instead of a column with it.", show_default=False
-    ),
-]
-ColumnTypes = Annotated[
-    list[str] | None,
-    typer.Option(
+    )
+    constant_type: Many = option("Type of all events of an input, instead of a column with it.", metavar="[NAME=]TYPE")
+    rename: Many = option("A new name for a column of an input. May be repeated.", metavar="[NAME=]NEW=OLD")
+    column_types: Many = option(
+        "Type of a column, instead of the one that its values suggest: text, integer, float, timestamp or boolean. "
+        "May be repeated.",
         "--column-type",
         metavar="[NAME=]COLUMN=TYPE",
-        help="Type of a column, instead of the one that its values suggest: text, integer, float, timestamp or "
-        "boolean. May be repeated.",
-        show_default=False,
-    ),
-]
-Encoding = Annotated[
-    str, typer.Option(metavar="NAME", help="Encoding of CSV and JSON: utf-8, utf-16, latin-1, cp1252, …")
-]
-Rename = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="[NAME=]NEW=OLD", help="A new name for a column of an input. May be repeated.", show_default=False
-    ),
-]
-Predicates = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--predicates",
-        metavar="FILE.py|MODULE",
-        help="Python that registers predicates for the query. May be repeated.",
-        show_default=False,
-    ),
-]
-Output = Annotated[
-    str, typer.Option("--output", "-o", metavar="PATH|-", help="File for the matches, '-' for standard output.")
-]
-OutputFormatOption = Annotated[
-    OutputFormat | None, typer.Option(help="Format of the output, if its name does not show it.", show_default=False)
-]
-OutputModeOption = Annotated[
-    OutputMode | None,
-    typer.Option(
-        help="Let Spark write a directory of files, and say what to do if it exists (with --partition-by: error).",
-        show_default=False,
-    ),
-]
-PartitionBy = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Let Spark write a directory for each value of this column of the result. May be repeated.",
-        show_default=False,
-    ),
-]
-RunnerOption = Annotated[
-    Runner, typer.Option(help="Evaluate on Spark or in this process; auto: here if the input fits.")
-]
-Master = Annotated[
-    str | None, typer.Option(metavar="URL", help="Master of Spark (default: local[*]).", show_default=False)
-]
-MaxMatches = Annotated[
-    str,
-    typer.Option(metavar="N|none", help="Stop with an error if there are more matches than this; 'none': write all."),
-]
-Memory = Annotated[
-    str | None,
-    typer.Option(
+    )
+    encoding: str = option(
+        "Encoding of CSV and JSON: utf-8, utf-16, latin-1, cp1252, …", default="utf-8", metavar="NAME"
+    )
+    key_timeout: str | None = option(KEY_TIMEOUT, metavar="DURATION")
+
+
+@dataclass(frozen=True)
+class PredicateOptions:
+    """Which predicates there are beside those of cerflow."""
+
+    predicates: Many = option(
+        "Python that registers predicates for the query. May be repeated.", metavar="FILE.py|MODULE"
+    )
+
+
+@dataclass(frozen=True)
+class SparkOptions:
+    """Where Spark runs."""
+
+    master: str | None = option("Master of Spark (default: local[*]).", metavar="URL")
+    conf: Many = option("Setting of Spark. May be repeated.", metavar="KEY=VALUE")
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """Where the matches go."""
+
+    output: str = option(
+        "File for the matches, '-' for standard output.", *("--output", "-o"), default="-", metavar="PATH|-"
+    )
+    output_format: OutputFormat | None = option("Format of the output, if its name does not show it.")
+    flat: bool = option(FLAT, "--flat", default=False)
+    output_mode: OutputMode | None = option(
+        "Let Spark write a directory of files, and say what to do if it exists (with --partition-by: error)."
+    )
+    partition_by: Many = option(
+        "Let Spark write a directory for each value of this column of the result. May be repeated.", metavar="COLUMN"
+    )
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What becomes of bad records, what is written of matches, and how much a run may take."""
+
+    on_bad_record: str = option(BAD_RECORD, default="fail", metavar="fail|skip|dead-letter")
+    dead_letter: str | None = option("File for refused records, with the reason.", metavar="PATH")
+    positions: bool = option(
+        "Whether to number the events of the whole input.", "--positions/--no-positions", default=True
+    )
+    max_matches: str = option(
+        "Stop with an error if there are more matches than this; 'none': write all.",
+        default="100000000",
+        metavar="N|none",
+    )
+    memory: str | None = option(
+        "End with an error if partial matches and matches need more memory than this, such as '2 GB', in this process.",
         metavar="SIZE",
-        help="End with an error if partial matches and matches need more memory than this, such as '2 GB', in this "
-        "process.",
-        show_default=False,
-    ),
-]
-Timeout = Annotated[
-    str | None,
-    typer.Option(
+    )
+    timeout: str | None = option(
+        "End with an error if the run takes longer than this, such as '30 seconds', in this process.",
         metavar="DURATION",
-        help="End with an error if the run takes longer than this, such as '30 seconds', in this process.",
-        show_default=False,
-    ),
-]
-Conf = Annotated[
-    list[str] | None,
-    typer.Option(metavar="KEY=VALUE", help="Setting of Spark. May be repeated.", show_default=False),
-]
-OnBadRecord = Annotated[
-    str, typer.Option(metavar="fail|skip|dead-letter", help="What to do with a record that cannot be used.")
-]
-DeadLetter = Annotated[
-    str | None, typer.Option(metavar="PATH", help="File for refused records, with the reason.", show_default=False)
-]
-Flat = Annotated[
-    bool, typer.Option("--flat", help="Write a column for each label and attribute, in place of the list of events.")
-]
-Positions = Annotated[
-    bool, typer.Option("--positions/--no-positions", help="Whether to number the events of the whole input.")
-]
-Summary = Annotated[
-    bool, typer.Option("--summary", help="Also draw the number of matches over time, on standard error.")
-]
-ExplainFormatOption = Annotated[ExplainFormat, typer.Option("--format", help="Format of the explanation.")]
+    )
+    counts: Literal["decimal", "text"] = option(
+        "How COUNT(*) is written: numbers of up to 38 digits, or text of any length.", default="decimal"
+    )
+    summary: bool = option("Also draw the number of matches over time, on standard error.", "--summary", default=False)

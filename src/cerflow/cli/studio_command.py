@@ -2,48 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import typer
 
 from cerflow.cli.arguments import load, usage
-from cerflow.cli.options import LanguageOption, Predicates
+from cerflow.cli.options import LANGUAGE, PredicateOptions, option
 from cerflow.cli.output.reporting import errors_reported, note
 
 
-def studio(
-    input_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--input",
-            "-i",
-            metavar="[NAME=]FILE",
-            help="File with events; several with names are streams for FROM.",
-            show_default=False,
-        ),
-    ] = None,
-    query: Annotated[
-        Path | None, typer.Option("--query", metavar="FILE", help="File with a query.", show_default=False)
-    ] = None,
-    language: LanguageOption = None,
-    type_column: Annotated[
-        str | None,
-        typer.Option(help="Column with event types (default: guessed; '': none).", show_default=False),
-    ] = None,
-    time_column: Annotated[
-        str | None,
-        typer.Option(help="Column with the time of each event (default: guessed; '': none).", show_default=False),
-    ] = None,
-    time_unit: Annotated[
-        Literal["s", "ms", "us", "ns"] | None,
-        typer.Option(help="Unit of times that are numbers (default: ms).", show_default=False),
-    ] = None,
-    predicates: Predicates = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; 0: any free port.")] = 0,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
-) -> None:
+@dataclass(frozen=True)
+class FileOptions:
+    """The file and the query to begin with."""
+
+    inputs: list[str] | None = option(
+        "File with events; several with names are streams for FROM.", *("--input", "-i"), metavar="[NAME=]FILE"
+    )
+    query: Path | None = option("File with a query.", metavar="FILE")
+    language: Literal["ceql", "sremo"] | None = option(LANGUAGE)
+    type: str | None = option("Column with event types (default: guessed; '': none).", "--type-column")
+    time: str | None = option("Column with the time of each event (default: guessed; '': none).", "--time-column")
+    time_unit: Literal["s", "ms", "us", "ns"] | None = option("Unit of times that are numbers (default: ms).")
+
+
+@dataclass(frozen=True)
+class PortOptions:
+    """Where the page is."""
+
+    port: int = option("Port of the page; 0: any free port.", default=0, min=0, max=65535)
+    browser: bool = option("Open the page in the browser.", "--browser/--no-browser", default=True)
+
+
+def studio(files: FileOptions, predicates: PredicateOptions, place: PortOptions) -> None:
     """Write a query in the browser, run it on a file, and see why events match or do not."""
     if find_spec("nicegui") is None:
         usage("the studio needs NiceGUI: pip install 'cerflow[studio]'", "studio")
@@ -56,21 +49,22 @@ def studio(
     with errors_reported(None):
         load(predicates)
         session = StudioSession()
-        if query is not None:
-            session.text = query_source(str(query), None)
-            session.language = language or ("sremo" if query.suffix.lower() == ".sremo" else "ceql")
-        named = [named_path(text) for text in input_ or []]
+        if files.query is not None:
+            session.text = query_source(str(files.query), None)
+            session.language = files.language or ("sremo" if files.query.suffix.lower() == ".sremo" else "ceql")
+        named = [named_path(text) for text in files.inputs or []]
         if len(named) > 1 and any(name is None for name, _ in named):
             usage("several inputs need names: --input NAME=FILE", "studio")
         for name, path in named:
-            session.load(Path(path), name=name, type=type_column, time=time_column, time_unit=time_unit)
+            session.load(Path(path), name=name, type=files.type, time=files.time, time_unit=files.time_unit)
         for remark in session.events.remarks if session.events is not None else ():
             note(remark)
 
         def page() -> None:
             StudioPage(session)
 
-        serve(page, lambda: session.matches_page, port=port, show=browser, tell=_tell, ended=session.closing.set)
+        ended = session.closing.set
+        serve(page, lambda: session.matches_page, port=place.port, show=place.browser, tell=_tell, ended=ended)
 
 
 def _tell(address: str) -> None:

@@ -20,9 +20,8 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from cerflow.cli.commands.mappings import ColumnOptions
 from cerflow.cli.commands.request import Request
-from cerflow.cli.output.bad_records import BadRecords, Policy
+from cerflow.cli.options import ColumnOptions, InputOptions, OutputOptions, RunOptions
 from cerflow.cli.output.progress import PhaseTimer, progress
 from cerflow.cli.output.reporting import RunSummary, errors_reported
 from cerflow.cli.spark.runner import run_on_spark
@@ -48,10 +47,10 @@ def run_demo(directory: Path, events: int = 200_000, seed: int = 7) -> RunSummar
     console.print(query_text("dip"), markup=False)
     request = Request.prepare(
         parse(query_text("dip")),
-        [str(events_path)],
-        options=ColumnOptions(time=["time"], sequence=["id"]),
-        output=str(matches_path),
-        bad_records=BadRecords(Policy.FAIL),
+        InputOptions([str(events_path)]),
+        ColumnOptions(time=["time"], sequence=["id"]),
+        OutputOptions(str(matches_path)),
+        RunOptions(max_matches="none"),
     )
     with progress() as show:
         outcome = run_on_spark(request, show, PhaseTimer(), master=None, settings=settings_in(directory))

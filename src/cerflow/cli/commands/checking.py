@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Literal as TypingLiteral
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cerflow.analysis.columns import attributes_in
-from cerflow.cli.commands.mappings import ColumnOptions
 from cerflow.cli.commands.request import Inputs, load_query
+from cerflow.cli.options import ColumnOptions, InputOptions, ReadingOptions
 from cerflow.cli.output.reporting import located, warn
 from cerflow.engine.events.time_order import extent
 from cerflow.errors import QueryWarning, counted, dotted
 from cerflow.files.reading import ReadEvents, read_inputs
-from cerflow.files.sources import InputFormat
 from cerflow.language import formula as f
 from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.node import Node, walk
 from cerflow.language.printer import show
 from cerflow.language.sremo import Terminal, Windowed
 from cerflow.programs.program import Program
-from cerflow.query import Language, Query, Reading
+from cerflow.query import Query
 from cerflow.schema import Schema, ValueKind
 
 ExplainFormatName = TypingLiteral["text", "json", "dot", "mermaid", "svg", "boxes"]
@@ -32,25 +31,16 @@ ExplainFormatName = TypingLiteral["text", "json", "dot", "mermaid", "svg", "boxe
 _SIGNS: dict[type[Node], str] = {f.StrictSequence: ":", f.StrictIteration: ":+"}
 
 
-def summarise_query(
-    path: str | None,
-    expression: str | None,
-    inputs: Sequence[str],
-    input_format: InputFormat | None,
-    options: ColumnOptions,
-    *,
-    language: Language | None = None,
-    reading: Reading = "second-order",
-) -> str:
+def summarise_query(asked: ReadingOptions, inputs: InputOptions, options: ColumnOptions) -> str:
     """The summary of a valid query; raises the error of an invalid one.
 
     Warns of probable mistakes: types that never occur, parts that never match, branches that add nothing.
     """
-    query = load_query(path, expression, language, reading)
+    query, path = load_query(asked, asked.reading), asked.query
     schema = None
     times = None
-    if inputs:
-        events, schema = _read(query, inputs, input_format, options)
+    if inputs.inputs:
+        events, schema = _read(query, inputs, options)
         query.check(schema)
         times = extent(events.table, schema)
         warn_of_types(query, schema.types_in(events.table))
@@ -69,31 +59,19 @@ def summarise_query(
     return _summary_of(query, schema) + (_columns(schema) if schema is not None else "")
 
 
-def explanation_of(
-    path: str | None,
-    expression: str | None,
-    inputs: Sequence[str],
-    input_format: InputFormat | None,
-    options: ColumnOptions,
-    form: ExplainFormatName,
-    *,
-    language: Language | None = None,
-    reading: Reading = "second-order",
-) -> str:
+def explanation_of(asked: ReadingOptions, inputs: InputOptions, options: ColumnOptions, form: ExplainFormatName) -> str:
     """The explanation of a query, for the schema of the inputs if there are any."""
-    query = load_query(path, expression, language, reading)
+    query, path = load_query(asked, asked.reading), asked.query
     schema = None
-    if inputs:
-        _, schema = _read(query, inputs, input_format, options)
+    if inputs.inputs:
+        _, schema = _read(query, inputs, options)
     for warning in query.warnings(schema):
         warn(located(warning, path))
     return query.explain(form, schema=schema)
 
 
-def _read(
-    query: Query | Program, inputs: Sequence[str], input_format: InputFormat | None, options: ColumnOptions
-) -> tuple[ReadEvents, Schema]:
-    found = Inputs.prepare(query, inputs, input_format, options)
+def _read(query: Query | Program, inputs: InputOptions, options: ColumnOptions) -> tuple[ReadEvents, Schema]:
+    found = Inputs.prepare(query, inputs.inputs or [], inputs.input_format, options)
     columns = found.columns
     events = read_inputs(found.inputs, columns, named=found.named)
     return events, columns.schema(events.table.schema, events.stream)

@@ -3,40 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import get_args
 
 import pyarrow as pa
-import typer
 
-from cerflow.errors import InputError, visible
+from cerflow.cli.arguments import usage, values_of
+from cerflow.cli.options import ColumnOptions, Given
 from cerflow.files.column_types import type_named
 from cerflow.files.sources import Source, source_name
 from cerflow.language.parser import duration_in_microseconds
 from cerflow.stream_inputs import Input, Roles, common_roles
 from cerflow.values.units import TimeUnit
-
-#: The values of an option that may be repeated.
-Given = Sequence[str] | None
-
-
-@dataclass(frozen=True)
-class ColumnOptions:
-    """The options as given: ``VALUE`` is for all inputs, ``NAME=VALUE`` for the input of that name; None if not given.
-
-    The values of ``rename`` are ``NEW=OLD``, those of ``column_types`` ``COLUMN=TYPE``. ``encoding`` is for all files
-    of text, ``key_timeout`` is one duration for all inputs.
-    """
-
-    type: Given = None
-    time: Given = None
-    time_unit: Given = None
-    sequence: Given = None
-    constant_type: Given = None
-    rename: Given = None
-    column_types: Given = None
-    encoding: str = "utf-8"
-    key_timeout: str | None = None
 
 
 def mapped(sources: Sequence[Source], options: ColumnOptions) -> tuple[tuple[Input[Source], ...], Roles]:
@@ -54,9 +32,9 @@ def mapped(sources: Sequence[Source], options: ColumnOptions) -> tuple[tuple[Inp
     renamed = _renamed(options.rename, names)
     typed = _typed(options.column_types, names)
     for name in own_types.keys() & own_constants.keys():
-        raise _wrong("--constant-type", f"the input '{name}' has a type column already")
+        usage(f"the input '{name}' has a type column already", "--constant-type")
     if types is not None and constant is not None:
-        raise _wrong("--constant-type", "all inputs have a type column already")
+        usage("all inputs have a type column already", "--constant-type")
     inputs = []
     for source in sources:
         name = source_name(source)
@@ -82,16 +60,14 @@ def _units(values: Given, names: Sequence[str]) -> tuple[TimeUnit | None, dict[s
     common, own = _assigned("--time-unit", values, names)
     for given in (common, *own.values()):
         if given is not None and given not in known:
-            raise _wrong("--time-unit", f"'{given}' is not one of {', '.join(known)}")
+            usage(f"'{given}' is not one of {', '.join(known)}", "--time-unit")
     return None if common is None else known[common], {name: known[unit] for name, unit in own.items()}
 
 
 def checked_timeout(options: ColumnOptions) -> str | None:
     """The pause after which a key begins again; raises typer's BadParameter if it is not a duration."""
-    try:
+    with values_of("--key-timeout"):
         duration_in_microseconds(options.key_timeout)
-    except ValueError as error:
-        raise _wrong("--key-timeout", str(error)) from error
     return options.key_timeout
 
 
@@ -102,15 +78,15 @@ def _assigned(option: str, values: Given, names: Sequence[str]) -> tuple[str | N
     for text in values or ():
         name, equals, value = text.partition("=")
         if not (value if equals else name):
-            raise _wrong(option, f"'{text}' is not of the form [NAME=]VALUE")
+            usage(f"'{text}' is not of the form [NAME=]VALUE", option)
         if not equals:
             if common not in (None, text):
-                raise _wrong(option, f"given twice for all inputs: '{common}' and '{text}'")
+                usage(f"given twice for all inputs: '{common}' and '{text}'", option)
             common = text
             continue
         _known(option, name, names)
         if own.get(name, value) != value:
-            raise _wrong(option, f"given twice for the input '{name}': '{own[name]}' and '{value}'")
+            usage(f"given twice for the input '{name}': '{own[name]}' and '{value}'", option)
         own[name] = value
     return common, own
 
@@ -119,7 +95,7 @@ def _renamed(values: Given, names: Sequence[str]) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {name: {} for name in names}
     for name, new, old in _pairs("--rename", "NEW=OLD", values, names):
         if found[name].get(old, new) != new:
-            raise _wrong("--rename", f"the column '{old}' gets two names: '{found[name][old]}' and '{new}'")
+            usage(f"the column '{old}' gets two names: '{found[name][old]}' and '{new}'", "--rename")
         found[name][old] = new
     return found
 
@@ -127,12 +103,10 @@ def _renamed(values: Given, names: Sequence[str]) -> dict[str, dict[str, str]]:
 def _typed(values: Given, names: Sequence[str]) -> dict[str, dict[str, pa.DataType]]:
     found: dict[str, dict[str, pa.DataType]] = {name: {} for name in names}
     for name, column, said in _pairs("--column-type", "COLUMN=TYPE", values, names):
-        try:
+        with values_of("--column-type"):
             kind = type_named(said)
-        except InputError as error:
-            raise _wrong("--column-type", str(error)) from error
         if found[name].get(column, kind) != kind:
-            raise _wrong("--column-type", f"the column '{column}' gets two types")
+            usage(f"the column '{column}' gets two types", "--column-type")
         found[name][column] = kind
     return found
 
@@ -142,7 +116,7 @@ def _pairs(option: str, form: str, values: Given, names: Sequence[str]) -> Itera
     for text in values or ():
         *of, first, second = text.split("=") if text.count("=") in (1, 2) else ("", "", "")
         if not first or not second:
-            raise _wrong(option, f"'{text}' is not of the form [NAME=]{form}")
+            usage(f"'{text}' is not of the form [NAME=]{form}", option)
         for name in of:
             _known(option, name, names)
         for name in of or names:
@@ -151,8 +125,4 @@ def _pairs(option: str, form: str, values: Given, names: Sequence[str]) -> Itera
 
 def _known(option: str, name: str, names: Sequence[str]) -> None:
     if name not in names:
-        raise _wrong(option, f"there is no input '{name}'; the inputs are {', '.join(names)}")
-
-
-def _wrong(option: str, message: str) -> typer.BadParameter:
-    return typer.BadParameter(visible(message), param_hint=f"'{option}'")
+        usage(f"there is no input '{name}'; the inputs are {', '.join(names)}", option)

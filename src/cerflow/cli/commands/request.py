@@ -8,11 +8,14 @@ from pathlib import Path
 
 from cerflow import limits
 from cerflow.analysis.columns import usage_of
-from cerflow.cli.commands.mappings import ColumnOptions, checked_timeout, mapped
-from cerflow.cli.output.bad_records import BadRecords
+from cerflow.cli.arguments import bytes_of, values_of
+from cerflow.cli.commands.mappings import checked_timeout, mapped
+from cerflow.cli.options import ColumnOptions, InputOptions, OutputOptions, QueryOptions, RunOptions
+from cerflow.cli.output.bad_records import BadRecords, parse_policy
 from cerflow.cli.output.clashes import refuse_clashes
 from cerflow.cli.output.directory import Directory
 from cerflow.cli.output.targets import check_writable
+from cerflow.cli.output.volume import parse_most
 from cerflow.cli.output.writing import OutputFormat, output_format_of
 from cerflow.engine.results.report import CountForm
 from cerflow.errors import InputError
@@ -21,7 +24,7 @@ from cerflow.files.sources import InputFormat, Source, parse_source
 from cerflow.language.node import walk
 from cerflow.language.select import Select
 from cerflow.programs.program import Program, read_query
-from cerflow.query import Language, Query, Reading, parse
+from cerflow.query import Query, Reading, parse
 from cerflow.stream_inputs import Input
 
 
@@ -54,74 +57,75 @@ class Request:
     """A run, ready to begin.
 
     ``directory`` says how to write a directory of files; None stands for one file. ``max_matches`` is the greatest
-    number of matches to write (None: all). ``counts`` is the form of ``COUNT(*)``. ``until`` is the time, as typed, up
-    to which the events are complete. ``memory`` bounds the bytes of partial matches and matches. ``summary`` asks for a
-    line that shows the matches over time.
+    number of matches to write (None: all). ``until`` is the time, as typed, up to which the events are complete.
+    ``memory`` bounds the bytes of partial matches and matches. ``summary`` asks for a line that shows the matches over
+    time.
     """
 
     query: Query | Program
     inputs: Inputs
     output: str
     output_format: OutputFormat
+    flat: bool
     positions: bool
     bad_records: BadRecords
-    directory: Directory | None = None
-    max_matches: int | None = None
-    counts: CountForm = "decimal"
-    flat: bool = False
-    until: str | None = None
-    summary: bool = False
-    memory: int | None = None
+    directory: Directory | None
+    max_matches: int | None
+    counts: CountForm
+    until: str | None
+    summary: bool
+    memory: int | None
 
     @classmethod
     def prepare(
         cls,
         query: Query | Program,
-        inputs: Sequence[str],
+        inputs: InputOptions,
+        columns: ColumnOptions,
+        output: OutputOptions,
+        options: RunOptions,
         *,
-        input_format: InputFormat | None = None,
-        options: ColumnOptions,
-        output: str,
-        output_format: OutputFormat | None = None,
-        positions: bool = True,
-        bad_records: BadRecords,
-        directory: Directory | None = None,
-        max_matches: int | None = None,
-        counts: CountForm = "decimal",
-        flat: bool = False,
         until: str | None = None,
-        summary: bool = False,
-        memory: int | None = None,
         read_too: Sequence[str] = (),
     ) -> Request:
         """Check all that needs no reading of events; raises as `Inputs.prepare`, and OutputError.
 
         ``read_too`` are files that are read besides the inputs: the query, predicates.
         """
-        read = Inputs.prepare(query, inputs, input_format, options)
+        with values_of("--max-matches"):
+            most = parse_most(options.max_matches)
+        memory = bytes_of(options.memory, "--memory")
+        with values_of("--on-bad-record"):
+            policy, letters = parse_policy(options.on_bad_record, options.dead_letter)
+        directory = None
+        if output.output_mode or output.partition_by:
+            with values_of("--output-mode"):
+                directory = Directory(output.output, output.output_mode or "error", tuple(output.partition_by or ()))
+        bad_records = BadRecords(policy, letters)
+        read = Inputs.prepare(query, inputs.inputs or [], inputs.input_format, columns)
         if directory is None:
-            check_writable(output)
+            check_writable(output.output)
         refuse_clashes(
             [one.events for one in read.inputs],
             read_too,
-            output=output,
+            output=output.output,
             directory=directory is not None,
-            dead_letters=bad_records.path,
+            dead_letters=letters,
         )
         return cls(
-            query=query,
-            inputs=read,
-            output=output,
-            output_format=output_format_of(output, output_format),
-            positions=positions,
-            bad_records=bad_records,
-            directory=directory,
-            max_matches=max_matches,
-            counts=counts,
-            flat=flat,
-            until=until,
-            summary=summary,
-            memory=memory,
+            query,
+            read,
+            output.output,
+            output_format_of(output.output, output.output_format),
+            output.flat,
+            options.positions,
+            bad_records,
+            directory,
+            most,
+            options.counts,
+            until,
+            options.summary,
+            memory,
         )
 
 
@@ -140,14 +144,12 @@ def query_source(path: str | None, expression: str | None) -> str:
         raise InputError(f"cannot read the query file '{path}': {error}") from error
 
 
-def load_query(
-    path: str | None, expression: str | None, language: Language | None = None, reading: Reading = "second-order"
-) -> Query | Program:
+def load_query(options: QueryOptions, reading: Reading = "second-order") -> Query | Program:
     """Parse a query, or a program if there are definitions; raises the errors of `cerflow.parse`, and InputError.
 
     Unless a language is named, files ``*.sremo`` are in SREMO.
     """
-    if language is None:
-        language = "sremo" if path is not None and path.lower().endswith(".sremo") else "ceql"
-    text = query_source(path, expression)
+    path = options.query
+    language = options.language or ("sremo" if path is not None and path.lower().endswith(".sremo") else "ceql")
+    text = query_source(path, options.expression)
     return read_query(text, language) if reading == "second-order" else parse(text, language=language, reading=reading)

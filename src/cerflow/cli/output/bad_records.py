@@ -7,9 +7,8 @@ from enum import StrEnum
 
 import pyarrow as pa
 
-from cerflow import limits
 from cerflow.cli.output.targets import check_writable
-from cerflow.cli.output.writing import open_sink, output_format_of
+from cerflow.cli.output.writing import output_format_of, write_table
 from cerflow.errors import BadRecordError
 from cerflow.files.reading import as_refused
 
@@ -69,6 +68,4 @@ class BadRecords:
             return
         table = as_refused(pa.table({"row": pa.array([], pa.int64()), "reason": pa.array([], pa.string())}))
         table = pa.concat_tables([table, *self._kept], promote_options="permissive")
-        with open_sink(self.path, output_format_of(self.path), table.schema) as sink:
-            for batch in table.to_batches(max_chunksize=limits.OUTPUT_BATCH_ROWS):
-                sink.write(batch)
+        write_table(self.path, output_format_of(self.path), table)

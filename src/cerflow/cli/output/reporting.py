@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TextIO
+from typing import Any
 
 import typer
 
@@ -126,20 +126,13 @@ def _warnings_reported() -> Iterator[None]:
         others = warnings.showwarning
         said: set[str] = set()
 
-        def show(
-            message: Warning | str,
-            category: type[Warning],
-            filename: str,
-            lineno: int,
-            file: TextIO | None = None,
-            line: str | None = None,
-        ) -> None:
+        def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
             if issubclass(category, PerformanceWarning | QueryWarning):
                 if str(message) not in said:
                     warn(str(message))
                 said.add(str(message))
             else:
-                others(message, category, filename, lineno, file, line)
+                others(message, category, *where, **more)
 
         warnings.showwarning = show
         yield

@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.orc
@@ -40,19 +40,6 @@ _FORMATS = {
 }
 
 
-class Sink(Protocol):
-    """A writer of batches; ``size`` is the number of bytes written, without those still held back."""
-
-    @property
-    def size(self) -> int: ...  # noqa: D102  # said above
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Write the rows of a batch."""
-
-    def close(self) -> None:
-        """Write all that is held back; the stream below stays open."""
-
-
 def output_format_of(target: str, given: OutputFormat | None = None) -> OutputFormat:
     """The format that was given, else that of the suffix, else JSON lines for standard output; raises InputError."""
     if given is not None:
@@ -74,101 +61,82 @@ def open_sink(target: str, output_format: OutputFormat, schema: pa.Schema) -> It
 
     Raises OutputError, which names the target, if it cannot be written to.
     """
-    if target == STANDARD_OUTPUT and output_format in (OutputFormat.PARQUET, OutputFormat.ORC) and _terminal():
+    kind = _SINKS[output_format]
+    if target == STANDARD_OUTPUT and issubclass(kind, _Columnar) and sys.stdout is not None and sys.stdout.isatty():
         raise OutputError(f"{output_format.value} is not for terminals; use --output PATH or --output-format jsonl")
-    with open_target(target) as stream, _closing(_sink(stream, output_format, schema)) as sink:
-        yield sink
+    with open_target(target) as stream:
+        sink = kind(stream, schema)
+        try:
+            yield sink
+            sink.close()
+        except BaseException:
+            sink.abandon()
+            raise
 
 
-def _terminal() -> bool:
-    return sys.stdout is not None and sys.stdout.isatty()
+def write_table(target: str, output_format: OutputFormat, table: pa.Table) -> None:
+    """Write a table; raises as `open_sink`."""
+    with open_sink(target, output_format, table.schema) as sink:
+        for batch in table.to_batches(max_chunksize=limits.OUTPUT_BATCH_ROWS):
+            sink.write(batch)
 
 
-@contextmanager
-def _closing(sink: _JsonLines | _Csv | _Columnar) -> Iterator[Sink]:
-    try:
-        yield sink
-        sink.close()
-    except BaseException:
-        sink.abandon()
-        raise
+class Sink:
+    """A writer of batches to a stream, which stays open."""
 
-
-def _sink(stream: OutputStream, output_format: OutputFormat, schema: pa.Schema) -> _JsonLines | _Csv | _Columnar:
-    kinds: dict[OutputFormat, type[_JsonLines] | type[_Csv] | type[_Columnar]] = {
-        OutputFormat.JSONL: _JsonLines,
-        OutputFormat.CSV: _Csv,
-        OutputFormat.PARQUET: _Columnar,
-        OutputFormat.ORC: _Orc,
-    }
-    return kinds[output_format](stream, schema)
-
-
-class _Sized:
-    def __init__(self, stream: OutputStream) -> None:
+    def __init__(self, stream: OutputStream, schema: pa.Schema) -> None:
         self._stream = stream
+        self._schema = schema
 
     @property
     def size(self) -> int:
+        """The number of bytes written, without those still held back."""
         return self._stream.tell()
 
-
-class _JsonLines(_Sized):
-    def __init__(self, stream: OutputStream, schema: pa.Schema) -> None:
-        super().__init__(stream)
-        self._schema = _readable(schema)
-
     def write(self, batch: pa.RecordBatch) -> None:
-        self._stream.write(json_lines(_cast(batch, self._schema)))
+        """Write the rows of a batch."""
+        self._put(json_lines(_cast(batch, _readable(self._schema))))
+
+    def close(self) -> None:
+        """Write all that is held back."""
+
+    def abandon(self) -> None:
+        """Write nothing more."""
+
+    def _put(self, data: bytes | memoryview) -> None:
+        self._stream.write(data)
         self._stream.flush()
 
-    def close(self) -> None:
-        pass
 
-    def abandon(self) -> None:
-        pass
-
-
-class _Csv(_Sized):
+class _Csv(Sink):
     def __init__(self, stream: OutputStream, schema: pa.Schema) -> None:
-        super().__init__(stream)
-        self._schema = _readable(schema)
-        self._put([tuple(schema.names)])
+        super().__init__(stream, schema)
+        self._write_rows([tuple(schema.names)])
 
     def write(self, batch: pa.RecordBatch) -> None:
-        self._put(list(zip(*map(_fields, _cast(batch, self._schema).columns))))
+        self._write_rows(zip(*map(_fields, _cast(batch, _readable(self._schema)).columns)))
 
-    def close(self) -> None:
-        pass
-
-    def abandon(self) -> None:
-        pass
-
-    def _put(self, rows: list[tuple[Any, ...]]) -> None:
+    def _write_rows(self, rows: Iterable[tuple[Any, ...]]) -> None:
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows(rows)
-        self._stream.write(text.getvalue().encode())
-        self._stream.flush()
+        self._put(text.getvalue().encode())
 
 
-class _Columnar(_Sized):
-    """Parquet or ORC."""
+class _Columnar(Sink):
+    """Parquet, or ORC."""
 
     def __init__(self, stream: OutputStream, schema: pa.Schema) -> None:
-        super().__init__(stream)
-        self._schema = schema
+        super().__init__(stream, schema)
         self._writer = self._open(stream)
         self._waiting: list[pa.RecordBatch] = []
-        self._rows = 0
 
     def _open(self, stream: OutputStream) -> Any:
         return pyarrow.parquet.ParquetWriter(stream, self._schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
         # Every write makes a row group, and small ones make large, slow files.
-        self._waiting.append(batch.cast(self._schema) if batch.schema != self._schema else batch)
-        self._rows += batch.num_rows
-        if self._rows >= limits.OUTPUT_ROW_GROUP:
+        self._waiting.append(_cast(batch, self._schema, safe=True))
+        if sum(batch.num_rows for batch in self._waiting) >= limits.OUTPUT_ROW_GROUP:
             self._flush()
 
     def close(self) -> None:
@@ -181,11 +149,8 @@ class _Columnar(_Sized):
 
     def _flush(self) -> None:
         if self._waiting:
-            self._put(pa.Table.from_batches(self._waiting, self._schema))
-        self._waiting, self._rows = [], 0
-
-    def _put(self, table: pa.Table) -> None:
-        self._writer.write_table(table)
+            self._writer.write(pa.Table.from_batches(self._waiting, self._schema))
+        self._waiting = []
 
 
 class _Orc(_Columnar):
@@ -195,18 +160,26 @@ class _Orc(_Columnar):
         writer = pyarrow.orc.ORCWriter(stream)
         try:
             # The file gets its schema from the first table, so write an empty one in case there are no matches.
-            writer.write(self._schema.empty_table())
+            writer.write(pa.Table.from_batches([], self._schema))
         except pa.ArrowNotImplementedError as error:
             raise InputError(f"the result cannot be written as ORC: {error}") from error
         return writer
 
-    def _put(self, table: pa.Table) -> None:
-        self._writer.write(table)
-        self._stream.check()
-
     def close(self) -> None:
         super().close()
         self._stream.check()
+
+    def _flush(self) -> None:
+        super()._flush()
+        self._stream.check()
+
+
+_SINKS = {
+    OutputFormat.JSONL: Sink,
+    OutputFormat.CSV: _Csv,
+    OutputFormat.PARQUET: _Columnar,
+    OutputFormat.ORC: _Orc,
+}
 
 
 def _readable(schema: pa.Schema) -> pa.Schema:
@@ -224,8 +197,8 @@ def _microseconds(data_type: pa.DataType) -> pa.DataType:
     return data_type
 
 
-def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    return batch.cast(schema, safe=False) if batch.schema != schema else batch
+def _cast(batch: pa.RecordBatch, schema: pa.Schema, *, safe: bool = False) -> pa.RecordBatch:
+    return batch.cast(schema, safe=safe) if batch.schema != schema else batch
 
 
 def _fields(column: pa.Array) -> list[Any]:

@@ -63,21 +63,17 @@ def parquet_in_tasks(spark: SparkSession, request: Request, inputs: Inputs) -> I
         return None
     if inputs.named or not all(_plain(one) and one.time_unit in (None, unit) for one in inputs.inputs):
         return None
+    from cerflow.spark.source.planned import plan_read
+
     try:
         options = _options(request, request.query, inputs, spark.sparkContext.defaultParallelism)
-        planned = _planned(options)
+        planned = plan_read(options)
     except (InputError, UnsupportedQueryError):
         # Spark may still be able to read it; if not, that error is the one to report.
         return None
     if not (planned.certain and planned.alike and _typed(planned, inputs)):
         return None
     return InTasks(spark, options, planned)
-
-
-def _planned(options: dict[str, str]) -> Planned:
-    from cerflow.spark.source.planned import plan_read
-
-    return plan_read(options)
 
 
 def _options(request: Request, query: Query, inputs: Inputs, cores: int) -> dict[str, str]:
