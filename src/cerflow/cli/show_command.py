@@ -54,8 +54,7 @@ def show(
         from cerflow.engine.events.records import RecordChecker
         from cerflow.engine.events.time_order import usable_in_order
         from cerflow.files.input_plans import ColumnRoles
-        from cerflow.files.reading import read_inputs
-        from cerflow.files.results import read_result
+        from cerflow.files.reading import read_inputs, read_result
         from cerflow.files.sources import parse_source, source_of
         from cerflow.viewing.opening import open_page
         from cerflow.viewing.page import BATCH, ViewedStream, first_matches, page_of

@@ -13,23 +13,7 @@ import pyarrow.compute as pc
 
 from cerflow import limits
 from cerflow.errors import InputError, nearest
-from cerflow.files.conversion import (
-    BOOLEAN,
-    DATE,
-    FLOAT,
-    INTEGER,
-    TIME,
-    ZONE,
-    bytes_of,
-    cast_at_once,
-    is_plain,
-    is_text,
-    plain_text,
-    times_of_one_form,
-    to_floats,
-    to_times,
-    without_spaces,
-)
+from cerflow.files import conversion as c
 from cerflow.values.array_types import Ints
 from cerflow.values.arrow_columns import one_array
 
@@ -105,11 +89,11 @@ def look_at(column: pa.ChunkedArray, rows: Ints, file: str, use: Use, *, typed: 
     array = one_array(column)
     first = int(np.argmax(array.is_valid().to_numpy(zero_copy_only=False))) if array.null_count else 0
     found = Look(values, example=SampleValue(str(array[first].as_py()), int(rows[first]), file))
-    if not is_text(array.type):
+    if not c.is_text(array.type):
         return _look_at_typed(array.type, found), None
     if use == "text":
         return replace(found, text=values), None
-    text = pc.drop_null(without_spaces(plain_text(array)))
+    text = pc.drop_null(c.without_spaces(c.plain_text(array)))
     found = replace(found, text=values if typed else 0)
     plain = _look_at_plain(text, found, numbers=use != "other" or not typed)
     if plain is None:
@@ -134,27 +118,27 @@ def _look_at_text(text: pa.Array, found: Look, *, exact: bool) -> Look:
             return 0
         return int(pc.sum(pc.match_substring_regex(text, pattern)).as_py())
 
-    times = count(TIME)
+    times = count(c.TIME)
     if times:
         found = replace(
             found,
-            times=len(text) - to_times(text, zoned=True).null_count,
-            zoned=int(pc.sum(pc.match_substring_regex(text, ZONE)).as_py()),
-            dates=count(DATE),
+            times=len(text) - c.to_times(text, zoned=True).null_count,
+            zoned=int(pc.sum(pc.match_substring_regex(text, c.ZONE)).as_py()),
+            dates=count(c.DATE),
         )
     numbers = 0
     if exact or not found.text:
-        if cast_at_once(text, pa.int64()) is not None:
+        if c.cast_at_once(text, pa.int64()) is not None:
             return replace(found, integers=len(text), numbers=len(text), padded=_padded(text))
-        numbers = count(FLOAT)
+        numbers = count(c.FLOAT)
     if exact or not (numbers or found.text):
-        found = replace(found, booleans=count(BOOLEAN))
+        found = replace(found, booleans=count(c.BOOLEAN))
     if not numbers:
         return found
     risky = text.filter(pc.or_(pc.match_substring_regex(text, "[eE]"), pc.greater(pc.binary_length(text), 300)))
-    risky = risky.filter(pc.match_substring_regex(risky, FLOAT))
-    numbers -= to_floats(risky, pa.float64()).null_count
-    whole = count(INTEGER)
+    risky = risky.filter(pc.match_substring_regex(risky, c.FLOAT))
+    numbers -= c.to_floats(risky, pa.float64()).null_count
+    whole = count(c.INTEGER)
     return _with_integers(text, replace(found, numbers=numbers), whole)
 
 
@@ -163,21 +147,21 @@ def _look_at_plain(text: pa.Array, found: Look, *, numbers: bool) -> tuple[Look,
 
     Nearly all columns of times and numbers are such; None for any other.
     """
-    alike = times_of_one_form(text)
+    alike = c.times_of_one_form(text)
     if alike is not None:
         values, form = alike
         zoned, dates = form.endswith("Z"), len(form) == len("0000-00-00")
         return replace(found, times=len(text), zoned=zoned * len(text), dates=dates * len(text)), values
-    if not numbers or not is_plain(text):
+    if not numbers or not c.is_plain(text):
         return None
-    values = cast_at_once(text, pa.int64())
+    values = c.cast_at_once(text, pa.int64())
     if values is not None:
         return replace(found, integers=len(text), numbers=len(text), padded=_padded(text)), values
-    values = cast_at_once(text, pa.float64())
+    values = c.cast_at_once(text, pa.float64())
     if values is None or not pc.all(pc.is_finite(values)).as_py():
         return None
     # A number has no more than one point, and an integer has none.
-    points = int(np.count_nonzero(bytes_of(text)[0] == ord(".")))
+    points = int(np.count_nonzero(c.bytes_of(text)[0] == ord(".")))
     return _with_integers(text, replace(found, numbers=len(text)), len(text) - points), values
 
 
@@ -186,13 +170,13 @@ def _with_integers(text: pa.Array, found: Look, whole: int) -> Look:
     if not whole:
         return found
     long = text.filter(pc.greater(pc.binary_length(text), 18))
-    wide = sum(_is_wide(d) for d in long.filter(pc.match_substring_regex(long, INTEGER)).to_pylist())
+    wide = sum(_is_wide(d) for d in long.filter(pc.match_substring_regex(long, c.INTEGER)).to_pylist())
     return replace(found, integers=whole - wide, wide=wide, padded=_padded(text))
 
 
 def _padded(text: pa.Array) -> str | None:
     """An integer that begins with 0."""
-    signs, bounds = bytes_of(text)
+    signs, bounds = c.bytes_of(text)
     begins = bounds[:-1][np.diff(bounds) > 1]
     if not (signs[begins] == ord("0")).any():
         return None

@@ -14,28 +14,20 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json
 
 from cerflow import limits
 from cerflow.errors import InputError
-from cerflow.files.encodings import (
-    MARK_BYTES,
-    MARKS,
-    Content,
-    FilePiece,
-    LaterLines,
-    open_text,
-    readable_text,
-    wrong_encoding,
-)
+from cerflow.files import encodings as e
+from cerflow.files.encodings import Content, readable_text
 from cerflow.files.raw_rows import Block, Malformed, too_long
 
 _SPACE = " \t\r\n"
 _BLANKS = b" \t\r"
 _BRACKETS = re.compile(r"[\[\]{}]")
-_WRONG = re.compile(MARKS)
+_WRONG = re.compile(e.MARKS)
 #: An escape that may be half of a character.
 _HALF = re.compile(r"\\u[dD][89a-fA-F]..")
 _STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"?', re.DOTALL)
@@ -55,16 +47,16 @@ def json_blocks(content: Content, name: str, encoding: str, as_text: Collection[
     Values in the columns ``as_text`` are JSON text, unless they are strings. Raises InputError for a broken array, and
     for lines and arrays that are too long.
     """
-    problem = f"{name} is not {encoding} there; {wrong_encoding(content, encoding)}"
+    problem = f"{name} is not {encoding} there; {e.wrong_encoding(content, encoding)}"
     number = 0
     begun = False
     rest = bytearray()
-    with open_text(content, encoding) as stream:
+    with e.open_text(content, encoding) as stream:
         while True:
             piece = stream.read(limits.TEXT_BLOCK_BYTES)
             if not begun and (first := piece.lstrip()[:1]):
                 begun = True
-                if first == b"[" and not isinstance(content, FilePiece | LaterLines):
+                if first == b"[" and not isinstance(content, e.FilePiece | e.LaterLines):
                     yield _array(_whole(rest + piece, stream, name), name, as_text, problem)
                     return
             cut = piece.rfind(b"\n") + 1
@@ -136,7 +128,7 @@ def _by_arrow(data: bytes, as_text: Collection[str]) -> pa.Table | None:
     named = np.all(signs[begins + 1] == ord('"')) or np.all(np.logical_or.reduceat(signs == ord('"'), begins))
     if not named:
         return None  # an object without names
-    if MARK_BYTES in data or b"NaN" in data or b"Inf" in data or _has_long_numbers(signs):
+    if e.MARK_BYTES in data or b"NaN" in data or b"Inf" in data or _has_long_numbers(data):
         return None
     try:
         table = _arrow_table(data)
@@ -166,21 +158,11 @@ def _arrow_table(data: bytes, texts: Collection[str] = ()) -> pa.Table:
     return table
 
 
-def _has_long_numbers(signs: npt.NDArray[np.uint8]) -> bool:
+def _has_long_numbers(data: bytes) -> bool:
     """Whether there are this many digits in a row that an integer might be beyond 64 bits."""
-    digits = np.pad((signs - np.uint8(ord("0"))) < 10, (6, _DIGITS))
-    # This many digits are met several times by every sixth sign.
-    sixth = digits[::6]
-    places = np.flatnonzero(sixth[:-2] & sixth[1:-1] & sixth[2:]) * 6
-    for step in range(1, 13):
-        places = places[digits[places + step]]
-    length = np.full(len(places), 13)
-    for steps in (range(13, _DIGITS), range(-1, -6, -1)):
-        going = np.ones(len(places), np.bool_)
-        for step in steps:
-            going &= digits[places + step]
-            length += going
-    return bool((length >= _DIGITS).any())
+    ends = pa.py_buffer(np.array([0, len(data)]))
+    whole = pa.Array.from_buffers(pa.large_binary(), 1, [None, ends, pa.py_buffer(data)])
+    return bool(pc.match_substring_regex(whole, f"[0-9]{{{_DIGITS}}}")[0].as_py())
 
 
 def _holds_times(data_type: pa.DataType) -> bool:

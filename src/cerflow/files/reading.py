@@ -8,17 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from cerflow.errors import InputError
+from cerflow.files import input_plans
 from cerflow.files.blocks import contents, read_blocks
 from cerflow.files.conversion import plain_text
-from cerflow.files.input_plans import (
-    REFUSED,
-    ColumnRoles,
-    InputPlan,
-    SplitRows,
-    refuse_unknown_types,
-    survey_file,
-    texts,
-)
+from cerflow.files.input_plans import ColumnRoles, InputPlan
 from cerflow.files.sources import Source, source_name
 from cerflow.schema import UNTYPED
 from cerflow.stream_inputs import Input, common_schema, fitted_table, free_name, in_common_unit, refuse_partly_typed
@@ -49,7 +43,7 @@ def read_inputs(inputs: Sequence[Input[Source]], columns: ColumnRoles, *, named:
     Raises InputError if a file cannot be read, lacks a column with a role, or has a column in which not a single
     value is what the query takes it for, and if the columns of the inputs do not fit together.
     """
-    parts: list[SplitRows] = []
+    parts: list[input_plans.SplitRows] = []
     names: list[str] = []
     streams: list[str] = []
     plans: list[InputPlan] = []
@@ -59,9 +53,9 @@ def read_inputs(inputs: Sequence[Input[Source]], columns: ColumnRoles, *, named:
     for one in inputs:
         source = one.events
         files = contents(source)
-        as_text = texts(one, columns)
+        as_text = input_plans.texts(one, columns)
         read = [list(read_blocks(source, file, as_text)) for file in files]
-        surveys = [survey_file(one, columns, file, blocks) for file, blocks in zip(files, read)]
+        surveys = [input_plans.survey_file(one, columns, file, blocks) for file, blocks in zip(files, read)]
         plan = InputPlan.of(one, columns, surveys, len(inputs) > 1)
         if any(_lacks_text(block.table.schema, plan.as_text) for blocks in read for block in blocks):
             read = [list(read_blocks(source, file, plan.as_text)) for file in files]
@@ -78,7 +72,7 @@ def read_inputs(inputs: Sequence[Input[Source]], columns: ColumnRoles, *, named:
             offset += found.rows
             blocks.clear()
         plans.append(plan)
-    refuse_unknown_types(plans)
+    input_plans.refuse_unknown_types(plans)
     refuse_partly_typed(((name, part.table.column_names) for name, part in zip(names, parts)), columns.type)
     schema = with_missing(common_schema((n, p.table.schema) for n, p in zip(names, parts)), columns, empty)
     tables = [fitted_table(part.table, schema, name) for part, name in zip(parts, names)]
@@ -146,7 +140,7 @@ def as_refused(table: pa.Table) -> pa.Table:
     """Refused rows in the form of `ReadEvents`: ``row``, ``reason``, ``text``, then every other column as text."""
     head = {
         name: table.column(name).cast(kind) if name in table.column_names else pa.nulls(len(table), kind)
-        for name, kind in REFUSED
+        for name, kind in input_plans.REFUSED
     }
     rest = {f.name: _as_text(table.column(f.name)) for f in table.schema if f.name not in head}
     return pa.table(head | rest)
@@ -154,3 +148,12 @@ def as_refused(table: pa.Table) -> pa.Table:
 
 def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([plain_text(chunk) for chunk in column.chunks], pa.string())
+
+
+def read_result(source: Source) -> pa.Table:
+    """The matches that ``cerflow run`` wrote to a file; raises `InputError` if it cannot be read."""
+    read = read_inputs([Input(source)], ColumnRoles(UNTYPED))
+    if read.refused is not None:
+        row, reason = (read.refused.column(name)[0].as_py() for name in ("row", "reason"))
+        raise InputError(f"{source.path}, row {row}: {reason}")
+    return read.table

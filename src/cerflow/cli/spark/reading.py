@@ -22,20 +22,12 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from cerflow import limits
 from cerflow.cli.spark.file_groups import file_groups
+from cerflow.files import input_plans
 from cerflow.files.blocks import read_blocks
 from cerflow.files.column_types import Look, merged
 from cerflow.files.encodings import Content, FilePiece, path_of
 from cerflow.files.file_pieces import cut_file, has_quotes
-from cerflow.files.input_plans import (
-    ColumnRoles,
-    FileSurvey,
-    InputPlan,
-    needs_look,
-    refuse_unknown_types,
-    survey_file,
-    survey_of_pieces,
-    texts,
-)
+from cerflow.files.input_plans import ColumnRoles, FileSurvey, InputPlan
 from cerflow.files.raw_rows import Block
 from cerflow.files.reading import input_remarks, with_missing
 from cerflow.files.sources import InputFormat, Source, partition_values, source_name
@@ -138,7 +130,7 @@ def read_frame(spark: SparkSession, read: Inputs) -> SparkEvents:
     for one in read.inputs:
         if one.events.has_no_schema:
             found = _surveyed(spark, one, columns)
-            surveys = [survey_of_pieces([each for _, each in pieces_of_file]) for pieces_of_file in found]
+            surveys = [input_plans.survey_of_pieces([each for _, each in pieces_of_file]) for pieces_of_file in found]
             plans.append(InputPlan.of(one, columns, surveys, several))
             part = _in_tasks(spark, plans[-1], found, several or len(surveys) > 1)
             parts.append(_in_common_unit(part, one, columns))
@@ -148,7 +140,7 @@ def read_frame(spark: SparkSession, read: Inputs) -> SparkEvents:
             plan, part = _by_spark(spark, one, columns, files, several)
             plans.append(plan)
             parts.append(_in_common_unit(part, one, columns))
-    refuse_unknown_types(plans)
+    input_plans.refuse_unknown_types(plans)
     refuse_partly_typed(((part.name, part.usable.columns) for part in parts), columns.type)
     stream = None
     if read.named:
@@ -189,12 +181,12 @@ def _surveyed(spark: SparkSession, one: Input[Source], columns: ColumnRoles) -> 
     """The pieces of each file of an input, each surveyed by one task."""
     source = one.events
     contents = _cut(spark, source)
-    as_text = texts(one, columns)
+    as_text = input_plans.texts(one, columns)
 
     def look(batches: _Batches) -> _Batches:
         for number in _numbers(batches):
             content = contents[number]
-            yield _packed(number, survey_file(one, columns, content, read_blocks(source, content, as_text)))
+            yield _packed(number, input_plans.survey_file(one, columns, content, read_blocks(source, content, as_text)))
 
     found = _collected(_tasks(spark, len(contents)).mapInArrow(look, _PACKED))
     return [list(of_file) for _, of_file in groupby(zip(contents, found), lambda each: path_of(each[0]))]
@@ -274,7 +266,7 @@ def _by_spark(
     frame = frame.withColumns({name: F.col(_quoted(name)).cast("string") for name in partitions})
     schema = arrow_schema(frame)
     rows = frame.count()
-    doubtful = [field.name for field in schema if needs_look(one, columns, field)]
+    doubtful = [field.name for field in schema if input_plans.needs_look(one, columns, field)]
     looks = _looks(frame.select(*map(_quoted, doubtful)), one, columns, files[0]) if doubtful else {}
     name = str(files[0]) if len(source.files) > 1 else source_name(source)
     found = FileSurvey(str(files[0]), {column: looks.get(column, Look()) for column in schema.names}, rows, 0)
@@ -329,7 +321,7 @@ def _looks(frame: DataFrame, one: Input[Source], columns: ColumnRoles, file: Pat
     """The forms that the values of these columns have."""
 
     def look(batches: _Batches) -> _Batches:
-        found = [survey_file(one, columns, file, [_block(batch)]).columns for batch in batches]
+        found = [input_plans.survey_file(one, columns, file, [_block(batch)]).columns for batch in batches]
         yield _packed(0, {name: merged(looks[name] for looks in found) for name in (found[0] if found else ())})
 
     parts = _collected(frame.mapInArrow(look, _PACKED))
