@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from cerflow.files.column_types import Look
 from cerflow.files.input_plans import ColumnRoles, FileSurvey, InputPlan, SplitRows, needs_look
 from cerflow.files.raw_rows import Block
 from cerflow.files.sources import InputFormat, Source, partition_values
+from cerflow.slices.by_row_groups import Key, RowGroup
 from cerflow.slices.keys import extremes_of, is_orderly, keys_of
 from cerflow.slices.pieces import Keys
 from cerflow.stream_inputs import Input
@@ -40,13 +40,74 @@ def short_texts(footers: Sequence[pq.FileMetaData], names: Sequence[str]) -> fro
     return frozenset(name for name in names if size[name] < limits.DICTIONARY_BYTES * values[name])
 
 
+def groups_of(
+    footers: Sequence[pq.FileMetaData],
+    columns: pa.Schema,
+    *,
+    leading: str | None,
+    type: str | None,
+    time: str | None,
+    parts: Sequence[tuple[int, int] | None],
+) -> list[RowGroup]:
+    """All row groups with events, in the order of the input; ``leading`` is the column of the keys.
+
+    Without one the keys are the numbers of the rows in the whole input. Of files only ``parts`` count: see `lies_in`.
+    """
+    found: list[RowGroup] = []
+    rows = 0
+    for number, footer in enumerate(footers):
+        places = {footer.schema.column(k).path: k for k in range(len(footer.schema.names))}
+        first = 0
+        for index in range(footer.num_row_groups):
+            group = footer.row_group(index)
+            size = group.num_rows
+            if not size or not lies_in(group, parts[number]):
+                first += size
+                continue
+            statistics = {
+                name: group.column(places[name]).statistics for name in (type, leading, time) if name in places
+            }
+            bounds: tuple[Key, Key] | None = (rows, rows + size - 1)
+            if leading is not None:
+                bounds = extremes_of(statistics.get(leading), columns.field(leading).type)
+            least, greatest = bounds or (None, None)
+            usable = _usable(size, [(statistics.get(n), columns.field(n).type) for n in (type, time) if n is not None])
+            found.append(RowGroup(number, index, first, size, least, greatest, usable))
+            first += size
+            rows += size
+    return found
+
+
+def lies_in(group: pq.RowGroupMetaData, part: tuple[int, int] | None) -> bool:
+    """Whether Spark reads a row group with a part of its file: its middle lies in this range of bytes."""
+    if part is None:
+        return True
+    columns = [group.column(k) for k in range(group.num_columns)]
+    begin = columns[0].data_page_offset
+    dictionary = columns[0].dictionary_page_offset
+    begin = begin if dictionary is None else min(begin, dictionary)
+    middle = begin + sum(column.total_compressed_size for column in columns) // 2
+    return bool(part[0] <= middle < part[1])
+
+
+def _usable(rows: int, roles: Sequence[tuple[Any, pa.DataType]]) -> int | None:
+    """The number of events that lack neither of the columns that play a role, if statistics tell."""
+    missing = []
+    for statistics, data_type in roles:
+        # Statistics do not count NaN.
+        if statistics is None or not statistics.has_null_count or pa.types.is_floating(data_type):
+            return None
+        missing.append(int(statistics.null_count))
+    # Two columns may lack values in the same rows.
+    return rows - sum(missing) if sum(number > 0 for number in missing) <= 1 else None
+
+
 @dataclass(frozen=True)
 class OrderedGroups:
     """The row groups of an input of Parquet files with the same columns, in which every event has a type and a time.
 
     No group has an event before the last one of the group before it. ``schema`` has the columns of the events, which
-    are read as ``encoded``: short text as dictionaries. ``rows`` is their number, and ``bounds`` are the least and the
-    greatest key of each group.
+    are read as ``encoded``: short text as dictionaries. ``rows`` is their number.
     """
 
     files: tuple[pq.ParquetFile, ...]
@@ -54,7 +115,7 @@ class OrderedGroups:
     schema: pa.Schema
     encoded: pa.Schema
     rows: int
-    bounds: tuple[tuple[Any, Any], ...]
+    groups: tuple[RowGroup, ...]
 
     @classmethod
     def of(cls, one: Input[Source], columns: ColumnRoles) -> OrderedGroups | None:
@@ -76,8 +137,16 @@ class OrderedGroups:
             return None
         survey = FileSurvey(str(source.files[0]), dict.fromkeys(schema.names, Look()), rows, 0)
         plan = InputPlan.of(one, columns, [survey], False)
-        bounds = _bounds(footers, schema, plan)
-        if bounds is None or any(b[0] < a[1] for a, b in pairwise(bounds)):
+        given = {name: column for column, name in plan.names.items()}
+        time = None if columns.time is None else given.get(columns.time)
+        if columns.time is not None and (time is None or not is_orderly(schema.field(time).type)):
+            return None
+        nowhere = [None] * len(footers)
+        groups = groups_of(footers, schema, leading=time, type=given.get(columns.type), time=time, parts=nowhere)
+        if any(group.usable != group.rows for group in groups):
+            return None
+        ends = [key for group in groups for key in (group.least, group.greatest) if key is not None]
+        if len(ends) < 2 * len(groups) or ends != sorted(ends):
             return None
         short = short_texts(footers, [field.name for field in schema if pa.types.is_string(field.type)])
         files = tuple(
@@ -86,7 +155,7 @@ class OrderedGroups:
         )
         nothing = (pa.Table.from_batches([], some) for some in (schema, files[0].schema_arrow))
         plain, encoded = (plan.part(Block(some, np.array([], np.int64)), 0, None).table.schema for some in nothing)
-        return cls(files, plan, plain, encoded, rows, tuple(bounds))
+        return cls(files, plan, plain, encoded, rows, tuple(groups))
 
     def sample(self, wanted: Collection[str]) -> pa.Table:
         """A small table with the extreme times of all events, and their types, or at least those that are wanted."""
@@ -100,7 +169,7 @@ class OrderedGroups:
                     break
             found[columns.type] = types
         if columns.time is not None:
-            ends = array_of_numbers(np.array([self.bounds[0][0], self.bounds[-1][1]]))
+            ends = array_of_numbers(np.array([self.groups[0].least, self.groups[-1].greatest]))
             kind = self.schema.field(columns.time).type
             found[columns.time] = (ends.cast(pa.timestamp("ms")) if pa.types.is_date(kind) else ends).cast(kind)
         most = max(map(len, found.values()), default=0)
@@ -121,24 +190,22 @@ class OrderedGroups:
     def _parts(self, names: Collection[str], *, ordered: bool) -> Iterator[SplitRows]:
         given = [column for column, name in self.plan.names.items() if name in names]
         time = self.plan.columns.time
-        bounds, first = iter(self.bounds), 0
-        for path, file in zip(self.plan.one.events.files, self.files):
-            for index in range(file.num_row_groups):
-                if not file.metadata.row_group(index).num_rows:
-                    continue
-                with reading(path, InputFormat.PARQUET):
-                    table = file.read_row_group(index, columns=given)
-                part = self.plan.part(Block(table, np.arange(len(table))), first, None)
-                first += len(table)
-                least, greatest = next(bounds)
-                if ordered and time is not None:
-                    keys = keys_of(one_array(part.table.column(time)))
-                    if keys.min() < least or keys.max() > greatest:
-                        raise InputError(
-                            f"the statistics of '{time}' in row group {index} of {path} are wrong; write the file again"
-                        )
-                    part = _sorted(part, keys)
-                yield part
+        first = 0
+        for group in self.groups:
+            path = self.plan.one.events.files[group.file]
+            with reading(path, InputFormat.PARQUET):
+                table = self.files[group.file].read_row_group(group.index, columns=given)
+            part = self.plan.part(Block(table, np.arange(len(table))), first, None)
+            first += len(table)
+            if ordered and time is not None:
+                keys = keys_of(one_array(part.table.column(time)))
+                if not group.least <= keys.min() <= keys.max() <= group.greatest:
+                    raise InputError(
+                        f"the statistics of '{time}' in row group {group.index} of {path} are wrong; "
+                        "write the file again"
+                    )
+                part = _sorted(part, keys)
+            yield part
 
 
 def _sorted(part: SplitRows, keys: Keys) -> SplitRows:
@@ -146,32 +213,3 @@ def _sorted(part: SplitRows, keys: Keys) -> SplitRows:
         return part
     order = np.argsort(keys, kind="stable")
     return SplitRows(part.table.take(array_of_numbers(order)), part.rows[order], part.refused)
-
-
-def _bounds(footers: Sequence[pq.FileMetaData], schema: pa.Schema, plan: InputPlan) -> list[tuple[Any, Any]] | None:
-    """The least and the greatest time of every row group, or anything without a time; None if not all are known."""
-    given: Mapping[str, str] = {name: column for column, name in plan.names.items()}
-    time = plan.columns.time
-    if time is not None and time not in given:
-        return None
-    kind = pa.null() if time is None else schema.field(given[time]).type
-    if time is not None and (not is_orderly(kind) or pa.types.is_floating(kind)):
-        return None
-    found = []
-    for footer in footers:
-        places = {footer.schema.column(k).path: k for k in range(len(footer.schema.names))}
-        for index in range(footer.num_row_groups):
-            group = footer.row_group(index)
-            if not group.num_rows:
-                continue
-            ends: tuple[Any, Any] | None = (0, 0)
-            for name in plan.columns.required:
-                statistics = group.column(places[given[name]]).statistics if name in given else None
-                if name in given and (statistics is None or not statistics.has_null_count or statistics.null_count):
-                    return None
-                if name == time:
-                    ends = extremes_of(statistics, kind)
-            if ends is None:
-                return None
-            found.append(ends)
-    return found

@@ -346,7 +346,7 @@ def test_wrong_statistics_are_noticed(tmp_path, monkeypatch):
         bounds[low] = (low, statistics.max_raw) if low != 100 else (90, 95)
         return bounds[low]
 
-    monkeypatch.setattr("cerflow.spark.source.footers.extremes_of", lying)
+    monkeypatch.setattr("cerflow.files.row_groups.extremes_of", lying)
     with pytest.raises(InputError, match=r"the statistics of 't' in row group 2 of .* are wrong"):
         recognised(KEYED, tmp_path, time="t")
 

@@ -19,6 +19,7 @@ from pyspark.sql import Column, DataFrame
 
 from cerflow import limits
 from cerflow.engine.layout import NULL
+from cerflow.files.row_groups import lies_in
 from cerflow.schema import Schema
 from cerflow.slices.keys import extremes_of
 from cerflow.slices.pieces import Pieces
@@ -26,7 +27,6 @@ from cerflow.spark.frames.axis import Axis
 from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.placing.survey import PartitionSurvey
 from cerflow.spark.source.files import DataFile, each
-from cerflow.spark.source.footers import lies_in
 from cerflow.values.array_types import Ints
 
 #: Before 1900, in microseconds, Spark may read times of old files by another calendar.

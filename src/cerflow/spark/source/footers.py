@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cerflow.errors import InputError
-from cerflow.slices.by_row_groups import Key, RowGroup
-from cerflow.slices.keys import extremes_of
 from cerflow.spark.source.files import DataFile, each, metadata_of
 
 
@@ -66,59 +63,3 @@ def _type_of(values: Sequence[str]) -> pa.DataType:
             continue
         return data_type
     return pa.string()
-
-
-def groups_of(
-    files: Sequence[DataFile], columns: pa.Schema, *, leading: str | None, type: str | None, time: str | None
-) -> list[RowGroup]:
-    """All row groups with events, in the order of the input; ``leading`` is the column of the keys.
-
-    Without one the keys are the numbers of the rows in the whole input.
-    """
-    found: list[RowGroup] = []
-    rows = 0
-    for number, footer in enumerate(each(metadata_of, files)):
-        places = {footer.schema.column(k).path: k for k in range(len(footer.schema.names))}
-        first = 0
-        for index in range(footer.num_row_groups):
-            group = footer.row_group(index)
-            size = group.num_rows
-            if not size or not lies_in(group, files[number].part):
-                first += size
-                continue
-            statistics = {
-                name: group.column(places[name]).statistics for name in (type, leading, time) if name in places
-            }
-            bounds: tuple[Key, Key] | None = (rows, rows + size - 1)
-            if leading is not None:
-                bounds = extremes_of(statistics.get(leading), columns.field(leading).type)
-            least, greatest = bounds or (None, None)
-            usable = _usable(size, [(statistics.get(n), columns.field(n).type) for n in (type, time) if n is not None])
-            found.append(RowGroup(number, index, first, size, least, greatest, usable))
-            first += size
-            rows += size
-    return found
-
-
-def lies_in(group: pq.RowGroupMetaData, part: tuple[int, int] | None) -> bool:
-    """Whether Spark reads a row group with a part of its file: its middle lies in this range of bytes."""
-    if part is None:
-        return True
-    columns = [group.column(k) for k in range(group.num_columns)]
-    begin = columns[0].data_page_offset
-    dictionary = columns[0].dictionary_page_offset
-    begin = begin if dictionary is None else min(begin, dictionary)
-    middle = begin + sum(column.total_compressed_size for column in columns) // 2
-    return bool(part[0] <= middle < part[1])
-
-
-def _usable(rows: int, roles: Sequence[tuple[Any, pa.DataType]]) -> int | None:
-    """The number of events that lack neither of the columns that play a role, if statistics tell."""
-    missing = []
-    for statistics, data_type in roles:
-        # Statistics do not count NaN.
-        if statistics is None or not statistics.has_null_count or pa.types.is_floating(data_type):
-            return None
-        missing.append(int(statistics.null_count))
-    # Two columns may lack values in the same rows.
-    return rows - sum(missing) if sum(number > 0 for number in missing) <= 1 else None

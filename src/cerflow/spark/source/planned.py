@@ -18,7 +18,7 @@ from cerflow.engine.events.time_order import sort_by_time
 from cerflow.engine.recognize.columns_needed import columns_needed, needs_positions, separable_by_key
 from cerflow.engine.results.report import Report
 from cerflow.errors import BadRecordError, InputError, UnsupportedQueryError
-from cerflow.files.row_groups import short_texts
+from cerflow.files.row_groups import groups_of, short_texts
 from cerflow.language.formula import CountWindow, DurationWindow
 from cerflow.predicates.registry import predicates_in
 from cerflow.programs.program import Program, read_query
@@ -29,7 +29,7 @@ from cerflow.slices.by_row_groups import GroupReach, GroupSlice, RowGroup, Slice
 from cerflow.slices.division import divided
 from cerflow.slices.keys import is_orderly
 from cerflow.spark.source.files import DataFile, each, find_files, metadata_of
-from cerflow.spark.source.footers import columns_of, groups_of
+from cerflow.spark.source.footers import columns_of
 from cerflow.spark.source.key_shares import KeyShare
 from cerflow.spark.source.options import Options
 from cerflow.spark.source.result import declared, refuse_foreign
@@ -110,7 +110,14 @@ def plan_files(options: Options, files: Sequence[DataFile], types: pa.Schema | N
     work = _work(query, options, schema, files)
     struct, _ = declared(work.result)
     typed = None if schema.untyped else schema.typed_by or schema.type
-    everything = groups_of(files, schema.columns, leading=work.scan.leading, type=typed, time=schema.time)
+    everything = groups_of(
+        each(metadata_of, files),
+        schema.columns,
+        leading=work.scan.leading,
+        type=typed,
+        time=schema.time,
+        parts=[file.part for file in files],
+    )
     condition = relevant_condition(query.tree, query.plan(schema).transducer, schema, counted=work.positions)
     work = replace(work, scan=replace(work.scan, types=types_named(condition, schema)))
     groups = everything
