@@ -382,8 +382,8 @@ def _left_out(program: ScanProgram, tables: TransducerTables) -> list[str]:
             lines.append(f"those that no partial match{keyed} can take")
     if tables.ticking:
         told = absence(tables)
-        waits = "a match is a single event that no other one follows, and columns tell which these are"
-        lines.append(f"none by deadlines: {told}" if isinstance(told, str) else f"most: {waits}")
+        single = "matches are single events that nothing follows, found on whole columns"
+        lines.append(f"none by deadlines: {told}" if isinstance(told, str) else f"nearly all: {single}")
     return lines
 
 

@@ -1,4 +1,4 @@
-"""Single events after which nothing comes until a deadline are told by columns; the automaton tells the same."""
+"""Single events that nothing follows until a deadline are found on columns; the automaton finds the same."""
 
 import random
 from unittest import mock
@@ -24,12 +24,12 @@ FORMULAS = [
     "EVENT AS e NOT FOLLOWED BY (B AS b FILTER b.v > 3) FOR {}",
     "(A AS a FILTER a.v > 2) NOT FOLLOWED BY (B OR (A AS z FILTER z.v < 4)) FOR {}",
 ]
-#: What columns do not tell, and a part of the reason.
+#: What only the automaton can tell, and a part of the reason.
 REFUSED = {
-    "(A ; B) NOT FOLLOWED BY C FOR 3 SECONDS": "other events",
-    "A AS a NOT FOLLOWED BY (B AS b FILTER b.v > a.v) FOR 3 SECONDS": "other events",
-    "A NOT FOLLOWED BY (B ; C) FOR 3 SECONDS": "other events",
-    "A NOT FOLLOWED BY B FOR 3 SECONDS CONSUME BY ANY": "compared",
+    "(A ; B) NOT FOLLOWED BY C FOR 3 SECONDS": "more than one event",
+    "A AS a NOT FOLLOWED BY (B AS b FILTER b.v > a.v) FOR 3 SECONDS": "relates two events",
+    "A NOT FOLLOWED BY (B ; C) FOR 3 SECONDS": "more than one event",
+    "A NOT FOLLOWED BY B FOR 3 SECONDS CONSUME BY ANY": "CONSUME",
     "A NOT FOLLOWED BY B FOR 3 [t]": "duration",
     "(A NOT FOLLOWED BY B FOR 3 SECONDS) OR (A NOT FOLLOWED BY C FOR 2 SECONDS)": "duration",
 }
@@ -66,7 +66,7 @@ def test_matches_are_those_of_the_semantics(query, seed, size, data):
         found = in_random_pieces(query, table, data, time="t")
     if query.tree.limit is None:
         assert bag(found) == bag(semantics(query, table, time="t"))
-    with mock.patch.object(machine, "absent_events", return_value=None):
+    with mock.patch.object(machine, "find_absences", return_value=None):
         assert found == one_batch(query, table, time="t")
 
 
@@ -75,7 +75,7 @@ def test_matches_are_those_of_the_semantics(query, seed, size, data):
 def test_long_streams_have_the_same_matches_in_the_same_order(query, seed, data):
     query, table = cerflow.parse(query), stream(seed, 3000, data.draw(st.sampled_from([1, 20, 400])))
     found = in_random_pieces(query, table, data, time="t")
-    with mock.patch.object(machine, "absent_events", return_value=None):
+    with mock.patch.object(machine, "find_absences", return_value=None):
         assert found == one_batch(query, table, time="t")
 
 
@@ -88,12 +88,12 @@ def test_most_events_are_not_read_by_the_automaton():
     told = []
 
     def noted(*arguments):
-        found = machine_absent(*arguments)
+        found = find(*arguments)
         told.append(None if found is None else len(found.before) + len(found.after))
         return found
 
-    machine_absent = machine.absent_events
-    with mock.patch.object(machine, "absent_events", noted):
+    find = machine.find_absences
+    with mock.patch.object(machine, "find_absences", noted):
         found = [recognizer.push(table.slice(at, 1500)).count() for at in (0, 1500)]
     assert len(told) == 2
     assert all(number is not None and number < 20 for number in told)

@@ -1,9 +1,9 @@
-"""Single events after which none of others comes for a duration: their matches are told by columns.
+"""Matches of a single event that no other follows for a while, found on columns instead of by the automaton.
 
-A run of `A NOT FOLLOWED BY B FOR 1 HOUR` waits from its only event on, and ends with any B of its key before the
-deadline. So the next such event of each key, looked for from the end of a batch on, says which deadlines pass. The
-automaton reads what may meet with other batches: the events up to the row that shows the last deadline of those before,
-and those from the first on whose deadline has not passed in the end.
+A run of `A NOT FOLLOWED BY B FOR 1 HOUR` waits from its only event on; any B of its key before the deadline ends it.
+So for each A the next B of its key decides, and a pass from the end of a batch finds it. The automaton reads only what
+crosses the borders of the batch: the events up to the row that shows the last earlier deadline, and those from the
+first A on whose deadline lies behind the batch.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class Absence:
     waiting: int
 
 
-class AbsentEvents(NamedTuple):
-    """A batch whose ``matches``, detected at ``moments``, are told by columns.
+class Absences(NamedTuple):
+    """The ``matches`` within a batch, detected at ``moments``.
 
-    The automaton reads the events ``before`` and ``after`` that, by number. Those before have these ``signatures``, and
-    the first ``rows`` of the input show their deadlines.
+    The automaton reads the events ``before`` and ``after`` these, by number. Those before have new ``signatures``; the
+    first ``rows`` of the input show the earlier deadlines.
     """
 
     before: Ints
@@ -58,16 +58,16 @@ class AbsentEvents(NamedTuple):
 
 
 def absence(tables: TransducerTables) -> Absence | str:
-    """How the matches of some tables wait for a deadline, or why the automaton has to follow them."""
+    """How matches wait for their deadline, or why only the automaton can tell."""
     moves, transducer, arrays = tables.moves, tables.transducer, tables.arrays
     if len(tables.deadlines) != 1 or tables.reached:
-        return "not one duration without other events"
+        return "more than one duration, or a deadline at a value of an attribute"
     if tables.schema.forget is not None or transducer.window is not None or len(arrays.checked) or tables.asks:
         return "a window, a predicate, or keys that are forgotten"
     strategy = arrays.options[layout.O_STRATEGY], tables.pick
     if tables.grouped or tables.detecting or arrays.options[layout.O_CONSUME] or strategy != (layout.EVERYTHING,) * 2:
-        return "runs are compared with each other"
-    other = "other events than a single one before it, or conditions on them after it"
+        return "a strategy, CONSUME, or a query without output"
+    other = "more than one event before the deadline, or a condition that relates two events"
     opening = [move for move in moves.rows if move.transition.source in transducer.initial]
     waiting = {move.target for move in opening}
     rest = [move for move in moves.rows if move not in opening]
@@ -85,16 +85,16 @@ def absence(tables: TransducerTables) -> Absence | str:
     return Absence(frozenset(move.number for move in opening), state)
 
 
-def absent_events(
-    found: Absence,
+def find_absences(
+    how: Absence,
     tables: TransducerTables,
     carried: Ints,
     whole: BatchRows,
     events: EventArrays,
     at_rows: Ints,
     measured: Callable[[Ints], BatchRows],
-) -> AbsentEvents | None:
-    """The matches of a batch; None if the automaton should read all of it.
+) -> Absences | None:
+    """Find the matches within a batch; None if the automaton should read all of it.
 
     ``carried`` are the measures of the deadlines that are open before it. ``whole`` are all events of the input;
     ``events`` are its rows ``at_rows``. ``measured`` gives the rows of some events, by number.
@@ -102,7 +102,7 @@ def absent_events(
     window, schema, count = tables.deadlines[0], tables.schema, whole.count
     if count < limits.NARROWED_ROWS or not len(at_rows):
         return None
-    opened = np.array([len(found.opening & tables.allowed(s)) for s in range(len(tables.relevant))])
+    opened = np.array([len(how.opening & tables.allowed(s)) for s in range(len(tables.relevant))])
     opening = np.flatnonzero(opened[events.signature])
     edges = bounds(window, whole, schema)
     # Later events have later deadlines, which pass at the same rows or later ones.
@@ -113,32 +113,31 @@ def absent_events(
     before = int(np.searchsorted(at_rows, last, "right"))
     if last >= count or begin >= end or opened.max() > 1 or 2 * (before + len(at_rows) - after) > len(at_rows):
         return None
-    numbers, signatures = _read_before(found, tables, events, at_rows, opening[begin:], last)
+    numbers, signatures = _read_before(how, tables, events, at_rows, opening[begin:], last)
     some, until = opening[begin:end], shown[begin:end]
     first, stop = int(some[0]), int(np.searchsorted(at_rows, until[-1]))
     span = slice(first, max(stop, int(some[-1]) + 1))
-    ends = np.array([found.waiting in tables.leaves(s) for s in range(len(tables.relevant))], np.uint8)
+    ends = np.array([how.waiting in tables.leaves(s) for s in range(len(tables.relevant))], np.uint8)
     held = np.empty(len(some), np.uint8)
     slots = np.full(1 << (span.stop - first).bit_length(), -1, np.int32)
     not_followed(events.keys[span], at_rows[span], ends[events.signature[span]], some - first, until, slots, held)
     chosen = np.flatnonzero(held)
-    told = _matches(found, tables, whole, events, at_rows, some[chosen], until[chosen])
-    return None if told is None else AbsentEvents(numbers, signatures, last + 1, *told, np.arange(after, len(at_rows)))
+    matches = _matches(how, tables, whole, events, at_rows, some[chosen], until[chosen])
+    return (
+        None if matches is None else Absences(numbers, signatures, last + 1, *matches, np.arange(after, len(at_rows)))
+    )
 
 
 def _read_before(
-    found: Absence, tables: TransducerTables, events: EventArrays, at_rows: Ints, told: Ints, last: int
+    how: Absence, tables: TransducerTables, events: EventArrays, at_rows: Ints, found: Ints, last: int
 ) -> tuple[Ints, Smalls]:
-    """The numbers of the events up to row ``last`` with their signatures.
-
-    Those that are ``told`` by columns open no deadline.
-    """
+    """The numbers and signatures of the events up to row ``last``; the ``found`` ones open no deadline there."""
     before = int(np.searchsorted(at_rows, last, "right"))
     signatures = events.signature[:before].copy()
     kept = np.ones(before, bool)
-    apart = told[told < before]
+    apart = found[found < before]
     for signature in np.unique(signatures[apart]).tolist():
-        other = tables.without(signature, found.opening)
+        other = tables.without(signature, how.opening)
         same = apart[signatures[apart] == signature]
         # The last row may be of the key whose deadlines it shows.
         signatures[same], kept[same] = other, tables.relevant[other] | (at_rows[same] == last)
@@ -147,7 +146,7 @@ def _read_before(
 
 
 def _matches(
-    found: Absence,
+    how: Absence,
     tables: TransducerTables,
     whole: BatchRows,
     events: EventArrays,
@@ -155,9 +154,9 @@ def _matches(
     some: Ints,
     shown: Ints,
 ) -> tuple[CountedMatches, Moments] | None:
-    """The matches of ``some`` events, whose deadlines rows have ``shown``, in the order in which they are reported.
+    """The matches of ``some`` events, whose deadlines rows have ``shown``, in the order of the report.
 
-    None if more than two are detected together: in which order the automaton lists them, only its graph says.
+    None if more than two are detected together, as only the automaton's graph knows their order.
     """
     arrays, keys = tables.arrays, events.keys[some]
     number_of = np.zeros(whole.count, np.int64)
@@ -174,7 +173,7 @@ def _matches(
     assert tables.schema.time is not None
     times = whole.batch.column(tables.schema.time).take(pa.array(rows))
     moments = Moments(pa.array(whole.positions_at(rows)[0]), times, positions[begins], _NOTHING)
-    opened = [min(found.opening & tables.allowed(s), default=0) for s in range(len(tables.relevant))]
+    opened = [min(how.opening & tables.allowed(s), default=0) for s in range(len(tables.relevant))]
     labels = arrays.transitions[opened, layout.T_LABEL][events.signature[some]]
     make = partial(_graph, positions, labels, moments.positions[np.cumsum(begins) - 1])
     return CountedMatches(len(some), make, single=len(rows) == len(some)), moments

@@ -19,7 +19,7 @@ from cerflow.engine.matches.graph import CountedMatches, MatchGraph, in_one_grap
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.matches.moments import Moments
 from cerflow.engine.matches.unfolding import Part
-from cerflow.engine.recognize.absence import absence, absent_events
+from cerflow.engine.recognize.absence import absence, find_absences
 from cerflow.engine.recognize.deadlines import Deadlines, ascending
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.sessions import Sessions
@@ -99,7 +99,7 @@ class Machine:
         #: The ticks and pauses that are read beside events; None if deadlines do not matter.
         self.deadlines = Deadlines(self.reader, store) if self.tables.ticking else None
         told = absence(self.tables)
-        #: How matches wait for a deadline, if columns tell which do so in vain.
+        #: How matches wait for a deadline, where they are found on columns.
         self.absence = None if isinstance(told, str) else told
         #: The sessions of keys; None if there are none, or the kernel tells them apart.
         self.sessions = Sessions(self.reader, plan.select.partition, plan.schema) if plan.by_session else None
@@ -183,7 +183,7 @@ class Machine:
         events, apart = some_events(reading.events, slice(reading.found)), None
         if self.absence is not None and not deadlines.prompt:
             measured = partial(_rows_at, own, positions - first)
-            apart = absent_events(self.absence, self.tables, deadlines.carried, numbered, events, at_rows, measured)
+            apart = find_absences(self.absence, self.tables, deadlines.carried, numbered, events, at_rows, measured)
 
         def read(some: Ints, found: EventArrays, shown: BatchRows) -> list[Part]:
             """Process some of the events, by number, with the ticks of the deadlines that these rows have ``shown``."""

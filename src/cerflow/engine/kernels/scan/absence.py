@@ -1,4 +1,4 @@
-"""Events after which no other one of their key comes for a while."""
+"""Events that no other one of their key follows for a while."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from cerflow.engine.kernels.scan.texts import MIX, SHIFT
 
 @kernel
 def not_followed(keys, rows, ends, opening, shown, slots, found):
-    """Say in ``found`` (uint8) which ``opening`` events wait in vain; returns how many.
+    """Say in ``found`` (uint8) which ``opening`` events nothing follows until their deadline; returns how many.
 
-    Events have ``keys`` (int64, events × words) and ascending ``rows``, and ``ends`` (uint8) says which of them end the
-    waiting of their key. The ``opening`` ones are numbers that ascend, and wait until the row ``shown``. ``slots``
-    (int32, a power of two, more than there are events) holds -1 everywhere.
+    Events have ``keys`` (int64, events × words) and ascending ``rows``, and ``ends`` (uint8) marks those that end the
+    waiting of their key. ``opening`` are the numbers of events, ascending; each waits until its row ``shown``.
+    ``slots`` (int32, a power of two, more than there are events) holds -1 everywhere.
     """
     left, waiting = opening.shape[0] - 1, np.int64(0)
     for k in range(rows.shape[0] - 1, -1, -1):
