@@ -91,6 +91,20 @@ class Deadlines:
 
     # -- events ------------------------------------------------------------------------------------------------------
 
+    def add(self, events: EventArrays, measured: Callable[[Ints], BatchRows]) -> list[Ints]:
+        """Remember events that open deadlines; returns their numbers for each duration.
+
+        ``measured`` gives the rows of some events, by number.
+        """
+        found = []
+        for k, window in enumerate(self._tables.deadlines):
+            opening = np.flatnonzero(np.array([k in some for some in self._tables.opened], bool)[events.signature])
+            begins = measures(window, measured(opening), self._tables.schema)
+            self._open[k].add(events.position[opening], begins, len(opening))
+            found.append(opening)
+        self.forget_words()
+        return found
+
     def between(
         self, whole: BatchRows, events: EventArrays, at_rows: Ints, measured: Callable[[Ints], BatchRows]
     ) -> tuple[EventArrays, Ints, Moments]:
@@ -102,19 +116,17 @@ class Deadlines:
         """
         schema = self._tables.schema
         found: list[tuple[Opened, Ints, IntRows]] = []
-        for k, window in enumerate(self._tables.deadlines):
-            opening = np.flatnonzero(np.array([k in some for some in self._tables.opened], bool)[events.signature])
-            begins = measures(window, measured(opening), schema)
+        before = [len(queue) for queue in self._open]
+        for queue, window, former, opening in zip(
+            self._open, self._tables.deadlines, before, self.add(events, measured)
+        ):
             edges = bounds(window, whole, schema)
-            queue, former = self._open[k], len(self._open[k])
-            queue.add(events.position[opening], begins, len(opening))
             # Times do not decrease, so those that have passed come first.
             count = int(np.searchsorted(queue.opened.measures, edges[-1], "right")) if whole.count else 0
             over = queue.take(count)
             new = max(count - former, 0)
             keys = np.concatenate([self._keys(over.positions[: count - new]), events.keys[opening[:new]]])
             found.append((over, np.searchsorted(edges, over.measures), keys))
-        self.forget_words()
         passed = self._once(found, events.keys.shape[1])
         at = np.searchsorted(at_rows, passed.rows)
         if self.prompt:

@@ -199,7 +199,11 @@ class Machine:
         parts = read(apart.before, before, numbered.first(apart.rows)) if apart.rows else []
         if apart.matches.count:
             parts.append(Part(apart.matches, self.store.kept(), self.tables.label_sets, moments=apart.moments))
-        return parts + read(apart.after, some_events(events, apart.after), numbered.first(0))
+        if not len(apart.after):
+            return parts
+        after, at = some_events(events, apart.after), at_rows[apart.after]
+        deadlines.add(after, partial(_rows_at, own, positions[apart.after] - first))
+        return parts + self.advance(after, len(at), lambda n: refuse(int(at[n])))
 
     def _numbered(self, whole: pa.RecordBatch, accepted: int) -> BatchRows:
         """All rows of the input, with the positions that results have."""
