@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet
 import pytest
 from typer.testing import CliRunner
@@ -331,6 +332,20 @@ def test_without_arguments_there_is_help():
 def test_nothing_needs_spark_in_process():
     code = "import sys, cerflow.cli.app, cerflow.cli.commands.local_runner; sys.exit('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=Path(__file__).parent).returncode == 0
+
+
+@pytest.mark.skipif(pa.__version__ < "20", reason="Arrow 19 imports pandas for more")
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+@pytest.mark.parametrize("output", ["jsonl", "csv", "parquet"])
+def test_a_run_does_not_import_pandas(tmp_path, form, output):
+    rows = pa.table({"type": ["A", "B"] * 20, "t": range(40), "v": [1.5, 2.0] * 20})
+    write = pyarrow.parquet.write_table if form == "parquet" else pyarrow.csv.write_csv
+    write(rows, tmp_path / f"in.{form}")
+    arguments = ["run", "-e", PAIR, "--input", f"in.{form}", "--time-column", "t", "--output", f"o.{output}"]
+    code = f"import sys; from cerflow.cli.app import app; app({arguments}, standalone_mode=False)"
+    code += "; sys.exit('pandas' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False, cwd=tmp_path).returncode == 0
+    assert (tmp_path / f"o.{output}").stat().st_size > 100
 
 
 # --- the unit of times -----------------------------------------------------------------------------------------------

@@ -135,7 +135,7 @@ def _look_at_text(text: pa.Array, found: Look, *, exact: bool) -> Look:
         found = replace(found, booleans=count(c.BOOLEAN))
     if not numbers:
         return found
-    risky = text.filter(pc.or_(pc.match_substring_regex(text, "[eE]"), pc.greater(pc.binary_length(text), 300)))
+    risky = text.filter(pc.match_substring_regex(text, "(?s)[eE]|.{301}"))
     risky = risky.filter(pc.match_substring_regex(risky, c.FLOAT))
     numbers -= c.to_floats(risky, pa.float64()).null_count
     whole = count(c.INTEGER)
@@ -169,8 +169,10 @@ def _with_integers(text: pa.Array, found: Look, whole: int) -> Look:
     """The look of a column of texts; ``whole`` of them are integers."""
     if not whole:
         return found
-    long = text.filter(pc.greater(pc.binary_length(text), 18))
-    wide = sum(_is_wide(d) for d in long.filter(pc.match_substring_regex(long, c.INTEGER)).to_pylist())
+    wide = 0
+    if np.diff(c.bytes_of(text)[1]).max() > 18:
+        long = text.filter(pc.match_substring_regex(text, "^[+-]?[0-9]{18,}$"))
+        wide = sum(map(_is_wide, long.to_pylist()))
     return replace(found, integers=whole - wide, wide=wide, padded=_padded(text))
 
 

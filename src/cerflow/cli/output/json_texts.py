@@ -6,6 +6,7 @@ import json
 import math
 import re
 import secrets
+from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cerflow.values.arrow_columns import python_values
+from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, numbers_of, python_values
 
 #: Begins texts that stand for numbers with more digits than Python's floats have; being random, it occurs in no data.
 _MARK = f"number {secrets.token_hex(16)} "
@@ -41,13 +42,13 @@ def json_texts(column: pa.Array) -> pa.Array:
         parts = [(f"{', ' * (k > 0)}{name}: ", texts) for k, (name, texts) in enumerate(zip(names, texts_of_fields))]
         texts = _joined("{", *(part for pair in parts for part in pair), "}") if parts else _repeated("{}", column)
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        ends = column.offsets.to_numpy().astype(np.int64)
+        ends = numbers_of(column.offsets).astype(np.int64)
         values = _known(json_texts(column.values[ends[0] : ends[-1]]))
-        lists = pa.LargeListArray.from_arrays(pa.array(ends - ends[0]), values)
-        texts = _joined("[", pc.binary_join(lists, pa.scalar(", ", _TEXT)), "]")
+        lists = pa.LargeListArray.from_arrays(array_of_numbers(ends - ends[0]), values)
+        texts = _joined("[", pc.binary_join(lists, _texts([", "])[0]), "]")
     else:
         return _texts_of_distinct(column)
-    return pc.if_else(column.is_valid(), texts, pa.scalar(None, _TEXT)) if column.null_count else texts
+    return pc.if_else(column.is_valid(), texts, pa.nulls(1, _TEXT)[0]) if column.null_count else texts
 
 
 def _texts_of_distinct(column: pa.Array) -> pa.Array:
@@ -64,21 +65,26 @@ def _texts_of_distinct(column: pa.Array) -> pa.Array:
 
 
 def _texts_of(column: pa.Array) -> pa.Array:
-    return pa.array([None if value is None else _json(value) for value in python_values(column)], _TEXT)
+    return _texts([None if value is None else _json(value) for value in python_values(column)])
+
+
+def _texts(texts: Sequence[str | None]) -> pa.Array:
+    # Unlike `pa.array` and `pa.scalar` this does not import pandas.
+    return array_of_texts(texts).cast(_TEXT)
 
 
 def _known(texts: pa.Array) -> pa.Array:
-    return texts.fill_null("null") if texts.null_count else texts
+    return texts.fill_null(_texts(["null"])[0]) if texts.null_count else texts
 
 
 def _joined(*parts: pa.Array | str) -> pa.Array:
     """Texts that are put together; one of the parts is an array."""
-    given = [pa.scalar(part, _TEXT) if isinstance(part, str) else part for part in parts]
-    return pc.binary_join_element_wise(*given, pa.scalar("", _TEXT))
+    given = [_texts([part])[0] if isinstance(part, str) else part for part in (*parts, "")]
+    return pc.binary_join_element_wise(*given)
 
 
 def _repeated(text: str, column: pa.Array) -> pa.Array:
-    return pa.repeat(pa.scalar(text, _TEXT), len(column))
+    return pa.repeat(_texts([text])[0], len(column))
 
 
 def _json(value: Any) -> str:
