@@ -1,4 +1,4 @@
-"""The folder for what is computed once per machine: tables of parsers, compiled kernels. It may be deleted any time.
+"""The folder for what is computed once per machine: parser tables, compiled kernels. It may be deleted at any time.
 
 Kernels are executed. So a folder is used only if nobody else can put anything there: it and all folders above it belong
 to the user or to root, and nobody else can write to them. Above it a folder like ``/tmp``, in which only owners can

@@ -1,4 +1,4 @@
-"""Names of a package that are imported when they are first used, as the modules that they need take long to import."""
+"""Names of a package that are imported at their first use, because the modules that they need take long to import."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""The front door of the library: parse a query, match it, look at it.
+"""The main interface of the library: parse a query, match it, inspect it.
 
 Queries are read and checked often where nothing is matched, so the engine is imported by the methods that need it.
 """

@@ -1,4 +1,4 @@
-"""Several inputs as several streams of one table: what their columns are called there, and of what type they are."""
+"""Several inputs as several streams of one table: the names and types of their columns there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checks of a query that need no schema: scopes, names, and what stands where."""
+"""Checks of a query that do not need a schema: scopes, names, and what is allowed where."""
 
 from __future__ import annotations
 

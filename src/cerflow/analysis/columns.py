@@ -1,4 +1,4 @@
-"""Which columns of its input a query reads, which it takes for numbers and which for text.
+"""Which columns of its input a query reads, and which it reads as numbers or as text.
 
 Files without types (CSV, JSON lines) are read accordingly: a column of digits that is compared with a string stays
 text, and a stray word in a column that is compared with a number spoils its row, not the whole run.

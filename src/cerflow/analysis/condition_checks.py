@@ -1,4 +1,4 @@
-"""Checks of conditions and expressions that need no schema: names, and what may stand where."""
+"""Checks of conditions and expressions that do not need a schema: names, and what is allowed where."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The types of events that a query names, and those of them that no event has."""
+"""The event types that a query names, and those that never occur."""
 
 from __future__ import annotations
 

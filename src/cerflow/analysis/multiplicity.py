@@ -1,4 +1,4 @@
-"""How many events of a match a label may stand for, and which labels may stand alone on an event."""
+"""How many events of a match a label may have, and which labels may be the only one of an event."""
 
 from __future__ import annotations
 

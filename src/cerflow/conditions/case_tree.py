@@ -1,4 +1,4 @@
-"""The cases that guards distinguish, found by a decision tree that asks only what is still open."""
+"""The cases that guards distinguish, found by a decision tree that tests only what is still unknown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The conditions and values of transitions that the language does not have.
+"""Conditions and values of transitions that do not exist in the language.
 
 A guard is a `Condition` whose attributes are bare: they are read on the current event. Some kinds of leaf reach
 beyond that event: `Stored` reads a register; `Of` stands for the event of a label that is not resolved yet,

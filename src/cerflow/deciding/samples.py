@@ -1,4 +1,4 @@
-"""Values of one attribute that stand for all others, as far as conditions can tell them apart.
+"""Values of one attribute that represent all others, as far as conditions can distinguish them.
 
 ``many`` is the number of attributes that are compared with one another: that many values are taken between two
 neighbouring constants, so that every order of them occurs. Strings are sorted by small automata, run side by side:

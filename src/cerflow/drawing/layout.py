@@ -1,4 +1,4 @@
-"""Places for the vertices, arrows and texts of a diagram, computed by Graphviz as a library in this process.
+"""Positions of the vertices, arrows and texts of a diagram, computed by Graphviz as a library in this process.
 
 Graphviz gets sizes alone, never a text, so that a layout depends neither on installed fonts nor on odd names.
 """

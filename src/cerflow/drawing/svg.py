@@ -1,4 +1,4 @@
-"""Sheets of SVG: elements with places, texts that are measured without fonts, colours for light and dark pages.
+"""Sheets of SVG: elements with positions, texts measured without fonts, colours for light and dark pages.
 
 A picture refers to nothing outside itself and has no identifiers, so any number of them can stand on one page.
 """

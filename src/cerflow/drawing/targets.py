@@ -1,4 +1,4 @@
-"""A diagram in the format that is asked for, and pictures on pages of HTML."""
+"""A diagram in the requested format, and pictures on pages of HTML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demonstration of ``make demo-stream``: stock ticks come in files, in disorder, and are matched as they come.
+"""The demonstration of ``make demo-stream``: stock ticks arrive in files, out of order, and are matched as they arrive.
 
 ``python -m cerflow.examples.stream_demo`` writes its files to ``demo-output/stream``; it needs PySpark and Java 17+.
 """

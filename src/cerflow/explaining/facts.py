@@ -1,4 +1,4 @@
-"""Facts about a query, its automaton and the place of each evaluation, as dicts and lists that JSON can hold."""
+"""Facts about a query, its automaton and where each part is evaluated, as dicts and lists that JSON can hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines of CSV and JSON that come by a pipe: they become events when they come, by types that follow from the first."""
+"""Lines of CSV and JSON from a pipe become events as they arrive; the first lines determine the types of columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The blocks of rows of a file of any format; what the names of its directories say stands in further columns."""
+"""The blocks of rows of a file of any format; the values in directory names become additional columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of which type a column is read: what its values look like, what the query takes it for, and what the user says."""
+"""The type as which a column is read: it depends on its values, on the query, and on the user's options."""
 
 from __future__ import annotations
 

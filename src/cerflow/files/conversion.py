@@ -1,4 +1,4 @@
-"""Text becomes numbers, times and truth values, value by value: what does not parse is pointed out, not fatal.
+"""Text becomes numbers, times and truth values, value by value: a value that does not parse is reported, not fatal.
 
 These are the rules for all files and both runners:
 

@@ -1,4 +1,4 @@
-"""Pieces of large files, to be read side by side: files whose rows end where their lines end are cut there."""
+"""Pieces of large files that can be read in parallel: files are cut at line ends if these are row ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the files of one input become rows of events: first every file is looked at, then all of them are read alike.
+"""How the files of one input become rows of events: every file is inspected first, then all are read in the same way.
 
 Both passes take one block of a file after the other, so that the tasks of Spark can make them as well.
 """

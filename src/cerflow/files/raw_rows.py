@@ -1,4 +1,4 @@
-"""Rows of a file as they stand, before anything is known of their types."""
+"""Rows of a file as they are, before their types are known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parquet whose events are in order, row group by row group: no more than one of them is in memory at a time."""
+"""Parquet whose events are in order, row group by row group: at most one of them is in memory at a time."""
 
 from __future__ import annotations
 

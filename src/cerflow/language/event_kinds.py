@@ -1,4 +1,4 @@
-"""Event kinds, ``DEFINE name AS condition`` (spec §11): names that stand where types of events may stand."""
+"""Event kinds, ``DEFINE name AS condition`` (spec §11): names that may be used like event types."""
 
 from __future__ import annotations
 

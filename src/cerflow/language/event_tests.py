@@ -1,4 +1,4 @@
-"""Conditions that automata have and no text of a condition gives; a printer shows them as `Node.notation` says."""
+"""Conditions that exist only in automata, not in the language; a printer shows them as `Node.notation` says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From text to tree: loads the grammars, runs Lark, and hands trees back or errors with their place.
+"""From text to tree: loads the grammars, runs Lark, and returns trees, or errors with their position.
 
 Trees are built by callbacks while Lark's LALR automaton runs, so nothing recurses, however deep the text nests.
 """

@@ -1,4 +1,4 @@
-"""Messages on texts that are not in the language: the token found, and the tokens that could stand there."""
+"""Messages on texts that are not in the language: the token found, and the tokens that are possible there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams of definitions among those of the input: the columns of their events, and where these stand."""
+"""Streams of definitions among those of the input: the columns and the order of their events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A statement of a program on a short stream, with the events that its definitions give, to be looked at closely."""
+"""A statement of a program on a short stream, with the events of its definitions, for `trace` and `why_not`."""
 
 from __future__ import annotations
 

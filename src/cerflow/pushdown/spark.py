@@ -1,4 +1,4 @@
-"""Conditions on one event as Spark columns, as far as Spark surely sees them as the engine does.
+"""Conditions on one event as Spark columns, if Spark certainly evaluates them as the engine does.
 
 What Spark would see otherwise, or might fail at where the engine does not, has no translation: regular expressions
 (its own are Java's), upper and lower case, rounding, predicates, decimals that are compared exactly, dates,

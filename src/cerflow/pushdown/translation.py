@@ -1,4 +1,4 @@
-"""Propositions about one event in the words of another system: one walk, which Arrow and Spark fill in.
+"""Propositions about one event in the language of another system: one traversal for Arrow and Spark.
 
 Every leaf that is translated is true of the same events as to the engine. A leaf that a system might decide otherwise
 has no translation; see `cerflow.conditions.propositions.weakened`.

@@ -1,4 +1,4 @@
-"""Conditions on times that hold in any case: what windows, the order of a sequence and other conditions imply.
+"""Conditions on times that always hold: what windows, the order of a sequence and other conditions imply.
 
 ``abs(time(a) - time(b)) <= w`` beside ``WITHIN w`` would cost a register for each order in which a and b may come. The
 known bounds on differences of times are edges of a graph over the labels. A condition follows from the others if a path

@@ -1,4 +1,4 @@
-"""Integers that may stand in the place of floats, as floats: the values of CASE and ``coalesce``.
+"""Integers in places where floats may occur, as floats: the values of CASE and ``coalesce``.
 
 So the value has one kind whichever part gives it, as in SQL.
 """

@@ -1,4 +1,4 @@
-"""Timestamps and durations (spec §10): what arithmetic makes of them, and what they are beside a numeric time."""
+"""Timestamps and durations (spec §10): the results of arithmetic, and their value beside a numeric time."""
 
 from __future__ import annotations
 

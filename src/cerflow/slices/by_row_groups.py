@@ -1,4 +1,4 @@
-"""Where to cut a stream that lies in row groups, by what is known of each without reading it.
+"""Where to cut a stream in row groups, by facts about each that are known without reading it.
 
 A slice reports the matches detected at its own events. It reads all row groups that may have one of these or one that
 lies less than a window before them, so row groups at borders are read twice; the cut is by key, never between events

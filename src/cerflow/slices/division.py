@@ -1,4 +1,4 @@
-"""Whether a stream may be cut into slices of time that are recognised apart from each other, and by which window.
+"""Whether a stream may be cut into slices of time that are recognised separately, and by which window.
 
 Where no match is longer than a window, what is detected in a slice depends on nothing that lies further back than one
 window before it. Deadlines make the window longer, and it ends with the event before the one that shows them. Threads

@@ -1,4 +1,4 @@
-"""How far windows reach, along the keys that order a stream."""
+"""The extent of windows along the keys that order a stream."""
 
 from __future__ import annotations
 

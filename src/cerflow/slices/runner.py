@@ -1,4 +1,4 @@
-"""One slice of a stream: events before it pass, then its own matches are reported."""
+"""One slice of a stream: the events before it are read first, then its own matches are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A slice of a stream: the events that are its own, and those before them that their matches may have."""
+"""A slice of a stream: its own events, and the earlier ones that may be in their matches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The public function for streams: match a query in a streaming DataFrame, and write the matches as they come."""
+"""The public function for streams: match a query in a streaming DataFrame, and write the matches as they are found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts of queries in colours: the words of a text, whether or not it is a query yet."""
+"""Query texts in colour: the words of a text, whether or not it is valid yet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The query beside another one: equivalent, contained, or a stream that tells them apart."""
+"""The query compared with another: equivalent, contained, or a stream that distinguishes them."""
 
 from __future__ import annotations
 

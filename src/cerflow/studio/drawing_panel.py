@@ -1,4 +1,4 @@
-"""The automaton of a query, with what an event did in colour."""
+"""The automaton of a query, with the effects of an event in colour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of the studio: the editor and the automaton on the left, what the query does on the right."""
+"""The page of the studio: the editor and the automaton on the left, the results on the right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sample of a file: all of it, or of a large one the first part."""
+"""A sample of a file: the whole file, or the first part of a large one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server of the studio: for this machine alone, and only for who has the token of its address."""
+"""The server of the studio: it answers only this machine, and only requests with the token of its address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The work of a user of the studio: a text, a sample of events, and their consequences. Knows no browser."""
+"""The work of a user of the studio: a text, a sample of events, and the results. It does not depend on a browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events made ready to be looked at one by one: in order, and divided into the substreams of a query."""
+"""Events prepared for inspection one by one: in order, and divided into the substreams of a query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The configurations of a query's automaton in one substream, taken from event to event.
+"""The configurations of a query's automaton in one substream, event by event.
 
 Partial matches in the same state with equal registers share a configuration, as in the engine. All partial matches of
 a configuration go on together; they differ only in when they began.

@@ -1,4 +1,4 @@
-"""Events as people have them, as Arrow tables; anything else is refused with an error that names it."""
+"""Events in all accepted forms as Arrow tables; anything else is refused with an error that names it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns in the form that a page carries: numbers in one compressed block of bytes, and words about them in JSON."""
+"""Columns in the form that a page contains: numbers in one compressed block of bytes, and words about them in JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page that shows matches in their stream: one HTML file that needs no network and nothing else."""
+"""The page that shows matches in their stream: one HTML file that needs neither a network nor other files."""
 
 from __future__ import annotations
 

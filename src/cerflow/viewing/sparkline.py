@@ -1,4 +1,4 @@
-"""A line of text that shows how many matches were found when."""
+"""A line of text that shows the number of matches over time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FILTER: splitting its condition into tests of one event and choices, and making the choices.
+"""FILTER: splits its condition into tests of one event and choices, and makes the choices.
 
 AND and OR are about the complex event (spec §3). If every label in a condition has one event, this equals a condition
 on the events, which is evaluated as it stands. The rest are choices about labels with several events. Each needs a copy

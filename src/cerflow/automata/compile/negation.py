@@ -1,4 +1,4 @@
-"""UNLESS and WITHOUT: runs without a match of another formula beside them (P2 §5.2)."""
+"""UNLESS and WITHOUT: runs that end if another formula matches (P2 §5.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditions that wait for an event: what has to be kept for them, and excluded parts that keep it in their own runs.
+"""Conditions that wait for an event: the values to keep for them, and excluded parts that keep these in their own runs.
 
 A run of an excluded part (UNLESS, WITHOUT, NOT FOLLOWED BY) may have to be compared with an event that comes after it.
 Guessing for each condition how it will turn out would multiply the runs that it accompanies. So the run goes on and

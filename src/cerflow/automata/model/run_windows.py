@@ -1,4 +1,4 @@
-"""The windows that runs of a finished transducer have yet to meet, and how long runs may take."""
+"""The windows that runs of a finished transducer must still satisfy, and how long runs may take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of collections, and configurations in mere detection, that others make unnecessary.
+"""Rows of collections, and configurations of detection only, that others make unnecessary.
 
 One of two runs in a state *covers* the other if it can take all of the other's continuations: in each field of its
 registers it holds the same value, or a value that every later comparison treats at least as well. ``x.v < y.v`` needs

@@ -1,4 +1,4 @@
-"""Detection alone: a transducer that detects at the same events, without the events of matches.
+"""Detection only: a transducer that detects at the same events, without the events of matches.
 
 Only the end of a run matters then, and its beginning for the window. Marks between the first and the last event go, and
 so do transitions that differ only in marks: a transition is dropped if another one of its state may fire whenever it

@@ -1,4 +1,4 @@
-"""What partial matches keep without bound: collections of which there may be many, and values of all events."""
+"""What partial matches keep without bound: many different collections, and values of all events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``cerflow run --input -`` on lines that come by a pipe: a match is written when its line has come."""
+"""``cerflow run --input -`` on lines from a pipe: a match is written when its last line arrives."""
 
 from __future__ import annotations
 

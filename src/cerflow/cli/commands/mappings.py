@@ -1,4 +1,4 @@
-"""Gives the columns of inputs their roles and names: ``--type-column``, ``--constant-type``, ``--rename``, …"""
+"""Assigns roles and names to the columns of inputs: ``--type-column``, ``--constant-type``, ``--rename``, …"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``--predicates``: files and modules of Python that register predicates."""
+"""``--predicates``: Python files and modules that register predicates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refuses runs that would write a file that they read, or write one twice; compares identities of files, not names."""
+"""Refuses runs that would write to a file that they read, or to one file twice; compares file identities, not names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shows on a terminal how far a run has come, measures its phases, and compiles the kernels before the first run."""
+"""Shows the progress of a run on a terminal, measures its phases, and compiles the kernels before the first run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups the files of an input that Spark may read at once: those with the same columns."""
+"""Groups the files of an input that Spark may read together: those with the same columns."""
 
 from __future__ import annotations
 

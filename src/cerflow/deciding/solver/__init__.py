@@ -1,1 +1,1 @@
-"""What needs registers or the time between events, decided by Z3 (extra ``cerflow[decide]``); see `with_registers`."""
+"""Questions on registers and the time between events, by Z3 (extra ``cerflow[decide]``); see `with_registers`."""

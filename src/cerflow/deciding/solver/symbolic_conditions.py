@@ -1,4 +1,4 @@
-"""Conditions and registers over events that are not known yet, as formulas of Z3.
+"""Conditions and registers over unknown events, as formulas of Z3.
 
 What the solver cannot say is *open*: such a condition may have any truth value, so that "there is none" stays right.
 """

@@ -1,4 +1,4 @@
-"""Runs of transducers with registers over events that are not known, followed together with what they ask of them.
+"""Runs of transducers with registers over unknown events, together with the conditions on these events.
 
 The searches go breadth first, so what they find is shortest. They end without anything once no further runs can be told
 apart, as is so below a window of events. Otherwise `horn_clauses` may prove that there is nothing.

@@ -1,4 +1,4 @@
-"""Values that are not known yet, as terms of the solver Z3 (extra ``cerflow[decide]``).
+"""Unknown values, as terms of the solver Z3 (extra ``cerflow[decide]``).
 
 Values that are only compared are whole numbers to the solver: the place of a float among all floats, of a text among
 the texts of the query. That is exact, as only their order counts. Floats that are computed with are floats of IEEE 754,

@@ -1,4 +1,4 @@
-"""Values of single events: Python's objects as columns have them, and those of times as the engine computes with them.
+"""Values of single events: Python's objects as in columns, and times as the engine computes with them.
 
 A timestamp or duration becomes the integer that its column holds. Arrow takes these integers for such columns, too.
 """

@@ -1,4 +1,4 @@
-"""Values out of the engine's range: an event with one in a column that the query reads cannot be used."""
+"""Values outside the engine's range: an event with such a value in a column that the query reads is a bad record."""
 
 from __future__ import annotations
 

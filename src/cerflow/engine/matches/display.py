@@ -1,4 +1,4 @@
-"""Matches as people see them: the first few as a table for notebooks, and what a page or a plot shows of them."""
+"""Matches for people: the first few as a table for notebooks, and the data for pages and plots."""
 
 from __future__ import annotations
 

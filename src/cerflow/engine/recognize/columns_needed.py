@@ -1,4 +1,4 @@
-"""The needs of a query: which columns, the positions of events, and whether all events must be in one place."""
+"""The needs of a query: which columns, the positions of events, and whether one task must see all events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The deadlines of NOT FOLLOWED BY: a machine reads ticks beside events, so no key waits for an event of its own.
+"""The deadlines of NOT FOLLOWED BY: a machine reads ticks too, so keys do not wait for events of their own.
 
 An event that may complete the left side opens a deadline. Once an event of any partition shows that the deadline has
 passed, the partition of the opening event reads a tick; see `cerflow.automata.model.clock`. The automaton knows

@@ -1,4 +1,4 @@
-"""The driver of a recogniser checks, reads and keeps each push once, and takes it through the machines of all queries.
+"""The driver of a recogniser checks, reads and keeps each push once, and runs it through the machines of all queries.
 
 A push is processed wholly or not at all. The cost of a query is proportional to the events that may be relevant to it.
 """

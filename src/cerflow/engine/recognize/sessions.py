@@ -1,4 +1,4 @@
-"""The sessions of keys that begin again after a pause, told apart where a deadline may outlast one (``forget=``).
+"""The sessions of keys that start again after a pause, kept apart where a deadline may outlast one (``forget=``).
 
 Elsewhere a key has one partition, which the kernel empties when the key begins again. Here every session is a partition
 of its own, whose key ends with the number of the session.

@@ -1,4 +1,4 @@
-"""Says which queries a single event goes to: its texts decide, and are tested once for all queries."""
+"""Finds the queries for which a single event may be relevant: its texts decide, and are tested once for all queries."""
 
 from __future__ import annotations
 

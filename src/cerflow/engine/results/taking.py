@@ -1,4 +1,4 @@
-"""Values of Arrow columns at many places."""
+"""Values of Arrow columns at many indices."""
 
 from __future__ import annotations
 

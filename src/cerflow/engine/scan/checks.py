@@ -1,4 +1,4 @@
-"""The check of a whole batch at once: whether every row is usable."""
+"""Checks a whole batch at once: whether every row is valid."""
 
 from __future__ import annotations
 

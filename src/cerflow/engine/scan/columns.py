@@ -1,4 +1,4 @@
-"""How the columns of a schema lie in memory, and where those of a batch are."""
+"""The layout of the columns of a schema in memory, and the addresses of those of a batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which events a pattern without gaps can do without: those that stand in no row of events that may match.
+"""Events that are irrelevant to a pattern without gaps: those outside every run of consecutive events that may match.
 
 If every match is a row of events, each directly behind the one before, bits say for an event which places of a match it
 may have. Bits are moved along the stream, or along the events of each key, and those fall whose conditions on events

@@ -1,4 +1,4 @@
-"""The questions put to an event, one after another, until its signature is known.
+"""The tests of an event, one after another, until its signature is known.
 
 The answers lead from node to node. Nothing is asked that makes no difference after the answers so far, so most events
 leave after the first. Nodes are made when an answer first leads to them.

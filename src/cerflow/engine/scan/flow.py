@@ -1,4 +1,4 @@
-"""The flow: which rows of a batch a run can pass through, by the automaton's states alone.
+"""The rows of a batch that a run can use, by the automaton's states alone.
 
 Backwards, a run can still end from some states; forwards, a run can be in some states. A row matters if one of its
 moves joins the two. Windows bound both, and each key has states of its own.

@@ -1,4 +1,4 @@
-"""The program that tells the kernels how a scan reads an event: made once for the tables of a query."""
+"""The program by which the kernels of a scan read an event: made once for the tables of a query."""
 
 from __future__ import annotations
 

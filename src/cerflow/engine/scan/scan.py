@@ -1,4 +1,4 @@
-"""Batches of Arrow read by one kernel, with the help of Python wherever something is seen for the first time."""
+"""One kernel reads batches of Arrow; Python helps when something occurs for the first time."""
 
 from __future__ import annotations
 

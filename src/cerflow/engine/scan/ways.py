@@ -1,4 +1,4 @@
-"""The ways in which an event may matter, as bits of a byte, so that columns are compared before events are looked at.
+"""The alternatives that make an event relevant, as bits of a byte, so that columns are compared before events are read.
 
 A way is a conjunction: some tests hold, some do not. Texts decide most tests, so each text leaves some ways open, and
 the ways of an event are those that all its texts leave open. An event without any is left out.

@@ -1,4 +1,4 @@
-"""The state of a recogniser before any event, and the room in which it works."""
+"""The state of a recogniser before the first event, and its initial memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The image of a state: the arrays from which the whole state can be made again.
+"""The image of a state: the arrays from which the whole state can be restored.
 
 In a state many numbers point from one array into another. An image leaves out those that follow from its order, and
 spare room: configurations stand in the order of their lists, classes are numbered in their order, members and words of

@@ -1,4 +1,4 @@
-"""The memory of the engine: it holds the state as arrays, makes room in them, and cleans them up."""
+"""The memory of the engine: it holds the state as arrays, enlarges them, and cleans them up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks the image of a state: everything that kernels rely on, so that no snapshot makes them go astray.
+"""Checks everything in the image of a state that kernels rely on, so that a snapshot cannot mislead them.
 
 Each function checks one structure, and raises `SnapshotError`, which says what is wrong. Numbers that point somewhere
 must point to something that exists. Values that are only compared, such as those of attributes, may be anything.

@@ -1,4 +1,4 @@
-"""The match graph of events whose matches were only counted so far."""
+"""The match graph of events whose matches have only been counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Room for events that the kernels look at."""
+"""Memory for the events that kernels read."""
 
 from __future__ import annotations
 

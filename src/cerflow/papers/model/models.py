@@ -1,4 +1,4 @@
-"""The models for which a construction is defined; other models are refused, with a conversion that helps."""
+"""The models for which a construction is defined; other models are refused, and the error names a conversion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditions of the first-order reading, brought to where their variables are bound.
+"""Conditions of the first-order reading, moved to where their variables are bound.
 
 The engine behind the locally parametrized normal form (P1 Theorem 2) and the translation into second-order formulas
 (P2 Theorems 4.3 and 4.5). A formula is turned, bottom-up, into *alternatives* and equals their OR: formulas whose

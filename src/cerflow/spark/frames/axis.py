@@ -1,4 +1,4 @@
-"""The first order of a stream, by time or by place in the DataFrame, as 64-bit integers and as Spark expressions.
+"""The primary order of a stream, by time or by position in the DataFrame, as 64-bit integers and as Spark expressions.
 
 The integers, called keys, are those by which the engine measures windows, so cuts and windows are exact.
 """

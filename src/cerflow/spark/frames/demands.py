@@ -1,4 +1,4 @@
-"""The demands of a query or program on a job: columns, positions, events together, and how far back matches go."""
+"""The demands of a query or program on a job: columns, positions, one task or many, and how far back matches go."""
 
 from __future__ import annotations
 

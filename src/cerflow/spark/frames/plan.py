@@ -1,4 +1,4 @@
-"""The plan of a query or program for a DataFrame: which columns travel, and what may run in parallel."""
+"""The plan of a query or program for a DataFrame: which columns are sent, and what may run in parallel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slices of Parquet files that tasks read by themselves, as those of the data source do: nothing has to be shuffled.
+"""Slices of Parquet files that tasks read by themselves, as those of the data source do, without a shuffle.
 
 A DataFrame's own tasks get whole partitions. So this is for DataFrames that are columns of files and no more, where the
 order of the files would cost a shuffle of all events.

@@ -1,4 +1,4 @@
-"""The events as tasks get them: the columns needed, with plain names, each task's share in order."""
+"""The events as tasks get them: only the columns needed, with plain names, and in order within a task."""
 
 from __future__ import annotations
 

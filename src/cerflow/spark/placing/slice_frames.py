@@ -1,4 +1,4 @@
-"""Slices of a stream as Spark expressions: which events go where, and where slices stand in the stream."""
+"""Slices of a stream as Spark expressions: which events go where, and where slices are in the stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks that see only a part of the stream: slices, and partitions that lie in the order of time.
+"""Tasks that read only a part of the stream: slices, and partitions that are in the order of time.
 
 A task checks all that its result relies on, and fails if the events are not those that were counted.
 """

@@ -1,4 +1,4 @@
-"""Pieces of a DataFrame as the statistics of its Parquet files tell them, for which no job has to run.
+"""Pieces of a DataFrame, found without a job in the statistics of its Parquet files.
 
 This takes a look at Spark's plan, for which Spark has no public interface. Wherever anything is unknown there, or the
 statistics do not tell enough, the answer is None, and a survey counts instead.

@@ -1,4 +1,4 @@
-"""The Parquet files behind the paths, in their order, on any filesystem that Arrow knows."""
+"""The Parquet files of the given paths, in order, on any filesystem that Arrow knows."""
 
 from __future__ import annotations
 

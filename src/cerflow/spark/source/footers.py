@@ -1,4 +1,4 @@
-"""The content of the footers of files: the columns, and of each row group how many events it has from when to when."""
+"""The content of file footers: the columns, and for each row group the number and the times of its events."""
 
 from __future__ import annotations
 

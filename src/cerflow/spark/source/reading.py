@@ -1,4 +1,4 @@
-"""The events of a slice in their order, in batches, with no more of them in memory than row groups overlap.
+"""The events of a slice in order, in batches; only row groups that overlap are in memory at the same time.
 
 Row groups come in the order of their least keys. An event is handed on as soon as no row group that is still to be read
 can have one before it.

@@ -1,4 +1,4 @@
-"""One row group after another: the events in it that are wanted, in batches.
+"""One row group after another: its relevant events, in batches.
 
 The columns that decide which events these are, and where they belong, are read first; the others follow in batches, and
 not at all where no event is wanted.

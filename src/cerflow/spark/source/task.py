@@ -1,4 +1,4 @@
-"""A task reads the events of its slice, recognises, and returns the matches that are its own."""
+"""A task reads the events of its slice, recognises them, and returns the matches of its slice."""
 
 from __future__ import annotations
 

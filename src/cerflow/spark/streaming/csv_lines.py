@@ -1,6 +1,6 @@
-"""Lines of CSV by the names in the headers of their files: Spark takes values by their place, and stops at another one.
+"""Lines of CSV by the names in the headers of their files: Spark assigns values by position, and stops at another header.
 
-Only lines of files whose header is another one are put in order here; Spark parses all of them.
+Only lines of files with another header are reordered here; Spark parses all of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Events on their way to buckets: those of one bucket travel as one blob, so that few rows are shuffled."""
+"""Events on their way to buckets: those of one bucket are sent as one blob, so that few rows are shuffled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streaming queries that run: matches to files, Kafka or a function, dead letters, statistics, and an orderly end."""
+"""Running streaming queries: matches to files, Kafka or a function, dead letters, statistics, and an orderly end."""
 
 from __future__ import annotations
 

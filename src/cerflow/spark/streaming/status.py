@@ -1,4 +1,4 @@
-"""How far a streaming query has come, as a value and as text for Prometheus."""
+"""The progress of a streaming query, as a value and as text for Prometheus."""
 
 from __future__ import annotations
 
