@@ -1,4 +1,4 @@
-"""Lines of CSV by the names in the headers of their files: Spark assigns values by position, and stops at another header.
+"""Lines of CSV by the names in the headers of their files: Spark assigns values by position, and stops at others.
 
 Only lines of files with another header are reordered here; Spark parses all of them.
 """

@@ -84,7 +84,7 @@ labels.forEach((label, k) => {
   const chip = element("button", "label", label);
   chip.style.setProperty("--colour", colours[k]);
   chip.setAttribute("aria-pressed", "true");
-  chip.title = "Show or hide; double click: this label alone";
+  chip.title = "Show or hide; double click: only this label";
   const press = () => { [...id("labels").children].forEach((each, i) => each.setAttribute("aria-pressed", String(state.on[i]))); filter(); };
   chip.onclick = () => { state.on[k] = !state.on[k]; press(); };
   chip.ondblclick = () => { const alone = state.on.every((on, i) => on === (i === k)); state.on = labels.map((_, i) => alone || i === k); press(); };

@@ -135,7 +135,7 @@ function drawBase() {
   }
   drawOverview(pen);
   drawTicks(pen, false, round);
-  const links = seen.step > 1 ? `; lines of one in ${grouped.format(seen.step)}, zoom in for all` : "";
+  const links = seen.step > 1 ? `; one match in ${grouped.format(seen.step)} has lines; zoom in for all` : "";
   timing.drawn = `${plural(events, "event", "events")}, ${plural(seen.count, "match", "matches")} in view${links}`;
   pen.font = "11px system-ui, sans-serif";
   const said = pen.measureText(timing.drawn).width + 12;
