@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -56,14 +56,8 @@ class ColumnRoles:
     @property
     def roles(self) -> Roles:
         """The columns with a role."""
-        roles: Roles = {"type": self.type}
-        if self.time is not None:
-            roles["time"] = self.time
-        if self.time_unit is not None:
-            roles["time_unit"] = self.time_unit
-        if self.sequence is not None:
-            roles["sequence"] = self.sequence
-        return roles
+        named = {"type": self.type, "time": self.time, "time_unit": self.time_unit, "sequence": self.sequence}
+        return cast(Roles, {role: given for role, given in named.items() if given is not None})
 
     def of_events(self, stream: str | None = None) -> EventRoles:
         """The roles of events whose streams, if they are told apart, stand in the column ``stream``."""
