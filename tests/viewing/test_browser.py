@@ -365,7 +365,7 @@ def test_many_matches_are_drawn_by_their_densities(chrome, tmp_path):
     path = tmp_path / "page.html"
     cerflow.parse("SELECT * WHERE (A AS first : B AS second)").match(events, time="t").to_html(path)
     page = opened(chrome, path)
-    assert "lines of one in 75" in page.evaluate("cerflow.timing.drawn")
+    assert "one match in 75 has lines" in page.evaluate("cerflow.timing.drawn")
     # The labels of a strip are those of its lane, in their colours, and what is filtered out is not counted.
     pixel = """([lane, x]) => {
         const base = document.getElementById("base"), ratio = window.devicePixelRatio;
