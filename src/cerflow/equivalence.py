@@ -48,12 +48,11 @@ Output = Literal["labels", "positions"]
 class Verdict:
     """The answer to a question about formulas, with the stream that proves it where there is one.
 
-    ``verdict`` is True or False, or None if it is not known, for which ``reason`` gives the reason. As a condition a
-    verdict is True or False; one that is not known raises `ArgumentError` then. ``stream`` is a list of events for
-    `Query.match` (and ``table`` the same as an Arrow table of the given ``schema``, which has types also where all
-    values are null), in which ``complex_event``, pairs of label and position, is detected at position ``detected_at``
-    by the formula that ``detected_by`` names, and not by the other one. Positions have the label ``•`` where labels do
-    not count.
+    ``verdict`` is True or False, or None if it is unknown; then ``reason`` says why. A verdict can be used as a
+    condition; an unknown one then raises `ArgumentError`. ``stream`` is a list of events for `Query.match` (and
+    ``table`` the same as an Arrow table of the given ``schema``, which has types also where all values are null), in
+    which ``complex_event``, pairs of label and position, is detected at position ``detected_at`` by the formula that
+    ``detected_by`` names, and not by the other one. Positions have the label ``•`` where labels do not count.
     """
 
     verdict: bool | None
@@ -96,16 +95,16 @@ def equivalent(
     """Whether two formulas have the same matches, labels included, in every stream (P1 Proposition 1).
 
     If not, the verdict has a shortest stream in which they differ. All streams count: attributes may be of any kind
-    that fits both formulas and may be null; a `Schema` fixes their kinds. Of a query only the formula counts, not its
+    that fits both formulas and may be null; a `Schema` fixes their kinds. Only the formula of a query counts, not its
     window, keys or strategy. With ``output="positions"`` labels do not count (P2 §4), and neither do they where one of
-    the two is read as first-order: its matches are sets of positions. Where a condition cannot be looked through
-    (arithmetic, functions, REGEXP, times), the verdict may be unknown, and a stream found need not be a shortest one.
+    the two is read as first-order: its matches are sets of positions. If a condition cannot be analysed (arithmetic,
+    functions, REGEXP, times), the verdict may be unknown, and the stream need not be a shortest one.
 
     Conditions that relate events are decided with the extra ``cerflow[decide]``: below a window of events, and where
     the labels of the events determine the run; elsewhere the verdict may be unknown. Every stream is replayed by the
     reference semantics.
 
-    Raises `QueryError` if a formula is in error or no events fit both. Raises `UnsupportedQueryError` if more than
+    Raises `QueryError` if a formula is invalid or no events fit both. Raises `UnsupportedQueryError` if more than
     ``steps`` steps would be needed, as the automata of the formulas are determinised, which can make them exponentially
     larger; and without the extra for conditions that relate values of several events and windows other than ``n
     EVENTS``.

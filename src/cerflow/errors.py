@@ -152,11 +152,11 @@ class QueryError(_LocatedError, ValueError):
 
 
 class QueryWarning(_LocatedError, UserWarning):  # noqa: N818  # it is a warning
-    """Something in a query that is probably not meant. It is handed out, not raised; ``str`` shows the place."""
+    """A probable mistake in a query. It is returned or warned of, not raised; ``str`` shows the position."""
 
 
 class UnsupportedQueryError(_LocatedError, NotImplementedError):
-    """The query has a meaning, but cannot be evaluated as it is; the hint says what would make it evaluable."""
+    """The query has a meaning, but cannot be evaluated as it is; the hint suggests a change."""
 
 
 class ArgumentError(CerflowError, TypeError, ValueError):
@@ -170,7 +170,7 @@ class InputError(CerflowError, ValueError):
 class BadRecordError(InputError):
     """One event cannot be used; ``reason`` says why.
 
-    ``row`` is its position in the input (counted from 0), or its values where nobody has numbered the rows.
+    ``row`` is its position in the input (counted from 0), or its values if the rows have no numbers.
     """
 
     def __init__(self, row: int | str, reason: str) -> None:
@@ -180,7 +180,7 @@ class BadRecordError(InputError):
 
 
 class OutputError(CerflowError, OSError):
-    """The result cannot be written: the place is not fit for it, the disk is full, the file is an input too."""
+    """The result cannot be written: the path is not suitable, the disk is full, or the file is also an input."""
 
 
 class PictureError(CerflowError, RuntimeError):
@@ -213,7 +213,7 @@ class InUseError(CerflowError, RuntimeError):
 
 
 class MemoryLimitError(CerflowError, MemoryError):
-    """A push needs more memory than the caller or cerflow allows; what was remembered before it is as it was."""
+    """A push needs more memory than the caller or cerflow allows; the state is the same as before the push."""
 
 
 class TimeLimitError(CerflowError, TimeoutError):
@@ -221,7 +221,7 @@ class TimeLimitError(CerflowError, TimeoutError):
 
 
 class TooManyMatchesError(CerflowError, OverflowError):
-    """There are more matches than were to be listed, or their number does not fit the column that it is for."""
+    """There are more matches than may be listed, or their number does not fit its column."""
 
 
 class PerformanceWarning(UserWarning):
@@ -240,12 +240,12 @@ _VISIBLE = {
 
 
 def visible(text: str) -> str:
-    """A text of unknown origin as it may be shown on a terminal: one character for each, none that is obeyed."""
+    """A text of unknown origin, safe for a terminal: control characters are shown, not obeyed."""
     return text.translate(_VISIBLE)
 
 
 def expect(given: object, kind: type | tuple[type, ...], what: str) -> None:
-    """Raise `ArgumentError` for an argument that is of no such kind; ``what`` says what it is and must be."""
+    """Raise `ArgumentError` for an argument of another kind; ``what`` says what it is and must be."""
     if not isinstance(given, kind):
         text = repr(given)
         shown = text if len(text) <= 60 else f"{text[:59]}…"

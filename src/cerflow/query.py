@@ -79,9 +79,9 @@ def parse(text: str, *, language: Language = "ceql", reading: Reading = "second-
     With ``language="sremo"`` the text is a regular expression with memory and output (SREMO), a query by itself:
     ``[type = 'T'] AS hot INTO r . [TRUE]* . [type = 'H' AND id = r.id] AS dry``.
 
-    With ``reading="first-order"`` variables are those of first-order CEL: every AS stands on an event type, filters
-    may only use well-formed variables, and a variable bound twice along a sequence never matches (P1 §3, §5).
-    Raises `QuerySyntaxError` if the text is not in the language, `QueryError` if names do not fit; both say where.
+    With ``reading="first-order"`` variables are those of first-order CEL: every AS labels an event type, filters may
+    only use well-formed variables, and a variable bound twice along a sequence never matches (P1 §3, §5). Raises
+    `QuerySyntaxError` if the text is not in the language, `QueryError` if names do not fit; both say where.
     """
     if language == "sremo":
         return Query(parse_sremo(text), text=text, reading=reading, language=language)
@@ -179,9 +179,9 @@ class Query:
         ``within`` is a window as text (``"3 EVENTS"``, ``"5 MINUTES"``, ``"10 [v]"``), ``partition_by`` names the
         attributes of the key, ``strategy`` is ``"NEXT"``, ``"LAST"``, ``"MAX"``, ``"STRICT"`` or ``"ANY"``.
 
-        In text the automaton is the formula ``AUTOMATON '…'`` with its `to_json`, and stands where other formulas may.
-        Raises `QueryError` for conditions that registers cannot answer, `QuerySyntaxError` for a window that is none,
-        and `ArgumentError` for another strategy.
+        In text the automaton is the formula ``AUTOMATON '…'`` with its `to_json`, and may be used like any other
+        formula. Raises `QueryError` for conditions that registers cannot answer, `QuerySyntaxError` for an invalid
+        window, and `ArgumentError` for another strategy.
         """
         from cerflow.papers.translations.formulas import as_query
 
@@ -209,9 +209,9 @@ class Query:
     def to_svg(self, drawing: Literal["automaton", "boxes"] = "automaton", *, theme: Theme = "auto") -> str:
         """A picture of the query's automaton or of its formula, as a text of SVG without fonts, scripts or references.
 
-        States stand from left to right, the last in two circles, and the arrows into it are green; arrows that mark
-        an event are blue. Long guards are folded, and shown whole where the pointer rests. ``drawing="boxes"`` draws
-        the formula as nested boxes instead: a dotted connection lets other events pass, a solid one does not.
+        States go from left to right, final ones in two circles, and the arrows into these are green; arrows that mark
+        an event are blue. Long guards are folded, and shown in full under the pointer. ``drawing="boxes"`` draws the
+        formula as nested boxes instead: a dotted connection allows other events in between, a solid one does not.
 
         Colours follow the page or the system with ``theme="auto"``, or are ``"light"`` or ``"dark"``. Raises
         `PictureError` if the picture would be too large, and for automata `UnsupportedQueryError` if the engine cannot
@@ -266,32 +266,30 @@ class Query:
         record batches or a list of dicts; without rows there are no matches. ``type``, ``time`` and ``stream`` name
         the columns with an event's type, time and input stream. Types are text, integers or booleans. With
         ``type=None``, or without a column ``type``, events have no types, and a query names event kinds; or all events
-        are of a ``constant_type``. With a time the events are ordered by it, ties by the
-        column ``sequence`` and then as they came; without one the order of the rows counts. ``time_unit`` says what
-        times that are numbers count: ``"s"``, ``"ms"`` (unless given), ``"us"`` or ``"ns"``; timestamps need none, so
-        giving one is an error. ``runner="semantics"`` evaluates by definition (for short streams and every construct).
+        are of a ``constant_type``. With a time the events are ordered by it, ties by the column ``sequence`` and then
+        by the order of the rows; without one only the order of the rows counts. ``time_unit`` says what times that are
+        numbers count: ``"s"``, ``"ms"`` (unless given), ``"us"`` or ``"ns"``; timestamps need none, so giving one is an
+        error. ``runner="semantics"`` evaluates by definition (for short streams and every construct).
 
         ``forget`` (a duration, or text such as ``"30 minutes"``) cuts the substream of each key into sessions: a key
-        whose next event comes later than that after its last one begins again. So keys that had their time need not be
-        remembered; without PARTITION BY there is one substream, the whole stream.
+        whose next event comes later than that after its last one starts again. So idle keys are forgotten; without
+        PARTITION BY there is one substream, the whole stream.
 
-        With ``threads`` the engine recognises slices of the stream side by side, each with the events of one window
-        before it. The matches are the same, in the order of their detection; those of one event may come in
-        another order. One thread processes queries that cannot be divided (`explain` says why), and streams that are
-        short compared with the window.
+        With ``threads`` the engine recognises slices of the stream in parallel, each with the events of one window
+        before it. The matches are the same, in the order of their detection; those of one event may come in a different
+        order. One thread processes queries that cannot be divided (`explain` says why), and streams that are short
+        compared with the window.
 
-        ``until``, a value of the time column, says that no event before it is still to come: deadlines of NOT FOLLOWED
-        BY that lie at or before it have passed, too. Otherwise only events show that.
+        ``until``, a value of the time column, says that no event before it is missing: deadlines of NOT FOLLOWED BY at
+        or before it have passed, too. Otherwise only events show that. ``memory`` bounds the bytes that recognition
+        needs besides the events, for each thread; unless given, only the machine bounds them. Beyond it reading the
+        result raises `MemoryLimitError`.
 
-        ``memory`` bounds the bytes that recognition needs beside the events, for each thread; unless given, there is no
-        bound but that of the machine. Beyond it reading the result raises `MemoryLimitError`.
-
-        Nothing is recognised before the result is read, and each reading recognises again. If it finds nothing, Python
-        warnings name the event types of the query that no event has, and give the `warnings` of a query that can
-        certainly never match. Raises `QueryError` if
-        the query does not fit the columns, `UnsupportedQueryError` if the runner cannot evaluate it, `InputError` if
-        the events cannot be read, `BadRecordError` for an event that cannot be used (see `Recognizer`), and
-        `ArgumentError` for less than one thread.
+        Recognition starts when the result is read, and each reading recognises again. If it finds nothing, Python
+        warnings name the event types of the query that never occur, and repeat the `warnings` of a query that can never
+        match. Raises `QueryError` if the query does not fit the columns, `UnsupportedQueryError` if the runner cannot
+        evaluate it, `InputError` if the events cannot be read, `BadRecordError` for an event that cannot be used (see
+        `Recognizer`), and `ArgumentError` for less than one thread.
         """
         from cerflow.engine.evaluate.measures import clock_time
         from cerflow.engine.events.records import RecordChecker
@@ -422,11 +420,9 @@ class Query:
         values of events that are remembered for good.
 
         ``times``, the least and the greatest time of the events, may show that numbers look like another unit than the
-        default; this is told if no unit was given and the query has a window of time.
-
-        Only what is certain for all events (of a schema) and found out within a fraction of a second is told, so
-        there may be more that nothing is said of. The window counts if it is one of events. Raises `QueryError` if
-        the query does not fit the schema.
+        default; this warning appears if no unit was given and the query has a window of time. Warnings are certain for
+        all events (of a schema) and are found within a fraction of a second, so there may be further mistakes. The
+        window counts if it is one of events. Raises `QueryError` if the query does not fit the schema.
         """
         schema = _read_by(self._tree, schema)
         if self._refused is not None:
@@ -468,11 +464,11 @@ class Query:
     ) -> Trace:
         """The steps of the query's automaton over a short stream: ``query.trace(events)[n]`` is what event n does.
 
-        It tells which transitions fire and which are refused for which part of their guards, which configurations
-        live with which registers and partial matches, and which partial matches are given up and why. Deadlines in
+        It shows the transitions that fire, and those that do not and which part of their guards fails; the live
+        configurations with their registers and partial matches; and the partial matches that end, and why. Deadlines in
         time that pass are steps of their own: ``trace[n].before`` are those that event n shows, and ``trace.steps()``
-        are all steps in their order. The arguments are those of `match`. Raises as `match`, and
-        `UnsupportedQueryError` if too many configurations live at once.
+        are all steps in their order. The arguments are those of `match`. Raises as `match`, and `UnsupportedQueryError`
+        if there are too many configurations at once.
         """
         from cerflow.studying.samples import read_sample
         from cerflow.studying.tracing import Trace
@@ -493,7 +489,7 @@ class Query:
     ) -> WhyNot:
         """Why some events of a short stream are not a match: the parts of the query without which they would be one.
 
-        ``chosen`` are the positions of all events of the match that is missed, or pairs of label and position.
+        ``chosen`` are the positions of all events of the missing match, or pairs of label and position.
 
         >>> import cerflow
         >>> query = cerflow.parse("SELECT * WHERE (A AS x ; B) FILTER x.v > 5 WITHIN 10 EVENTS")

@@ -35,10 +35,10 @@ __all__ = ["QuerySet"]
 class QuerySet(Mapping[str, Query]):
     """Queries by name that are evaluated together, over one pass of the events.
 
-    They share what they have in common: checking and reading the events, what their conditions say of each distinct
-    text (types above all), and the events that matches refer to. A query costs in proportion to the events that may be
-    relevant to it by their texts. Results are those of the single queries. Takes queries or their texts; raises
-    ValueError if there are none and `QuerySyntaxError` or `QueryError` for a text that is not a query.
+    They share common work: checking and reading the events, testing each distinct text (types above all), and storing
+    the events that matches refer to. The cost of a query grows with the events that may be relevant to it by their
+    texts. Results are those of the single queries. Takes queries or their texts; raises ValueError if there are none
+    and `QuerySyntaxError` or `QueryError` for a text that is not a query.
 
     >>> alarms = QuerySet({"hot": "SELECT * WHERE T AS x FILTER x.v > 40", "dry": "SELECT * WHERE H AS x"})
     >>> found = alarms.match([{"type": "T", "v": 45}, {"type": "H", "v": 20}])
@@ -98,8 +98,8 @@ class QuerySet(Mapping[str, Query]):
     ) -> dict[str, Matches]:
         """The matches of each query in a finite stream; the arguments are those of `Query.match`.
 
-        Nothing is recognised before some result is read; then the events pass once for all queries, and what was
-        found is remembered in its shared form, whatever the number of matches. Raises as `Query.match` does.
+        Recognition starts when the first result is read; then all queries read the events in one pass, and their
+        matches are kept in shared form, however many there are. Raises as `Query.match` does.
         """
         table = to_table(events, needed=columns_wanted((query.tree for query in self.values()), sequence, roles))
         if unknown_types(table):

@@ -29,7 +29,7 @@ _SINCE_1970 = (10**9, 4 * 10**9)
 
 
 class ValueKind(StrEnum):
-    """The kinds of value that conditions tell apart."""
+    """The kinds of value that conditions distinguish."""
 
     INTEGER = "integer"
     FLOAT = "float"
@@ -108,8 +108,8 @@ class Schema:
     event does not carry it), the type column too. ``time_unit`` is what a numeric time column counts (None: not said,
     milliseconds). The names may be those of fields of structs, ``device.os``, where no column is called so; `reading`
     adds the fields that queries read.
-    ``forget`` is a number of microseconds: a substream whose next event comes later than that after its last one
-    begins again (None: it never does).
+    ``forget`` is a number of microseconds: a substream whose next event comes later than that after its last one starts
+    again (None: it never does).
     """
 
     columns: pa.Schema
@@ -212,7 +212,7 @@ class Schema:
         return frozenset(str(value) for value in found if value is not None)
 
     def completed(self, rows: Rows) -> Rows:
-        """Events with the columns that the input has not: of nested attributes, and of types as text."""
+        """Events with the columns that the input lacks: nested attributes, and types as text."""
         if rows.schema.equals(self.columns):
             return rows
         given = rows.schema.names

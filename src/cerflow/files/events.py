@@ -33,8 +33,8 @@ def read_events(
 
     A path is that of a file, a directory of files, or a pattern; compressed files (``.gz``, ``.bz2``, ``.zst``,
     ``.lz4``) are unpacked. ``format`` (``"csv"``, ``"json"``, ``"parquet"``, ``"orc"``) follows from the name unless it
-    is given; ``encoding`` is that of CSV and JSON. ``column_types`` says as what columns are read (``"text"``,
-    ``"integer"``, ``"float"``, ``"timestamp"``, ``"boolean"``), where that shall not follow from their values:
+    is given; ``encoding`` is that of CSV and JSON. ``column_types`` gives the types of columns (``"text"``,
+    ``"integer"``, ``"float"``, ``"timestamp"``, ``"boolean"``) that must not follow from their values:
     ``column_types={"zip": "text"}`` keeps 00501 and 501 apart. ``type`` and ``time`` name the columns with these roles;
     with ``type=None``, and without a column ``"type"``, events have no types.
 

@@ -28,8 +28,8 @@ from cerflow.language.sremo_parser import SremoBuilder
 def parse_query(text: str) -> s.Select:
     """Read a query, ``SELECT … WHERE …`` (spec §4), perhaps after definitions of event kinds (spec §11).
 
-    Raises `QuerySyntaxError` where the text is not in the language, `QueryError` where it is but calls an unknown
-    function or holds a regular expression that cannot be read; both with the place in the text.
+    Raises `QuerySyntaxError` if the text is not in the language, and `QueryError` if it calls an unknown function or
+    has an invalid regular expression; both with the position in the text.
     """
     tree: s.Select = parse_from(_grammar(), text, "query_alone")
     return tree
@@ -71,9 +71,9 @@ def parse_formula(text: str) -> f.Formula:
 
 
 def parse_condition(text: str, *, bare_attributes: bool = False) -> Condition:
-    """Read a condition (spec §3), as it stands after FILTER; errors as for `parse_query`.
+    """Read a condition (spec §3) as after FILTER; errors as for `parse_query`.
 
-    With ``bare_attributes`` attributes may stand without a label, as inside ``x[…]``.
+    With ``bare_attributes`` attributes need no label, as inside ``x[…]``.
     """
     tree: Condition = parse_from(_grammar(), text, "condition_inside" if bare_attributes else "condition_alone")
     return tree

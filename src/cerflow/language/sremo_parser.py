@@ -16,8 +16,8 @@ from cerflow.language.grammars import Parsed, Piece, load_grammar, parse_from, s
 def parse_sremo(text: str) -> r.Sremo:
     """Read an expression such as ``[type = 'T'] MARK INTO r . [value > r.value] AS high`` (spec §5).
 
-    Raises `QuerySyntaxError` where the text is not in the language, `QueryError` where it is but calls an unknown
-    function or holds a regular expression that cannot be read; both with the place in the text.
+    Raises `QuerySyntaxError` if the text is not in the language, and `QueryError` if it calls an unknown function or
+    has an invalid regular expression; both with the position in the text.
     """
     return r.names_told_apart(read_sremo(text))
 

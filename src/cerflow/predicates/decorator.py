@@ -88,15 +88,14 @@ def predicate(
 
     Literals and other arguments without a label are plain values. Answers are True, False, or None (in arrays null) for
     unknown. If a value is null, the answer is unknown without a call; a set leaves such events out. Integers, floats,
-    booleans and strings stay as they are, timestamps become `datetime.datetime` in UTC. A function must depend on its
-    arguments alone: the number of calls, and the events they are about, are not guaranteed. An exception in it becomes
+    booleans and strings stay as they are, timestamps become `datetime.datetime` in UTC. A function must depend only on
+    its arguments: the number of calls, and the events that they are for, are not guaranteed. An exception in it becomes
     a `PredicateError`.
 
-    ``name`` is by default the name of the function. ``arity`` is the number of arguments, if the function does not
-    tell.
-    Returns the function itself, so it can be used as a decorator (for ``init``, ``step`` and ``accept``: the
-    registered predicate). A second predicate with the same name replaces the first. Raises ValueError for a name
-    that conditions cannot call, and for an unclear number of arguments.
+    ``name`` is by default the name of the function. ``arity`` is the number of arguments, if it is not clear from the
+    function. Returns the function itself, so it can be used as a decorator (for ``init``, ``step`` and ``accept``: the
+    registered predicate). A second predicate with the same name replaces the first. Raises ValueError for a name that
+    conditions cannot call, and for an unclear number of arguments.
     """
     fold = tuple(part for part in (init, step, accept) if part is not _MISSING)
     if fold:

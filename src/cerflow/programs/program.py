@@ -60,7 +60,7 @@ class Program:
 
     Every match of a definition is an event of the stream and of the type that the definition names. Its attributes
     are the computed columns, the partition keys, ``start_time`` and ``end_time``; its time is that of the event that
-    detected the match, directly after which it stands. A statement reads the streams that its FROM names, and
+    detected the match, and it comes directly after that event. A statement reads the streams that its FROM names, and
     positions count the events of these; without FROM it reads the input.
 
     >>> import cerflow
@@ -147,8 +147,8 @@ class Program:
 
         Arguments and errors are those of `Query.match`. The definitions are evaluated at once, the last query when the
         result is read, then with ``threads``. A match of a definition that ``until`` detects is an event at its
-        deadline. If no column tells streams apart, the names of streams that are not
-        defined mean the input; raises `InputError` if a statement that reads a definition has several of them.
+        deadline. If no column distinguishes streams, the names of streams that are not defined mean the input; raises
+        `InputError` if a statement that reads a definition has several of them.
         """
         if runner not in ("engine", "semantics"):
             raise ArgumentError(f"runner must be 'engine' or 'semantics', not {runner!r}")

@@ -81,7 +81,7 @@ def _define(merging: Merging, statement: Statement, recognizer: Recognizer, time
 
 
 class ProgramRecognizer:
-    """Recognises the matches of a program in a stream that comes in batches; see `Program.recognizer`.
+    """Recognises the matches of a program in a stream that arrives in batches; see `Program.recognizer`.
 
     It holds a recogniser of each statement. Like a `Recognizer` it is for one caller at a time.
     """
@@ -232,7 +232,7 @@ class ProgramRecognizer:
             return snapshot.write_snapshot(snapshot.PROGRAM, Contents(header, arrays, nothing.rows, nothing.positions))
 
     def take_over(self, data: bytes) -> None:
-        """Go on from a snapshot of the same program, in place of what was seen so far.
+        """Continue from a snapshot of the same program, instead of the present state.
 
         Raises `SnapshotError` if it is of another one; then nothing has changed.
         """

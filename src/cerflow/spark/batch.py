@@ -66,9 +66,9 @@ def match(
 ) -> DataFrame:
     """The matches of a query in a DataFrame of events, as a DataFrame with the result schema.
 
-    The arguments mean what they mean to `cerflow.Query.match`. Events are ordered by ``time``, ties by ``sequence``
-    and then by where they stand in the DataFrame (partition, and row within it); without a time by the latter alone,
-    so the DataFrame must come from a source that keeps an order, as files do.
+    The arguments mean what they mean to `cerflow.Query.match`. Events are ordered by ``time``, ties by ``sequence`` and
+    then by their position in the DataFrame (partition, and row within it); without a time by the latter alone, so the
+    DataFrame must come from a source that keeps an order, as files do.
 
     Queries whose matches a window bounds run in slices of time that overlap by the window, if the input is large.
     Other queries with PARTITION BY run in parallel by key, and the rest in one task that sees all events; `explain`
@@ -86,24 +86,24 @@ def match(
     runs the job, it raises its own error, whose text ends with the `BadRecordError` of a task, which shows the event;
     `run` raises that itself.
 
-    With ``flat`` there are columns ``label_attribute`` in place of ``events``, see `cerflow.Matches.to_batches`. With
+    With ``flat`` there are columns ``label_attribute`` instead of ``events``, see `cerflow.Matches.to_batches`. With
     ``counts="text"`` the numbers of ``COUNT(*)`` are text, of any length. With ``max_matches`` a task that finds
     more matches fails with a `TooManyMatchesError` before it lists them. ``until``, a value of the time column, says
     that no event before it is missing, so deadlines at or before it have passed, too.
 
-    From a streaming DataFrame comes one of the same matches, whatever its micro-batches are. It needs a ``time``.
-    Events may come in any order as long as none comes more than ``delay`` after a later one: each waits until the
-    watermark has passed it. Events that come later yet are left out and counted (``late="drop"``) or make the query
-    fail (``"fail"``). Events of equal time are ordered by ``sequence``. The substreams of PARTITION BY are divided
-    among ``buckets``, a number that a checkpoint keeps for good; a query without goes through one bucket, and a
-    warning says so. An event whose time is more than ``ahead`` (None: any) after the start of its micro-batch is a bad
-    record, so that it does not move the watermark. Progress reports of Spark have a metric ``cerflow`` with counts, and
-    ``cerflow_lacking`` with the numbers of events that have no value in columns that the query reads of them; those of
-    further results are called ``cerflow_2`` and ``cerflow_2_lacking`` and so on, so a query may combine several.
+    A streaming DataFrame gives a streaming DataFrame of the same matches, however events are divided into
+    micro-batches. It needs a ``time``. Events may come in any order as long as none comes more than ``delay`` after a
+    later one: each waits until the watermark has passed it. Events that come even later are left out and counted
+    (``late="drop"``) or make the query fail (``"fail"``). Events of equal time are ordered by ``sequence``. The
+    substreams of PARTITION BY are divided among ``buckets``, a number that never changes for a checkpoint; a query
+    without PARTITION BY has one bucket, and a warning says so. An event whose time is more than ``ahead`` (None: any)
+    after the start of its micro-batch is a bad record, so that it does not move the watermark. Progress reports of
+    Spark have a metric ``cerflow`` with counts, and ``cerflow_lacking`` with the numbers of events that have no value
+    in columns that the query reads of them; those of further results are called ``cerflow_2`` and ``cerflow_2_lacking``
+    and so on, so a query may combine several.
 
-    Raises `QuerySyntaxError` and `QueryError` for a query that is wrong or does not fit the columns, `InputError`
-    for columns that are not there, and `UnsupportedQueryError` for what cannot be evaluated. All of that is found
-    here, before any job.
+    Raises `QuerySyntaxError` and `QueryError` for a query that is wrong or does not fit the columns, `InputError` for
+    missing columns, and `UnsupportedQueryError` for a query that cannot be evaluated; all of them here, before any job.
     """
     df, type = completed(df, query, type, time=time, sequence=sequence, stream=stream, constant_type=constant_type)
     arguments: MatchArguments = {
@@ -154,8 +154,8 @@ def explain(
     """A text that says how `match` would evaluate a query on a DataFrame; `Query.explain` tells the rest of a query.
 
     It says which events and columns are sent to the tasks, and how they are divided: one task, by key or slices of
-    time, with the reason; and by key, whether one key has most of the work. Takes and raises what `match` does, and
-    runs the jobs by which `match` decides, and one that counts keys.
+    time, with the reason; and by key, whether one key has most of the work. The arguments and errors are those of
+    `match`. It runs the jobs by which `match` decides, and one that counts keys.
     """
     df, arguments["type"] = completed(
         df,
@@ -233,8 +233,8 @@ def bad_records(
     So are records with a text in a column ``_corrupt_record`` (see `match`).
 
     With a ``query`` also those with a value that it reads and that 64 bits cannot hold; ``stream`` is for programs.
-    Write it wherever they are to be kept: Spark's writers are safe when tasks are repeated, which a task that writes
-    files by itself would not be. Raises `InputError` for columns that are not there.
+    Write the result with Spark's writers, which are safe when tasks are repeated. Raises `InputError` for missing
+    columns.
     """
     _check_frame(df)
     given = [name for name in df.columns if name not in HIDDEN_TYPES and not is_nested(name)]

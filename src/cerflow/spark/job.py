@@ -70,12 +70,12 @@ def run(
     The query and all ``arguments`` that are not named here are those of `match`. ``output`` is a directory on any file
     system that Spark knows, ``format`` any of Spark's (in ``"csv"`` lists are JSON text), ``options`` are those of its
     writer, and ``partition_by`` are columns of the result: partition keys or computed columns. With ``mode``
-    ``"error"`` nothing may be there yet; ``"overwrite"`` replaces what is there, when the writing begins; ``"append"``
-    adds to it; ``"ignore"`` does nothing if there is something. ``"overwrite-partitions"`` replaces those partitions
-    that the job writes to, at its very end. With ``format="iceberg"`` an ``output`` without a slash is the name of a
-    table, which is made unless it is there; all modes then take effect at the very end.
+    ``"error"`` the output must not exist; ``"overwrite"`` replaces it when writing begins; ``"append"`` adds to it;
+    ``"ignore"`` does nothing if it exists. ``"overwrite-partitions"`` replaces those partitions that the job writes to,
+    at its very end. With ``format="iceberg"`` an ``output`` without a slash is the name of a table, which is created if
+    it does not exist; all modes then take effect at the very end.
 
-    ``on_bad_record`` says what becomes of events without a type or a time: ``"fail"`` raises a `BadRecordError` that
+    ``on_bad_record`` says what happens to events without a type or a time: ``"fail"`` raises a `BadRecordError` that
     shows one, ``"skip"`` leaves them out, ``"dead-letter"`` writes them to the directory ``dead_letter``, in the same
     format with a column ``reason``. These are written before the matches: where there are matches, the dead letters
     belonging to them are complete. ``dead_letter_mode`` is ``mode`` unless given (``"append"`` for
@@ -85,8 +85,8 @@ def run(
     writes these); ``count_events=False`` saves that, and a bad record is then found while matching. Matches are
     counted while they are written. All counts are exact, also if tasks fail and are repeated.
 
-    Raises what `match` raises, `InputError` for an output that is there (``mode="error"``) or columns that are not,
-    and `ValueError` for arguments that do not go together; all before any job. Errors of cerflow in tasks, such as
+    Raises what `match` raises, `InputError` for an existing output (``mode="error"``) or missing columns, and
+    `ValueError` for arguments that exclude each other; all before any job. Errors of cerflow in tasks, such as
     `PredicateError`, are raised as what they are. Errors of Spark pass through.
     """
     started = clock.perf_counter()

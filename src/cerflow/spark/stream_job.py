@@ -69,18 +69,18 @@ def stream(
     ``match_ids`` adds a column ``match_id`` with these identifiers elsewhere. ``output`` may also be a function of a
     DataFrame of matches and the number of its micro-batch, which is called again with both after a failure.
 
-    ``checkpoint`` is a directory that is kept: a query that is started again with it goes on where it ended, also after
-    a crash. It is for one query; if query, columns or buckets change, an `InputError` shows the difference.
+    ``checkpoint`` is a directory that is kept: a query that is started again with it continues where it ended, also
+    after a crash. It is for one query; if query, columns or buckets change, an `InputError` shows the difference.
     ``trigger`` is the time between micro-batches (``"1 second"``; None: as soon as possible). With ``available_now``
-    the query ends when it has read what is there; events that wait for later ones stay in the checkpoint.
+    the query ends when it has read the events that exist; events that wait for later ones stay in the checkpoint.
 
     Bad records and late events may go to the directory ``dead_letter``, with all columns and a ``reason``. If no event
-    comes for ``idle_timeout``, the watermark moves beyond all events that wait, and goes on with the clock if the query
+    comes for ``idle_timeout``, the watermark moves beyond all waiting events, and then follows the clock if the query
     waits for deadlines. ``state_limit`` is a number of waiting events, configurations and nodes of the match graph
-    together: a bucket that remembers more makes the query fail, before memory runs out. ``ahead`` bounds how far a time
+    together: a bucket that holds more makes the query fail, before memory runs out. ``ahead`` bounds how far a time
     may be ahead of the clock, see `match`.
 
-    Raises what `match` raises, and `ValueError` for arguments that do not go together, before anything starts.
+    Raises what `match` raises, and `ValueError` for arguments that exclude each other, before anything starts.
     """
     if available_now and trigger is not None:
         raise ArgumentError("trigger is the time between micro-batches of a continuous stream; available_now ends it")

@@ -44,8 +44,8 @@ ROWS = 65_536
 class Matches:
     """The matches of a query, in the order of their detection.
 
-    Matches are unfolded only when they are read, in batches of bounded size, so there may be more of them than fit in
-    memory. Iterating gives one dict per match, with the columns of ``schema``.
+    Matches are unfolded only when they are read, in batches of bounded size, so they need not fit into memory.
+    Iterating gives one dict per match, with the columns of ``schema``.
 
     The truth value says whether there is any match, without unfolding. ``len`` is the number of items that iterating
     gives. ``matches[i]`` and ``matches[i:j]`` find matches by number, without unfolding those before. Libraries that
@@ -278,8 +278,8 @@ class Matches:
         ``duration[us]``, null beyond 64 bits.
 
         Raises `QueryError` for labels and attributes that the query does not report, `ArgumentError` for an invalid
-        aggregate, `UnsupportedQueryError` for one that the graph cannot give and if LIMIT or ANY leaves open which
-        matches are meant, and `TooManyMatchesError` for integers of more than 38 digits.
+        aggregate, `UnsupportedQueryError` for one that cannot be computed on the graph, and if LIMIT or ANY do not
+        define which matches are meant, and `TooManyMatchesError` for integers of more than 38 digits.
         """
         self._refuse("aggregated")
         aggregation = Aggregation(self._report, wanted)
@@ -306,8 +306,8 @@ class Matches:
 
         They come in the order of `to_batches`. If an event has no more than ``size`` matches, all are returned; with
         ``replacement`` a match may be drawn several times instead. The same seed gives the same sample, and reading the
-        sample again gives the same matches in any case. Raises `UnsupportedQueryError` if LIMIT or ANY leaves open
-        which matches are meant.
+        sample again always gives the same matches. Raises `UnsupportedQueryError` if LIMIT or ANY do not define which
+        matches are meant.
         """
         size = at_least_one(size, "the number of matches")
         self._refuse("sampled")
@@ -358,8 +358,8 @@ class Matches:
         """The matches in their stream as one HTML page, which needs no network; it is also written to ``path``.
 
         The page shows the events in lanes on a time axis, the matches as lines between them, and a table. It has the
-        first ``limit`` matches (100,000 unless given) and says so if there are more. ``events`` is the stream, as
-        `Query.match` takes it, where the matches do not know it: for those of a recogniser. Without it, events
+        first ``limit`` matches (100,000 unless given) and says so if there are more. ``events`` is the stream, as in
+        `Query.match`; matches of a recogniser need it, because they do not contain the stream. Without it, events
         outside matches are left out. Raises `InputError` for matches without positions, or of other events.
         """
         text = page(self, self._report, self._stream, events, title, limit)

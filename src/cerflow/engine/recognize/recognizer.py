@@ -26,19 +26,19 @@ _NAME = "query"
 
 
 class Recognizer:
-    """Recognises the matches of one query in a stream that comes in batches.
+    """Recognises the matches of one query in a stream that arrives in batches.
 
     ``schema`` describes the batches. ``position`` names a column that holds each event's position in the whole
-    stream; without it events are counted as they come, and ``positions=False`` leaves positions out.
+    stream; without it events are counted as they arrive, and ``positions=False`` leaves positions out.
     ``on_bad_record`` says what happens to events that cannot be used: ``"fail"`` raises `BadRecordError`, ``"skip"``
     leaves them out, and a callable gets them as a table with two more columns, ``row`` and ``reason``. A ``plan`` for
-    the query, schema and positions saves making one. With ``memory``, a number of bytes, a push that needs more for all
-    that is remembered raises `MemoryLimitError`; then small pushes cost more. Raises `QueryError` if the query does not
-    fit the schema and `UnsupportedQueryError` if the engine cannot evaluate it.
+    the query, schema and positions saves making one. With ``memory``, a number of bytes, a push whose state would need
+    more raises `MemoryLimitError`; small pushes then cost more. Raises `QueryError` if the query does not fit the
+    schema and `UnsupportedQueryError` if the engine cannot evaluate it.
 
-    A push is processed wholly or not at all, also where it is interrupted. Only where much is remembered, and a small
-    push unexpectedly takes long, an interruption leaves nothing to go back to: then all calls raise `CerflowError`, and
-    a snapshot helps.
+    A push is processed completely or not at all, even if it is interrupted. There is one exception: if the state is
+    large and a small push takes unexpectedly long, an interruption cannot be undone. Then all calls raise
+    `CerflowError`; restore a snapshot.
 
     A recogniser is for one caller at a time: `push` and `snapshot` raise `InUseError` while another call runs. The
     matches that it has returned may be read at any time, in any thread.
@@ -156,7 +156,8 @@ class Recognizer:
         """A recogniser of the query that continues from a snapshot.
 
         Raises `SnapshotError` if the bytes are not a snapshot, if they are one of another query or version, or if no
-        recogniser could have such a state. A forged snapshot can change which matches are found, and nothing else.
+        recogniser could have such a state. A forged snapshot can change which matches are found, but cannot do anything
+        else.
         """
         select = getattr(query, "tree", query)
         if not isinstance(select, Select):

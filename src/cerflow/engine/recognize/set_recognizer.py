@@ -21,7 +21,7 @@ from cerflow.schema import Schema
 
 
 class SetRecognizer:
-    """Recognises the matches of several queries in a stream that comes in batches; see `QuerySet.recognizer`.
+    """Recognises the matches of several queries in a stream that arrives in batches; see `QuerySet.recognizer`.
 
     It is for one caller at a time, like a `Recognizer`.
     """

@@ -192,7 +192,7 @@ def _write(frame: DataFrame, path: str, batch: int, format: str, options: Mappin
 
 
 class RunningStream:
-    """A streaming query that runs; made by `cerflow.spark.stream`.
+    """A running streaming query; made by `cerflow.spark.stream`.
 
     ``query`` is Spark's own handle.
     """
@@ -231,7 +231,7 @@ class RunningStream:
 
     @property
     def status(self) -> StreamStatus | None:
-        """How far the query is; None before its first micro-batch."""
+        """The progress of the query; None before its first micro-batch."""
         return self._writer.status
 
     def await_termination(self, seconds: float | None = None) -> bool:
@@ -249,8 +249,8 @@ class RunningStream:
     def stop(self, *, flush: bool = False) -> int:
         """End the query. Its state is in the checkpoint, so a later query can continue.
 
-        With ``flush`` all events that the source has by now are read, and then the watermark moves beyond them, so
-        none waits any more. Events that come later with an earlier time are late, so flush only at the end of the last
+        With ``flush`` all events that the source has by now are read, and then the watermark moves beyond them, so that
+        all are recognised. Events that come later with an earlier time are late, so flush only at the end of the last
         run, or when all earlier events are there. Deadlines after the last event stay open.
 
         Returns the number of events that still wait: after a flush those that came in the meantime.

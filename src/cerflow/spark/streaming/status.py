@@ -11,7 +11,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class StreamStatus:
-    """How far a streaming query is.
+    """The progress of a streaming query.
 
     ``batch`` is the last micro-batch that was written, ``at`` the time of that, and ``watermark`` the time before which
     events are late (None before the first event). ``totals`` counts events, late ones, bad ones, released ones and
