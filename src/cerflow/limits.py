@@ -147,7 +147,7 @@ SCAN_KNOWLEDGE = 5_000_000
 SPARK_IN_ITEMS = 1_000
 #: Signs % of a LIKE that Spark is sent.
 SPARK_LIKE_WILDCARDS = 2
-#: Conditions considered for Spark to evaluate in place of columns; with more all columns are sent.
+#: Conditions considered for Spark to evaluate instead of columns; with more all columns are sent.
 NARROWED_CONDITIONS = 100
 #: Types of events looked for in the input; with more, nothing is said of them.
 TYPES_LOOKED_FOR = 50
@@ -291,11 +291,11 @@ SPARK_PARTS = 8
 SPARK_PIECE_BITS = 16
 #: Rows that a task may hold to put its partition in order; beyond, Spark sorts.
 SPARK_HELD_ROWS = 1 << 20
-#: Files of a DataFrame whose footers are read, in place of a job that counts their rows.
+#: Files of a DataFrame whose footers are read, instead of a job that counts their rows.
 SPARK_FOOTERS = 256
 #: Types of events whose numbers Spark finds faster than it hands over their texts.
 SPARK_STAMPED_TYPES = 4
-#: Bytes of a piece of a large file of text; pieces are read side by side.
+#: Bytes of a piece of a large file of text; pieces are read in parallel.
 FILE_PIECE_BYTES = 64 << 20
 #: Bytes of CSV or JSON that are split at once; a block with a longer row of CSV is tried again with more.
 TEXT_BLOCK_BYTES = 1 << 20
@@ -347,7 +347,7 @@ SOURCE_CUT_ROUNDS = 8
 STREAM_CHUNK_BYTES = 1 << 20
 #: The log of a bucket may be this many times as long as its snapshot; then a new snapshot replaces both.
 STREAM_LOG_RATIO = 4
-#: The bytes that it may have in any case.
+#: The bytes that it may have always.
 STREAM_LOG_BYTES = 1 << 16
 #: Buckets of streaming queries that a process keeps in memory.
 STREAM_BUCKETS_HELD = 256

@@ -47,7 +47,7 @@ class StreamOptions:
 
 @dataclass(frozen=True)
 class ProgressOptions:
-    """Where the matches and the state go, and how the stream goes on."""
+    """Where the matches and the state go, and how the stream continues."""
 
     output: str = option(
         "Directory that gets a folder for each micro-batch, a topic, or '-' for JSON lines on standard output.",
@@ -106,7 +106,7 @@ def stream(
     spark: SparkOptions,
     kept: CheckpointOptions,
 ) -> None:
-    """Write the matches of a query in a stream of events as they come, on Spark."""
+    """Write the matches of a query in a stream of events as they arrive, on Spark."""
     watch = PhaseTimer(context.obj)
     from cerflow.cli.commands.request import load_query
     from cerflow.cli.spark.streaming import (

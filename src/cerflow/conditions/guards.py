@@ -250,7 +250,7 @@ def bare(expression: Node) -> Node:
 
 
 def without_brackets(condition: Condition) -> Condition:
-    """The condition with ``x.`` before every attribute of ``x[…]`` in place of the bracket."""
+    """The condition with ``x.`` before every attribute of ``x[…]`` instead of the bracket."""
 
     def open_(current: Node) -> Node:
         if not isinstance(current, Bracket):

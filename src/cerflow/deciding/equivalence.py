@@ -1,6 +1,6 @@
 """Whether two formulas have the same matches in every stream, whether one has all of the other's, whether one has any.
 
-The determinised transducers are searched side by side, breadth first and only as far as they are reached, so the
+The determinised transducers are searched in parallel, breadth first and only as far as they are reached, so the
 first difference is one in a shortest stream. It is a difference (n, C): after reading events 0 … n and giving them
 the labels of C, one transducer is in a final state and the other is not.
 """

@@ -1,7 +1,7 @@
 """Values of one attribute that represent all others, as far as conditions can distinguish them.
 
 ``many`` is the number of attributes that are compared with one another: that many values are taken between two
-neighbouring constants, so that every order of them occurs. Strings are sorted by small automata, run side by side:
+neighbouring constants, so that every order of them occurs. Strings are sorted by small automata, run in parallel:
 comparisons with constants, LIKE and the length of a string are all recognised by reading it character by character. The
 search from the empty string finds which combinations of outcomes there are, each with a shortest string.
 """

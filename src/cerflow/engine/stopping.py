@@ -1,4 +1,4 @@
-"""How long work is stopped: a kernel that takes long goes on in another thread, and its caller waits where it can be
+"""How long work is stopped: a kernel that takes long continues in another thread, and its caller waits where it can be
 interrupted.
 
 Python lets signals act only between its own instructions. The caller may also have a check of its own, which raises an

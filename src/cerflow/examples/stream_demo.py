@@ -34,7 +34,7 @@ _DISORDER = 100
 
 
 def run_stream_demo(directory: Path, events: int = 200_000, seed: int = 7) -> int:
-    """Let stock ticks come into a folder, each up to 100 ticks too late, and match ``dip.ceql`` meanwhile.
+    """Let stock ticks come into a folder, each up to 100 ticks too late, and match ``dip.ceql`` in the meantime.
 
     Prints a line for each micro-batch, and whether the matches are those of the ordered ticks; gives their number.
     """

@@ -43,7 +43,7 @@ def arrives(source: Source) -> bool:
 def arriving_events(
     one: Input[Source], columns: ColumnRoles, *, patient: bool, say: Callable[[str], None]
 ) -> Iterator[SplitRows]:
-    """The events of standard input as they come, at least one table; all have the same columns.
+    """The events of standard input as they arrive, at least one table; all have the same columns.
 
     The types of columns follow from the rows that come first. Columns of JSON that come later are left out, which
     ``say`` is told, unless the query reads them or they have a declared type. If ``patient``, rows that cannot be
@@ -120,7 +120,7 @@ def _plan(one: Input[Source], columns: ColumnRoles, data: bytes, *, last: bool, 
 
 
 def _pieces(source: Source, done: Callable[[], int]) -> Iterator[bytes]:
-    """Whole rows as they come, in UTF-8; an array of JSON is one piece. ``done`` tells how many rows were read."""
+    """Whole rows as they arrive, in UTF-8; an array of JSON is one piece. ``done`` tells how many rows were read."""
     rest = b""
     begun = False
     csv = source.format is InputFormat.CSV

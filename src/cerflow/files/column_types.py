@@ -160,7 +160,7 @@ def _look_at_plain(text: pa.Array, found: Look, *, numbers: bool) -> tuple[Look,
     values = c.cast_at_once(text, pa.float64())
     if values is None or not pc.all(pc.is_finite(values)).as_py():
         return None
-    # A number has no more than one point, and an integer has none.
+    # A number has at most one point, and an integer has none.
     points = int(np.count_nonzero(c.bytes_of(text)[0] == ord(".")))
     return _with_integers(text, replace(found, numbers=len(text)), len(text) - points), values
 

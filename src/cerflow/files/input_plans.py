@@ -38,7 +38,7 @@ class ColumnRoles:
     """The names of the columns with a role in all inputs together, and how the query uses the others.
 
     Without a column ``type`` events have no types, unless it has another name than the default.
-    ``forget`` is the pause after which a key begins again, as text.
+    ``forget`` is the pause after which a key starts again, as text.
     """
 
     type: str = "type"
@@ -60,7 +60,7 @@ class ColumnRoles:
         return cast(Roles, {role: given for role, given in named.items() if given is not None})
 
     def of_events(self, stream: str | None = None) -> EventRoles:
-        """The roles of events whose streams, if they are told apart, stand in the column ``stream``."""
+        """The roles of events whose streams, if they are distinguished, stand in the column ``stream``."""
         return {
             "type": self.type,
             "time": self.time,

@@ -176,7 +176,7 @@ class OrderedGroups:
         return pa.table({name: v.take(array_of_numbers(np.arange(most) % len(v))) for name, v in found.items()})
 
     def parts(self, names: Collection[str]) -> Iterator[SplitRows]:
-        """These columns of the events, group by group, in the order of time; the next group is read meanwhile.
+        """These columns of the events, group by group, in the order of time; the next group is read in the meantime.
 
         Raises InputError for a file that cannot be read, or is not what its statistics say.
         """

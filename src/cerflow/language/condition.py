@@ -43,7 +43,7 @@ class Rounded(float):
 class Literal(Expression):
     """A number, string, boolean, duration or NULL.
 
-    ``duration`` is the duration that a number was made from. It is shown in place of the number, and takes no part in
+    ``duration`` is the duration that a number was made from. It is shown instead of the number, and takes no part in
     equality.
     """
 

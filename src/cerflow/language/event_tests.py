@@ -24,7 +24,7 @@ class TypeTest(Condition):
 
 @node
 class StreamTest(Condition):
-    """The current event comes from this stream; it holds where streams are not told apart."""
+    """The current event comes from this stream; it holds where streams are not distinguished."""
 
     stream: str
 

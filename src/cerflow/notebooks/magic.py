@@ -92,7 +92,7 @@ def _run(shell: InteractiveShell, line: str, cell: str | None) -> Found | None:
         with progress() as show:
             found = _match(shell, options, cell.strip(), show)
     except CerflowError as error:
-        # The message says where and how to go on; a traceback would hide it.
+        # The message says where and how to continue; a traceback would hide it.
         raise UsageError(str(error)) from None
     if options.to is not None:
         shell.user_ns[options.to] = found.matches

@@ -124,7 +124,7 @@ class ArrowTranslation(Translation[pc.Expression]):
             case c.Arithmetic("-", first, second), c.Literal(int() as value) if _in_64_bits(value):
                 a, b = self._microseconds(first), self._microseconds(second)
                 difference = pc.subtract(a, b)
-                # Arrow goes on at the other end where 64 bits do not suffice; to the engine that is null.
+                # Arrow continues at the other end where 64 bits do not suffice; to the engine that is null.
                 fits = ((a < 0) == (b < 0)) | ((difference < 0) == (a < 0))
                 return fits & (difference != pa.scalar(-MOST - 1)) & RELATIONS[operator](difference, pa.scalar(value))
         raise UndecidedError

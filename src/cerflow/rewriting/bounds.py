@@ -1,7 +1,7 @@
 """Bounds that follow from other bounds: ``a.v > 9 AND b.v > a.v`` says that ``b.v > 9``, which one event decides.
 
 A test on one event spares partial matches, and Spark and files can skip rows by it. A bound passes from one label to
-another only if the other one has an event in every match: a condition holds of a label without events in any case.
+another only if the other one has an event in every match: a condition always holds of a label without events.
 """
 
 from __future__ import annotations

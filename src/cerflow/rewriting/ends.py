@@ -1,6 +1,6 @@
 """Formulas taken apart at their first or last block of adjacent events (P2 Appendix C.4.1).
 
-A formula is the OR of its *pieces*: a block whose events lie side by side, and steps that put the rest of the
+A formula is the OR of its *pieces*: a block whose events are adjacent, and steps that put the rest of the
 formula around it, the innermost first.
 """
 
@@ -92,7 +92,7 @@ class BlockEnd:
     steps: tuple[_Step, ...] = ()
 
     def __call__(self, inner: f.Formula) -> f.Formula:
-        """The piece with something else in place of its block."""
+        """The piece with something else instead of its block."""
         return reduce(lambda found, step: step.around(found), self.steps, inner)
 
     def rest(self) -> f.Formula | None:
@@ -118,7 +118,7 @@ class BlockEnd:
 
 
 def adjacent(*blocks: f.Formula) -> f.Formula:
-    """The blocks side by side, one after the other."""
+    """The blocks next to each other, one after the other."""
     whole = reduce(f.Sequence, blocks)
     return whole if _is_event(whole) else f.Selection(f.Strategy.STRICT, whole)
 

@@ -19,7 +19,7 @@ class Entry:
 
     ``path`` says where it stands: its number in the input, and for each definition on the way from there to it the
     number of the definition and that of the match. So paths in the order of tuples are the order of events. After all
-    input stand the times that the clock shows, in place of an event of the input: the paths of what is detected there
+    input stand the times that the clock shows, instead of an event of the input: the paths of what is detected there
     begin with the number of events of the input, and that time.
     """
 

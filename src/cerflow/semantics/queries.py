@@ -62,7 +62,7 @@ def evaluate(
 ) -> list[Match]:
     """All matches of a query over a stream, in the order of detection.
 
-    ``forget`` is a number of microseconds. A substream begins again if its next event comes later than that after the
+    ``forget`` is a number of microseconds. A substream starts again if its next event comes later than that after the
     previous one: it is cut into sessions, and the query runs on each separately. This needs events with times.
     ``until``, in the unit of their times, says that no event before it is still to come. For ``clocked`` see `Clock`.
     With ``first_order`` the formula is read as first-order CEL; all events of its matches have the label `UNNAMED`.

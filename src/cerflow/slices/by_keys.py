@@ -15,7 +15,7 @@ from cerflow.slices.slice import GREATEST, LEAST, Slice
 def slices_by_key(starts: Sequence[int], reach: Reach, least: int, greatest: int) -> list[Slice[int]]:
     """The slices of a whole stream, whose keys lie in ``[least, greatest]``, that begin at these keys (ascending).
 
-    The first one begins with the stream in any case.
+    The first one always begins with the stream.
     """
     inner = [start for start in dict.fromkeys(starts) if least < start <= greatest]
     begins = [LEAST, *(_clipped(min(reach.begin(start), start), least) for start in inner)]

@@ -143,7 +143,7 @@ class RowGroups:
         gone = np.append(0, np.cumsum(shares[order]))
         read = np.cumsum(shares)
         edges = np.append(self.least[some][1:], np.inf)
-        # Groups that end before the next one begins are done; the one being read goes on in batches if it can.
+        # Groups that end before the next one begins are done; the one being read continues in batches if it can.
         left = read - gone[np.searchsorted(self.greatest[some][order], edges, "right")]
         return int(left.max(initial=0))
 
@@ -154,7 +154,7 @@ def slices_of_row_groups(
     """The slices of a stream, of about ``slice_rows`` events where the window is not too long for that.
 
     Without ``reach`` there is one. All row groups must have bounds. Slices are chosen so that ``cores`` have done after
-    the shortest time, and that no more than ``most_waiting`` events have to wait in one, if that is possible; see the
+    the shortest time, and that at most ``most_waiting`` events have to wait in one, if that is possible; see the
     result.
     """
     known = RowGroups(groups)

@@ -98,7 +98,7 @@ def load(slices: Sequence[Slice[int]], pieces: Pieces) -> int:
 
 
 def held(pieces: Pieces, *, ties: bool, most: int) -> Ints | None:
-    """For the pieces of one partition, as they come, the least key of each and all after it.
+    """For the pieces of one partition, as they arrive, the least key of each and all after it.
 
     A task that lets go, before each piece, of what is less than that (with ``ties``: not greater), puts the partition
     in order. None if it would have to hold more than ``most`` rows, beside a piece.

@@ -1,6 +1,6 @@
 """Several threads over one table: slices of the stream, each recognised with the events of one window before it.
 
-Slices (see `division`) are recognised side by side, apart from each other, and their matches are handed out in the
+Slices (see `division`) are recognised in parallel and independently, and their matches are handed out in the
 order of the slices. Kernels, and most of what prepares columns, run without Python's lock.
 """
 

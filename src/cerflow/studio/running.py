@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 
 async def in_thread(note: ui.label, said: Callable[[], str], work: Callable[..., _T], *arguments: object) -> _T:
-    """The result of a function that runs beside the page; as long as it takes, the note says how it goes on."""
+    """The result of a function that runs beside the page; meanwhile the note shows its progress."""
     task = asyncio.create_task(asyncio.to_thread(work, *arguments))
     while not (await asyncio.wait([task], timeout=0.3))[0]:
         note.text = said()
@@ -30,7 +30,7 @@ async def in_thread(note: ui.label, said: Callable[[], str], work: Callable[...,
 
 
 class WorkLine:
-    """A line that says how work beside the page goes on, with a button that stops it. One piece of work at a time."""
+    """A line that shows the progress of work beside the page, with a button that stops it. One piece of work at a time."""
 
     def __init__(self, session: StudioSession, text: str = "") -> None:
         self._session = session

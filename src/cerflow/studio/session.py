@@ -115,7 +115,7 @@ class StudioSession:
     def __init__(self, text: str = FIRST_TEXT, language: Language = "ceql") -> None:
         self.text = text
         self.language: Language = language
-        #: The definition that is looked at closely; None: the query after the definitions.
+        #: The definition that is studied; None: the query after the definitions.
         self.statement: str | None = None
         self.events: LoadedEvents | None = None
         self._studied: tuple[object, StudiedPart] | None = None

@@ -1,7 +1,7 @@
 """The configurations of a query's automaton in one substream, event by event.
 
 Partial matches in the same state with equal registers share a configuration, as in the engine. All partial matches of
-a configuration go on together; they differ only in when they began.
+a configuration continue together; they differ only in when they began.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class SubstreamRuns:
         return self._made
 
     def living(self) -> tuple[LivingConfiguration, ...]:
-        """The configurations that may go on."""
+        """The configurations that may continue."""
         shown = [self._shown(place, kept) for place, kept in self._current.items() if self._reader.leaving[place[0]]]
         return tuple(sorted(shown, key=lambda configuration: configuration.number))
 
@@ -215,7 +215,7 @@ class SubstreamRuns:
         )
 
     def _kept(self, state: int, memory: Memory) -> Memory:
-        """The registers without those that are never read again, so that runs that can go on alike are one."""
+        """The registers without those that are never read again, so that runs that can continue alike are one."""
         return tuple(content if r in self._live[state] else None for r, content in enumerate(memory))
 
     def _expired(self, place: int) -> Iterator[Death]:

@@ -60,7 +60,7 @@ def numbers_of(column: pa.Array, null: float = 0) -> NDArray[Any]:
 
 
 def nan_as_null(values: pa.Array) -> pa.Array:
-    """The array with null in place of NaN."""
+    """The array with null instead of NaN."""
     if not pa.types.is_floating(values.type):
         return values
     unknown = pc.is_nan(values.cast(pa.float32()) if pa.types.is_float16(values.type) else values)

@@ -1,4 +1,4 @@
-"""NOT FOLLOWED BY: runs that wait for a deadline, without a match of another formula meanwhile (spec §10)."""
+"""NOT FOLLOWED BY: runs that wait for a deadline, without a match of another formula in the meantime (spec §10)."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def ended_later(operand: Fragment) -> Fragment:
         return operand
     passed, done = operand.states, operand.states + 1
     others = [t for t in operand.transitions if not (t.target in operand.final and reads_tick(t))]
-    # A final state may be one from which runs go on.
+    # A final state may be one from which runs continue.
     on = [t for t in operand.transitions if t.target in operand.final and reads_tick(t)]
     leaving = {t.source for t in operand.transitions}
     added = [

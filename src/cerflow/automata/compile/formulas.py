@@ -351,7 +351,7 @@ def _leaves_of(condition: c.Condition, scope: int) -> list[guards.Of]:
 
 
 def _named_labels(formula: f.Formula) -> frozenset[str]:
-    """Labels that some operator tells apart from others: an event of a type called so must be told apart too."""
+    """Labels that some operator tells apart from others: an event of a type called so must be distinguished too."""
     found: set[str] = set()
     for current in walk(formula):
         match current:

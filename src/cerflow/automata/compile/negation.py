@@ -39,7 +39,7 @@ class EventsRead:
     """Which events that conditions of an excluded part ask for have been read before it looks at an event.
 
     ``scope`` is the occurrence of the formula that excludes; it binds the labels of the part before. Of enclosing
-    formulas, the events ``before`` come earlier in any case, and of others nothing is known.
+    formulas, the events ``before`` always come earlier; nothing is known of others.
     """
 
     scope: int

@@ -61,7 +61,7 @@ def neighbours(part: Condition, scopes: dict[str, int], scope: int, one: Contain
         argument = bare(current.arguments[0])
         assert isinstance(argument, Expression)
         previous.append(argument)
-        # As long as labels are told apart, it counts as an attribute of its label.
+        # As long as labels are distinguished, it counts as an attribute of its label.
         return Attribute(label, f"{_FORMER}{len(previous) - 1}")
 
     def stored(current: Node) -> Node:

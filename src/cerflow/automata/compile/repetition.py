@@ -89,7 +89,7 @@ def _counted(operand: Fragment, least: int, most: int | None, joins: _Joins, reg
     done = Stored(register, 0)
     one_more = Arithmetic("+", done, Literal(1))
     if most is None:
-        # More than the bound asks for need not be told apart.
+        # More than the bound asks for need not be distinguished.
         counted: Expression = If(Comparison(Operator.LT, done, Literal(least - 1)), one_more, done)
         goes_on: list[Condition] = []
     else:

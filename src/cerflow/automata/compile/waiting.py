@@ -1,7 +1,7 @@
 """Conditions that wait for an event: the values to keep for them, and excluded parts that keep these in their own runs.
 
 A run of an excluded part (UNLESS, WITHOUT, NOT FOLLOWED BY) may have to be compared with an event that comes after it.
-Guessing for each condition how it will turn out would multiply the runs that it accompanies. So the run goes on and
+Guessing for each condition how it will turn out would multiply the runs that it accompanies. So the run continues and
 keeps the values, as fields of its row, and all its conditions are asked together: as soon as the event is read, or else
 where the run ends. The rows of runs that have ended then wait in one collection for which no row may satisfy all.
 """

@@ -148,7 +148,7 @@ def atom(cases: Iterable[Transition]) -> Fragment:
 
 
 def union(left: Fragment, right: Fragment) -> Fragment:
-    """``φ OR ψ``: both side by side."""
+    """``φ OR ψ``: both in parallel."""
     whole = _beside(left, right)
     whole.initial = left.initial | right.initial
     whole.final = left.final | right.final

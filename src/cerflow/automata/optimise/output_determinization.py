@@ -170,7 +170,7 @@ class _Determinization:
                 self._add(current, literals, labels, outcome)
 
     def _leave_out(self, current: _Set, candidates: Sequence[_Candidate]) -> None:
-        """The successors at an event without labels: some members stay in any case, others may have to move or die."""
+        """The successors at an event without labels: some members always stay, others may have to move or die."""
         final = self._given.final
         stay = {q: copies for q, copies in current.members.items() if q in self._given.skipping - final}
         moving = [candidate for candidate in candidates if not self._adds_nothing(candidate, stay)]

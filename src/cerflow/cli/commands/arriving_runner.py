@@ -32,7 +32,7 @@ _IN_ORDER = (
 
 
 def come_by_a_pipe(request: Request) -> bool:
-    """Whether a request can be run on events as they come: no others are needed to order or to draw them."""
+    """Whether a request can be run on events as they arrive: no others are needed to order or to draw them."""
     inputs = request.inputs.inputs
     whole = len(inputs) > 1 or request.inputs.columns.sequence is not None or request.summary
     return not whole and arrives(inputs[0].events)
@@ -76,7 +76,7 @@ def run_as_events_come(request: Request, show: Progress, watch: PhaseTimer) -> R
 
 
 class _ArrivingRun:
-    """A recogniser that gets tables of events as they come."""
+    """A recogniser that gets tables of events as they arrive."""
 
     def __init__(self, request: Request, parts: Iterator[SplitRows]) -> None:
         self.first = next(parts)

@@ -65,7 +65,7 @@ def _units(values: Given, names: Sequence[str]) -> tuple[TimeUnit | None, dict[s
 
 
 def checked_timeout(options: ColumnOptions) -> str | None:
-    """The pause after which a key begins again; raises typer's BadParameter if it is not a duration."""
+    """The pause after which a key starts again; raises typer's BadParameter if it is not a duration."""
     with values_of("--key-timeout"):
         duration_in_microseconds(options.key_timeout)
     return options.key_timeout

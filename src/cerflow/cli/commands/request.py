@@ -30,7 +30,7 @@ from cerflow.stream_inputs import Input
 
 @dataclass(frozen=True)
 class Inputs:
-    """The inputs to read. ``named`` says that events of several streams must be told apart."""
+    """The inputs to read. ``named`` says that events of several streams must be distinguished."""
 
     inputs: tuple[Input[Source], ...]
     columns: ColumnRoles

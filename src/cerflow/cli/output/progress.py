@@ -136,7 +136,7 @@ def bytes_read(files: Sequence[Path]) -> tuple[int, Callable[[], int]]:
                     position = Path(f"/proc/self/fdinfo/{number}").read_text().split()[1]
                     most = max(most, sum(sizes[:place]) + min(int(position), sizes[place]))
             except OSError:
-                # The file was closed meanwhile.
+                # The file was closed in the meantime.
                 continue
         return most
 

@@ -44,7 +44,7 @@ def plain_events(values: SymbolicValues, events: Sequence[SymbolicEvent], model:
     read = set(map(space.column, space.kinds))
     for name in (c for c in (space.type, space.stream) if c is not None and c not in read):
         for row in found:
-            # Where only some texts are told apart, any other one will do.
+            # Where only some texts are distinguished, any other one will do.
             if row[name] == "" or row[name] not in values.texts:
                 row[name] = fresh_word({*values.texts, *values.mentioned})
     return found

@@ -78,7 +78,7 @@ UNKNOWN = Term(NO, z3.IntVal(0), ValueSort.NULL)
 
 @dataclass(frozen=True)
 class SymbolicEvent:
-    """An event at a position: a term for each column, and what holds of these in any case."""
+    """An event at a position: a term for each column, and what always holds of these."""
 
     position: Any
     values: Mapping[str, Term]

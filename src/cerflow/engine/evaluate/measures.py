@@ -156,7 +156,7 @@ def deadlines(window: DurationWindow, begins: Ints, schema: Schema, unit: str) -
 
 
 def idle_bounds(rows: BatchRows, schema: Schema) -> Ints:
-    """For each event the greatest time of the previous event of its substream with which the substream begins again."""
+    """For each event the greatest time of the previous event of its substream with which the substream starts again."""
     assert schema.time is not None
     assert schema.forget is not None
     size = duration_in_units(DurationWindow(schema.forget), schema, rows.unit)

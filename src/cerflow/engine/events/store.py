@@ -123,7 +123,7 @@ class EventStore:
     """Keeps batches of events, and drops events that no match needs once there are many.
 
     Results stay valid: batches never change in place, and lists are only appended to, else replaced. As in merge sort,
-    the store joins small pieces to larger ones, so a stream of single events costs no more than one of large batches.
+    the store joins small pieces to larger ones, so a stream of single events costs at most one of large batches.
     Small batches stay whole until there are some of them, because taking rows out of a small batch costs more than all
     its other work.
     """

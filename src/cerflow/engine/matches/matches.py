@@ -304,7 +304,7 @@ class Matches:
     def sample(self, size: int, *, seed: int | None = None, replacement: bool = False) -> Matches:
         """``size`` random matches of each detecting event, all equally likely, without unfolding the others.
 
-        They come in the order of `to_batches`. If an event has no more than ``size`` matches, all are returned; with
+        They come in the order of `to_batches`. If an event has at most ``size`` matches, all are returned; with
         ``replacement`` a match may be drawn several times instead. The same seed gives the same sample, and reading the
         sample again always gives the same matches. Raises `UnsupportedQueryError` if LIMIT or ANY do not define which
         matches are meant.

@@ -93,7 +93,7 @@ class LabelAttributes:
         column = self.attribute(expression)
         if column is not None:
             values = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column.cast(target)
-            # Attributes of events stay as they are; the value of an expression is null in place of NaN.
+            # Attributes of events stay as they are; the value of an expression is null instead of NaN.
             return nan_as_null(values)
         # Columns of times hold microseconds.
         flat = fold(as_microseconds(expression, self.schema), self.flatten)

@@ -22,7 +22,7 @@ from cerflow.language.sremo import Terminal
 if TYPE_CHECKING:
     from cerflow.engine.results.report import Report
 
-#: Stands in place of a label for events of EVENT and NOT that have none of the other labels.
+#: Stands instead of a label for events of EVENT and NOT that have none of the other labels.
 OTHERS = "EVENT"
 
 
@@ -48,7 +48,7 @@ class FlatColumn:
 
 
 def flat_columns(report: Report) -> list[FlatColumn]:
-    """The columns that stand in place of ``events``.
+    """The columns that stand instead of ``events``.
 
     They are named ``label_field``. A name that is taken gets an underscore; upper and lower case count as equal, as
     in SQL.

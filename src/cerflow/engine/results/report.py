@@ -159,7 +159,7 @@ class Report:
 
     @cached_property
     def flat(self) -> list[FlatColumn]:
-        """The columns of the flat form, which stand in place of ``events``."""
+        """The columns of the flat form, which stand instead of ``events``."""
         return flat_columns(self)
 
     def shown(

@@ -447,7 +447,7 @@ def _enter(table: Smalls, hashes: Ints) -> None:
     mask = len(table) - 1
     slots, left = hashes & mask, np.arange(len(hashes))
     while len(left):
-        # Of those that come to one free slot the first stays; the others go on to the next slot.
+        # Of those that come to one free slot the first stays; the others continue to the next slot.
         free = left[table[slots[left]] < 0]
         taken, first = np.unique(slots[free], return_index=True)
         table[taken] = free[first] + 1

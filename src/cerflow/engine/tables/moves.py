@@ -83,7 +83,7 @@ class Moves:
 
     @property
     def waiting(self) -> Sequence[Sequence[frozenset[int]]]:
-        """For each state whose waiting an event may end, the tests of its loops: while one holds, it goes on."""
+        """For each state whose waiting an event may end, the tests of its loops: while one holds, it continues."""
         initial = self._transducer.initial
         return [loops for q, loops in enumerate(self.loops) if loops or q in initial]
 

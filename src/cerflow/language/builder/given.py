@@ -56,7 +56,7 @@ def formula_tree(given: FormulaGiven) -> Formula:
 
 
 def sremo_tree(given: SremoGiven) -> Sremo:
-    """The tree of an expression, in which the names of registers are told apart from those of attributes.
+    """The tree of an expression, in which the names of registers are distinguished from those of attributes.
 
     Raises `QuerySyntaxError` for texts that are not an expression, and `ArgumentError` for anything else.
     """

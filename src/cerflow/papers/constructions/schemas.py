@@ -91,7 +91,7 @@ class Schemas:
         return SingleEnded(start, final, tuple(transitions))
 
     def _between(self, *parts: SingleEnded) -> SingleEnded:
-        """The parts side by side between a new start and a new final state."""
+        """The parts in parallel between a new start and a new final state."""
         start, final = self._new(), self._new()
         found: list[TransitionLike] = []
         for part in parts:

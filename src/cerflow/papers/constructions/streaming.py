@@ -67,7 +67,7 @@ def staggered(tree: RegisterA, window: int, *, most: int | None = None) -> Regis
             transitions.append(t.between(begin if t.source in tree.starts else (d, t.source), (d, t.target)))
         finals += [(d, state) for state in tree.finals if state not in tree.starts]
     copies = type(tree).made(transitions, starts=[("begin", 0)], finals=finals)
-    # When a copy begins again, its run from ``window`` events ago has ended.
+    # When a copy starts again, its run from ``window`` events ago has ended.
     return unchecked_subsets(copies, most=most)
 
 

@@ -20,7 +20,7 @@ def first_order_to_second_order(formula: Formula) -> Formula | None:
 
     Every condition speaks of labels that the formula it filters assigns, and holds if it holds of all their events.
     Conditions on one variable stand on its event (Theorem 4.3), those on two on the closest formula that has both
-    (Theorem 4.5). Labels are the variables; where the events of a variable must be told apart, by the assignments
+    (Theorem 4.5). Labels are the variables; where the events of a variable must be distinguished, by the assignments
     that a condition means, they get labels of their own, which are renamed back around the whole. None if the formula
     cannot match.
 

@@ -24,7 +24,7 @@ def second_order_to_first_order(formula: f.Formula) -> f.Formula:
     """A formula whose first-order reading has the supports of the complex events of a second-order formula.
 
     Conditions on one label each are pushed down to the events (P2 A.1); then every event gets a variable of its own.
-    Where EVENT meets a condition on a label that is the name of a type, the events of that type are told apart.
+    Where EVENT meets a condition on a label that is the name of a type, the events of that type are distinguished.
 
     Raises `UnsupportedQueryError` as `push_down_filters` does, and for operators that the first-order language does
     not have (``:``, ``:+``, AND, ALL, UNLESS, WITHOUT, START, PROJECT), and for NEXT, LAST and MAX after other events.

@@ -92,7 +92,7 @@ class OwnSlices:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Rows of a partition that stand together, as they were counted: their pieces as they come.
+    """Rows of a partition that stand together, as they were counted: their pieces as they arrive.
 
     ``number`` orders the stretches of partition ``part``; ``offset`` is the number of events in stretches before.
     """

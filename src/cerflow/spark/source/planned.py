@@ -130,7 +130,7 @@ def plan_files(options: Options, files: Sequence[DataFile], types: pa.Schema | N
     groups = _wanted(groups, files, options)
     reach, reason = _reach(query, schema, groups, work)
     if any(group.least is None for group in groups):
-        # Without statistics the order is unknown, so events are taken as they come, and checked.
+        # Without statistics the order is unknown, so events are taken as they arrive, and checked.
         groups = [replace(group, least=None, greatest=None) for group in groups]
         slices = Slices((GroupSlice(None, None, None, tuple(groups), 0),), sum(g.rows for g in groups), 0)
     else:

@@ -66,7 +66,7 @@ class InOrder:
         return edges
 
     def _ready(self, edge: Key | None, ties: bool) -> Iterator[OrderedBatch]:
-        """The events that may go on before those with key ``edge``, also others of that key if ``ties``."""
+        """The events that may continue before those with key ``edge``, also others of that key if ``ties``."""
         piece = self._waiting[-1]
         here: Key = piece.keys[-1].item()
         if not piece.last and (edge is None or here < edge):

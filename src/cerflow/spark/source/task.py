@@ -32,7 +32,7 @@ class Work:
 
     ``needed`` are the columns that the query reads or reports. ``positions`` says that positions are reported or read.
     ``result`` is the schema of the matches as the engine gives them. No more than ``most_waiting`` events wait in a
-    task to be put into order, and it lists no more than ``max_matches``. ``until`` is an array with a time before which
+    task to be put into order, and it lists at most ``max_matches``. ``until`` is an array with a time before which
     no more events come, if one is known.
     """
 

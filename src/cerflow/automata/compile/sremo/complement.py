@@ -63,7 +63,7 @@ def complement_of(operand: Fragment, registers: RegisterFile) -> Fragment:
 
 
 def remembers_without_end(operand: Fragment, registers: Sequence[Register]) -> bool:
-    """Whether some run can go on over any number of events before it reads a register that it wrote.
+    """Whether some run can continue over any number of events before it reads a register that it wrote.
 
     Then the set of all runs may hold any number of values. Starts of windows do not count: the latest one suffices.
     """
