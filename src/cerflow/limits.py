@@ -347,7 +347,7 @@ SOURCE_CUT_ROUNDS = 8
 STREAM_CHUNK_BYTES = 1 << 20
 #: The log of a bucket may be this many times as long as its snapshot; then a new snapshot replaces both.
 STREAM_LOG_RATIO = 4
-#: The bytes that it may have always.
+#: The bytes that it may always have.
 STREAM_LOG_BYTES = 1 << 16
 #: Buckets of streaming queries that a process keeps in memory.
 STREAM_BUCKETS_HELD = 256

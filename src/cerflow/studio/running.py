@@ -30,7 +30,7 @@ async def in_thread(note: ui.label, said: Callable[[], str], work: Callable[...,
 
 
 class WorkLine:
-    """A line that shows the progress of work beside the page, with a button that stops it. One piece of work at a time."""
+    """A line that shows the progress of work, with a button that stops it. One piece of work at a time."""
 
     def __init__(self, session: StudioSession, text: str = "") -> None:
         self._session = session

@@ -109,7 +109,7 @@ def first_matches(batches: Iterable[pa.RecordBatch], schema: pa.Schema, most: in
         if "events" in schema.names and is_list(schema.field("events").type):
             sizes = pc.list_value_length(batch.column("events")).fill_null(0).to_numpy(zero_copy_only=False)
             room = int(np.searchsorted(np.cumsum(sizes), limits.VIEWED_MARKS - events, side="right"))
-            # One match is shown always.
+            # One match is always shown.
             fits = max(min(fits, room), 1 - rows)
             events += int(sizes[:fits].sum())
         found.append(batch.slice(0, fits))
