@@ -266,23 +266,70 @@ EXAMPLES = {
         ("CONSUME BY ANY", "After a match everything starts again.", "A ; B CONSUME BY ANY", "A B B A B"),
         (
             "CONSUME BY PARTITION",
-            "After a match everything of the same key starts again.", "A ; B PARTITION BY v CONSUME BY PARTITION", "A1
-            A2 B1 B1 B2", ), ("LIMIT", "At most two matches of each detecting event.", "SELECT * WHERE A+ ; B LIMIT 2",
-            "A A B"), ( "DEFINE", "The matches of a query are events for the next one.", "DEFINE pair AS SELECT A.v AS v
-            FROM s WHERE A : B;\n" "SELECT p.v AS first, q.v AS second FROM pair WHERE pair AS p ; pair AS q", "A1 B0 A2
-            C0 A3 B0", ), ], "Regular expressions with memory and output": [ ( "`[c]`, MARK and AS", "`.` is the next
-            event. MARK takes an event into the match; AS gives it a label.", "[type = 'A'] MARK . [type = 'B'] AS y",
-            "A B C B", ), ( "Events that are read and left out", "`[TRUE]*` skips any events.", "[type = 'A'] MARK .
-            [TRUE]* . [type = 'B'] MARK", "A B C B", ), ( "INTO", "A register remembers an event; `r.v` is its value.",
-            "[type = 'A'] MARK INTO r . [TRUE]* . [v > r.v] MARK", "A3 B2 B5", ), ( "`|` and `?`", "One or the other;
-            one or none.", "[type = 'A'] MARK . [type = 'B']? . ([type = 'C'] MARK | [type = 'D'] MARK)", "A B C A D",
-            ), ("`+`", "One or more, without events in between.", "[type = 'A'] MARK . ([type = 'B'] MARK)+", "A B B C
-            B"), ( "`&`", "The same events under the same labels in both.", "([type = 'A'] MARK . [TRUE] MARK) & ([TRUE]
-            MARK . [v > 3] MARK)", "A1 B2 A1 B5", ), ( "`!` and WITHIN", "An A and a B without a C in between. Some
-            complements need a window.", "[type = 'A'] MARK . !([TRUE]* . [type = 'C'] . [TRUE]*) . [type = 'B'] MARK
-            WITHIN 5 EVENTS", "A C B A D B", ), ("`any`", "In order, with any events between.", "any([type = 'A'] MARK,
-            [type = 'B'] MARK)", "A C B B"), ("`next`", "In order, each the first that fits.", "next([type = 'A'] MARK,
-            [type = 'B'] MARK)", "A C B B"), ( "`unordered`", "In any order, one directly after the other.",
-            "unordered([type = 'A'] MARK, [type = 'B'] MARK)", "B A B", ), ( "EPSILON, EMPTY", "EPSILON is the string
-            without events, EMPTY no string at all.", "[type = 'A'] MARK . ([type = 'B'] MARK | EPSILON)", "A B", ), ],
-            }
+            "After a match everything of the same key starts again.",
+            "A ; B PARTITION BY v CONSUME BY PARTITION",
+            "A1 A2 B1 B1 B2",
+        ),
+        ("LIMIT", "At most two matches of each detecting event.", "SELECT * WHERE A+ ; B LIMIT 2", "A A B"),
+        (
+            "DEFINE",
+            "The matches of a query are events for the next one.",
+            "DEFINE pair AS SELECT A.v AS v FROM s WHERE A : B;\n"
+            "SELECT p.v AS first, q.v AS second FROM pair WHERE pair AS p ; pair AS q",
+            "A1 B0 A2 C0 A3 B0",
+        ),
+    ],
+    "Regular expressions with memory and output": [
+        (
+            "`[c]`, MARK and AS",
+            "`.` is the next event. MARK takes an event into the match; AS gives it a label.",
+            "[type = 'A'] MARK . [type = 'B'] AS y",
+            "A B C B",
+        ),
+        (
+            "Events that are read and left out",
+            "`[TRUE]*` skips any events.",
+            "[type = 'A'] MARK . [TRUE]* . [type = 'B'] MARK",
+            "A B C B",
+        ),
+        (
+            "INTO",
+            "A register remembers an event; `r.v` is its value.",
+            "[type = 'A'] MARK INTO r . [TRUE]* . [v > r.v] MARK",
+            "A3 B2 B5",
+        ),
+        (
+            "`|` and `?`",
+            "One or the other; one or none.",
+            "[type = 'A'] MARK . [type = 'B']? . ([type = 'C'] MARK | [type = 'D'] MARK)",
+            "A B C A D",
+        ),
+        ("`+`", "One or more, without events in between.", "[type = 'A'] MARK . ([type = 'B'] MARK)+", "A B B C B"),
+        (
+            "`&`",
+            "The same events under the same labels in both.",
+            "([type = 'A'] MARK . [TRUE] MARK) & ([TRUE] MARK . [v > 3] MARK)",
+            "A1 B2 A1 B5",
+        ),
+        (
+            "`!` and WITHIN",
+            "An A and a B without a C in between. Some complements need a window.",
+            "[type = 'A'] MARK . !([TRUE]* . [type = 'C'] . [TRUE]*) . [type = 'B'] MARK WITHIN 5 EVENTS",
+            "A C B A D B",
+        ),
+        ("`any`", "In order, with any events between.", "any([type = 'A'] MARK, [type = 'B'] MARK)", "A C B B"),
+        ("`next`", "In order, each the first that fits.", "next([type = 'A'] MARK, [type = 'B'] MARK)", "A C B B"),
+        (
+            "`unordered`",
+            "In any order, one directly after the other.",
+            "unordered([type = 'A'] MARK, [type = 'B'] MARK)",
+            "B A B",
+        ),
+        (
+            "EPSILON, EMPTY",
+            "EPSILON is the string without events, EMPTY no string at all.",
+            "[type = 'A'] MARK . ([type = 'B'] MARK | EPSILON)",
+            "A B",
+        ),
+    ],
+}
