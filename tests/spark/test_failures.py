@@ -105,7 +105,7 @@ def test_ways_out_of_the_setting_of_a_cluster(message, says):
 @pytest.mark.parametrize("text", ["", "java.io.EOFException"])
 def test_an_error_without_a_message_is_named(text):
     said = str(as_cerflow_error(RuntimeError(text)))
-    assert said == f"Spark failed: {'EOFException' if text else 'it gave no message but RuntimeError'}"
+    assert said == f"Spark failed: {'EOFException' if text else 'its only message is RuntimeError'}"
 
 
 def test_errors_of_cerflow_are_raised_as_what_they_were():
@@ -135,7 +135,7 @@ def test_other_errors_pass_through():
 
 
 REMEDIES = [
-    ("java.io.IOException: No space left on device", "Make room on the disk"),
+    ("java.io.IOException: No space left on device", "Free space on the disk"),
     ("java.lang.IllegalArgumentException: CSV header does not conform to the schema.", "in their order"),
     ("[CONCURRENT_STREAM_LOG_UPDATE] Multiple streaming jobs detected for 3.", "Another process uses this checkpoint"),
     ("java.io.FileNotFoundException: File file:/c/state/0/1/3.changelog does not exist", "--set-back"),
