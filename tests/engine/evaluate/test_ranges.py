@@ -47,9 +47,9 @@ def test_every_door_and_policy(name):
         ((row,),) = refused
         assert row["row"] == 1
         assert row["reason"].startswith(f"the value {written}")
-        assert " of 'v' is " in row["reason"]
+        assert " of 'v' " in row["reason"]
         for door in (query.match, query.recognizer(table.schema).push, together.match):
-            with pytest.raises(BadRecordError, match=f"row 1: the value {written}.* of 'v' is "):
+            with pytest.raises(BadRecordError, match=f"row 1: the value {written}.* of 'v' "):
                 door(table)
 
 
@@ -81,7 +81,7 @@ def test_nanoseconds_beside_other_times():
         }
     )
     query = cerflow.parse("SELECT * WHERE EVENT AS x FILTER x.until > x.at")
-    with pytest.raises(BadRecordError, match=r"row 0: the value 9999-12-31T00:00:00\.0+ of 'until' is beyond .* in ns"):
+    with pytest.raises(BadRecordError, match=r"row 0: the value 9999-12-31T00:00:00\.0+ of 'until' does not fit 64 bits in ns"):
         query.match(table)
     assert query.match(table, on_bad_record="skip").count() == 1
 

@@ -13,7 +13,7 @@ from cerflow.engine.kernels.table import all_usable
 from cerflow.engine.layout import NULL
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.columns import ExportedBatch, layout_of, layout_of_text
-from cerflow.engine.scan.layout import ScanArrays
+from cerflow.engine.scan.first_arrays import no_arrays
 from cerflow.schema import Schema, ValueKind
 
 
@@ -21,56 +21,11 @@ class BatchCheck:
     """Checks batches of one schema; ``rows`` are those of `ScanArrays.tests`, each with the row of its column."""
 
     def __init__(self, rows: list[tuple[list[int], list[int]]], *, timed: bool, floating: bool) -> None:
-        none = np.zeros(0, np.int64)
-        wide = np.zeros((0, 1), np.int64)
         self._control = np.zeros(layout.CONTROLS, np.int64)
-        self._arrays = ScanArrays(
+        self._arrays = no_arrays()._replace(
             control=self._control,
             columns=np.array([column for _, column in rows], np.int64),
-            texts=np.zeros((0, layout.TEXT_WORDS), np.int64),
-            nodes=wide,
-            next=none,
-            outcomes=wide,
-            together=none,
             tests=np.array([test for test, _ in rows], np.int64),
-            outputs=wide,
-            code=np.zeros((0, 2), np.int32),
-            constants=none,
-            stack=none,
-            fixes=wide,
-            chosen=none,
-            at=none,
-            noted=np.zeros((0, layout.NOTE_WORDS), np.int32),
-            groups=wide,
-            members=wide,
-            slots=none,
-            places=none,
-            links=wide,
-            admits=np.zeros(0, np.int64),
-            before=np.zeros(0, np.int32),
-            numbers=np.zeros(0, np.int64),
-            allowed=np.zeros(0, np.int64),
-            rows=np.zeros(0, np.int64),
-            wide=np.zeros((0, 0), np.int64),
-            follows=wide,
-            ways=np.zeros(0, np.uint8),
-            led=none,
-            effects=wide,
-            moves=wide,
-            runs=wide,
-            ends=np.zeros(0, np.uint8),
-            hits=np.zeros(0, np.uint8),
-            steps=none,
-            reach=wide,
-            leads=wide,
-            bit_leads=none,
-            masks=np.zeros(0, np.uint8),
-            useful=np.zeros(0, np.uint8),
-            keyed=wide,
-            flows=wide,
-            slot_of=np.zeros(0, np.int32),
-            entered=none,
-            decided=wide,
         )
         self._shared = SharedArrays()
         self._shared.hold(self._arrays)

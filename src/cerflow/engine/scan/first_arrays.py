@@ -15,10 +15,15 @@ from cerflow.engine.scan.flow import Flow
 from cerflow.engine.scan.layout import ScanArrays
 from cerflow.engine.scan.programs import ScanProgram
 from cerflow.engine.tables.transducer_tables import TransducerTables
-from cerflow.values.array_types import IntRows, Ints
+from cerflow.values.array_types import IntRows, Ints, array_types
 
 #: Entries of `ScanArrays.fixes`.
 _FIXES = 1 << 10
+
+
+def no_arrays() -> ScanArrays:
+    """Arrays without anything in them."""
+    return ScanArrays(**{name: np.zeros((0,) * axes, dtype) for name, (dtype, axes) in array_types(ScanArrays).items()})
 
 
 def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows, decisions: Decisions) -> ScanArrays:
@@ -29,7 +34,7 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
         tests_of[number] = row
     flow = None if isinstance(program.flow, str) else program.flow
     block = layout.STRETCH if contiguity is not None and contiguity.related else 0
-    return ScanArrays(
+    return no_arrays()._replace(
         control=_control(tables, program),
         columns=_rows(program.columns, layout.COLUMN_WORDS),
         texts=texts,
@@ -46,35 +51,26 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
         chosen=np.zeros(layout.STRETCH, np.int64),
         at=np.zeros(layout.STRETCH, np.int64),
         noted=np.zeros((0, layout.NOTE_WORDS), np.int32),
-        groups=np.zeros((0, layout.GROUP_WORDS), np.int64),
         members=np.zeros((1, sum(row[layout.O_TO] == layout.TO_KEYS for row in program.outputs)), np.int64),
         slots=np.zeros(1, np.int64),
-        places=np.zeros(0, np.int64),
         links=_rows([] if contiguity is None else contiguity.links, layout.LINK_WORDS),
         follows=_rows([] if contiguity is None else contiguity.follows, 2),
         admits=np.array([] if contiguity is None else contiguity.admits, np.int64),
-        before=np.zeros(0, np.int32),
         numbers=np.zeros(block, np.int64),
         allowed=np.zeros(block, np.int64),
         rows=np.zeros(block, np.int64),
         wide=np.zeros((0 if contiguity is None else contiguity.stack, block), np.int64),
         ways=np.zeros(layout.CARRIED + layout.BLOCK, np.uint8),
-        effects=np.zeros((0, layout.EFFECT_WORDS), np.int64),
-        moves=np.zeros((0, 3), np.int64),
         runs=np.zeros((tables.transducer.states + 1, layout.RUNS_WORDS), np.int64),
         led=np.full(1 << layout.WAYS, layout.UNKNOWN, np.int64),
         ends=np.zeros(layout.BLOCK, np.uint8),
-        hits=np.zeros(0, np.uint8),
         steps=np.array(_steps(contiguity, flow), np.int64),
         reach=_rows([] if flow is None else flow.reach, 7),
         leads=_rows([] if flow is None else flow.leads, 4),
         bit_leads=np.array([] if flow is None else flow.bit_leads, np.int64),
         masks=np.array([] if flow is None else flow.masks, np.uint8),
-        useful=np.zeros(0, np.uint8),
         keyed=_rows([] if flow is None else flow.keyed, 7),
         flows=np.zeros((0, 0 if flow is None else len(flow.states)), np.int64),
-        slot_of=np.zeros(0, np.int32),
-        entered=np.zeros(0, np.int64),
         decided=_rows([] if program.ways is None else program.ways.decided(program.tests), 3),
     )
 
