@@ -130,8 +130,8 @@ PUSHED_LEAVES = 200
 NARROWED_ROWS = 256
 #: Keys that have states of their own where rows are ruled out by what runs can pass through; more share them.
 FLOW_KEYS = 1 << 17
-#: The state's room grows, up to a number of entries, if a large batch is swept twice within so many events. A batch is
-#: large from a quarter of these events on.
+#: If the engine sweeps the state twice within this many events of a large batch, it makes more room, up to this many
+#: entries. A batch is large from a quarter of these events on.
 SWEPT_EVENTS, SWEPT_ROOM = 1 << 12, 1 << 15
 #: Events from which on their matches may be counted without a match graph.
 COUNTED_EVENTS = 256

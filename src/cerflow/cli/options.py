@@ -123,9 +123,9 @@ class InputOptions:
 
 @dataclass(frozen=True)
 class ColumnOptions:
-    """What the columns of the inputs mean: ``VALUE`` is for all of them, ``NAME=VALUE`` for the input of that name.
+    """What the columns of the inputs mean: ``VALUE`` applies to all inputs, ``NAME=VALUE`` to the one of that name.
 
-    ``encoding`` is for all files of text, ``key_timeout`` is one duration for all inputs.
+    ``encoding`` applies to all text files, ``key_timeout`` to all inputs.
     """
 
     type: Many = option(

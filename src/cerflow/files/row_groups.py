@@ -26,7 +26,7 @@ from cerflow.values.arrow_columns import array_of_numbers, one_array
 
 
 def short_texts(footers: Sequence[pq.FileMetaData], names: Sequence[str]) -> frozenset[str]:
-    """The columns of text whose values repeat so often that they take less room as dictionaries."""
+    """The text columns that dictionaries make smaller, because their values repeat."""
     size = dict.fromkeys(names, 0)
     values = dict.fromkeys(names, 0)
     for footer in footers:

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from cerflow.engine import layout
-from cerflow.values.array_types import Bytes, IntRows, Smalls
+from cerflow.values.array_types import Bytes, IntRows, Ints, Smalls
 
 
 @dataclass(frozen=True)
@@ -102,12 +102,8 @@ def consecutive_events(first: int, ends: Bytes, labels: Sequence[int], before: S
     marks[1:, layout.M_LABEL] = np.array(labels, np.int64)[place]
 
     chain = [row for row, place in enumerate(marked) if place < last]
-    nodes = np.zeros((1 + len(matches) * len(chain), layout.NODE_WORDS), np.int64)
+    nodes = _nodes_after_bottom(len(matches) * len(chain))
     small = nodes.view(np.int32)
-    small[:, [layout.I_LEFT, layout.I_RIGHT]] = -1
-    small[:, layout.I_RANK] = 1
-    nodes[layout.BOTTOM, layout.W_MEASURE] = layout.NOT_BEGUN
-    small[layout.BOTTOM, layout.I_CHILD] = -1
     own = small[1:].reshape(len(matches), len(chain), small.shape[1])
     numbers = 1 + np.arange(len(matches) * len(chain)).reshape(len(matches), len(chain))
     for k, row in enumerate(chain):
@@ -120,3 +116,36 @@ def consecutive_events(first: int, ends: Bytes, labels: Sequence[int], before: S
     detections[:, layout.D_MARK] = mark[-1] if last in marked else layout.NO_MARK
     detections[:, layout.D_ROOT] = numbers[:, -1] if chain else layout.BOTTOM
     return MatchGraph(detections, nodes, marks)
+
+
+def single_events(positions: Ints, labels: Smalls, moments: Ints) -> MatchGraph:
+    """Matches of one event each, detected at ``moments`` later on.
+
+    ``positions`` are those of the events, ``labels`` the numbers of their label sets (0: the event is not marked).
+    """
+    count, order = len(positions), np.argsort(positions)
+    marks = np.zeros((1 + count, 2), np.int64)
+    marks[0, layout.M_POSITION] = -1
+    marks[1:, layout.M_POSITION], marks[1:, layout.M_LABEL] = positions[order], labels[order]
+    nodes = _nodes_after_bottom(count)
+    # The nodes are in the order of the marks.
+    nodes.view(np.int32)[1:, layout.I_MARK] = np.arange(1, 1 + count)
+    node = np.empty(count, np.int64)
+    node[order] = np.arange(1, 1 + count)
+    detections = np.empty((count, 4), np.int64)
+    detections[:, layout.D_POSITION], detections[:, layout.D_BOUND] = moments, layout.NO_BOUND
+    detections[:, layout.D_MARK] = layout.NO_MARK
+    detections[:, layout.D_ROOT] = np.where(labels > 0, node, layout.BOTTOM)
+    return MatchGraph(detections, nodes, marks)
+
+
+def _nodes_after_bottom(count: int) -> IntRows:
+    """The bottom and this many further nodes, each with the bottom as its child and no mark yet."""
+    nodes = np.zeros((1 + count, layout.NODE_WORDS), np.int64)
+    small = nodes.view(np.int32)
+    small[:, [layout.I_LEFT, layout.I_RIGHT]] = -1
+    small[:, layout.I_RANK] = 1
+    small[:, layout.I_CHILD] = layout.BOTTOM
+    nodes[layout.BOTTOM, layout.W_MEASURE] = layout.NOT_BEGUN
+    small[layout.BOTTOM, layout.I_CHILD] = -1
+    return nodes

@@ -24,9 +24,10 @@ from cerflow.engine.evaluate.measures import bounds, measures
 from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.kernels.table import not_followed
 from cerflow.engine.layout import EventArrays
-from cerflow.engine.matches.graph import CountedMatches, MatchGraph
+from cerflow.engine.matches.graph import CountedMatches, single_events
 from cerflow.engine.matches.moments import Moments
 from cerflow.engine.recognize.deadlines import sorted_by_row
+from cerflow.engine.tables.event_room import some_events
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.condition import Not
 from cerflow.values.array_types import Ints, Smalls
@@ -113,7 +114,8 @@ def find_absences(
     before = int(np.searchsorted(at_rows, last, "right"))
     if last >= count or begin >= end or opened.max() > 1 or 2 * (before + len(at_rows) - after) > len(at_rows):
         return None
-    numbers, signatures = _read_before(how, tables, events, at_rows, opening[begin:], last)
+    front = some_events(events, slice(before))
+    numbers, signatures = _read_before(how, tables, front, at_rows[:before], opening[begin:], last)
     some, until = opening[begin:end], shown[begin:end]
     first, stop = int(some[0]), int(np.searchsorted(at_rows, until[-1]))
     span = slice(first, max(stop, int(some[-1]) + 1))
@@ -131,11 +133,9 @@ def find_absences(
 def _read_before(
     how: Absence, tables: TransducerTables, events: EventArrays, at_rows: Ints, found: Ints, last: int
 ) -> tuple[Ints, Smalls]:
-    """The numbers and signatures of the events up to row ``last``; the ``found`` ones open no deadline there."""
-    before = int(np.searchsorted(at_rows, last, "right"))
-    signatures = events.signature[:before].copy()
-    kept = np.ones(before, bool)
-    apart = found[found < before]
+    """The numbers and signatures of events up to row ``last``, which are given; the ``found`` open no deadline."""
+    signatures, kept = events.signature.copy(), np.ones(len(at_rows), bool)
+    apart = found[found < len(at_rows)]
     for signature in np.unique(signatures[apart]).tolist():
         other = tables.without(signature, how.opening)
         same = apart[signatures[apart] == signature]
@@ -175,29 +175,5 @@ def _matches(
     moments = Moments(pa.array(whole.positions_at(rows)[0]), times, positions[begins], _NOTHING)
     opened = [min(how.opening & tables.allowed(s), default=0) for s in range(len(tables.relevant))]
     labels = arrays.transitions[opened, layout.T_LABEL][events.signature[some]]
-    make = partial(_graph, positions, labels, moments.positions[np.cumsum(begins) - 1])
+    make = partial(single_events, positions, labels, moments.positions[np.cumsum(begins) - 1])
     return CountedMatches(len(some), make, single=len(rows) == len(some)), moments
-
-
-def _graph(positions: Ints, labels: Smalls, moments: Ints) -> MatchGraph:
-    """Matches of one event each at some positions, with the numbers of their label sets (0: it is not marked)."""
-    count, places = len(positions), np.argsort(positions)
-    marks = np.zeros((1 + count, 2), np.int64)
-    marks[0, layout.M_POSITION] = -1
-    marks[1:, layout.M_POSITION], marks[1:, layout.M_LABEL] = positions[places], labels[places]
-    nodes = np.zeros((1 + count, layout.NODE_WORDS), np.int64)
-    small = nodes.view(np.int32)
-    small[:, [layout.I_LEFT, layout.I_RIGHT]] = -1
-    small[:, layout.I_RANK] = 1
-    small[:, layout.I_CHILD] = layout.BOTTOM
-    small[layout.BOTTOM, layout.I_CHILD] = -1
-    nodes[layout.BOTTOM, layout.W_MEASURE] = layout.NOT_BEGUN
-    # The nodes are in the order of the marks.
-    small[1:, layout.I_MARK] = np.arange(1, 1 + count)
-    node = np.empty(count, np.int64)
-    node[places] = np.arange(1, 1 + count)
-    detections = np.empty((count, 4), np.int64)
-    detections[:, layout.D_POSITION], detections[:, layout.D_BOUND] = moments, layout.NO_BOUND
-    detections[:, layout.D_MARK] = layout.NO_MARK
-    detections[:, layout.D_ROOT] = np.where(labels > 0, node, layout.BOTTOM)
-    return MatchGraph(detections, nodes, marks)
