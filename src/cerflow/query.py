@@ -293,7 +293,7 @@ class Query:
         """
         from cerflow.engine.evaluate.measures import clock_time
         from cerflow.engine.events.records import RecordChecker
-        from cerflow.engine.events.time_order import extent, usable_in_order
+        from cerflow.engine.events.time_order import extent, valid_in_order
         from cerflow.engine.matches.matches import Matches
         from cerflow.engine.recognize.columns_needed import holding
         from cerflow.engine.recognize.finite_stream import FiniteStream
@@ -325,7 +325,7 @@ class Query:
                 check_types(self._tree, schema)
             schema = schema.reading(attributes_in(self._tree))
         # Before sorting, so that a refused event is named by its place in the input.
-        table, numbers = usable_in_order(
+        table, numbers = valid_in_order(
             table, RecordChecker(holding(schema, [self._tree]), on_bad_record, in_order=False), sequence
         )
         if any(isinstance(node, DurationWindow) for node in walk(self._tree)):

@@ -16,7 +16,7 @@ from cerflow.drawing.svg import Theme
 from cerflow.drawing.targets import picture
 from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
-from cerflow.engine.events.time_order import extent, usable_in_order
+from cerflow.engine.events.time_order import extent, valid_in_order
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.columns_needed import holding
@@ -110,7 +110,7 @@ class QuerySet(Mapping[str, Query]):
             query.warn_of_times(schema, extent(table, schema))
         checker = RecordChecker(self._holding(schema), on_bad_record, in_order=False)
         clock = None if until is None else clock_time(until, schema)
-        table, numbers = usable_in_order(table, checker, sequence)
+        table, numbers = valid_in_order(table, checker, sequence)
         found = _Pass(FiniteStream(plans, checker.schema, table, numbers, clock, memory=memory))
         return {
             name: Matches(_PartsOf(found, name), plan.report, plan.limit, stream=table) for name, plan in plans.items()

@@ -194,9 +194,9 @@ def compared(spark, path, columns):
     events = read_frame(spark, read)
     assert events.remarks == remarks
     counts = events.counts([])
-    assert (counts.usable, counts.refused) == (len(table), len(refused))
+    assert (counts.valid, counts.refused) == (len(table), len(refused))
     assert sorted(events.refused().toArrow().to_pylist(), key=lambda row: row["row"]) == refused
-    usable = events.usable.toArrow()
+    usable = events.valid.toArrow()
     types = [(f.name, str(f.type).replace("element:", "item:")) for f in usable.schema]
     assert types == [(f.name, str(f.type)) for f in table.schema]
     assert rows_of(usable) == rows_of(table)

@@ -12,7 +12,7 @@ import cerflow
 from cerflow.conditions.connectives import TRUE
 from cerflow.language.printer import show
 from cerflow.pushdown.arrow import arrow_filter
-from cerflow.pushdown.relevance import or_unusable, relevant_events, types_named
+from cerflow.pushdown.relevance import or_invalid, relevant_events, types_named
 from cerflow.schema import Schema
 from support.conformance import COLUMNS, table_of
 from support.conformance import drawn as drawn_for_predicates
@@ -150,7 +150,7 @@ def test_bad_records_stay_if_they_have_to_be_told():
     table = pa.Table.from_pylist(rows, BARE.columns)
     for bad_records, kept in ((True, ["A", None, "B"]), (False, ["A"])):
         relevant = relevant_events(query.tree, query.plan(BARE).transducer, BARE, counted=False).condition
-        found = arrow_filter(or_unusable(relevant, BARE) if bad_records else relevant, BARE)
+        found = arrow_filter(or_invalid(relevant, BARE) if bad_records else relevant, BARE)
         assert table.filter(found)["type"].to_pylist() == kept
 
 

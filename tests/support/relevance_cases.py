@@ -17,7 +17,7 @@ from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language import formula as f
 from cerflow.language.condition import Condition, PredicateCall
 from cerflow.language.node import Node, transform, walk
-from cerflow.pushdown.relevance import or_unusable, relevant_events
+from cerflow.pushdown.relevance import or_invalid, relevant_events
 from cerflow.schema import Schema
 from support.conformance import COLUMNS
 from support.generators.conditions import STRINGS, Fragment
@@ -89,7 +89,7 @@ def satisfying(table: pa.Table, condition: Condition, schema: Schema, *, unusabl
     """The rows that satisfy a condition as the engine evaluates it, predicates taken for true."""
     condition = weakened(condition, lambda leaf: not any(isinstance(n, PredicateCall) for n in walk(leaf)))
     if unusable:
-        condition = or_unusable(condition, schema)
+        condition = or_invalid(condition, schema)
     (batch,) = table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
     rows = BatchRows(batch, schema, np.arange(len(batch)), finest_unit(schema))
     return table.filter(pa.array(np.broadcast_to(rows.truth(condition).true, (len(batch),))))

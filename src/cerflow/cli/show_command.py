@@ -52,7 +52,7 @@ def show(
         from cerflow.cli.output.clashes import refuse_clashes
         from cerflow.cli.output.targets import check_writable, open_target
         from cerflow.engine.events.records import RecordChecker
-        from cerflow.engine.events.time_order import usable_in_order
+        from cerflow.engine.events.time_order import valid_in_order
         from cerflow.files.input_plans import ColumnRoles
         from cerflow.files.reading import read_inputs, read_result
         from cerflow.files.sources import parse_source, source_of
@@ -69,7 +69,7 @@ def show(
         read = read_inputs(found, columns, named=len(sources) > 1)
         schema = columns.schema(read.table.schema, read.stream)
         checker = RecordChecker(schema, "skip", in_order=False)
-        events, _ = usable_in_order(read.table, checker, columns.sequence)
+        events, _ = valid_in_order(read.table, checker, columns.sequence)
         left_out = checker.refused + (0 if read.refused is None else len(read.refused))
         if left_out:
             warn(f"{counted(left_out, 'row')} of the input cannot be used and counts no position")

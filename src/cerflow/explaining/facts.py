@@ -350,16 +350,16 @@ def _evaluation(select: Select, transducer: Transducer, tables: TransducerTables
 
 def _left_out(program: ScanProgram, tables: TransducerTables) -> list[str]:
     """Which events a scan leaves out before configurations see any, and why not others."""
-    ways, found = program.ways, program.contiguity
+    guards, found = program.guards, program.contiguity
     lines = []
-    if ways is not None and ways.narrows:
-        conditions = f"none of the {len(ways.ways)} conditions under which an event matters"
+    if guards is not None and guards.narrows:
+        conditions = f"none of the {len(guards.guards)} conditions under which an event matters"
         lines.append(f"those that satisfy {conditions}, tested on whole columns")
     if not isinstance(found, str) and found.undecided is None:
         keyed = " of a key" if found.keyed else ""
         return [*lines, f"nearly all: matches are consecutive events{keyed}, found and counted on whole columns"]
     if not lines:
-        every = ways is None or tables.counted
+        every = guards is None or tables.counted
         reason = "every event counts" if every else "a condition compares something other than a column with a constant"
         lines.append(f"none by values alone: {reason}")
     if isinstance(found, str):

@@ -217,7 +217,7 @@ class InputPlan:
     def of(cls, one: Input[Source], columns: ColumnRoles, surveys: Sequence[FileSurvey], several: bool) -> InputPlan:
         """The plan after all files have been looked at; ``several`` says that there are other inputs.
 
-        Raises InputError for columns that do not exist, and for columns without a single usable value.
+        Raises InputError for columns that do not exist, and for columns without a single valid value.
         """
         name = source_name(one.events) if several else None
         names: dict[str, str] = {}
@@ -307,9 +307,9 @@ class InputPlan:
             said = ["; ".join(reasons[place]) for place in bad.tolist()]
             taken = original.take(pa.array(bad))
             refused.append(self._refused(numbers[bad].tolist(), said, [None] * len(bad), taken, file, offset))
-            usable = np.ones(len(table), np.bool_)
-            usable[bad] = False
-            table, numbers = table.filter(pa.array(usable)), numbers[usable]
+            valid = np.ones(len(table), np.bool_)
+            valid[bad] = False
+            table, numbers = table.filter(pa.array(valid)), numbers[valid]
         return SplitRows(table, numbers + offset, pa.concat_tables(refused) if refused else None)
 
     def _refused(

@@ -37,7 +37,7 @@ _DIGITS = 19
 _LONGEST = 308
 
 
-class _UnusableError(Exception):
+class _InvalidJsonError(Exception):
     """Why a piece of JSON is not a row."""
 
 
@@ -99,16 +99,16 @@ def _block(lines: list[bytes], number: int, as_text: Collection[str], problem: s
         text = line.strip().decode()
         try:
             if not text.isascii() and (wrong := _WRONG.search(text)):
-                raise _UnusableError(f"character {wrong.start()} of the line: {problem}")
+                raise _InvalidJsonError(f"character {wrong.start()} of the line: {problem}")
             _refuse_depth(text)
             value, end = decoder.value(text, 0)
             if end < len(text):
-                raise _UnusableError(f"not JSON: there is text after it, at character {end}")
+                raise _InvalidJsonError(f"not JSON: there is text after it, at character {end}")
             found.append(decoder.row(value, text))
             rows.append(row)
         except json.JSONDecodeError as error:
             malformed.append((row, readable_text(text), f"not JSON: {error.msg}, at character {error.pos}"))
-        except _UnusableError as error:
+        except _InvalidJsonError as error:
             malformed.append((row, readable_text(text), str(error)))
     return Block(_table_of(found, as_text), np.array(rows, np.int64), malformed=malformed)
 
@@ -178,7 +178,7 @@ def _array(data: bytearray, name: str, as_text: Collection[str], problem: str) -
     broken = f"cannot read {name} as json: the JSON array is broken"
     try:
         _refuse_depth(text)
-    except _UnusableError as error:
+    except _InvalidJsonError as error:
         raise InputError(f"cannot read {name} as json: {error}") from error
     decoder = _Decoder(problem)
     found: list[dict[str, Any]] = []
@@ -195,7 +195,7 @@ def _array(data: bytearray, name: str, as_text: Collection[str], problem: str) -
         try:
             found.append(decoder.row(value, text[start:place]))
             rows.append(row)
-        except _UnusableError as error:
+        except _InvalidJsonError as error:
             malformed.append((row, readable_text(text[start:place]), str(error)))
         place = _after_space(text, place)
         more = text[place : place + 1] == ","
@@ -213,18 +213,18 @@ def _after_space(text: str, place: int) -> int:
 
 
 def _refuse_depth(text: str) -> None:
-    """Raise _UnusableError for brackets within brackets that might be too many for readers further on."""
+    """Raise _InvalidJsonError for brackets within brackets that might be too many for readers further on."""
     if text.count("[") + text.count("{") <= limits.JSON_DEPTH:
         return
     depth = 0
     for sign in _BRACKETS.finditer(_STRINGS.sub("", text)):
         depth += 1 if sign[0] in "[{" else -1
         if depth > limits.JSON_DEPTH:
-            raise _UnusableError(f"brackets are nested more than {limits.JSON_DEPTH} deep")
+            raise _InvalidJsonError(f"brackets are nested more than {limits.JSON_DEPTH} deep")
 
 
 class _Decoder:
-    """Reads JSON values, and says what makes one unusable though it is JSON."""
+    """Reads JSON values, and says what makes one invalid though it is JSON."""
 
     def __init__(self, problem: str) -> None:
         self._problem = problem
@@ -237,21 +237,21 @@ class _Decoder:
         return self._decoder.raw_decode(text, place)
 
     def row(self, value: Any, text: str) -> dict[str, Any]:
-        """The value read last, which stood as this text, if it can be a row; raises _UnusableError."""
+        """The value read last, which stood as this text, if it can be a row; raises _InvalidJsonError."""
         if not isinstance(value, dict):
-            raise _UnusableError("not a JSON object")
+            raise _InvalidJsonError("not a JSON object")
         if not value:
-            raise _UnusableError("the object is empty")
+            raise _InvalidJsonError("the object is empty")
         if self._fault is not None:
-            raise _UnusableError(self._fault)
+            raise _InvalidJsonError(self._fault)
         if not text.isascii() and _WRONG.search(text):
-            raise _UnusableError(self._problem)
+            raise _InvalidJsonError(self._problem)
         half = _HALF.search(text)
         if half is not None:
             try:
                 json.dumps(value, ensure_ascii=False).encode()
             except UnicodeEncodeError as error:
-                raise _UnusableError(f"an escape like {half[0]} is half of a character") from error
+                raise _InvalidJsonError(f"an escape like {half[0]} is half of a character") from error
         return value
 
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:

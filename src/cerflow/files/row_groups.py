@@ -71,8 +71,8 @@ def groups_of(
             if leading is not None:
                 bounds = extremes_of(statistics.get(leading), columns.field(leading).type)
             least, greatest = bounds or (None, None)
-            usable = _usable(size, [(statistics.get(n), columns.field(n).type) for n in (type, time) if n is not None])
-            found.append(RowGroup(number, index, first, size, least, greatest, usable))
+            valid = _valid(size, [(statistics.get(n), columns.field(n).type) for n in (type, time) if n is not None])
+            found.append(RowGroup(number, index, first, size, least, greatest, valid))
             first += size
             rows += size
     return found
@@ -90,7 +90,7 @@ def lies_in(group: pq.RowGroupMetaData, part: tuple[int, int] | None) -> bool:
     return bool(part[0] <= middle < part[1])
 
 
-def _usable(rows: int, roles: Sequence[tuple[Any, pa.DataType]]) -> int | None:
+def _valid(rows: int, roles: Sequence[tuple[Any, pa.DataType]]) -> int | None:
     """The number of events that lack neither of the columns that play a role, if statistics tell."""
     missing = []
     for statistics, data_type in roles:
@@ -143,7 +143,7 @@ class OrderedGroups:
             return None
         nowhere = [None] * len(footers)
         groups = groups_of(footers, schema, leading=time, type=given.get(columns.type), time=time, parts=nowhere)
-        if any(group.usable != group.rows for group in groups):
+        if any(group.valid != group.rows for group in groups):
             return None
         ends = [key for group in groups for key in (group.least, group.greatest) if key is not None]
         if len(ends) < 2 * len(groups) or ends != sorted(ends):

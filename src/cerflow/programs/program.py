@@ -13,7 +13,7 @@ from cerflow.analysis.columns import attributes_in
 from cerflow.drawing.targets import picture, shown_or_told
 from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
-from cerflow.engine.events.time_order import extent, usable_in_order
+from cerflow.engine.events.time_order import extent, valid_in_order
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.recognize.finite_stream import FiniteStream
 from cerflow.errors import (
@@ -159,7 +159,7 @@ class Program:
         schema = schema_of(table.schema, **roles).reading(attributes_in(self.tree))
         plan = self.plan(schema)
         statements = plan.statements
-        table, _ = usable_in_order(table, RecordChecker(plan.schema, on_bad_record, in_order=False), sequence)
+        table, _ = valid_in_order(table, RecordChecker(plan.schema, on_bad_record, in_order=False), sequence)
         if schema.stream is not None:
             self._check_streams(statements, table, schema.stream)
         clock = None if until is None else clock_time(until, schema)[0].as_py()

@@ -164,12 +164,12 @@ class ProgramRecognizer:
         columns, given = self._checker.schema.columns, self._checker.schema.given
         rows = as_batch(events, given) if isinstance(events, Mapping) else as_rows(events, given)
         uncount, latest = self._checker.checkpoint(), self._checker.latest_time
-        usable = self._checker.accept(rows) if rows.num_rows else None
+        valid = self._checker.accept(rows) if rows.num_rows else None
         # The last one goes back by itself.
         with self._wholly(uncount, self._recognizers[:-1], rows.num_rows):
-            if usable is not None:
-                self._checker.accept_rows(usable)
-            table = pa.Table.from_batches([] if usable is None else [usable], columns)
+            if valid is not None:
+                self._checker.accept_rows(valid)
+            table = pa.Table.from_batches([] if valid is None else [valid], columns)
             # A clock that runs has shown the times of these events to all statements.
             shown = table.column(self._checker.schema.time)[-1] if self._prompt and len(table) else None
             return self._recognize(table, shown, latest)

@@ -12,7 +12,7 @@ from cerflow import limits
 from cerflow.analysis.columns import attributes_in
 from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import RecordChecker
-from cerflow.engine.events.time_order import usable_in_order
+from cerflow.engine.events.time_order import valid_in_order
 from cerflow.errors import InputError, nearest
 from cerflow.programs.merged_streams import ProgramPlan, Statement, statements_for
 from cerflow.programs.recognizer import merged_events, merged_parts
@@ -104,5 +104,5 @@ def _prepared(
     read = {name for one in queries.values() for name in attributes_in(one.tree)}
     schema = schema_of(table.schema, **roles).reading(read)
     plan = ProgramPlan.of(statements_for(queries, schema), schema)
-    table, _ = usable_in_order(table, RecordChecker(plan.schema, "fail", in_order=False), sequence)
+    table, _ = valid_in_order(table, RecordChecker(plan.schema, "fail", in_order=False), sequence)
     return plan.statements, schema, table

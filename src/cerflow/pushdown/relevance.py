@@ -29,7 +29,7 @@ from cerflow.language.select import Select
 from cerflow.schema import Schema, ValueKind
 from cerflow.values.operators import MIRRORED, Operator
 
-__all__ = ["Relevance", "by_types", "or_unusable", "plainly", "relevant_events", "types_named"]
+__all__ = ["Relevance", "by_types", "or_invalid", "plainly", "relevant_events", "types_named"]
 
 
 def relevant_events(select: Select, transducer: Transducer, schema: Schema, *, counted: bool) -> Relevance:
@@ -59,7 +59,7 @@ def relevant_events(select: Select, transducer: Transducer, schema: Schema, *, c
     return Relevance(_types_together(condition, schema), found.reasons)
 
 
-def or_unusable(condition: c.Condition, schema: Schema) -> c.Condition:
+def or_invalid(condition: c.Condition, schema: Schema) -> c.Condition:
     """The proposition that an event satisfies another one, or cannot be used and has to be reported.
 
     It lacks a type or a time, or has an integer that cannot be held; of times that cannot nothing is said.

@@ -28,7 +28,7 @@ Key = int | float
 class RowGroup:
     """A row group: number ``index`` of file number ``file``, whose rows before it are ``first``.
 
-    ``least`` and ``greatest`` bound the keys of its events that have one; both are None if nothing is known. ``usable``
+    ``least`` and ``greatest`` bound the keys of its events that have one; both are None if nothing is known. ``valid``
     is the number of events with a type and a time, None if that is not known without reading them.
     """
 
@@ -38,7 +38,7 @@ class RowGroup:
     rows: int
     least: Key | None
     greatest: Key | None
-    usable: int | None
+    valid: int | None
 
     @property
     def place(self) -> tuple[int, int]:
@@ -51,7 +51,7 @@ class GroupSlice(Slice[Key | None]):
     """A slice by keys, with the row groups that it reads.
 
     None means unbounded. ``groups`` have to be read, in the order of their least keys. ``before`` is the number
-    of events before those that are read and not dropped, as far as ``usable`` is known of all groups.
+    of events before those that are read and not dropped, as far as ``valid`` is known of all groups.
     """
 
     groups: tuple[RowGroup, ...]
@@ -95,13 +95,13 @@ class RowGroups:
         self.greatest: Keys = np.array([group.greatest for group in ordered])
         self.rows: Ints = np.array([group.rows for group in ordered], np.int64)
         #: Events that are certainly there.
-        self.usable: Ints = np.array([group.usable or 0 for group in ordered], np.int64)
+        self.valid: Ints = np.array([group.valid or 0 for group in ordered], np.int64)
         self.reached: Keys = np.maximum.accumulate(self.greatest)
         by_end = np.argsort(self.greatest, kind="stable")
         self.ends: Keys = self.greatest[by_end]
-        self.ended: Ints = np.append(0, np.cumsum(self.usable[by_end]))
+        self.ended: Ints = np.append(0, np.cumsum(self.valid[by_end]))
         #: Keys of events that can certainly be used, ascending.
-        whole = (self.rows > 0) & (self.usable == self.rows)
+        whole = (self.rows > 0) & (self.valid == self.rows)
         self.found: Keys = np.unique(np.concatenate([self.least[whole], self.greatest[whole]]))
 
     def touching(self, begin: Key | None, stop: Key | None) -> Ints:
@@ -116,7 +116,7 @@ class RowGroups:
         if reach.width is not None:
             end = self.found_before(start) if reach.late else start
             return None if end is None else first_inside(end, reach.width)
-        first = last_piece_before(start, self.least, self.greatest, self.usable, reach.events)
+        first = last_piece_before(start, self.least, self.greatest, self.valid, reach.events)
         found: Key | None = None if first is None else self.least[first].item()
         return found
 

@@ -129,7 +129,7 @@ def run(
             _refuse(bad_records(df, type=type, time=time, stream=stream, query=compiled))
     compiled.warn_of_times(counter.schema, counter.times)
     matches = write_frame(result, output, format=format, mode=mode, partition_by=partition_by, options=options)
-    return RunResult(matches, counter.usable, counter.bad, counter.reasons, clock.perf_counter() - started)
+    return RunResult(matches, counter.valid, counter.bad, counter.reasons, clock.perf_counter() - started)
 
 
 def _letters_mode(
@@ -160,7 +160,7 @@ class _RecordCounter:
         self._events = EventColumns(schema)
         self._texts = list(self._events.reasons())
         self.times: tuple[float | None, float | None] = (None, None)
-        self.usable: int | None = None
+        self.valid: int | None = None
         self.bad: int | None = None
         self.reasons: dict[str, int] = {}
 
@@ -174,7 +174,7 @@ class _RecordCounter:
         schema = self.schema
         if schema.time is None or not schema.kind(schema.time).numeric:
             return []
-        time = F.when(self._events.usable(), F.col(self._events.plain(schema.time)).cast(DoubleType()))
+        time = F.when(self._events.valid(), F.col(self._events.plain(schema.time)).cast(DoubleType()))
         return [F.min(time).alias("least"), F.max(time).alias("greatest")]
 
     def of(self, df: DataFrame) -> dict[str, int]:
@@ -192,7 +192,7 @@ class _RecordCounter:
         counts = {text: found[f"bad{k}"] for k, text in enumerate(self._texts)}
         self.reasons = {text: count for text, count in counts.items() if count}
         self.bad = sum(counts.values())
-        self.usable = found["all"] - self.bad
+        self.valid = found["all"] - self.bad
         self.times = (found.get("least"), found.get("greatest"))
 
 

@@ -116,7 +116,7 @@ def stream(
     prepared = prepare_stream(plan, buckets, processor, delay, bad, ahead, whole=letters)
     refuse_watermark(df)
     kept = Checkpoint(df.sparkSession, checkpoint)
-    kept.check_usable()
+    kept.check_readable()
     check_unchanged(kept, _description(compiled, prepared))
     idle = duration_in_microseconds(idle_timeout)
     return RunningStream(

@@ -13,7 +13,7 @@ from cerflow.analysis.columns import attributes_in
 from cerflow.automata.model.clock import PAUSE, TICK
 from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import RecordChecker
-from cerflow.engine.events.time_order import usable_in_order
+from cerflow.engine.events.time_order import valid_in_order
 from cerflow.engine.recognize.columns_needed import holding
 from cerflow.engine.stopping import look
 from cerflow.language.select import Select
@@ -136,7 +136,7 @@ def read_sample(
     table = to_table(events, needed=columns_wanted([query.tree], sequence, roles))
     schema = schema_of(table.schema, **roles).reading(attributes_in(query.tree))
     checker = RecordChecker(holding(schema, [query.tree]), "fail", in_order=False)
-    return StudiedEvents(usable_in_order(table, checker, sequence)[0], schema, first, until)
+    return StudiedEvents(valid_in_order(table, checker, sequence)[0], schema, first, until)
 
 
 def substreams_by_key(select: Select, events: Stream) -> dict[tuple[Value, ...], Substream]:

@@ -264,7 +264,7 @@ def test_numbers_of_tests_asked_together(monkeypatch):
 def test_nodes_are_forgotten_where_there_are_too_many(monkeypatch):
     monkeypatch.setattr(limits, "SCAN_NODES", 1)
     monkeypatch.setattr(limits, "SCAN_ASKED_ALONE", 100)
-    # More ways to answer than there is room for in any case.
+    # More guards to answer than there is room for in any case.
     rows = [{"type": "A", **{f"c{k}": row >> k & 1 for k in range(11)}} for row in range(1 << 11)]
     steps = " ; ".join(f"(A AS x{k} FILTER x{k}.c{k} = 1)" for k in range(11))
     (batch,) = pa.Table.from_pylist(rows).to_batches()
@@ -421,4 +421,4 @@ def test_next_is_not_asked_about_events_of_other_types():
     schema = pa.schema({"type": pa.string(), "v": pa.int64()})
     explained = query.explain(schema=Schema(schema))
     assert "only those with  type = 'A' OR type = 'B'" in explained
-    assert Plan(query.tree, Schema(schema)).scan.ways.narrows
+    assert Plan(query.tree, Schema(schema)).scan.guards.narrows

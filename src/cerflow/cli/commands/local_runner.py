@@ -90,8 +90,8 @@ def run_local(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary
         # Write them before the matches get their name: then matches that exist always have complete dead letters.
         bad_records.write()
     watch.done("writing")
-    usable = found.count - (bad_records.count - before)
-    return RunSummary(usable, written, bad_records.count, watch.phases, drawn=str(drawing or ""))
+    valid = found.count - (bad_records.count - before)
+    return RunSummary(valid, written, bad_records.count, watch.phases, drawn=str(drawing or ""))
 
 
 def _as_a_whole(request: Request, show: Progress, watch: PhaseTimer) -> _Prepared:

@@ -55,14 +55,14 @@ _Piece = tuple[Content, FileSurvey]
 class _InputRows:
     """Rows of an input, named as errors call them.
 
-    ``everything`` has a row for each row of the part; ``usable`` has only those that can be used. Both may be the same
+    ``everything`` has a row for each row of the part; ``valid`` has only those that can be used. Both may be the same
     where leaving rows out costs nothing. ``refused`` takes the number of the rows before the part.
     """
 
     name: str
     stream: str
     everything: DataFrame
-    usable: DataFrame
+    valid: DataFrame
     rows: int
     refused_count: Callable[[], int]
     refused: Callable[[int], DataFrame]
@@ -76,7 +76,7 @@ class RowCounts:
     (as they are written, if only upper and lower case differ); else both are None.
     """
 
-    usable: int
+    valid: int
     refused: int
     times: tuple[float | None, float | None]
     types: frozenset[str] | None
@@ -87,12 +87,12 @@ class SparkEvents:
     """The events of the inputs as DataFrames.
 
     ``everything`` has a row for each row of the input, with converted columns (rows that cannot be used may be
-    missing); ``usable`` has only the rows that can be used. ``schema`` says which columns have a role. ``stream`` and
+    missing); ``valid`` has only the rows that can be used. ``schema`` says which columns have a role. ``stream`` and
     ``remarks`` are as in `cerflow.files.reading.ReadEvents`.
     """
 
     everything: DataFrame
-    usable: DataFrame
+    valid: DataFrame
     stream: str | None
     schema: Schema
     remarks: tuple[str, ...]
@@ -104,12 +104,12 @@ class SparkEvents:
         times: tuple[float | None, float | None] = (None, None)
         occurring: frozenset[str] | None = None
         if self.schema.time is not None and self.schema.kind(self.schema.time).numeric:
-            time = column_of(self.usable, self.schema.time)
-            own = column_of(self.usable, self.schema.type).cast("string")
+            time = column_of(self.valid, self.schema.time)
+            own = column_of(self.valid, self.schema.type).cast("string")
             # Prefer the type as the query writes it to types that differ in upper and lower case.
             alike = [F.max(F.when(F.lower(own) == name.lower(), own)) for name in types]
             found = [F.coalesce(F.max(F.when(own == name, own)), some) for name, some in zip(types, alike)]
-            (row,) = self.usable.agg(F.min(time), F.max(time), *found).collect()
+            (row,) = self.valid.agg(F.min(time), F.max(time), *found).collect()
             times = (row[0], row[1])
             occurring = frozenset(value for value in row[2:] if value is not None)
         return RowCounts(sum(part.rows for part in self._parts) - refused, refused, times, occurring)
@@ -141,24 +141,24 @@ def read_frame(spark: SparkSession, read: Inputs) -> SparkEvents:
             plans.append(plan)
             parts.append(_in_common_unit(part, one, columns))
     input_plans.refuse_unknown_types(plans)
-    refuse_partly_typed(((part.name, part.usable.columns) for part in parts), columns.type)
+    refuse_partly_typed(((part.name, part.valid.columns) for part in parts), columns.type)
     stream = None
     if read.named:
         stream = free_name("stream", [c for part in parts for c in part.everything.columns])
-    everything, usable = (
+    everything, valid = (
         _together([(part.name, part.stream, frame) for part, frame in frames], columns, stream, empty)
-        for frames in ([(part, part.everything) for part in parts], [(part, part.usable) for part in parts])
+        for frames in ([(part, part.everything) for part in parts], [(part, part.valid) for part in parts])
     )
     schema = columns.schema(arrow_schema(everything), stream)
     said = input_remarks(plans, sum(part.rows for part in parts))
-    return SparkEvents(everything, usable, stream, schema, said, parts)
+    return SparkEvents(everything, valid, stream, schema, said, parts)
 
 
 def _in_common_unit(part: _InputRows, one: Input[Source], columns: ColumnRoles) -> _InputRows:
-    if not part.usable.columns:
+    if not part.valid.columns:
         return part
-    everything, usable = (frame_in_common_unit(f, one.time_unit, columns.roles) for f in (part.everything, part.usable))
-    return replace(part, everything=everything, usable=usable)
+    everything, valid = (frame_in_common_unit(f, one.time_unit, columns.roles) for f in (part.everything, part.valid))
+    return replace(part, everything=everything, valid=valid)
 
 
 def _together(
@@ -241,13 +241,13 @@ def _in_tasks(spark: SparkSession, plan: InputPlan, found: Sequence[Sequence[_Pi
         return tasks.mapInArrow(lambda batches: refuse(batches, offset), spark_schema(plan.refused))
 
     if schema.names:
-        usable = _tasks(spark, len(todo)).mapInArrow(use, spark_schema(schema))
+        valid = _tasks(spark, len(todo)).mapInArrow(use, spark_schema(schema))
     else:
-        usable = spark.range(0).select()
+        valid = spark.range(0).select()
     values = [(F.col(_quoted(f.name)) if f.name in schema.names else F.lit(None)).alias(f.name) for f in plan.schema]
-    usable = usable.select(*values)
+    valid = valid.select(*values)
     part = str(files[0]) if len(files) > 1 else name
-    return _InputRows(part, name, usable, usable, rows, lambda: 0 if plan.clean else refused(0).count(), refused)
+    return _InputRows(part, name, valid, valid, rows, lambda: 0 if plan.clean else refused(0).count(), refused)
 
 
 def _by_spark(
@@ -286,9 +286,9 @@ def _by_spark(
 
     if plan.types:
         made = plan.part(_block(pa.RecordBatch.from_pylist([], schema)), 0, None).table.schema
-        usable = frame.mapInArrow(use, spark_schema(made))
+        valid = frame.mapInArrow(use, spark_schema(made))
         bad = frame.mapInArrow(refuse, spark_schema(plan.refused))
-        return plan, _InputRows(name, source_name(source), usable, usable, rows, bad.count, refused)
+        return plan, _InputRows(name, source_name(source), valid, valid, rows, bad.count, refused)
     everything, missing = _plain(frame, plan)
     bad = everything.filter(missing)
     return plan, _InputRows(

@@ -65,14 +65,14 @@ def run_on_spark(
             if found is not None:
                 # There are no bad records; the file of dead letters must say so.
                 request.bad_records.write()
-                usable = found.planned.rows
+                valid = found.planned.rows
                 query.warn_of_times(found.planned.events, found.planned.times)
                 show(found.planned.explanation)
             else:
                 events = read_frame(spark, inputs)
                 for remark in events.remarks:
                     warn(remark)
-                usable = _refuse(events, query, request)
+                valid = _refuse(events, query, request)
                 result = _matched(request, inputs, events)
                 show("recognising")
             watch.done("reading")
@@ -80,7 +80,7 @@ def run_on_spark(
         except (PySparkException, Py4JJavaError) as error:
             # PySpark has no exception of its own for some errors, for example of readers of files.
             raise as_cerflow_error(error) from error
-        return RunSummary(usable, written, request.bad_records.count, watch.phases)
+        return RunSummary(valid, written, request.bad_records.count, watch.phases)
 
 
 @contextmanager
@@ -121,7 +121,7 @@ def _refuse(events: SparkEvents, query: Query | Program, request: Request) -> in
         bad_records.count = refused
     # Write them before the matches: then matches that exist always have complete dead letters.
     bad_records.write()
-    return counts.usable
+    return counts.valid
 
 
 def _matched(request: Request, inputs: Inputs, events: SparkEvents) -> DataFrame:
@@ -130,7 +130,7 @@ def _matched(request: Request, inputs: Inputs, events: SparkEvents) -> DataFrame
     further: dict[str, Any] = {} if events.stream is None else {"stream": events.stream}
     return match(
         request.query,
-        events.everything if request.bad_records.policy is Policy.FAIL else events.usable,
+        events.everything if request.bad_records.policy is Policy.FAIL else events.valid,
         forget=inputs.columns.forget,
         positions=request.positions,
         flat=request.flat,

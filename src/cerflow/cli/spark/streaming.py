@@ -321,7 +321,7 @@ def set_checkpoint_back(
         from cerflow.spark.streaming.checkpoint import Checkpoint
 
         kept = Checkpoint(spark, checkpoint)
-        kept.check_usable()
+        kept.check_readable()
         first = kept.set_back(time.time_ns() // 1000 + (ahead or 0), batch)
     return (
         f"'{checkpoint}' has been reset: the next start repeats micro-batch {first} and all later ones, with the "

@@ -30,7 +30,7 @@ BACKWARDS = "time goes backwards"
 
 
 class RecordChecker:
-    """Lets the usable events of batches through, and counts: the number of all events is always ``accepted + refused``.
+    """Lets the valid events of batches through, and counts: the number of all events is always ``accepted + refused``.
 
     An event that is refused at once has no place in the stream, and its time does not count. An event that is refused
     later, because of its window, keeps its position and its time, since other queries may be able to use it.
@@ -80,15 +80,15 @@ class RecordChecker:
         """The number of events that cannot be used."""
         return self._at_once + self._late
 
-    def usable(self, table: pa.Table) -> pa.Table:
-        """The usable rows of a table that has the columns of the schema; itself if all are. Raises as `accept`."""
-        if self._all_usable(table):
+    def valid(self, table: pa.Table) -> pa.Table:
+        """The valid rows of a table that has the columns of the schema; itself if all are. Raises as `accept`."""
+        if self._all_valid(table):
             return table
         rows = self.accept(table)
         return pa.Table.from_batches([] if rows is None else [rows], self.schema.columns)
 
     def all_in_order(self, table: pa.Table) -> bool:
-        """Whether all rows of a table are usable and in the order of time, as far as one pass shows it."""
+        """Whether all rows of a table are valid and in the order of time, as far as one pass shows it."""
         check = batch_check(self.schema, self._limits)
         if check is None or table.column(self.schema.type).num_chunks * limits.CHUNK_ROWS > table.num_rows:
             return False
@@ -99,7 +99,7 @@ class RecordChecker:
             latest = check.known(batch)[1]
         return True
 
-    def _all_usable(self, table: pa.Table) -> bool:
+    def _all_valid(self, table: pa.Table) -> bool:
         """Whether all types and times are known, and all values are within range; the order does not count."""
         time = self.schema.time
         if table.column(self.schema.type).null_count or (time is not None and table.column(time).null_count):
@@ -112,7 +112,7 @@ class RecordChecker:
         return not any(np.isnan(_numbers(chunk)).any() for chunk in table.column(time).chunks)
 
     def accept(self, batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch | None:
-        """The usable rows of a batch, if there are any; raises `BadRecordError` or `InputError`.
+        """The valid rows of a batch, if there are any; raises `BadRecordError` or `InputError`.
 
         Then nothing has been counted.
         """
@@ -129,7 +129,7 @@ class RecordChecker:
         return isinstance(batch, pa.RecordBatch) and batch.schema.equals(self.schema.columns)
 
     def _passes(self, batch: pa.RecordBatch) -> bool:
-        """Whether one pass shows that all rows are usable."""
+        """Whether one pass shows that all rows are valid."""
         return self._check is not None and self._check.passes(batch, self.latest)
 
     def _aligned(self, batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
@@ -151,7 +151,7 @@ class RecordChecker:
         return pa.RecordBatch.from_arrays(arrays, schema=columns)
 
     def _reasons(self, rows: pa.RecordBatch) -> list[str | None] | None:
-        """For each row the reason for refusing it; None if all are usable."""
+        """For each row the reason for refusing it; None if all are valid."""
         if not rows.num_rows or self._passes(rows):
             return None
         types = rows.column(self.schema.type)
@@ -187,7 +187,7 @@ class RecordChecker:
                 )
 
     def _bad_times(self, column: pa.Array, useless: Mask) -> list[tuple[Mask, str]]:
-        """The times that are unknown or decrease; times of events that are unusable anyway do not count."""
+        """The times that are unknown or decrease; times of events that are invalid anyway do not count."""
         name = self.schema.time
         values = _numbers(column)
         if self._in_order(column, values):

@@ -37,7 +37,7 @@ def extent(table: pa.Table, schema: Schema, *, ordered: bool = False) -> tuple[f
     return found["min"], found["max"]
 
 
-def usable_in_order(table: pa.Table, checker: RecordChecker, sequence: str | None) -> tuple[pa.Table, Ints | None]:
+def valid_in_order(table: pa.Table, checker: RecordChecker, sequence: str | None) -> tuple[pa.Table, Ints | None]:
     """The rows that a checker accepts, ordered as by `sort_by_time`, and the number of each in ``table``.
 
     The numbers are None if all rows are accepted and stay in place. Raises the checker's errors.
@@ -45,12 +45,12 @@ def usable_in_order(table: pa.Table, checker: RecordChecker, sequence: str | Non
     table = checker.schema.completed(table)
     if sequence is None and checker.all_in_order(table):
         return table, None
-    usable = checker.usable(table)
-    order = _order(usable, checker.schema.time, sequence)
+    valid = checker.valid(table)
+    order = _order(valid, checker.schema.time, sequence)
     if order is None:
-        return usable, checker.rows
+        return valid, checker.rows
     numbers: Ints = numbers_of(order).astype(np.int64)
-    return usable.take(order), numbers if checker.rows is None else checker.rows[numbers]
+    return valid.take(order), numbers if checker.rows is None else checker.rows[numbers]
 
 
 def _order(table: pa.Table, time: str | None, sequence: str | None) -> pa.Array | None:

@@ -290,7 +290,7 @@ class Machine:
         return parts
 
     def advance(self, events: EventArrays, count: int, refuse: Refuse, moments: Moments | None = None) -> list[Part]:
-        """Process the first ``count`` prepared events, which are stored; ``refuse`` is called for unusable ones.
+        """Process the first ``count`` prepared events, which are stored; ``refuse`` is called for invalid ones.
 
         ``moments`` are those of the pauses among them.
         """

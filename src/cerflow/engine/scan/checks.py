@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from cerflow.engine.kernels.base.calling import Row
 from cerflow.engine.kernels.base.shared_arrays import SharedArrays
-from cerflow.engine.kernels.table import all_usable
+from cerflow.engine.kernels.table import all_valid
 from cerflow.engine.layout import NULL
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.columns import ExportedBatch, layout_of, layout_of_text
@@ -29,13 +29,13 @@ class BatchCheck:
         )
         self._shared = SharedArrays()
         self._shared.hold(self._arrays)
-        self._row = Row(all_usable, self._shared.address)
+        self._row = Row(all_valid, self._shared.address)
         self._timed, self._floating = timed, floating
-        #: The last batch whose rows were all usable, where it is, and the time of its last row.
+        #: The last batch whose rows were all valid, where it is, and the time of its last row.
         self._passed: tuple[pa.RecordBatch | None, ExportedBatch | None, int | float | None] = (None, None, None)
 
     def passes(self, batch: pa.RecordBatch, latest: int | float | None) -> bool:
-        """Whether all rows of a batch are usable, ``latest`` being the time before them (None: there is none)."""
+        """Whether all rows of a batch are valid, ``latest`` being the time before them (None: there is none)."""
         if self._floating:
             before = np.float64(-np.inf if latest is None else latest).view(np.int64)
             self._control[layout.LATEST] = before

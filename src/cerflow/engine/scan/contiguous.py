@@ -1,7 +1,7 @@
 """Events that are irrelevant to a pattern without gaps: those outside every run of consecutive events that may match.
 
-If every match is a row of events, each directly behind the one before, bits say for an event which places of a match it
-may have. Bits are moved along the stream, or along the events of each key, and those fall whose conditions on events
+If every match is a row of events, each directly behind the one before, bits say for an event which steps of a match
+it may be. Bits are moved along the stream, or along the events of each key, and those fall whose conditions on events
 before do not hold. If that is all that a match asks for, these are the matches; or else a few events are left, of which
 the engine decides.
 """
@@ -19,11 +19,11 @@ from cerflow.engine import layout as engine_layout
 from cerflow.engine import opcodes
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.emitting import ScannedColumns
-from cerflow.engine.scan.ways import ALL, Ways
+from cerflow.engine.scan.guards import ALL, Guards
 from cerflow.engine.tables.instructions import OPERATORS
 from cerflow.engine.tables.transducer_tables import TransducerTables
 
-#: A row of `ScanArrays.links` without its places.
+#: A row of `ScanArrays.links` without its steps.
 _Link = tuple[int, int, int, int, int]
 #: Where a slot of a state got its value: how many events before, from which column of events, and for which operators
 #: a comparison with the slot implies one with that value.
@@ -43,25 +43,25 @@ _KEPT_FOR = {
 class Contiguity:
     """How matches without gaps lie in a stream.
 
-    They have ``length`` events, or 0 if not all have as many. For each move of the tables ``places`` has the bit of the
-    place that its event has. ``first`` and ``last`` are the places, as bits, where matches begin and end, ``follows``
-    rows of `ScanArrays.follows`: which places come directly behind others. ``links`` are rows of `ScanArrays.links`:
+    They have ``length`` events, or 0 if not all have as many. For each move of the tables ``steps`` has the bit of the
+    step that its event has. ``first`` and ``last`` are the steps, as bits, where matches begin and end, ``follows``
+    rows of `ScanArrays.follows`: which steps come directly behind others. ``links`` are rows of `ScanArrays.links`:
     conditions on events before. ``key`` is the number of the column of text that is the key, or `NO_KEYS` or
     `HASHED_KEYS`.
 
-    ``steps`` has for each place of a match the ways (see `cerflow.engine.scan.ways`) of which one must be open to its
+    ``guards`` has for each step of a match the guards (see `cerflow.engine.scan.guards`) of which one must hold for its
     event, and ``labels`` the numbers of the label sets, if all rows of such events are matches. Otherwise both are
     None, and ``undecided`` says why.
     """
 
     length: int
-    places: Sequence[int]
+    steps: Sequence[int]
     first: int
     last: int
     follows: Sequence[Sequence[int]]
     links: Sequence[Sequence[int]]
     key: int
-    steps: Sequence[int] | None
+    guards: Sequence[int] | None
     labels: Sequence[int] | None
     undecided: str | None
     #: The columns of text whose entries stand for values while rows are read.
@@ -91,21 +91,21 @@ class Contiguity:
     @property
     def admits(self) -> list[int]:
         """`ScanArrays.admits`."""
-        if not self.related or self.steps is None:
+        if not self.related or self.guards is None:
             return []
-        return [_together(1 << k for k, step in enumerate(self.steps) if step & byte) for byte in range(ALL + 1)]
+        return [_together(1 << k for k, step in enumerate(self.guards) if step & byte) for byte in range(ALL + 1)]
 
     def bits(self, moves: Iterable[int]) -> int:
-        """The places that some of these moves give to an event."""
-        return _together(self.places[move] for move in moves)
+        """The steps that some of these moves give to an event."""
+        return _together(self.steps[move] for move in moves)
 
 
 def contiguity(
-    tables: TransducerTables, outputs: Sequence[Sequence[int]], ways: Ways | None, to: ScannedColumns
+    tables: TransducerTables, outputs: Sequence[Sequence[int]], relevant: Guards | None, to: ScannedColumns
 ) -> Contiguity | str:
     """How the matches of some tables lie, if they have no gaps; or else why events cannot be left out by that.
 
-    ``outputs`` are the rows of `ScanArrays.outputs`, ``ways`` those in which events are relevant. The programs of
+    ``outputs`` are the rows of `ScanArrays.outputs`, ``relevant`` the guards of relevant events. The programs of
     conditions are added to the code of ``to``.
     """
     arrays = tables.arrays
@@ -131,25 +131,25 @@ def contiguity(
     if len(set(classes)) >= layout.CARRIED:
         return f"more than {layout.CARRIED - 1} positions in a match"
     numbers = {found: number for number, found in enumerate(dict.fromkeys(sorted(classes)))}
-    places = [1 << numbers[found] for found in classes]
+    steps = [1 << numbers[found] for found in classes]
     leaving: dict[int, set[int]] = {}
-    for move, place in zip(rows, places):
-        leaving.setdefault(move.transition.source, set()).add(place)
+    for move, step in zip(rows, steps):
+        leaving.setdefault(move.transition.source, set()).add(step)
     behind: dict[int, int] = {}
-    for target, place in {(move.target, place) for move, place in zip(rows, places)}:
+    for target, step in {(move.target, step) for move, step in zip(rows, steps)}:
         for after in leaving.get(target, ()):
-            distance = after.bit_length() - place.bit_length()
-            behind[distance] = behind.get(distance, 0) | place
+            distance = after.bit_length() - step.bit_length()
+            behind[distance] = behind.get(distance, 0) | step
     initial = tables.transducer.initial
-    first = _together(place for move, place in zip(rows, places) if move.transition.source in initial)
-    last = _together(place for move, place in zip(rows, places) if move.final)
+    first = _together(step for move, step in zip(rows, steps) if move.transition.source in initial)
+    last = _together(step for move, step in zip(rows, steps) if move.final)
     # Classes of one number each are the numbers of events before.
     length = len(numbers) if len(classes[0]) == 1 else 0
-    links, decided = _Links(tables, outputs, to).rows(places)
-    lie = length, places, first, last, sorted(behind.items()), links, key
-    whole = _whole(tables, places, length, ways) if decided else "a condition that columns cannot decide"
-    if isinstance(whole, str) and len(numbers) > layout.PLACES:
-        return f"more than {layout.PLACES} positions in a match"
+    links, decided = _Links(tables, outputs, to).rows(steps)
+    lie = length, steps, first, last, sorted(behind.items()), links, key
+    whole = _whole(tables, steps, length, relevant) if decided else "a condition that columns cannot decide"
+    if isinstance(whole, str) and len(numbers) > layout.STEPS:
+        return f"more than {layout.STEPS} positions in a match"
     texts = {row[layout.O_COLUMN] for row in keys if row[layout.O_FORM] == layout.AS_TEXT}
     texts |= {link[layout.L_NOW] for link in links if link[layout.L_KIND] == layout.OF_TEXT}
     if isinstance(whole, str):
@@ -158,37 +158,37 @@ def contiguity(
 
 
 def _whole(
-    tables: TransducerTables, places: Sequence[int], length: int, ways: Ways | None
+    tables: TransducerTables, steps: Sequence[int], length: int, relevant: Guards | None
 ) -> tuple[list[int], list[int]] | str:
-    """The ways and the label set of each place, if these alone decide; or else what else has to be looked at."""
+    """The guards and the label set of each step, if these alone decide; or else what else has to be looked at."""
     arrays = tables.arrays
     transitions = arrays.transitions
     if not length:
         return "not all matches have the same number of events"
-    if ways is None or not ways.apart:
-        return f"more than {layout.WAYS} different conditions"
+    if relevant is None or not relevant.apart:
+        return f"more than {layout.GUARDS} different conditions"
     if arrays.options[engine_layout.O_CONSUME]:
         return "consumption"
     if tables.pick != engine_layout.EVERYTHING:
         return "a strategy"
     if tables.transducer.window is not None:
         return "a window"
-    steps: list[int] = []
+    guards: list[int] = []
     labels: list[int] = []
     for k in range(length):
-        own = np.flatnonzero(np.array(places) == 1 << k)
+        own = np.flatnonzero(np.array(steps) == 1 << k)
         if len(np.unique(transitions[own][:, [engine_layout.T_SOURCE, engine_layout.T_LABEL]], axis=0)) != 1:
             return "events whose labels depend on their types"
-        steps.append(ways.needing(tables.moves.needs[number] for number in own.tolist()))
+        guards.append(relevant.needing(tables.moves.needs[number] for number in own.tolist()))
         labels.append(0 if tables.detecting else int(transitions[own[0], engine_layout.T_LABEL]))
-    return steps, labels
+    return guards, labels
 
 
 def _classes(tables: TransducerTables) -> list[tuple[int, ...]] | str:
-    """The place that each move gives to its event, if no event of a match may be skipped; moves of one have equal ones.
+    """The step that each move gives to its event, if no event of a match may be skipped; moves of one have equal ones.
 
     That is the number of events before, if all matches have as many events. Otherwise moves between the same states
-    give the same place.
+    give the same step.
     """
     moves, initial = tables.moves, tables.transducer.initial
     sources = {move.transition.source for move in moves.rows}
@@ -199,7 +199,7 @@ def _classes(tables: TransducerTables) -> list[tuple[int, ...]] | str:
     if levels is not None:
         found = [(levels[move.transition.source],) for move in moves.rows]
         last = max(found)
-        if any(move.final != (place == last) for move, place in zip(moves.rows, found)):
+        if any(move.final != (step == last) for move, step in zip(moves.rows, found)):
             levels = None
     if levels is None:
         found = [(move.transition.source, move.target, int(move.final)) for move in moves.rows]
@@ -242,17 +242,17 @@ class _Links:
         self._origins = self._found()
         self._programs: dict[tuple[tuple[int, int], ...], _Link] = {}
 
-    def rows(self, places: Sequence[int]) -> tuple[list[list[int]], bool]:
-        """Rows of `ScanArrays.links`, each with the places that it is necessary for; whether no event needs more."""
+    def rows(self, steps: Sequence[int]) -> tuple[list[list[int]], bool]:
+        """Rows of `ScanArrays.links`, each with the steps that it is necessary for; whether no event needs more."""
         found: dict[_Link, int] = {}
         decided = True
-        for place in sorted(set(places)):
-            of_moves = [self._of_move(number) for number, own in enumerate(places) if own == place]
+        for step in sorted(set(steps)):
+            of_moves = [self._of_move(number) for number, own in enumerate(steps) if own == step]
             common = set.intersection(*of_moves)
             decided = decided and None not in common.union(*of_moves) and all(links == common for links in of_moves)
             for link in common:
                 if link is not None:
-                    found[link] = found.get(link, 0) | place
+                    found[link] = found.get(link, 0) | step
         if decided:
             found = {self._as_program(link): mask for link, mask in found.items()}
         # Texts are compared last, and only where all else holds.

@@ -50,7 +50,7 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
         fixes=np.zeros((_FIXES + len(program.outputs), 4), np.int64),
         chosen=np.zeros(layout.STRETCH, np.int64),
         at=np.zeros(layout.STRETCH, np.int64),
-        noted=np.zeros((0, layout.NOTE_WORDS), np.int32),
+        candidates=np.zeros((0, layout.CANDIDATE_WORDS), np.int32),
         members=np.zeros((1, sum(row[layout.O_TO] == layout.TO_KEYS for row in program.outputs)), np.int64),
         slots=np.zeros(1, np.int64),
         links=_rows([] if contiguity is None else contiguity.links, layout.LINK_WORDS),
@@ -60,18 +60,18 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
         allowed=np.zeros(block, np.int64),
         rows=np.zeros(block, np.int64),
         wide=np.zeros((0 if contiguity is None else contiguity.stack, block), np.int64),
-        ways=np.zeros(layout.CARRIED + layout.BLOCK, np.uint8),
+        guards=np.zeros(layout.CARRIED + layout.BLOCK, np.uint8),
         runs=np.zeros((tables.transducer.states + 1, layout.RUNS_WORDS), np.int64),
-        led=np.full(1 << layout.WAYS, layout.UNKNOWN, np.int64),
+        led=np.full(1 << layout.GUARDS, layout.UNKNOWN, np.int64),
         ends=np.zeros(layout.BLOCK, np.uint8),
-        steps=np.array(_steps(contiguity, flow), np.int64),
+        step_guards=np.array(_step_guards(contiguity, flow), np.int64),
         reach=_rows([] if flow is None else flow.reach, 7),
         leads=_rows([] if flow is None else flow.leads, 4),
         bit_leads=np.array([] if flow is None else flow.bit_leads, np.int64),
         masks=np.array([] if flow is None else flow.masks, np.uint8),
         keyed=_rows([] if flow is None else flow.keyed, 7),
         flows=np.zeros((0, 0 if flow is None else len(flow.states)), np.int64),
-        decided=_rows([] if program.ways is None else program.ways.decided(program.tests), 3),
+        decided=_rows([] if program.guards is None else program.guards.decided(program.tests), 3),
     )
 
 
@@ -90,9 +90,9 @@ def _control(tables: TransducerTables, program: ScanProgram) -> Ints:
     return control
 
 
-def _steps(contiguity: Contiguity | None, flow: Flow | None) -> Sequence[int]:
+def _step_guards(contiguity: Contiguity | None, flow: Flow | None) -> Sequence[int]:
     if contiguity is not None:
-        return contiguity.steps or ()
+        return contiguity.guards or ()
     return () if flow is None else (flow.last,)
 
 

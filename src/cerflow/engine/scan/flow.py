@@ -15,7 +15,7 @@ from cerflow.automata.model.run_windows import window_of_runs
 from cerflow.engine import layout as engine_layout
 from cerflow.engine.evaluate.measures import is_global
 from cerflow.engine.scan import layout
-from cerflow.engine.scan.ways import ALL, Ways
+from cerflow.engine.scan.guards import ALL, Guards
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.formula import AttributeWindow, CountWindow, Window
 
@@ -27,8 +27,8 @@ _ENDLESS = CountWindow(2**62)
 class Flow:
     """What `ScanArrays` needs for the flow.
 
-    ``window`` bounds all matches, or is None; ``reach`` are the outputs that measure it. One of the ways ``last`` is
-    open to the last event of a match. ``leads``, ``bit_leads`` and ``masks`` are arrays of `ScanArrays`, ``states``
+    ``window`` bounds all matches, or is None; ``reach`` are the outputs that measure it. For the last event of a match
+    one of the guards ``last`` holds. ``leads``, ``bit_leads`` and ``masks`` are arrays of `ScanArrays`, ``states``
     those with a column in `ScanArrays.flows`. All events of a match agree on the outputs ``keyed``. It says whether
     rows are ruled out ``backwards`` and ``forwards``.
     """
@@ -48,15 +48,15 @@ class Flow:
 def flow_of(
     tables: TransducerTables,
     outputs: Sequence[Sequence[int]],
-    ways: Ways | None,
+    relevant: Guards | None,
     measured: Callable[[Window, bool], Sequence[int]],
 ) -> Flow | str:
     """The flow of some tables, or why there is none.
 
-    ``outputs`` are the rows of `ScanArrays.outputs`, ``ways`` those in which events are relevant; ``measured`` gives
+    ``outputs`` are the rows of `ScanArrays.outputs`, ``relevant`` the guards of relevant events; ``measured`` gives
     the output for the measure of a window, or for its bound.
     """
-    if ways is None or tables.counted:
+    if relevant is None or tables.counted:
         return "every event counts"
     if tables.ticking:
         return "deadlines"
@@ -75,8 +75,8 @@ def flow_of(
     return Flow(
         window,
         [measured(window or _ENDLESS, False), measured(window or _ENDLESS, True)],
-        ALL if frozenset() in ends else ways.needing(ends),
-        *_leads(tables, ways, ALL if compared else ways.ending()),
+        ALL if frozenset() in ends else relevant.needing(ends),
+        *_leads(tables, relevant, ALL if compared else relevant.ending()),
         keyed,
         window is not None,
         forwards,
@@ -91,10 +91,12 @@ def _passing(tables: TransducerTables) -> Window | None:
     return window
 
 
-def _leads(tables: TransducerTables, ways: Ways, waits: int) -> tuple[list[list[int]], list[int], list[int], list[int]]:
+def _leads(
+    tables: TransducerTables, relevant: Guards, waits: int
+) -> tuple[list[list[int]], list[int], list[int], list[int]]:
     """`ScanArrays.leads`, `bit_leads` and `masks`, and the states that have places.
 
-    Events with one of the ways ``waits`` matter wherever runs wait.
+    Events with one of the guards ``waits`` matter wherever runs wait.
     """
     moves = tables.moves
     initial, entered = tables.transducer.initial, {move.target for move in moves.rows} - {-1}
@@ -107,13 +109,13 @@ def _leads(tables: TransducerTables, ways: Ways, waits: int) -> tuple[list[list[
         for source, target, final in kinds
     ]
     begins = [sum(found < bit for found in bits.values()) for bit in range(layout.MOVES + 1)]
-    allowed = [0] * layout.WAYS
+    allowed = [0] * layout.GUARDS
     for move, needs in zip(moves.rows, moves.needs):
-        way = ways.needing([needs])
-        for k in range(layout.WAYS):
-            allowed[k] |= (way >> k & 1) << bits[move.transition.source, move.target, move.final]
+        guard = relevant.needing([needs])
+        for k in range(layout.GUARDS):
+            allowed[k] |= (guard >> k & 1) << bits[move.transition.source, move.target, move.final]
     masks = [
-        reduce(or_, (allowed[k] for k in range(layout.WAYS) if byte >> k & 1), layout.WAITS if byte & waits else 0)
+        reduce(or_, (allowed[k] for k in range(layout.GUARDS) if byte >> k & 1), layout.WAITS if byte & waits else 0)
         for byte in range(ALL + 1)
     ]
     return leads, begins, masks, states

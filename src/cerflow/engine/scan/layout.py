@@ -38,16 +38,16 @@ from cerflow.values.array_types import Bytes, IntRows, Ints, SmallRows, Smalls
     KEYED,  # entries of `outputs` that are keys
     ROOT,  # where asking begins: a node, or what it leads to
     LATEST,  # the time of the last row that was checked
-    NARROWS,  # whether relevant rows are noted first, and written when all are known
-    NOTED,  # rows that are noted
+    NARROWS,  # whether relevant rows are candidates first, and written when all are known
+    CANDIDATES,  # rows that are candidates
     WRITTEN,  # the first of them that is not written yet
-    MARKS,  # whether the ways of rows are asked for before anything else: no, yes, or they decide
+    MARKS,  # whether the guards of rows are asked for before anything else: no, yes, or they decide
     OPEN,  # whether anything else has to be asked of the rows of a stretch
     GROUPS,  # keys in `members` so far
     FOLLOWS,  # whether events are left out that do nothing to the states that may be occupied
     OCCUPIED,  # these, as bits
-    LOOKED_AHEAD,  # whether `ways` has the ways of all rows of the batch already
-    RELEVANT,  # rows to which a way is open, about, as far as the kernel `flow` has counted them
+    LOOKED_AHEAD,  # whether `guards` has the guards of all rows of the batch already
+    RELEVANT,  # rows for which a guard may hold, about, as far as the kernel `flow` has counted them
     KEPT,  # those of them that are left, or all rows of the batch if these were most
     COUNTS,  # whether runs are counted beside that
     OPENED,  # the states that runs enter, as bits
@@ -94,12 +94,12 @@ COLUMN_WORDS = 8
     T_KEPT,  # the bytes of texts that are kept, the number used, the capacity
     T_USED,
     T_LIMIT,
-    T_WAYS,  # by entry: the ways that its text leaves open, as a byte (0: no way depends on the column)
+    T_GUARDS,  # by entry: the guards that its text leaves possible, as a byte (0: no guard depends on the column)
     T_JUDGED,  # entries whose classes are known
-    T_SINGLES,  # the number of texts that leave open other ways than most (-1: unknown, or too many)
-    T_SINGLED,  # each as two words: an index of the dictionary or the key of a short text, and the ways; full fours
-    T_OTHERS,  # the ways that all other texts leave open, not null
-    T_OPEN,  # the ways that any text leaves open, or null
+    T_SINGLES,  # the number of texts that leave other guards possible than most (-1: unknown, or too many)
+    T_SINGLED,  # each as two words: an index of the dictionary or the key of a short text, and the guards; full fours
+    T_OTHERS,  # the guards that all other texts leave possible, not null
+    T_OPEN,  # the guards that any text leaves possible, or null
     T_LENGTHS,  # how many bytes texts have with which a match may end, as bits (the last for all longer ones); -1: any
     T_HELD,  # where the dictionary is that the entries come from: length, first row, and its three buffers
 ) = range(27)
@@ -139,24 +139,24 @@ AS_INT, AS_FLOAT, AS_TEXT, AS_NULL, AS_ORDER, AS_BOUND, AS_FLOAT_BOUND = range(7
 # Columns of ScanArrays.fixes: a column of text, an entry, the column of events, the event
 X_TEXT, X_ENTRY, X_PLACE, X_EVENT = range(4)
 
-# Columns of ScanArrays.noted, the relevant rows of a batch whose pattern has no gaps: row, signature, entry of the key,
-# the places in a match that the event may have, as bits; how many events of the key are left out directly before it (0
-# without keys), or -1 if it is left out itself
-B_ROW, B_SIGNATURE, B_KEY, B_PLACES, B_LEFT_OUT = range(5)
-NOTE_WORDS = 5
-# Columns of ScanArrays.groups, by entry of the key: while rows are read forwards the last noted row (-1: none yet) and
-# its places, then backwards the first row that is kept (-1: none yet) and the places of events that may go before; and
+# Columns of ScanArrays.candidates, the relevant rows of a batch whose pattern has no gaps: row, signature, entry of the
+# key, the steps of a match that the event may be, as bits; how many events of the key are left out directly before
+# it (0 without keys), or -1 if it is left out itself
+B_ROW, B_SIGNATURE, B_KEY, B_STEPS, B_LEFT_OUT = range(5)
+CANDIDATE_WORDS = 5
+# Columns of ScanArrays.groups, by entry of the key: while rows are read forwards the last candidate (-1: none yet) and
+# its steps, then backwards the first row that is kept (-1: none yet) and the steps of events that may go before; and
 # how many rows there are so far
-G_ROW, G_PLACES, G_ROWS = range(3)
+G_ROW, G_STEPS, G_ROWS = range(3)
 GROUP_WORDS = 3
-# In ScanArrays.ways, rows that the automaton reads: it has read the row before of the key, or has not
+# In ScanArrays.guards, rows that the automaton reads: it has read the row before of the key, or has not
 AS_IT_IS, BEHIND_OTHERS = 1, 2
-# Columns of ScanArrays.follows: these places are followed by those this many bits higher
-F_DISTANCE, F_PLACES = range(2)
+# Columns of ScanArrays.follows: these steps are followed by those this many bits higher
+F_DISTANCE, F_STEPS = range(2)
 # Keys of patterns without gaps that are not one column of text: there are none, or a hash table gives them numbers
 NO_KEYS, HASHED_KEYS = -1, -2
 # Columns of ScanArrays.links, comparisons with events before: operator and kind as in atoms (or OF_TEXT), column of
-# `columns` (or of `texts`) for the event and for the other one, the places in a match that it is necessary for, as
+# `columns` (or of `texts`) for the event and for the other one, the steps of a match that it is necessary for, as
 # bits, and how many events before the other one is; for a PROGRAM the first and the last instruction, and 0
 L_OPERATOR, L_KIND, L_NOW, L_BEFORE, L_MASK, L_DISTANCE = range(6)
 LINK_WORDS = 6
@@ -177,7 +177,8 @@ RUNS, ADDED = range(2)
 RUNS_WORDS = 2
 #: Two such numbers have a sum of less than 64 bits.
 COUNTABLE = 2**61
-# Columns of ScanArrays.decided: a test that texts do not decide, the ways that it leaves open where it holds, where not
+# Columns of ScanArrays.decided: a test that texts do not decide, the guards that it leaves possible where it holds and
+# where it does not
 D_TEST, D_HELD, D_FAILED = range(3)
 
 # Answers of the scan: all rows are read; where an outcome leads is unknown, the class of a text, there is no room
@@ -189,19 +190,19 @@ SCANNED, NO_OUTCOME, NO_CLASS, NO_ROOM, NO_FIXES, NO_EVENTS = range(6)
 STRETCH = 1024
 #: Rows whose texts are entered before new ones are judged.
 COLLECTED = 1 << 15
-#: Rows whose ways are asked for together, so few that they stay in the cache next to the processor.
+#: Rows whose guards are asked for together, so few that they stay in the cache next to the processor.
 BLOCK = 4096
 #: Bytes of the rows before a block that stay beside it, more than a match of consecutive rows has.
 CARRIED = 64
-#: Ways that have bits of their own.
-WAYS = 8
+#: Guards that have bits of their own.
+GUARDS = 8
 #: In ScanArrays.slot_of: the key of the row has not been looked at.
 NOT_ASKED = -2
 #: Moves that have bits of their own, and the bit of events that may end the waiting of runs.
 MOVES = 7
 WAITS = 1 << MOVES
-#: Places in matches without gaps that have bits of their own.
-PLACES = 31
+#: Steps of matches without gaps that have bits of their own.
+STEPS = 31
 
 
 class ScanArrays(NamedTuple):
@@ -222,31 +223,31 @@ class ScanArrays(NamedTuple):
     fixes: IntRows  # (room, 4): events whose text has no code yet
     chosen: Ints  # (STRETCH,) the rows that may be relevant
     at: Ints  # (STRETCH,) and where the answers so far have led
-    noted: SmallRows  # (rows of a batch, NOTE_WORDS), nothing unless the scan narrows
+    candidates: SmallRows  # (rows of a batch, CANDIDATE_WORDS), nothing unless the scan narrows
     groups: IntRows  # (entries of the key, GROUP_WORDS)
     members: IntRows  # (keys, words): the keys of groups, the first one is under construction
     slots: Ints  # hash table of members, 0: free
-    places: Ints  # by signature: which places in a match an event may have, as bits
+    steps: Ints  # by signature: which steps of a match an event may be, as bits
     links: IntRows  # (comparisons, LINK_WORDS)
     follows: IntRows  # (distances, 2)
-    admits: Ints  # (256,) by the ways that are open: which places in a match an event may have, as bits
+    admits: Ints  # (256,) by the guards that may hold: which steps of a match an event may be, as bits
     before: Smalls  # by row: the row of the event directly before it, in its partition; -1: none in this batch
     numbers: Ints  # (STRETCH,) by row: the number of its key, 0: none
-    allowed: Ints  # (STRETCH,) by row: its places, as bits
+    allowed: Ints  # (STRETCH,) by row: its steps, as bits
     rows: Ints  # (STRETCH,) of which events a column is read
     wide: IntRows  # (values at once, STRETCH): the stack of programs on many rows
-    ways: Bytes  # by row: the ways that are open to it
-    led: Ints  # by the ways that are open, where these lead (`DECIDED`); or UNKNOWN
+    guards: Bytes  # by row: the guards that may hold for it
+    led: Ints  # by the guards that may hold, where these lead (`DECIDED`); or UNKNOWN
     effects: IntRows  # (signatures, EFFECT_WORDS)
     moves: IntRows  # (moves, 3), by signature
     runs: IntRows  # (states + 1, RUNS_WORDS), by state, and the matches that events from BEGUN on detect
     ends: Bytes  # (BLOCK,) by row of a block: whether a match of consecutive rows ends there
     hits: Bytes  # the same for a batch, eight rows in a byte, lowest first
-    steps: Ints  # by place in such a match, the ways of which one must be open; or those of last events, for `flow`
+    step_guards: Ints  # by step of such a match, the guards of which one must hold; or those of last events, for `flow`
     reach: IntRows  # (2, 7): as rows of outputs, what the window of all matches measures, and the bound that it sets
     leads: IntRows  # (moves, 4), by their bits
     bit_leads: Ints  # (MOVES + 1,) into leads
-    masks: Bytes  # (256,) by the ways that are open, the bits of the moves that they allow, and WAITS
+    masks: Bytes  # (256,) by the guards that may hold, the bits of the moves that they allow, and WAITS
     useful: Bytes  # by row: those of its bits that may matter
     keyed: IntRows  # (outputs, 7): as rows of outputs, on which all events of a match agree
     flows: IntRows  # (keys, states): see the kernel `flow`; keys may share a row

@@ -22,7 +22,7 @@ from cerflow.engine.scan import layout
 from cerflow.engine.scan.contiguous import Contiguity, contiguity
 from cerflow.engine.scan.emitting import InexpressibleError, ScanEmitter, ScannedColumns
 from cerflow.engine.scan.flow import Flow, flow_of
-from cerflow.engine.scan.ways import Ways, relevant_ways
+from cerflow.engine.scan.guards import Guards, relevant_guards
 from cerflow.engine.tables.emitter import Emitter
 from cerflow.engine.tables.instructions import OPERATORS, EventColumn
 from cerflow.engine.tables.transducer_tables import TransducerTables
@@ -101,7 +101,7 @@ class ScanProgram:
     computed: Mapping[int, str]
     outputs: Sequence[Sequence[int]]
     filled: Filled
-    ways: Ways | None
+    guards: Guards | None
     contiguity: Contiguity | str
     flow: Flow | str
     code: Sequence[Sequence[int]]
@@ -146,7 +146,7 @@ class _ProgramCompiler:
         texts = self.to.texts
         decided = [frozenset(evaluation.by_string.get(name, ())) for name in texts]
         compared = frozenset(number for number, row in tests.items() if row[layout.K_KIND] != layout.RUN)
-        ways = relevant_ways(self.tables, frozenset().union(*decided), compared)
+        guards = relevant_guards(self.tables, frozenset().union(*decided), compared)
         whole = "values that no program can compute" if any(filled) else None
         return ScanProgram(
             self.to.attributes,
@@ -161,9 +161,10 @@ class _ProgramCompiler:
             computed,
             outputs,
             filled,
-            ways,
-            whole or contiguity(self.tables, outputs, ways, self.to),
-            whole or flow_of(self.tables, outputs, ways, lambda window, bound: self._window(0, 0, window, bound=bound)),
+            guards,
+            whole or contiguity(self.tables, outputs, guards, self.to),
+            whole
+            or flow_of(self.tables, outputs, guards, lambda window, bound: self._window(0, 0, window, bound=bound)),
             self.to.code,
             self.to.constants,
         )

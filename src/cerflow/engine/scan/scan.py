@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cerflow import limits
 from cerflow.engine.kernels.base.calling import Row
 from cerflow.engine.kernels.base.shared_arrays import SharedArrays
-from cerflow.engine.kernels.table import find_rows, flow, narrow, next_dictionary, scan, write_noted
+from cerflow.engine.kernels.table import find_rows, flow, narrow, next_dictionary, scan, write_candidates
 from cerflow.engine.layout import EventArrays
 from cerflow.engine.matches.graph import CountedMatches, consecutive_events
 from cerflow.engine.scan import layout
@@ -45,7 +45,20 @@ _MORE_KEYS = 8
 _TRIES = 16
 #: The arrays that change while a scan reads, where they are not replaced.
 _CHANGED = (
-    *("control", "columns", "texts", "stack", "fixes", "chosen", "at", "noted", "groups", "members", "slots", "ways"),
+    *(
+        "control",
+        "columns",
+        "texts",
+        "stack",
+        "fixes",
+        "chosen",
+        "at",
+        "candidates",
+        "groups",
+        "members",
+        "slots",
+        "guards",
+    ),
     *("runs", "led", "ends", "hits", "flows", "entered", "slot_of", "before", "numbers", "allowed", "rows", "wide"),
 )
 
@@ -64,8 +77,8 @@ class BatchScan:
         #: What runs can pass through, where rows are ruled out by that.
         self._through = program.flow if isinstance(program.flow, Flow) and self._contiguity is None else None
         self._marks = layout.NOT_MARKED
-        if program.ways is not None and program.ways.narrows:
-            self._marks = layout.DECIDED if program.ways.decides else layout.MARKED
+        if program.guards is not None and program.guards.narrows:
+            self._marks = layout.DECIDED if program.guards.decides else layout.MARKED
         #: The matches of consecutive events that the last batch has by itself, beside the events that `read` gave.
         self.consecutive: CountedMatches | None = None
         #: Arrays by name, which other scans of the same recogniser may use before and after.
@@ -85,7 +98,7 @@ class BatchScan:
         texts[:, layout.T_LAYOUT] = program.text_layouts
         last = program.flow.last if isinstance(program.flow, Flow) else 0
         self._texts = [
-            TextEntries(words, column, truths, tables.strings, self._ways_left(tests, readers), last)
+            TextEntries(words, column, truths, tables.strings, self._guards_left(tests, readers), last)
             for words, column, truths, tests, readers in zip(
                 texts, self._tested, program.truths, program.text_tests, program.text_readers
             )
@@ -106,8 +119,8 @@ class BatchScan:
         self.rows_at_once = limits.FLOW_ROWS if keyed else limits.BATCH_ROWS
         if on_columns:
             self.rows_at_once = limits.COLUMN_ROWS
-        #: The list of signatures whose places are known.
-        self._placed_of = tables.relevant
+        #: The list of signatures whose steps are known.
+        self._stepped_of = tables.relevant
         #: The same for those whose effects are known.
         self._effects_of = tables.relevant
         #: The schema of the last batch.
@@ -120,7 +133,7 @@ class BatchScan:
         other.shared_room = {}
         other.tables = tables = self.tables.fresh()
         other._decisions = self._decisions.fresh(tables)
-        other._placed_of = other._effects_of = tables.relevant
+        other._stepped_of = other._effects_of = tables.relevant
         changed = {name: getattr(self._arrays, name).copy() for name in _CHANGED}
         other._arrays = self._arrays._replace(**changed)
         other._texts = [text.fresh(own, tables.strings) for text, own in zip(self._texts, other._arrays.texts)]
@@ -158,10 +171,10 @@ class BatchScan:
         self._decisions = self._begin_deciding()
         self._arrays.led.fill(layout.UNKNOWN)
 
-    def _ways_left(self, tests: frozenset[int], readers: frozenset[int]) -> Callable[[frozenset[int]], int] | None:
-        """The ways that a column of text leaves open, by the tests of it that hold; None if nothing asks for them."""
-        ways = self.program.ways
-        return None if ways is None or not (tests or readers) else partial(ways.left_by, tests)
+    def _guards_left(self, tests: frozenset[int], readers: frozenset[int]) -> Callable[[frozenset[int]], int] | None:
+        """The guards that a column of text leaves possible, by the tests that hold; None if nothing asks for them."""
+        guards = self.program.guards
+        return None if guards is None or not (tests or readers) else partial(guards.left_by, tests)
 
     def read(
         self, batch: pa.RecordBatch, first: int, occupied: int = -1, exported: ExportedBatch | None = None
@@ -208,11 +221,11 @@ class BatchScan:
         narrows = not whole and not alone and contiguity is not None
         marks = layout.NOT_MARKED if alone else self._marks
         control[layout.NARROWS], control[layout.MARKS] = narrows, marks
-        control[layout.NOTED] = control[layout.WRITTEN] = control[layout.LOOKED_AHEAD] = 0
+        control[layout.CANDIDATES] = control[layout.WRITTEN] = control[layout.LOOKED_AHEAD] = 0
         if self._through is not None and not whole:
             self._flow(self._through, exported, batch, occupied)
         if narrows:
-            self._make_notes(count)
+            self._room_for_candidates(count)
         if contiguity is not None and alone:
             self.consecutive = self._consecutive(contiguity, count, first)
             # Matches that begin or end in another batch.
@@ -226,7 +239,7 @@ class BatchScan:
             self._scan(exported, batch, 0, count)
         if contiguity is not None and narrows:
             self._narrow(contiguity, batch)
-            self._write_noted(batch)
+            self._write_candidates(batch)
         self._learn(batch)
         found = control[layout.COUNT]
         if self.follows:
@@ -277,11 +290,11 @@ class BatchScan:
             self._shared.hold(self._events)
 
     def _flow(self, found: Flow, exported: ExportedBatch, batch: pa.RecordBatch, occupied: int) -> None:
-        """Close all ways to the rows of a batch that no run can pass through to the end of a match."""
+        """Clear all guards of the rows of a batch that no run can pass through to the end of a match."""
         control, count = self._control, int(batch.num_rows)
-        self._make_ways(count)
-        if len(self._arrays.useful) < len(self._arrays.ways):
-            self._use("useful", len(self._arrays.ways))
+        self._room_for_guards(count)
+        if len(self._arrays.useful) < len(self._arrays.guards):
+            self._use("useful", len(self._arrays.guards))
         if found.keyed and count > len(self._arrays.slot_of):
             self._use("slot_of", 1 << (count - 1).bit_length())
         keys = min(1 << (count - 1).bit_length(), limits.FLOW_KEYS) if found.keyed else 1
@@ -345,11 +358,11 @@ class BatchScan:
         size, related = (count + 7) >> 3, contiguity.related
         if size > len(arrays.hits) or size > _COPIED:
             self._hold(hits=np.empty(max(size, _COPIED), np.uint8))
-        arrays.ways[: layout.CARRIED] = 0
+        arrays.guards[: layout.CARRIED] = 0
         if related:
             # They go with the matches.
             self._hold(before=np.full(count, -1, np.int32))
-            self._make_ways(count)
+            self._room_for_guards(count)
         keys = max(len(arrays.members), _ENTRIES)
         begun = occupied & ~sum(1 << state for state in self.tables.transducer.initial) != 0
         control[layout.ROW] = control[layout.FOUND] = 0
@@ -384,56 +397,56 @@ class BatchScan:
 
     def _read_chosen(self, exported: ExportedBatch, batch: pa.RecordBatch) -> None:
         """Read the rows of a batch that `find_rows` has chosen."""
-        control, chosen = self._control, self._arrays.ways[: batch.num_rows]
+        control, chosen = self._control, self._arrays.guards[: batch.num_rows]
         control[layout.NARROWS], control[layout.MARKS], control[layout.LOOKED_AHEAD] = 1, layout.MARKED, 1
-        self._make_notes(int(np.count_nonzero(chosen)))
+        self._room_for_candidates(int(np.count_nonzero(chosen)))
         self._scan(exported, batch, 0, batch.num_rows)
-        noted = self._arrays.noted[: control[layout.NOTED]]
-        noted[:, layout.B_LEFT_OUT] = chosen[noted[:, layout.B_ROW]] == layout.BEHIND_OTHERS
-        self._write_noted(batch)
+        candidates = self._arrays.candidates[: control[layout.CANDIDATES]]
+        candidates[:, layout.B_LEFT_OUT] = chosen[candidates[:, layout.B_ROW]] == layout.BEHIND_OTHERS
+        self._write_candidates(batch)
 
-    def _write_noted(self, batch: pa.RecordBatch) -> None:
+    def _write_candidates(self, batch: pa.RecordBatch) -> None:
         control = self._control
-        self._make_room(control[layout.COUNT] + control[layout.NOTED])
-        while (reason := write_noted(self._shared.address)) != layout.SCANNED:
+        self._make_room(control[layout.COUNT] + control[layout.CANDIDATES])
+        while (reason := write_candidates(self._shared.address)) != layout.SCANNED:
             self._go_on(reason, batch)
 
-    def _make_notes(self, count: int) -> None:
-        """Make room for notes of this many rows."""
-        if count > len(self._arrays.noted):
-            self._use("noted", 1 << (count - 1).bit_length(), layout.NOTE_WORDS)
+    def _room_for_candidates(self, count: int) -> None:
+        """Make room for this many candidates."""
+        if count > len(self._arrays.candidates):
+            self._use("candidates", 1 << (count - 1).bit_length(), layout.CANDIDATE_WORDS)
 
-    def _make_ways(self, count: int) -> None:
-        """Make room for the ways of this many rows; the kernels read 64 at a time."""
-        if max(count, layout.BLOCK) + 64 > len(self._arrays.ways):
-            self._use("ways", 64 + max(layout.BLOCK, 1 << (count - 1).bit_length()))
+    def _room_for_guards(self, count: int) -> None:
+        """Make room for the guards of this many rows; the kernels read 64 at a time."""
+        if max(count, layout.BLOCK) + 64 > len(self._arrays.guards):
+            self._use("guards", 64 + max(layout.BLOCK, 1 << (count - 1).bit_length()))
 
     def _narrow(self, contiguity: Contiguity, batch: pa.RecordBatch) -> None:
-        """Leave out noted rows that are part of no match; the columns of the batch are located already."""
-        known = len(self._arrays.places)
-        if self._placed_of is not self.tables.relevant:
-            self._placed_of, known = self.tables.relevant, 0
+        """Leave out candidate rows that are part of no match; the columns of the batch are located already."""
+        known = len(self._arrays.steps)
+        if self._stepped_of is not self.tables.relevant:
+            self._stepped_of, known = self.tables.relevant, 0
         signatures = range(known, len(self.tables.relevant))
         if len(signatures):
             added = [contiguity.bits(self.tables.allowed(signature)) for signature in signatures]
-            self._hold(places=np.append(self._arrays.places[:known], np.array(added, np.int64)))
-        key, noted = contiguity.key, self._control[layout.NOTED]
+            self._hold(steps=np.append(self._arrays.steps[:known], np.array(added, np.int64)))
+        key, count = contiguity.key, self._control[layout.CANDIDATES]
         for _ in range(_TRIES):
             if key == layout.HASHED_KEYS:
-                self._begin_groups(1 + noted, key)
+                self._begin_groups(1 + count, key)
             ends = contiguity.first, contiguity.last
             if narrow(self._shared.address, *ends, key, batch.num_rows) == layout.SCANNED:
                 self._rest_if_kept()
                 return
             entries = int(self._arrays.texts[key, layout.T_ROOM]) if key >= 0 else 0
-            if entries > 2 * max(noted, _ENTRIES):
+            if entries > 2 * max(count, _ENTRIES):
                 break
             if entries > len(self._arrays.groups):
                 self._hold(groups=np.zeros((entries, layout.GROUP_WORDS), np.int64))
             else:
                 self._go_on(layout.NO_ROOM, batch)
         # There are so many keys that few events could be left out.
-        self._arrays.noted[:noted, layout.B_LEFT_OUT] = 0
+        self._arrays.candidates[:count, layout.B_LEFT_OUT] = 0
 
     def _begin_groups(self, most: int, key: int) -> None:
         """Forget all keys that have numbers, with room for this many, or for all entries of a ``key`` that is text."""

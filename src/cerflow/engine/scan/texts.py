@@ -34,22 +34,22 @@ class TextEntries:
         column: TextColumn | None,
         truths: Sequence[tuple[int, int]],
         strings: Strings,
-        ways_left: Callable[[frozenset[int]], int] | None,
+        guards_left: Callable[[frozenset[int]], int] | None,
         last: int,
     ) -> None:
         """``truths`` are the tests of the column that say whether conditions are true, and whether they are false.
 
-        ``ways_left`` gives the ways that a text leaves open, by the tests of the column that hold (see `Ways`);
-        ``last`` are those with which a match may end.
+        ``guards_left`` gives the guards that a text leaves possible, by the tests of the column that hold (see
+        `Guards`); ``last`` are those with which a match may end.
         """
         self._words = words
         self._column = column
         self._truths = truths
         self._truth_values: Ints = np.zeros(0, np.int64)
         self._strings = strings
-        self._ways_left = ways_left
+        self._guards_left = guards_left
         self._last = last
-        #: The ways that the texts of each class leave open.
+        #: The guards that the texts of each class leave possible.
         self._left: list[int] = []
         self._texts: list[str | None] = [None]
         self._dictionary: pa.Array | None = None
@@ -79,8 +79,8 @@ class TextEntries:
         self._codes[0] = NULL
         self._classes: Ints = np.full(entries, _UNKNOWN if self._column is not None else 0, np.int64)
         words[layout.T_ROOM], words[layout.T_COUNT] = entries, 1
-        if self._ways_left is not None:
-            self._ways: Bytes = np.zeros(entries, np.uint8)
+        if self._guards_left is not None:
+            self._guards: Bytes = np.zeros(entries, np.uint8)
             words[layout.T_SINGLES] = -1
         if words[layout.T_LAYOUT] >= layout.TEXT32:
             self._slots = np.zeros((2 * entries, layout.SLOT_WORDS), np.int64)
@@ -95,8 +95,8 @@ class TextEntries:
         words = self._words
         words[layout.T_CODES], words[layout.T_CLASSES] = self._codes.ctypes.data, self._classes.ctypes.data
         words[layout.T_TRUTHS] = self._truth_values.ctypes.data
-        if self._ways_left is not None:
-            words[layout.T_WAYS], words[layout.T_SINGLED] = self._ways.ctypes.data, self._singled.ctypes.data
+        if self._guards_left is not None:
+            words[layout.T_GUARDS], words[layout.T_SINGLED] = self._guards.ctypes.data, self._singled.ctypes.data
         if words[layout.T_LAYOUT] >= layout.TEXT32:
             words[layout.T_SLOTS], words[layout.T_ENTRIES] = self._slots.ctypes.data, self._places.ctypes.data
             words[layout.T_KEPT] = self._kept.ctypes.data
@@ -152,8 +152,8 @@ class TextEntries:
             texts = self._texts[begin:]
             known = self._column.classes_of(texts)
             self._classes[begin : len(self._texts)] = [known[text] for text in texts]
-            if self._ways_left is not None:
-                self._ways[begin : len(self._texts)] = self._ways_of(texts)
+            if self._guards_left is not None:
+                self._guards[begin : len(self._texts)] = self._guards_of(texts)
             self._words[layout.T_JUDGED] = len(self._texts)
             if begin == 0:
                 self._single_out()
@@ -170,25 +170,25 @@ class TextEntries:
                 self._words[layout.T_WIDTH] = len(self._truths)
 
     def _single_out(self) -> None:
-        """Find the few texts that leave open other ways than all others, if it is known that these are few."""
+        """Find the few texts that leave other guards possible than all others, if it is known that these are few."""
         words, column = self._words, self._column
         words[layout.T_SINGLES] = words[layout.T_OPEN] = words[layout.T_LENGTHS] = -1
-        if self._ways_left is None or column is None:
+        if self._guards_left is None or column is None:
             return
         if words[layout.T_LAYOUT] < layout.TEXT32:
-            words[layout.T_OPEN] = int(np.bitwise_or.reduce(self._ways))
+            words[layout.T_OPEN] = int(np.bitwise_or.reduce(self._guards))
             # An index beyond the dictionary counts as null.
-            others = int(self._ways[0])
-            apart = [(int(k) - 1, int(self._ways[k])) for k in np.flatnonzero(self._ways != others)]
+            others = int(self._guards[0])
+            apart = [(int(k) - 1, int(self._guards[k])) for k in np.flatnonzero(self._guards != others)]
         elif column.compared is None:
             return
         else:
             texts = [*column.compared, "".join(column.compared) + "\n"]
-            *left, others = self._ways_of(texts)
+            *left, others = self._guards_of(texts)
             if not others & self._last:
-                ending = {min(len(text.encode()), 63) for text, ways in zip(texts, left) if ways & self._last}
+                ending = {min(len(text.encode()), 63) for text, guards in zip(texts, left) if guards & self._last}
                 words[layout.T_LENGTHS] = np.uint64(sum(1 << length for length in ending)).view(np.int64)
-            some = [(text.encode(), ways) for text, ways in zip(texts, left) if ways != others]
+            some = [(text.encode(), guards) for text, guards in zip(texts, left) if guards != others]
             if not all(0 < len(text) < 8 for text, _ in some):
                 return
             apart = [(int.from_bytes(text.rjust(8, b"\0"), "little", signed=True) | len(text), w) for text, w in some]
@@ -199,12 +199,12 @@ class TextEntries:
             words[layout.T_SINGLED], words[layout.T_OTHERS] = self._singled.ctypes.data, others
             words[layout.T_SINGLES] = len(apart)
 
-    def _ways_of(self, texts: Sequence[str | None]) -> list[int]:
-        """The ways that texts leave open."""
+    def _guards_of(self, texts: Sequence[str | None]) -> list[int]:
+        """The guards that texts leave possible."""
         assert self._column is not None
-        assert self._ways_left is not None
+        assert self._guards_left is not None
         known = self._column.classes_of(texts)
-        self._left += map(self._ways_left, self._column.satisfied[len(self._left) :])
+        self._left += map(self._guards_left, self._column.satisfied[len(self._left) :])
         return [self._left[known[text]] for text in texts]
 
     def codes(self, entries: Ints) -> Ints:

@@ -87,7 +87,7 @@ class EventColumns:
                 found[f"a value of '{name}' {why(name, self.schema, most)}"] = (value < -most) | (value > most)
         return found
 
-    def usable(self) -> Column:
+    def valid(self) -> Column:
         """Whether an event can be used."""
         return self.reason().isNull()
 
@@ -112,7 +112,7 @@ class EventColumns:
     def has_keys(self, plan: JobPlan) -> Column:
         """Whether an event belongs to a substream; true of events that cannot be used, which are not lost so."""
         known = reduce(Column.__and__, [key.isNotNull() for key in self.keys(plan)])
-        return known | ~self.usable()
+        return known | ~self.valid()
 
     def leading(self) -> Column:
         """The value that an `Axis` measures: the time, or, without one, the identifier of the row."""

@@ -62,7 +62,7 @@ def narrowed(query: Query | Program, plan: JobPlan, df: DataFrame, *, skip: bool
     engine = EnginePlan(query.tree, schema, transducer=transducer, precomputed=precomputed)
     frame = events.renamed(df)
     if skip:
-        frame = frame.filter(events.usable())
+        frame = frame.filter(events.valid())
     frame = relevant(frame, plan, df.schema, events, skip=skip)
     needed = tuple(name for name in schema.attributes if name in engine.needs)
     bits = _bits(precomputed, plan.schema, conditions, stream)

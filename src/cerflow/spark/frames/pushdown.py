@@ -15,7 +15,7 @@ from cerflow import limits
 from cerflow.conditions.connectives import TRUE
 from cerflow.conditions.propositions import leaves_of, weakened
 from cerflow.language.condition import Condition
-from cerflow.pushdown.relevance import Relevance, by_types, or_unusable
+from cerflow.pushdown.relevance import Relevance, by_types, or_invalid
 from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.plan import JobPlan
 
@@ -49,5 +49,5 @@ def relevant(frame: DataFrame, plan: JobPlan, types: StructType, events: EventCo
     pushed = pushdown(plan.relevance, types, events)
     if pushed.condition == TRUE:
         return frame
-    condition = pushed.condition if skip else or_unusable(pushed.condition, plan.schema)
+    condition = pushed.condition if skip else or_invalid(pushed.condition, plan.schema)
     return frame.filter(events.conditions(types).proposition(condition))

@@ -56,7 +56,7 @@ def selected(df: DataFrame, plan: JobPlan, *, skip: bool) -> Selected:
     events = EventColumns(plan.schema)
     frame = events.renamed(df)
     if skip:
-        frame = frame.filter(events.usable())
+        frame = frame.filter(events.valid())
     if plan.keys and not plan.positions and (plan.by_key or plan.relevance.condition != TRUE):
         # Events without keys belong to no substream, and no position counts them. In one task they may show the time.
         frame = frame.filter(events.has_keys(plan))

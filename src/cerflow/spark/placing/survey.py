@@ -112,11 +112,11 @@ def survey_partitions(
     of two files. A second job is needed if a file comes twice in a partition.
     """
     leading = events.leading()
-    usable = F.when(events.usable(), leading)
+    valid = F.when(events.valid(), leading)
     found = _aggregated(
         frame.withColumn(IDENTIFIER, F.monotonically_increasing_id()),
         [F.shiftright(F.col(IDENTIFIER), piece_bits), file_of_row(by_file)],
-        usable,
+        valid,
         [F.min(IDENTIFIER).alias("first")],
         events,
         window,
@@ -157,7 +157,7 @@ def _aggregated(
     aggregates = [
         *more,
         F.count(F.lit(1)).alias("count"),
-        F.count(leading).alias("usable"),
+        F.count(leading).alias("valid"),
         F.min(leading).alias("low"),
         F.max(leading).alias("high"),
     ]
@@ -178,7 +178,7 @@ def _survey(
     if isinstance(window, AttributeWindow):
         measure = measures(window, _rows(found.column("measure"), window, events), events.schema)
     count = found.column("count").to_numpy()
-    complete = bool((count == found.column("usable").to_numpy()).all())
+    complete = bool((count == found.column("valid").to_numpy()).all())
     return PartitionSurvey(Pieces(part.astype(np.int64), low, high, count, measure), complete, files, by_file)
 
 
@@ -212,5 +212,5 @@ def sample(frame: DataFrame, events: EventColumns, axis: Axis, step: int) -> Int
     """The keys of every this many rows of each partition (a power of two), ascending, in one job."""
     leading = events.leading()
     rows = frame.withColumn(IDENTIFIER, F.monotonically_increasing_id())
-    rows = rows.filter((F.col(IDENTIFIER) % step == 0) & events.usable())
+    rows = rows.filter((F.col(IDENTIFIER) % step == 0) & events.valid())
     return np.sort(axis.keys(rows.select(leading.alias("key")).toArrow().column("key")))

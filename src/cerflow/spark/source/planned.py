@@ -166,7 +166,7 @@ def plan_files(options: Options, files: Sequence[DataFile], types: pa.Schema | N
             for share in shares
         ),
         rows=rows,
-        certain=all(group.usable == group.rows for group in everything),
+        certain=all(group.valid == group.rows for group in everything),
         times=_extent(everything, schema),
         again=slices.again,
         explanation=explanation,
@@ -214,13 +214,13 @@ def _work(query: Query, options: Options, schema: Schema, files: Sequence[DataFi
 
 
 def _wanted(groups: Sequence[RowGroup], files: Sequence[DataFile], options: Options) -> list[RowGroup]:
-    """The row groups with events that can be used; where all must be usable, they count as such."""
+    """The row groups with events that can be used; where all must be valid, they count as such."""
     if options.skip:
-        return [group for group in groups if group.usable != 0]
+        return [group for group in groups if group.valid != 0]
     for group in groups:
-        if group.least is None and group.usable == 0:
+        if group.least is None and group.valid == 0:
             raise BadRecordError(f"{group.first} of '{files[group.file].name}'", f"no time in '{options.time}'")
-    return [replace(group, usable=group.rows) for group in groups]
+    return [replace(group, valid=group.rows) for group in groups]
 
 
 def _reach(query: Query, schema: Schema, groups: Sequence[RowGroup], work: Work) -> tuple[GroupReach | None, str]:
@@ -235,7 +235,7 @@ def _reach(query: Query, schema: Schema, groups: Sequence[RowGroup], work: Work)
             None,
             f"the files have no statistics of '{name}', so their events are read in the order of the files",
         )
-    if work.positions and work.scan.skip and any(group.usable is None for group in groups):
+    if work.positions and work.scan.skip and any(group.valid is None for group in groups):
         return None, "how many events are skipped, and so their positions, is known only when all are read"
     if isinstance(window, CountWindow):
         return GroupReach(events=window.events), division.reason

@@ -71,7 +71,7 @@ class RowGroupReader:
     """Reads the events with keys in ``[begin, stop)`` (None: no such bound) from row groups.
 
     With ``share`` it reads only those whose partition keys belong to it.
-    ``dropped`` counts the usable events before ``begin`` in what was read so far.
+    ``dropped`` counts the valid events before ``begin`` in what was read so far.
     """
 
     def __init__(
@@ -107,10 +107,10 @@ class RowGroupReader:
             # Other tasks read these events, and check them.
             return
         head = {**shared, **self._read(group, file, self._head)}
-        usable = self._usable(group, head)
+        valid = self._valid(group, head)
         keys = self._keys(group, head)
-        self._check(group, keys if usable is None else keys[usable])
-        wanted = np.ones(group.rows, bool) if usable is None else usable
+        self._check(group, keys if valid is None else keys[valid])
+        wanted = np.ones(group.rows, bool) if valid is None else valid
         if self._begin is not None:
             self.dropped += int((wanted & (keys < self._begin)).sum())
             wanted = wanted & (keys >= self._begin)
@@ -211,10 +211,10 @@ class RowGroupReader:
         schema = self._scan.columns
         return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
 
-    def _usable(self, group: RowGroup, head: _Columns) -> Mask | None:
+    def _valid(self, group: RowGroup, head: _Columns) -> Mask | None:
         """Which events of a group can be used; None for all."""
         scan = self._scan
-        usable: Mask | None = None
+        valid: Mask | None = None
         for name, what in ((scan.type, "event type"), (scan.time, "time")):
             missing = None if name is None else _missing(head[name])
             if name is None or missing is None:
@@ -224,8 +224,8 @@ class RowGroupReader:
                 raise BadRecordError(
                     f"{row} of '{self._files[group.file].name}'", f"no {what} in '{scan.source(name)}'"
                 )
-            usable = ~missing if usable is None else usable & ~missing
-        return usable
+            valid = ~missing if valid is None else valid & ~missing
+        return valid
 
     def _keys(self, group: RowGroup, head: _Columns) -> Keys:
         leading = self._scan.leading

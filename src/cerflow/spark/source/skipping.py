@@ -38,7 +38,7 @@ def relevant_groups(
         file = files[number]
         fragment = ds.ParquetFileFormat().make_fragment(file.path, filesystem_of(file.root))
         kept = {info.id for info in fragment.subset(wanted, schema=schema.columns).row_groups}
-        return [group for group in own if group.index in kept or not (skip or group.usable == group.rows)]
+        return [group for group in own if group.index in kept or not (skip or group.valid == group.rows)]
 
     by_file = [(number, list(own)) for number, own in groupby(groups, key=lambda group: group.file)]
     return [group for own in each(some, by_file) for group in own]

@@ -117,7 +117,7 @@ class Checkpoint:
         _, described, *_ = self._text(self._path(f"{self.path.rstrip('/')}/{log}/{batch}")).splitlines()
         return int(json.loads(described)[name])
 
-    def check_usable(self) -> None:
+    def check_readable(self) -> None:
         """Raise `InputError` if a running query uses the checkpoint, or files of Spark in it are lost."""
         metadata = self._path(f"{self.path.rstrip('/')}/metadata")
         if self._files.exists(metadata):

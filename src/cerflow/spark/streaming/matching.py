@@ -125,8 +125,8 @@ class PreparedStream:
         if self.bad == "skip":
             frame = frame.observe(observed + SKIPPED, F.count(REASON).alias("bad"))
         # Others must not move the watermark.
-        usable = F.when(F.col(REASON).isNull(), F.col(INSTANT))
-        frame = frame.withColumn(INSTANT, usable).withColumn(_TICK, F.lit(False))
+        valid = F.when(F.col(REASON).isNull(), F.col(INSTANT))
+        frame = frame.withColumn(INSTANT, valid).withColumn(_TICK, F.lit(False))
         if clock is not None:
             ticks = clock.select(F.col("instant").alias(INSTANT), F.lit(True).alias(_TICK))
             frame = frame.unionByName(ticks, allowMissingColumns=True)
@@ -295,8 +295,8 @@ def _sendable(frame: DataFrame, df: DataFrame, plan: JobPlan, events: EventColum
     """The events that the tasks need, and bad records if these must be told."""
     # Rows of the clock are not events.
     event = ~F.col(_TICK)
-    usable = F.col(REASON).isNull()
-    sent = usable & event
+    valid = F.col(REASON).isNull()
+    sent = valid & event
     if not plan.positions:
         pushed = pushdown(plan.relevance, df.schema, events).condition
         if plan.keys:
@@ -304,7 +304,7 @@ def _sendable(frame: DataFrame, df: DataFrame, plan: JobPlan, events: EventColum
         if pushed != TRUE:
             sent = sent & events.conditions(df.schema).proposition(pushed)
     if not skip:
-        sent = sent | (event & ~usable)
+        sent = sent | (event & ~valid)
     # No event is so old. As the condition reads the time, Spark evaluates it after the watermark: any event moves it.
     return frame.filter(sent | (F.col(_SPARK_TIME) < F.timestamp_micros(F.lit(0))))
 

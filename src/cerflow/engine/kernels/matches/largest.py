@@ -101,7 +101,7 @@ def largest(
     place,
     seen,
     stack,
-    way,
+    pending,
     lists,
     parts,
     members,
@@ -119,7 +119,7 @@ def largest(
     """Write what is left of the detections from number ``at`` on, until there is too little room.
 
     ``counts``, ``lists``, ``members``, ``numbered_steps``, ``numbers``, ``order``, ``parts``, ``place``, ``seen``,
-    ``states``, ``table`` and ``way`` are those of a `Room`; ``new`` is a match graph, ``new_small`` the same as
+    ``states``, ``table`` and ``pending`` are those of a `Room`; ``new`` is a match graph, ``new_small`` the same as
     int32, ``found`` its detections. Returns (the first detection not done, nodes, detections written).
     """
     room = Room(
@@ -130,7 +130,7 @@ def largest(
         place,
         seen,
         stack,
-        way,
+        pending,
         lists,
         parts,
         members,

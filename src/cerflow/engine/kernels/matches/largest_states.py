@@ -29,10 +29,10 @@ P_MARK, P_CHILD, P_MEMBER, P_TO = range(4)
 E_ROOT, E_NEW = range(2)
 # Columns of the states: its first member, first rival, last rival, place in the table of states, first and last step
 X_MEMBERS, X_RIVALS, X_END, X_SLOT, X_STEPS, X_STEPS_END = range(6)
-# The roles in which nodes are ``seen``: nodes of a heap, members and rivals of the next state, rivals on the way there
+# The roles in which nodes are ``seen``: nodes of a heap, members and rivals of the next state, rivals passed before
 WALKED, MEMBER, RIVAL, PASSED = range(4)
 # Numbers: listed sets, parts, states, members and rivals; the numbers under which nodes are seen
-N_LISTS, N_PARTS, N_STATES, N_MEMBERS, N_WALK, N_STEP, N_WAY = range(7)
+N_LISTS, N_PARTS, N_STATES, N_MEMBERS, N_WALK, N_STEP, N_PASSED = range(7)
 
 #: Instead of a state: nothing is left, there is too little room.
 NOTHING, NO_ROOM = -1, -2
@@ -48,7 +48,7 @@ class Room(NamedTuple):
     place: Smalls
     seen: SmallRows
     stack: Smalls
-    way: SmallRows
+    pending: SmallRows
     lists: SmallRows
     parts: SmallRows
     members: SmallRows
@@ -210,32 +210,32 @@ def _state(room, begin, last, end, bound):
 
 @inlined
 def _pass(room, root, passed):
-    """Put a set on the way, unless it is there; returns how many are."""
-    if room.seen[root, PASSED] == room.numbers[N_WAY]:
+    """Make a set pending, unless it is there; returns how many are."""
+    if room.seen[root, PASSED] == room.numbers[N_PASSED]:
         return passed
-    room.seen[root, PASSED] = room.numbers[N_WAY]
-    room.way[passed, 0] = root
-    room.way[passed, 1] = -1
+    room.seen[root, PASSED] = room.numbers[N_PASSED]
+    room.pending[passed, 0] = root
+    room.pending[passed, 1] = -1
     return passed + 1
 
 
 @part
 def _rivals(room, position, passed, end, bound):
-    """Let the sets on the way go on to a mark at this position; those that have one become rivals behind ``end``.
+    """Let the pending sets go on to a mark at this position; those that have one become rivals behind ``end``.
 
-    Returns the last of them, -1 if there is too little room, and the number of sets on the way.
+    Returns the last of them, -1 if there is too little room, and the number of pending sets.
     """
-    way, lists, parts = room.way, room.lists, room.parts
+    pending, lists, parts = room.pending, room.lists, room.parts
     i = 0
     while i < passed:
-        which = _listed(room, way[i, 0], bound)
+        which = _listed(room, pending[i, 0], bound)
         if which < 0:
             return -1, passed
-        k = way[i, 1] if way[i, 1] >= 0 else lists[which, L_FIRST]
+        k = pending[i, 1] if pending[i, 1] >= 0 else lists[which, L_FIRST]
         while k < lists[which, L_LAST] and room.marks[parts[k, P_MARK], M_POSITION] > position:
             passed = _pass(room, parts[k, P_CHILD], passed)
             k += 1
-        way[i, 1] = k
+        pending[i, 1] = k
         while k < lists[which, L_LAST] and room.marks[parts[k, P_MARK], M_POSITION] == position:
             child = parts[k, P_CHILD]
             if room.counts[parts[k, P_MARK]] and room.seen[child, RIVAL] != room.numbers[N_STEP]:
@@ -272,7 +272,7 @@ def steps_from(room, s, count, bound):
                 count += 1
     states[s, X_STEPS_END] = count
     sort_rows(steps, group, count, P_MARK, True)
-    numbers[N_WAY] += 1
+    numbers[N_PASSED] += 1
     passed = 0
     for at in range(states[s, X_RIVALS], states[s, X_END]):
         passed = _pass(room, members[at, E_ROOT], passed)
@@ -297,7 +297,7 @@ def steps_from(room, s, count, bound):
             return -1
         for k in range(group, after):
             steps[k, P_TO] = to
-            # With a mark that others lack, it is a rival on the way to earlier ones.
+            # With a mark that others lack, it is a rival of earlier ones.
             passed = _pass(room, steps[k, P_CHILD], passed)
         group = after
     return count

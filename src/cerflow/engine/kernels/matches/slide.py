@@ -1,14 +1,14 @@
 """Counting in a sliding window, at a cost per detection that does not grow with the window.
 
 A *pivot* divides the nodes into old and new ones, such that no start at a new node has left the window. A set at a new
-node then has a fixed number of complex events that begin at new nodes. For all others, only the number of ways from it
+node then has a fixed number of complex events that begin at new nodes. For all others, only the number of paths from it
 to each old set on the *frontier* matters: the old sets that new nodes point to. The number of complex events of an old
 set depends on the window. One walk through the old nodes gives it for all later windows: sums over the starts from the
 latest one down. When a new start leaves the window, all nodes become old, and the former old nodes are dropped, so
 every node is old once. (Two stacks make a queue in the same way.)
 
 The kernels share these arguments: the old nodes are ``[floor, pivot)``, with ``count`` different starts. ``place`` is
-int32 (marks,), ``starts`` int64 (marks,), ``ways`` int64 (nodes,), ``later`` int64 (`FRONTIER`, marks + 1), ``fresh``
+int32 (marks,), ``starts`` int64 (marks,), ``paths`` int64 (nodes,), ``later`` int64 (`FRONTIER`, marks + 1), ``fresh``
 int64 (nodes,), ``through`` int64 (nodes, `FRONTIER`), ``frontier`` int32 (`FRONTIER`,). ``progress`` is int64, columns
 G_…, zeros at first.
 """
@@ -62,30 +62,30 @@ def note_starts(nodes, small, floor, pivot, bound, place, starts):
 
 
 @kernel
-def note_old_set(nodes, small, floor, root, bound, place, count, ways, later):
+def note_old_set(nodes, small, floor, root, bound, place, count, paths, later):
     """Fill ``later[k]`` with the number of complex events of an old set that begin at start k or a later one.
 
-    ``ways`` has room for a number per node. Returns whether all numbers fit 63 bits.
+    ``paths`` has room for a number per node. Returns whether all numbers fit 63 bits.
     """
     for k in range(count + 1):
         later[k] = 0
     for n in range(floor, root + 1):
-        ways[n] = 0
-    ways[root] = 1
+        paths[n] = 0
+    paths[root] = 1
     for n in range(root, floor - 1, -1):
-        if ways[n] == 0 or nodes[n, W_MEASURE] <= bound:
+        if paths[n] == 0 or nodes[n, W_MEASURE] <= bound:
             continue
         child = small[n, I_CHILD]
         if child == BOTTOM:
-            fits = _add(later, place[small[n, I_MARK]] - 1, ways[n])
+            fits = _add(later, place[small[n, I_MARK]] - 1, paths[n])
         else:
-            fits = _add(ways, child, ways[n])
+            fits = _add(paths, child, paths[n])
         for field in (I_LEFT, I_RIGHT):
             beside = small[n, field]
             if beside == BOTTOM:
-                fits = _add(later, count, ways[n]) and fits
+                fits = _add(later, count, paths[n]) and fits
             elif beside >= floor:
-                fits = _add(ways, beside, ways[n]) and fits
+                fits = _add(paths, beside, paths[n]) and fits
         if not fits:
             return False
     for k in range(count - 1, -1, -1):
@@ -147,21 +147,21 @@ def on_frontier(root, top, frontier, progress):
 
 
 @part
-def _counted_set(nodes, small, root, bound, place, ways, later, frontier, progress):
+def _counted_set(nodes, small, root, bound, place, paths, later, frontier, progress):
     """The number of an old set on the frontier; -1 if there is no room, or numbers need more than 63 bits."""
     at, new = on_frontier(root, nodes.shape[0], frontier, progress)
     count, floor = progress[G_COUNT], progress[G_FLOOR]
-    if new and not note_old_set(nodes, small, floor, root, bound, place, count, ways, later[at]):
+    if new and not note_old_set(nodes, small, floor, root, bound, place, count, paths, later[at]):
         return np.int64(-1)
     return at
 
 
 @kernel
-def slide(nodes, small, detections, place, starts, ways, later, fresh, through, frontier, progress, found):
+def slide(nodes, small, detections, place, starts, paths, later, fresh, through, frontier, progress, found):
     """The number of matches of each detection in ``found``; their bounds must not decrease.
 
     A set at new node n has ``fresh[n - pivot]`` complex events that begin at new nodes, and ``through[n - pivot, s]``
-    ways to the old set s. Returns the first detection not counted: one with a number beyond 63 bits or too large a
+    paths to the old set s. Returns the first detection not counted: one with a number beyond 63 bits or too large a
     frontier, or one where pivots move so often that this way of counting takes longer than others.
     """
     for d in range(detections.shape[0]):
@@ -174,7 +174,7 @@ def slide(nodes, small, detections, place, starts, ways, later, fresh, through, 
             return d
         pivot, cut = progress[G_PIVOT], progress[G_CUT]
         if root < pivot:
-            at = _counted_set(nodes, small, root, bound, place, ways, later, frontier, progress)
+            at = _counted_set(nodes, small, root, bound, place, paths, later, frontier, progress)
             if at < 0:
                 return d
             found[d] = later[at, cut]
@@ -202,7 +202,7 @@ def slide(nodes, small, detections, place, starts, ways, later, fresh, through, 
                         if through[row, s] < 0:
                             return d
                 elif below > BOTTOM and nodes[below, W_MEASURE] > bound:
-                    at = _counted_set(nodes, small, below, bound, place, ways, later, frontier, progress)
+                    at = _counted_set(nodes, small, below, bound, place, paths, later, frontier, progress)
                     if at < 0:
                         return d
                     through[row, at] = checked_sum(through[row, at], 1)

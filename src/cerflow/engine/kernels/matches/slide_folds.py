@@ -1,7 +1,7 @@
 """Folds over the matches of detections in a sliding window, by the pivots of `cerflow.engine.kernels.matches.slide`.
 
 The value of a set of complex events is a pair of floats. Disjoint sets are added; events in front of a set are
-multiplied with it, and so are all ways through new nodes to an old set with the complex events of that set.
+multiplied with it, and so are all paths through new nodes to an old set with the complex events of that set.
 
 | operation | pair | sum | product |
 |---|---|---|---|
@@ -77,37 +77,37 @@ def _clear(values, first, last, nothing):
 
 
 @kernel
-def _note_old_fold(nodes, small, floor, root, bound, place, count, operation, units, weights, ways, later):
+def _note_old_fold(nodes, small, floor, root, bound, place, count, operation, units, weights, paths, later):
     """Fill ``later[k]`` with the value of those complex events of an old set that begin at start k or a later one."""
     nothing, empty = units[0], units[1]
     _clear(later, 0, count + 1, nothing)
-    _clear(ways, floor, root + 1, nothing)
-    ways[root, 0], ways[root, 1] = empty[0], empty[1]
+    _clear(paths, floor, root + 1, nothing)
+    paths[root, 0], paths[root, 1] = empty[0], empty[1]
     for n in range(root, floor - 1, -1):
-        if (ways[n, 1] == 0 and not (operation < SUMS and ways[n, 0] == ways[n, 0])) or nodes[n, W_MEASURE] <= bound:
+        if (paths[n, 1] == 0 and not (operation < SUMS and paths[n, 0] == paths[n, 0])) or nodes[n, W_MEASURE] <= bound:
             continue
         child = small[n, I_CHILD]
         if child == BOTTOM:
-            _add_product(operation, later[place[small[n, I_MARK]] - 1], ways[n], weights[small[n, I_MARK]])
+            _add_product(operation, later[place[small[n, I_MARK]] - 1], paths[n], weights[small[n, I_MARK]])
         else:
-            _add_product(operation, ways[child], ways[n], weights[small[n, I_MARK]])
+            _add_product(operation, paths[child], paths[n], weights[small[n, I_MARK]])
         for field in (I_LEFT, I_RIGHT):
             beside = small[n, field]
             if beside == BOTTOM:
-                _add(operation, later[count], ways[n, 0], ways[n, 1])
+                _add(operation, later[count], paths[n, 0], paths[n, 1])
             elif beside >= floor:
-                _add(operation, ways[beside], ways[n, 0], ways[n, 1])
+                _add(operation, paths[beside], paths[n, 0], paths[n, 1])
     for k in range(count - 1, -1, -1):
         _add(operation, later[k], later[k + 1, 0], later[k + 1, 1])
 
 
 @part
-def _folded_set(nodes, small, root, bound, place, operation, units, weights, ways, later, frontier, progress):
+def _folded_set(nodes, small, root, bound, place, operation, units, weights, paths, later, frontier, progress):
     """The number of an old set on the frontier, -1 if there is no room."""
     at, new = on_frontier(root, nodes.shape[0], frontier, progress)
     if new:
         count, floor = progress[G_COUNT], progress[G_FLOOR]
-        _note_old_fold(nodes, small, floor, root, bound, place, count, operation, units, weights, ways, later[at])
+        _note_old_fold(nodes, small, floor, root, bound, place, count, operation, units, weights, paths, later[at])
     return at
 
 
@@ -121,7 +121,7 @@ def slide_folds(
     weights,
     place,
     starts,
-    ways,
+    paths,
     later,
     fresh,
     through,
@@ -132,7 +132,7 @@ def slide_folds(
     """The value of the set below each detection in ``found`` (detections, 2); bounds must not decrease.
 
     ``operation`` is one of the folds above. ``units`` (2, 2) are the values of no complex event and of the one
-    without events, ``weights`` (marks, 2) those of single events. ``ways`` and ``fresh`` are (nodes, 2), ``later``
+    without events, ``weights`` (marks, 2) those of single events. ``paths`` and ``fresh`` are (nodes, 2), ``later``
     (sets, marks + 1, 2), ``through`` (nodes, sets, 2), all float64; ``place``, ``starts``, ``frontier`` and
     ``progress`` are those of `cerflow.engine.kernels.matches.slide.slide`. Returns the first detection without a
     value: the frontier is too large, or pivots move too often.
@@ -169,7 +169,7 @@ def slide_folds(
                         _add_product(operation, through[row, s], own, through[below - pivot, s])
                 elif below > BOTTOM and nodes[below, W_MEASURE] > bound:
                     at = _folded_set(
-                        nodes, small, below, bound, place, operation, units, weights, ways, later, frontier, progress
+                        nodes, small, below, bound, place, operation, units, weights, paths, later, frontier, progress
                     )
                     if at < 0:
                         return d
@@ -177,7 +177,7 @@ def slide_folds(
         progress[G_DONE] = max(progress[G_DONE], root + 1)
         if root < pivot:
             at = _folded_set(
-                nodes, small, root, bound, place, operation, units, weights, ways, later, frontier, progress
+                nodes, small, root, bound, place, operation, units, weights, paths, later, frontier, progress
             )
             if at < 0:
                 return d

@@ -118,24 +118,24 @@ def satisfies(s, k, row, address):
 
 
 @part
-def mark_block(s, begin, count, ways, wanted, programs, address):
-    """Write the ``ways`` of ``count`` rows from row ``begin`` on, by texts and tests; returns as `mark`.
+def mark_block(s, begin, count, guards, wanted, programs, address):
+    """Write the ``guards`` of ``count`` rows from row ``begin`` on, by texts and tests; returns as `mark`.
 
-    See `mark` for the ways ``wanted``; ``programs`` says whether those tests are asked, too, that are programs. ``s``
+    See `mark` for the guards ``wanted``; ``programs`` says whether those tests are asked, too, that are programs. ``s``
     are the arrays of the scan at ``address``.
     """
-    reason = mark(s, begin, count, ways, wanted)
+    reason = mark(s, begin, count, guards, wanted)
     if reason == layout.SCANNED:
         for n in range(s.decided.shape[0]):
             if not programs and s.tests[s.decided[n, layout.D_TEST], layout.K_KIND] == layout.RUN:
                 continue
-            _decide(s, n, begin, count, ways, address)
+            _decide(s, n, begin, count, guards, address)
     return reason
 
 
 @part
-def _decide(s, n, begin, size, ways, address):
-    """Close the ways that a test rules out, in the rows where it matters."""
+def _decide(s, n, begin, size, guards, address):
+    """Close the guards that a test rules out, in the rows where it matters."""
     test, held, failed = s.decided[n, layout.D_TEST], s.decided[n, layout.D_HELD], s.decided[n, layout.D_FAILED]
     matters = ~(held & failed)
     kind, operator, column = (
@@ -153,13 +153,13 @@ def _decide(s, n, begin, size, ways, address):
         for k in range(size if kind == layout.COMPARE_FLOAT else 0):
             x = as_float(load_word(data, begin + k))
             holds = (x < y) & less | (x == y) & equal | (x > y) & greater
-            store_byte(ways, k, load_byte(ways, k) & (failed ^ changed & -np.int64(holds)))
+            store_byte(guards, k, load_byte(guards, k) & (failed ^ changed & -np.int64(holds)))
         for k in range(size if kind == layout.COMPARE_INT else 0):
             word = load_word(data, begin + k)
             holds = ((word < other) & less | (word == other) & equal | (word > other) & greater) & (word != NULL)
-            store_byte(ways, k, load_byte(ways, k) & (failed ^ changed & -np.int64(holds)))
+            store_byte(guards, k, load_byte(guards, k) & (failed ^ changed & -np.int64(holds)))
         return
     for k in range(size):
-        is_open = load_byte(ways, k)
+        is_open = load_byte(guards, k)
         if is_open & matters:
-            store_byte(ways, k, is_open & (held if satisfies(s, test, begin + k, address) else failed))
+            store_byte(guards, k, is_open & (held if satisfies(s, test, begin + k, address) else failed))

@@ -1,4 +1,4 @@
-"""Whether all rows of a batch are usable, found out in one pass; what is wrong with others, Python says."""
+"""Whether all rows of a batch are valid, found out in one pass; what is wrong with others, Python says."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cerflow.engine.scan import layout
 
 
 @kernel
-def all_usable(address, batch, count):
+def all_valid(address, batch, count):
     """Whether all rows pass the checks, which are `ScanArrays.tests`; `LATEST` becomes the time of the last row."""
     if count == 0:
         return True

@@ -1,4 +1,4 @@
-"""The second pass over a batch, for patterns without gaps: which of the noted events may be part of a match."""
+"""The second pass over a batch, for patterns without gaps: which of the candidate events may be part of a match."""
 
 from __future__ import annotations
 
@@ -16,59 +16,59 @@ from cerflow.engine.kernels.step.guards import words_compare
 from cerflow.engine.layout import EQ, FLOAT, NULL
 from cerflow.engine.scan import layout
 
-#: All places.
-_ANY = (1 << layout.PLACES) - 1
+#: All steps.
+_ANY = (1 << layout.STEPS) - 1
 
 
 @kernel
 def narrow(address, first, last, key, count):
-    """Say in `B_LEFT_OUT` which of the noted rows of a batch of ``count`` rows may be part of a match.
+    """Say in `B_LEFT_OUT` which of the candidate rows of a batch of ``count`` rows may be part of a match.
 
-    Matches begin at the places ``first`` and end at the places ``last``, as bits. ``key`` is the number of the text
+    Matches begin at the steps ``first`` and end at the steps ``last``, as bits. ``key`` is the number of the text
     that is the key, or `NO_KEYS` or `HASHED_KEYS`. Matches may begin before the batch and go on behind it.
     """
     s = scan_at(address)
     if key == layout.NO_KEYS:
         kept = _in_a_row(s, first, last, count)
     else:
-        if not _placed_by_key(s, first, key):
+        if not _step_by_key(s, first, key):
             return layout.NO_ROOM
         kept = _kept_by_key(s, last)
-    s.control[layout.RELEVANT], s.control[layout.KEPT] = s.control[layout.NOTED], kept
+    s.control[layout.RELEVANT], s.control[layout.KEPT] = s.control[layout.CANDIDATES], kept
     return layout.SCANNED
 
 
 @part
 def _in_a_row(s, first, last, count):
-    noted = s.control[layout.NOTED]
-    places, before = _ANY, -1
-    for k in range(noted):
-        row = s.noted[k, layout.B_ROW]
+    candidates = s.control[layout.CANDIDATES]
+    steps, before = _ANY, -1
+    for k in range(candidates):
+        row = s.candidates[k, layout.B_ROW]
         if row != before + 1:
-            places = 0
-        places = _placed(s, k, places, before, first)
-        s.noted[k, layout.B_PLACES] = places
+            steps = 0
+        steps = _steps_after(s, k, steps, before, first)
+        s.candidates[k, layout.B_STEPS] = steps
         before = row
     kept = 0
     going_on, behind = _ANY, count
-    for k in range(noted - 1, -1, -1):
-        row = s.noted[k, layout.B_ROW]
+    for k in range(candidates - 1, -1, -1):
+        row = s.candidates[k, layout.B_ROW]
         if row != behind - 1:
             going_on = 0
-        useful = s.noted[k, layout.B_PLACES] & (last | going_on)
-        s.noted[k, layout.B_LEFT_OUT] = 0 if useful else -1
+        useful = s.candidates[k, layout.B_STEPS] & (last | going_on)
+        s.candidates[k, layout.B_LEFT_OUT] = 0 if useful else -1
         kept += useful != 0
         going_on, behind = _moved(s, useful, -1), row
     return kept
 
 
 @part
-def _placed_by_key(s, first, key):
-    """Note keys and places; returns False if there is no room for a key."""
+def _step_by_key(s, first, key):
+    """Note keys and steps; returns False if there is no room for a key."""
     for g in range(s.groups.shape[0]):
-        s.groups[g, layout.G_ROW], s.groups[g, layout.G_PLACES] = -1, _ANY
-    for k in range(s.control[layout.NOTED]):
-        row = s.noted[k, layout.B_ROW]
+        s.groups[g, layout.G_ROW], s.groups[g, layout.G_STEPS] = -1, _ANY
+    for k in range(s.control[layout.CANDIDATES]):
+        row = s.candidates[k, layout.B_ROW]
         if key == layout.HASHED_KEYS:
             g = group_of(s, row)
         else:
@@ -76,11 +76,11 @@ def _placed_by_key(s, first, key):
             s.control[layout.TEXT] = key
         if g < 0 or g >= s.groups.shape[0]:
             return False
-        s.noted[k, layout.B_KEY] = g
+        s.candidates[k, layout.B_KEY] = g
         if g > 0:
-            places = _placed(s, k, s.groups[g, layout.G_PLACES], s.groups[g, layout.G_ROW], first)
-            s.noted[k, layout.B_PLACES] = places
-            s.groups[g, layout.G_ROW], s.groups[g, layout.G_PLACES] = row, places
+            steps = _steps_after(s, k, s.groups[g, layout.G_STEPS], s.groups[g, layout.G_ROW], first)
+            s.candidates[k, layout.B_STEPS] = steps
+            s.groups[g, layout.G_ROW], s.groups[g, layout.G_STEPS] = row, steps
     return True
 
 
@@ -88,22 +88,22 @@ def _placed_by_key(s, first, key):
 def _kept_by_key(s, last):
     """Say which rows are left out; the last one of each key tells how many are left out before it."""
     for g in range(s.groups.shape[0]):
-        s.groups[g, layout.G_ROW], s.groups[g, layout.G_PLACES] = -1, _ANY
+        s.groups[g, layout.G_ROW], s.groups[g, layout.G_STEPS] = -1, _ANY
     kept = 0
-    for k in range(s.control[layout.NOTED] - 1, -1, -1):
-        g = s.noted[k, layout.B_KEY]
-        s.noted[k, layout.B_LEFT_OUT] = -1
+    for k in range(s.control[layout.CANDIDATES] - 1, -1, -1):
+        g = s.candidates[k, layout.B_KEY]
+        s.candidates[k, layout.B_LEFT_OUT] = -1
         if g == 0:
             continue  # without a key
-        useful = s.noted[k, layout.B_PLACES] & (last | s.groups[g, layout.G_PLACES])
+        useful = s.candidates[k, layout.B_STEPS] & (last | s.groups[g, layout.G_STEPS])
         behind = s.groups[g, layout.G_ROW]
         if useful or behind < 0:
-            s.noted[k, layout.B_LEFT_OUT] = 0
+            s.candidates[k, layout.B_LEFT_OUT] = 0
             s.groups[g, layout.G_ROW] = k
             kept += 1
         else:
-            s.noted[behind, layout.B_LEFT_OUT] += 1
-        s.groups[g, layout.G_PLACES] = _moved(s, useful, -1)
+            s.candidates[behind, layout.B_LEFT_OUT] += 1
+        s.groups[g, layout.G_STEPS] = _moved(s, useful, -1)
     return kept
 
 
@@ -149,9 +149,9 @@ def group_of(s, row):
 
 
 @inlined
-def _placed(s, k, places, before, first):
-    """The places that event ``k`` may have behind an event with ``places``, in the row ``before`` (-1: not known)."""
-    found = (_moved(s, places, 1) | first) & s.places[s.noted[k, layout.B_SIGNATURE]]
+def _steps_after(s, k, steps, before, first):
+    """The steps that event ``k`` may be directly after an event of ``steps`` in the row ``before`` (-1: not known)."""
+    found = (_moved(s, steps, 1) | first) & s.steps[s.candidates[k, layout.B_SIGNATURE]]
     if before >= 0:
         for n in range(s.links.shape[0]):
             mask = s.links[n, layout.L_MASK]
@@ -159,22 +159,22 @@ def _placed(s, k, places, before, first):
             if (
                 found & mask
                 and s.links[n, layout.L_DISTANCE] == 1
-                and not linked(s, n, s.noted[k, layout.B_ROW], before)
+                and not linked(s, n, s.candidates[k, layout.B_ROW], before)
             ):
                 found &= ~mask
     return found
 
 
 @inlined
-def _moved(s, places, way):
-    """The places directly behind these (``way`` is 1), or directly before them (-1)."""
+def _moved(s, steps, towards):
+    """The steps directly behind these (``towards`` is 1), or directly before them (-1)."""
     found = 0
-    for n in range(s.follows.shape[0] if places else 0):
-        distance, own = s.follows[n, layout.F_DISTANCE], s.follows[n, layout.F_PLACES]
-        if way > 0:
-            found |= _shifted(places & own, distance)
+    for n in range(s.follows.shape[0] if steps else 0):
+        distance, own = s.follows[n, layout.F_DISTANCE], s.follows[n, layout.F_STEPS]
+        if towards > 0:
+            found |= _shifted(steps & own, distance)
         else:
-            found |= _shifted(places, -distance) & own
+            found |= _shifted(steps, -distance) & own
     return found
 
 
@@ -202,13 +202,15 @@ def linked(s, n, row, before):
 
 
 @kernel
-def write_noted(address):
-    """Write the noted events that are not left out; returns what stopped it, as ``scan`` does."""
+def write_candidates(address):
+    """Write the candidate events that are not left out; returns what stopped it, as ``scan`` does."""
     s = scan_at(address)
-    for k in range(s.control[layout.WRITTEN], s.control[layout.NOTED]):
-        left_out = s.noted[k, layout.B_LEFT_OUT]
+    for k in range(s.control[layout.WRITTEN], s.control[layout.CANDIDATES]):
+        left_out = s.candidates[k, layout.B_LEFT_OUT]
         if left_out >= 0:
-            reason = write_event(s, s.noted[k, layout.B_ROW], s.noted[k, layout.B_SIGNATURE], left_out, address)
+            reason = write_event(
+                s, s.candidates[k, layout.B_ROW], s.candidates[k, layout.B_SIGNATURE], left_out, address
+            )
             if reason != layout.SCANNED:
                 s.control[layout.WRITTEN] = k
                 return reason

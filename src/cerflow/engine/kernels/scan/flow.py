@@ -37,20 +37,20 @@ _NOWHERE = 2**63 - 1
 
 @kernel
 def flow(address, batch, count, states):
-    """Write the ways of all rows of a batch of ``count`` rows; none for those that no match can need.
+    """Write the guards of all rows of a batch of ``count`` rows; none for those that no match can need.
 
-    A match ends with an event to which one of the ways in `steps` is open, and lies within the window that `reach`
-    measures. Runs may be in the ``states``, as bits by columns of `flows`, before the batch, and events that come after
-    it may go on with any run. Returns what stopped it, as ``scan`` does; it begins with ``count`` in `ROW`, and goes on
+    A match ends with an event for which one of the guards in `step_guards` may hold, and lies within the window that
+    `reach` measures. Runs may be in the ``states``, as bits by columns of `flows`, before the batch, and later events
+    may go on with any run. Returns what stopped it, as ``scan`` does; it begins with ``count`` in `ROW`, and goes on
     before the row there.
     """
     s = scan_at(address)
     control = s.control
     locate(s.columns, s.texts, batch)
-    ways = address_of(pointer_to(s.ways, 0))
+    guards = address_of(pointer_to(s.guards, 0))
     if control[layout.ROW] == count:
         for k in range(8):
-            store_word(ways + count, k, np.int64(0))
+            store_word(guards + count, k, np.int64(0))
         for k in range(count if s.keyed.shape[0] > 0 else 0):
             s.slot_of[k] = layout.NOT_ASKED
         _begin(s, count)
@@ -59,23 +59,23 @@ def flow(address, batch, count, states):
         begin = (end - 1) & -layout.BLOCK
         closing = control[layout.BACKWARDS] == 1
         # Behind the windows of all matches only their last events are looked for.
-        wanted = s.steps[0] if closing and control[layout.PASSED] == 1 else np.int64(0)
-        reason = mark_block(s, begin, end - begin, ways + begin, wanted, True, address)
+        wanted = s.step_guards[0] if closing and control[layout.PASSED] == 1 else np.int64(0)
+        reason = mark_block(s, begin, end - begin, guards + begin, wanted, True, address)
         if reason != layout.SCANNED:
             return collected(s, reason, max(end - _TOGETHER, 0), end)
-        _allow(s, begin, end, ways)
+        _allow(s, begin, end, guards)
         if closing:
-            _close(s, begin, end, ways, address)
+            _close(s, begin, end, guards, address)
         control[layout.ROW] = begin
     if control[layout.FORWARDS] == 1:
         found, kept = control[layout.RELEVANT], control[layout.KEPT]
         if control[layout.BACKWARDS] == 0:
             found = kept = count
-        left = _follow(s, count, states, ways, address)
+        left = _follow(s, count, states, guards, address)
         if control[layout.BACKWARDS] == 1 and 4 * left < 3 * kept:
             # Fewer rows may lead from others now.
             _begin(s, count)
-            _close(s, 0, count, ways, address)
+            _close(s, 0, count, guards, address)
         control[layout.KEPT], control[layout.RELEVANT] = left, found
     return layout.SCANNED
 
@@ -93,21 +93,21 @@ def _begin(s, count):
 
 
 @part
-def _allow(s, begin, end, ways):
+def _allow(s, begin, end, guards):
     """Write the bits of the moves that rows allow."""
     useful, masks = address_of(pointer_to(s.useful, 0)), address_of(pointer_to(s.masks, 0))
     for first in range(begin & ~7, end, 8):
-        if load_word(ways + first, 0) != 0:
+        if load_word(guards + first, 0) != 0:
             for k in range(first, min(first + 8, end)):
-                store_byte(useful, k, load_byte(masks, load_byte(ways, k)))
+                store_byte(useful, k, load_byte(masks, load_byte(guards, k)))
 
 
 @part
-def _close(s, begin, end, ways, address):
-    """Close the ways to the rows of a block that no match can need."""
+def _close(s, begin, end, guards, address):
+    """Clear the guards of the rows of a block that no match can need."""
     control = s.control
     useful = address_of(pointer_to(s.useful, 0))
-    ends = wrapped_product(s.steps[0], ONES)
+    ends = wrapped_product(s.step_guards[0], ONES)
     limit, passed = control[layout.LIMIT], control[layout.PASSED] == 1
     relevant, kept = control[layout.RELEVANT], control[layout.KEPT]
     edge, keyed = control[layout.EDGE], s.keyed.shape[0] > 0
@@ -115,12 +115,12 @@ def _close(s, begin, end, ways, address):
     column = s.reach[_MEASURE, layout.O_COLUMN]
     times = s.columns[column, layout.C_DATA] + 8 * s.columns[column, layout.C_OFFSET]
     for first in range((end - 1) & ~7, begin - 1, -8):
-        eight = load_word(ways + first, 0)
+        eight = load_word(guards + first, 0)
         if eight == 0:
             continue
         if passed and eight & ends == 0:
             relevant += 1
-            store_word(ways + first, 0, np.int64(0))
+            store_word(guards + first, 0, np.int64(0))
             continue
         left = _not_zero(eight)
         while left != 0:
@@ -129,7 +129,7 @@ def _close(s, begin, end, ways, address):
             k = first + j
             relevant += 1
             measure = load_word(times, k) if plain else _value(s, _MEASURE, k)
-            if eight >> 8 * j & s.steps[0] != 0:
+            if eight >> 8 * j & s.step_guards[0] != 0:
                 limit = max(measure, NO_BOUND + size) - size if plain else _value(s, _BOUND, k)
             passed = measure <= limit
             allowed = load_byte(useful, k)
@@ -141,7 +141,7 @@ def _close(s, begin, end, ways, address):
                     found = _leading(s, slot, allowed, measure, limit, edge)
             store_byte(useful, k, found)
             if found == 0:
-                store_byte(ways, k, np.int64(0))
+                store_byte(guards, k, np.int64(0))
             # With keys, moves that are ruled out tell much to those that look forwards.
             if found == allowed or (found != 0 and not keyed):
                 kept += 1
@@ -195,8 +195,8 @@ def _leading(s, slot, allowed, measure, bound, edge):
 
 
 @part
-def _follow(s, count, states, ways, address):
-    """Close the ways to the rows that no run reaches within its window; returns how many are left."""
+def _follow(s, count, states, guards, address):
+    """Clear the guards of the rows that no run reaches within its window; returns how many are left."""
     useful, keyed = address_of(pointer_to(s.useful, 0)), s.keyed.shape[0] > 0
     # The latest start of a run in each state of a key.
     begun = _value(s, _MEASURE, 0)
@@ -204,7 +204,7 @@ def _follow(s, count, states, ways, address):
         s.entered[k] = 0
     kept = np.int64(0)
     for first in range(0, count, 8):
-        eight = load_word(ways + first, 0)
+        eight = load_word(guards + first, 0)
         if eight == 0:
             continue
         left = _not_zero(eight)
@@ -224,7 +224,7 @@ def _follow(s, count, states, ways, address):
                 found = _reached(s, slot, allowed, _value(s, _MEASURE, k), bound)
             store_byte(useful, k, found)
             if found == 0:
-                store_byte(ways, k, np.int64(0))
+                store_byte(guards, k, np.int64(0))
             else:
                 kept += 1
     return kept

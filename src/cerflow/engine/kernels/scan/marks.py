@@ -1,4 +1,4 @@
-"""The ways that the texts of rows leave open (see `cerflow.engine.scan.ways`), column by column.
+"""The guards that the texts of rows leave possible (see `cerflow.engine.scan.guards`), column by column.
 
 ``out`` is the address of a byte for each row, from row ``begin`` on.
 """
@@ -26,9 +26,9 @@ from cerflow.engine.scan import layout
 
 @part
 def mark(s, begin, count, out, wanted):
-    """Write the ways that are open to ``count`` rows; returns what stopped it, as ``scan`` does.
+    """Write the guards that may hold for ``count`` rows; returns what stopped it, as ``scan`` does.
 
-    If ``wanted`` are not 0 and none of these ways is open to any row, no way is.
+    If ``wanted`` are not 0 and none of these guards may hold for any row, none is written.
     """
     texts = s.texts
     first = True
@@ -37,8 +37,8 @@ def mark(s, begin, count, out, wanted):
         t = lead + j
         if t >= texts.shape[0]:
             t -= texts.shape[0]
-        ways = texts[t, layout.T_WAYS]
-        if ways == 0:
+        guards = texts[t, layout.T_GUARDS]
+        if guards == 0:
             continue
         if wanted != 0 and not _may_open(texts, t, begin, count, wanted):
             _fill(out, count, 0)
@@ -55,15 +55,15 @@ def mark(s, begin, count, out, wanted):
         if single and (indexed or kind == layout.TEXT32):
             reason = _by_single(s, t, begin, count, out, first and indexed)
         elif plain and kind == layout.INT32:
-            _by_index32(data, at, count, room, ways, out, first)
+            _by_index32(data, at, count, room, guards, out, first)
         elif plain and kind == layout.UINT32:
-            _by_unsigned32(data, at, count, room, ways, out, first)
+            _by_unsigned32(data, at, count, room, guards, out, first)
         elif plain and kind == layout.INT8:
-            _by_index8(data, at, count, room, ways, out, first)
+            _by_index8(data, at, count, room, guards, out, first)
         elif plain and kind == layout.TEXT32:
-            reason = _by_text(texts, t, begin, count, ways, out)
+            reason = _by_text(texts, t, begin, count, guards, out)
         else:
-            reason = _by_entry(texts, t, begin, count, ways, out)
+            reason = _by_entry(texts, t, begin, count, guards, out)
         if reason != layout.SCANNED:
             s.control[layout.TEXT] = t
             return reason
@@ -78,14 +78,14 @@ def mark(s, begin, count, out, wanted):
 
 
 @part
-def _fill(out, count, ways):
+def _fill(out, count, guards):
     for k in range(count):
-        store_byte(out, k, ways)
+        store_byte(out, k, guards)
 
 
 @part
 def _may_open(texts, t, begin, count, wanted):
-    """Whether some row may have a text with any of the ways ``wanted``, by the dictionary or by lengths alone."""
+    """Whether some row may have a text with any of the guards ``wanted``, by the dictionary or by lengths alone."""
     if texts[t, layout.T_OPEN] & wanted == 0:
         return False
     lengths = texts[t, layout.T_LENGTHS]
@@ -100,13 +100,13 @@ def _may_open(texts, t, begin, count, wanted):
 
 
 @part
-def _any_open(ways, count, wanted):
-    """Whether any of the ways ``wanted`` is open to some row."""
+def _any_open(guards, count, wanted):
+    """Whether any of the guards ``wanted`` may hold for some row."""
     found = np.int64(0)
     for k in range(count >> 3):
-        found |= load_word(ways, k)
+        found |= load_word(guards, k)
     for k in range(count & ~7, count):
-        found |= load_byte(ways, k)
+        found |= load_byte(guards, k)
     return found & wrapped_product(wanted, ONES) != 0
 
 
@@ -126,12 +126,12 @@ def _comparing(name, load, number):
             word3, ways3 = number(load_word(singles, j + 6)), np.uint8(load_word(singles, j + 7))
             for k in range(count):
                 word = number(load(data, k))
-                ways = np.uint8(load_byte(left, k))
-                ways = ways0 if word == word0 else ways
-                ways = ways1 if word == word1 else ways
-                ways = ways2 if word == word2 else ways
-                ways = ways3 if word == word3 else ways
-                store_byte(left, k, np.int64(ways))
+                guards = np.uint8(load_byte(left, k))
+                guards = ways0 if word == word0 else guards
+                guards = ways1 if word == word1 else guards
+                guards = ways2 if word == word2 else guards
+                guards = ways3 if word == word3 else guards
+                store_byte(left, k, np.int64(guards))
         if not first:
             for k in range(count):
                 store_byte(out, k, load_byte(out, k) & load_byte(left, k))
@@ -150,7 +150,7 @@ _compare8, _compare_keys = (
 
 @part
 def _by_single(s, t, begin, count, out, first):
-    """Each of a few texts leaves open ways of its own, all others the same.
+    """Each of a few texts leaves guards of its own possible, all others the same.
 
     ``first`` says that nothing is in ``out`` yet.
     """
@@ -169,7 +169,7 @@ def _by_single(s, t, begin, count, out, first):
             _compare_keys(texts, t, keys, size, left, out + start, first)
         else:
             # Eight bytes from the last texts on would be too many.
-            reason = _by_text(texts, t, begin + start, size, texts[t, layout.T_WAYS], out + start)
+            reason = _by_text(texts, t, begin + start, size, texts[t, layout.T_GUARDS], out + start)
             if reason != layout.SCANNED:
                 return reason
     return layout.SCANNED
@@ -188,12 +188,12 @@ def _write_keys(letters, offsets, count, keys):
 def _by_index(load, name):
     """Reads indices of a dictionary by a function."""
 
-    def run(data, at, count, room, ways, out, first):
+    def run(data, at, count, room, guards, out, first):
         for k in range(count):
             entry = 1 + load(data, at + k)
             if np.uint64(entry) >= np.uint64(room):
                 entry = np.int64(0)
-            left = load_byte(ways, entry)
+            left = load_byte(guards, entry)
             store_byte(out, k, left if first else load_byte(out, k) & left)
 
     run.__qualname__ = name
@@ -206,7 +206,7 @@ _by_index8 = _by_index(load_small, "_by_index8")
 
 
 @part
-def _by_text(texts, t, begin, count, ways, out):
+def _by_text(texts, t, begin, count, guards, out):
     """Texts of at most eight bytes are looked for in one place; where that fails, `_by_entry` looks on."""
     data, at = texts[t, layout.T_DATA], texts[t, layout.T_OFFSET] + begin
     letters, size, slots, mask = (
@@ -232,20 +232,20 @@ def _by_text(texts, t, begin, count, ways, out):
                 and load_word(slot, layout.S_LENGTH) == length
                 and 0 < entry < judged
             ):
-                store_byte(out, k, load_byte(out, k) & load_byte(ways, entry))
+                store_byte(out, k, load_byte(out, k) & load_byte(guards, entry))
                 start = end
                 continue
         start = end
         if load_byte(out, k) != 0:
-            reason = _by_entry(texts, t, begin + k, 1, ways, out + k)
+            reason = _by_entry(texts, t, begin + k, 1, guards, out + k)
             if reason != layout.SCANNED:
                 return reason
     return layout.SCANNED
 
 
 @part
-def _by_entry(texts, t, begin, count, ways, out):
-    """Only texts of rows to which a way is open get an entry."""
+def _by_entry(texts, t, begin, count, guards, out):
+    """Only texts of rows for which a guard may hold get an entry."""
     for k in range(count):
         is_open = load_byte(out, k)
         if is_open != 0:
@@ -254,5 +254,5 @@ def _by_entry(texts, t, begin, count, ways, out):
                 return layout.NO_ROOM
             if entry >= texts[t, layout.T_JUDGED]:
                 return layout.NO_CLASS
-            store_byte(out, k, is_open & load_byte(ways, entry))
+            store_byte(out, k, is_open & load_byte(guards, entry))
     return layout.SCANNED

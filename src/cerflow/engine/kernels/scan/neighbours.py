@@ -22,10 +22,10 @@ def find_rows(address, batch, count, key, begun):
     """Say in ``hits`` where matches of consecutive rows end in a batch of ``count`` rows; see `narrow` for ``key``.
 
     ``hits`` has a bit for each row, lowest first. Returns what stopped it, as ``scan`` does; it goes on from `ROW`. So
-    far it has found `FOUND` matches, and the first bytes of ``ways`` are those of the rows before.
+    far it has found `FOUND` matches, and the first bytes of ``guards`` are those of the rows before.
 
     If matches are `RELATED`, ``before`` has the row before each. It has to begin again at row 0 if entries of texts
-    that are compared, or numbers of keys, have changed. In the end the bytes of ``ways`` say which rows of keys the
+    that are compared, or numbers of keys, have changed. In the end the bytes of ``guards`` say which rows of keys the
     automaton has to read, where matches may have ``begun`` before the batch.
     """
     s = scan_at(address)
@@ -33,18 +33,18 @@ def find_rows(address, batch, count, key, begun):
     locate(s.columns, s.texts, batch)
     if control[layout.RELATED] == 1:
         return _find_related(s, key, begun != 0, count, address)
-    before, ends = address_of(pointer_to(s.ways, 0)), address_of(pointer_to(s.ends, 0))
-    ways = before + layout.CARRIED
+    before, ends = address_of(pointer_to(s.guards, 0)), address_of(pointer_to(s.ends, 0))
+    guards = before + layout.CARRIED
     hits = address_of(pointer_to(s.hits, 0))
-    places = s.steps.shape[0]
+    steps = s.step_guards.shape[0]
     while control[layout.ROW] < count:
         begin = control[layout.ROW]
         size = min(count - begin, layout.BLOCK)
-        reason = mark_block(s, begin, size, ways, np.int64(0), True, address)
+        reason = mark_block(s, begin, size, guards, np.int64(0), True, address)
         if reason != layout.SCANNED:
             return collected(s, reason, begin, count)
-        for place in range(places):
-            _step(ways + place + 1 - places, ends, size, s.steps[place], place == 0)
+        for step in range(steps):
+            _step(guards + step + 1 - steps, ends, size, s.step_guards[step], step == 0)
         control[layout.FOUND] += _packed(ends, hits + (begin >> 3), size)
         for k in range(0, layout.CARRIED, 8):
             store_word(before, k >> 3, load_word(before + size + k, 0))
@@ -55,12 +55,12 @@ def find_rows(address, batch, count, key, begun):
 @part
 def _find_related(s, key, begun, count, address):
     control = s.control
-    hits, ways, chosen = (
+    hits, guards, chosen = (
         address_of(pointer_to(s.hits, 0)),
         address_of(pointer_to(s.ends, 0)),
-        address_of(pointer_to(s.ways, 0)),
+        address_of(pointer_to(s.guards, 0)),
     )
-    last = s.steps.shape[0] - 1
+    last = s.step_guards.shape[0] - 1
     begin, control[layout.TEXT] = control[layout.ROW], layout.NO_KEYS
     if begin == 0:
         for k in range((count + 7) >> 3):
@@ -68,12 +68,12 @@ def _find_related(s, key, begun, count, address):
         for k in range((count + 63) >> 3):
             store_word(chosen, k, np.int64(0))
         for g in range(s.groups.shape[0]):
-            s.groups[g, layout.G_ROW], s.groups[g, layout.G_PLACES], s.groups[g, layout.G_ROWS] = -1, 0, 0
+            s.groups[g, layout.G_ROW], s.groups[g, layout.G_STEPS], s.groups[g, layout.G_ROWS] = -1, 0, 0
         control[layout.FOUND] = 0
     while begin < count:
         size = min(count - begin, layout.STRETCH)
         control[layout.ROW] = begin
-        reason = mark_block(s, begin, size, ways, np.int64(0), True, address)
+        reason = mark_block(s, begin, size, guards, np.int64(0), True, address)
         if reason != layout.SCANNED:
             return collected(s, reason, begin, count)
         # If it stops from here on, keys get new numbers, so all rows are read again.
@@ -81,31 +81,31 @@ def _find_related(s, key, begun, count, address):
         if not _number_rows(s, begin, size, key, chosen, last if begun else 0):
             return layout.NO_ROOM
         for k in range(size):
-            s.allowed[k] = s.admits[load_byte(ways, k)]
+            s.allowed[k] = s.admits[load_byte(guards, k)]
         if key == layout.NO_KEYS:
             # Others are asked for nothing.
-            places = s.groups[1, layout.G_PLACES]
+            steps = s.groups[1, layout.G_STEPS]
             for k in range(size):
-                s.allowed[k] = places = (places << 1 | 1) & s.allowed[k]
+                s.allowed[k] = steps = (steps << 1 | 1) & s.allowed[k]
             # Nor are those that no others complete; behind the last row they may come.
-            places = np.int64(-1)
+            steps = np.int64(-1)
             for k in range(size - 1, -1, -1):
-                s.allowed[k] = places = (places >> 1 | np.int64(1) << last) & s.allowed[k]
+                s.allowed[k] = steps = (steps >> 1 | np.int64(1) << last) & s.allowed[k]
         for n in range(s.links.shape[0]):
             if not _relate(s, n, begin, size):
                 return layout.NO_ROOM
         if key == layout.NO_KEYS:
-            places = s.groups[1, layout.G_PLACES]
+            steps = s.groups[1, layout.G_STEPS]
             for k in range(size):
-                places = (places << 1 | 1) & s.allowed[k]
-                if places >> last & 1 == 1:
+                steps = (steps << 1 | 1) & s.allowed[k]
+                if steps >> last & 1 == 1:
                     _hit(s, begin + k, hits)
-            s.groups[1, layout.G_PLACES] = places
+            s.groups[1, layout.G_STEPS] = steps
         for k in range(size if key != layout.NO_KEYS else 0):
             g = s.numbers[k]
             if g > 0:
-                found = (s.groups[g, layout.G_PLACES] << 1 | 1) & s.allowed[k]
-                s.groups[g, layout.G_PLACES] = found
+                found = (s.groups[g, layout.G_STEPS] << 1 | 1) & s.allowed[k]
+                s.groups[g, layout.G_STEPS] = found
                 if found >> last & 1 == 1:
                     _hit(s, begin + k, hits)
         begin += size
@@ -137,8 +137,8 @@ def _choose(s, g, begun, last, hits, chosen):
             store_byte(chosen, row, layout.AS_IT_IS)
             row = np.int64(s.before[row])
         return
-    # The first of the places that go on began longest ago. The last row ends what began in the first ones.
-    going_on = s.groups[g, layout.G_PLACES] & ((1 << last) - 1)
+    # The first of the steps that go on began longest ago. The last row ends what began in the first ones.
+    going_on = s.groups[g, layout.G_STEPS] & ((1 << last) - 1)
     if begun and row >= 0:
         going_on |= 1
     while going_on != 0:
@@ -181,7 +181,7 @@ def _number_rows(s, begin, count, key, chosen, first):
 
 @part
 def _relate(s, n, begin, count):
-    """Clear the places of rows for which a condition fails; False if there is no room for a text."""
+    """Clear the steps of rows for which a condition fails; False if there is no room for a text."""
     mask = ~s.links[n, layout.L_MASK]
     if s.links[n, layout.L_OPERATOR] == PROGRAM:
         some = np.int64(0)
@@ -226,12 +226,12 @@ def _packed(ends, hits, count):
 
 
 @part
-def _step(ways, hits, size, wanted, first):
+def _step(guards, hits, size, wanted, first):
     # The compiler makes vectors of these loops.
     mask = wrapped_product(wanted, ONES)
     if first:
         for k in range((size + 7) >> 3):
-            store_word(hits, k, ones(load_word(ways, k) & mask))
+            store_word(hits, k, ones(load_word(guards, k) & mask))
     else:
         for k in range((size + 7) >> 3):
-            store_word(hits, k, load_word(hits, k) & ones(load_word(ways, k) & mask))
+            store_word(hits, k, load_word(hits, k) & ones(load_word(guards, k) & mask))

@@ -60,7 +60,7 @@ def scan(address, batch, end):
         k = np.int64(-1)
         while True:
             k += 1
-            # Where the ways decide, the questions below find out what they lead to.
+            # Where guards decide, the questions below find out what they lead to.
             if control[layout.COUNTS] == 1 and (control[layout.MARKS] != layout.DECIDED or control[layout.OPEN] == 0):
                 k = follow(s, k, count, address)
             if k >= count:
@@ -69,12 +69,15 @@ def scan(address, batch, end):
             to = _led_to(s, row, s.at[k], address)
             reason = layout.NO_OUTCOME if to == layout.UNKNOWN else layout.SCANNED
             if control[layout.MARKS] == layout.DECIDED:
-                s.led[s.ways[row if control[layout.LOOKED_AHEAD] == 1 else row - begin]] = to
+                s.led[s.guards[row if control[layout.LOOKED_AHEAD] == 1 else row - begin]] = to
             if to <= layout.SIGNATURE:
                 if control[layout.NARROWS] == 1:
-                    noted = control[layout.NOTED]
-                    s.noted[noted, layout.B_ROW], s.noted[noted, layout.B_SIGNATURE] = row, layout.SIGNATURE - to
-                    control[layout.NOTED] = noted + 1
+                    found = control[layout.CANDIDATES]
+                    s.candidates[found, layout.B_ROW], s.candidates[found, layout.B_SIGNATURE] = (
+                        row,
+                        layout.SIGNATURE - to,
+                    )
+                    control[layout.CANDIDATES] = found + 1
                 elif control[layout.FOLLOWS] == 0:
                     reason = write_event(s, row, layout.SIGNATURE - to, 0, address)
                 elif s.effects[layout.SIGNATURE - to, layout.E_MATTERS] & control[layout.OCCUPIED] != 0:
@@ -91,31 +94,31 @@ def scan(address, batch, end):
 
 @part
 def _marked(s, begin, count, address):
-    """Choose of ``count`` rows those to which a way is open; returns as `pass_of_text`."""
-    ways, chosen, at = (
-        address_of(pointer_to(s.ways, 0)),
+    """Choose of ``count`` rows those for which a guard may hold; returns as `pass_of_text`."""
+    guards, chosen, at = (
+        address_of(pointer_to(s.guards, 0)),
         address_of(pointer_to(s.chosen, 0)),
         address_of(pointer_to(s.at, 0)),
     )
     looked_ahead = s.control[layout.LOOKED_AHEAD] == 1
     if looked_ahead:
-        ways += begin
+        guards += begin
     else:
-        reason = mark_block(s, begin, count, ways, np.int64(0), False, address)
+        reason = mark_block(s, begin, count, guards, np.int64(0), False, address)
         if reason != layout.SCANNED:
             return np.int64(-reason)
         for k in range(count, (count + 63) & ~63):
-            store_byte(ways, k, 0)
+            store_byte(guards, k, 0)
     root, led = s.control[layout.ROOT], address_of(pointer_to(s.led, 0))
     kept = np.int64(0)
     unknown = np.int64(0)
     for k in range(0, count, 64):
         left = np.int64(0)
         for j in range(8):
-            left |= packed(ones(load_word(ways + k, j))) << 8 * j
+            left |= packed(ones(load_word(guards + k, j))) << 8 * j
         while left != 0:
             row = k + trailing_zeros(left)
-            to = load_word(led, load_byte(ways, row))
+            to = load_word(led, load_byte(guards, row))
             store_word(chosen, kept, begin + row)
             store_word(at, kept, root if to == layout.UNKNOWN else to)
             unknown |= np.int64(to == layout.UNKNOWN)
