@@ -184,9 +184,9 @@ ARGUMENT_CHARACTERS = 200
 
 #: Rows of a push that are prepared and processed at a time.
 BATCH_ROWS = 1 << 17
-#: The same where rows are ruled out by what runs of their key can pass through: windows should be short beside it.
-FLOW_ROWS = 1 << 19
-#: The same where whole columns are compared and hardly any events are written.
+#: The same at first where rows are ruled out by what runs of their key can pass through; more where windows are long.
+FLOW_ROWS = 1 << 20
+#: The same where whole columns are compared and hardly any events are written, and at most where windows are long.
 COLUMN_ROWS = 1 << 22
 #: Rows of the batches of a table, on average, that are processed where they are; smaller ones are joined first.
 BATCH_LEAST = 1 << 14

@@ -166,15 +166,21 @@ def rows_read(monkeypatch):
 
 
 @pytest.mark.parametrize("keys", ["", " PARTITION BY k"])
-def test_few_events_come_to_the_automaton(rows_read, keys):
+@pytest.mark.parametrize("ending", [True, False])
+def test_few_events_come_to_the_automaton(rows_read, keys, ending):
     size = 10_000
     types = ["AB"[k % 2] for k in range(size)]
     types[6_000] = "Z"
     table = pa.table({"type": types, "k": ["p"] * size, "t": range(size)})
-    assert cerflow.parse(f"SELECT * WHERE A ; Z{keys} WITHIN 10 [t]").match(table, time="t").count() == 4
-    assert cerflow.parse(f"SELECT * WHERE A ; B ; Z{keys} WITHIN 10 [t]").match(table, time="t").count() == 10
-    # Z and those in its window, and those in the window of an event that may come next, of which the first has no A.
-    assert rows_read == [1 + 4 + 5, 1 + 9 + 9]
+    for formula, found in ("A ; Z", 4), ("A ; B ; Z", 10):
+        query = cerflow.parse(f"SELECT * WHERE {formula}{keys} WITHIN 10 [t]")
+        if ending:
+            assert query.match(table, time="t").count() == found
+        else:
+            assert len(query.recognizer(table.schema, time="t").push(table)) == found
+    # Z and those in its window but a B without an A before it; unless the stream ends also those in the window of an
+    # event that may come next.
+    assert rows_read == ([1 + 4, 1 + 8] if ending else [1 + 4 + 5, 1 + 9 + 9])
 
 
 def test_events_without_the_next_step_behind_them_do_not_come_to_the_automaton(rows_read):
@@ -196,8 +202,10 @@ def test_long_patterns_have_a_way_of_their_own_for_the_last_event(rows_read):
     names = " AND ".join(f"e{k}.n = 'n{k}'" for k in range(12))
     size = 10_000
     table = pa.table({"type": ["A"] * size, "n": [f"n{k % 11}" for k in range(size)], "t": range(size)})
-    assert cerflow.parse(f"SELECT * WHERE ({steps}) FILTER {names} WITHIN 100 [t]").match(table, time="t").count() == 0
-    assert rows_read == [100]
+    query = cerflow.parse(f"SELECT * WHERE ({steps}) FILTER {names} WITHIN 100 [t]")
+    assert query.match(table, time="t").count() == 0
+    assert not query.recognizer(table.schema, time="t").push(table)
+    assert rows_read == [0, 100]
 
 
 def test_where_most_events_may_be_last_a_window_is_not_looked_at_again(rows_read):

@@ -68,6 +68,10 @@ class EventReader:
         """This many rows make a batch at most."""
         return self._scan.rows_at_once
 
+    def end_with_next(self, ending: bool) -> None:
+        """Say whether no event follows the batch that is read next."""
+        self._scan.ending = ending
+
     def share_room(self, room: dict[str, NDArray[Any]]) -> None:
         """Use arrays of which nothing outlasts a batch together with other readers that never read at the same time."""
         self._scan.shared_room = room

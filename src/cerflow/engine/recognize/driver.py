@@ -111,7 +111,12 @@ class Driver:
             if machine.deadlines is not None:
                 machine.deadlines.prompt = prompt
 
-    @cached_property
+    def end_with_next(self, ending: bool) -> None:
+        """Say whether no event follows the rows that are processed next."""
+        for machine in self.machines.values():
+            machine.reader.end_with_next(ending)
+
+    @property
     def rows_at_once(self) -> int:
         """This many rows make a batch at most."""
         return min((machine.reader.rows_at_once for machine in self.machines.values()), default=limits.BATCH_ROWS)

@@ -61,9 +61,10 @@ class FiniteStream:
         driver = self.driver(0)
         count = self.table.num_rows
         for begin, end in ((0, count - self._clocked), (count - self._clocked, count)):
-            for start in range(begin, end, driver.rows_at_once):
-                self.reached = start
-                yield from self.detected_between(driver, start, min(start + driver.rows_at_once, end))
+            while begin < end:
+                self.reached, stop = begin, min(begin + driver.rows_at_once, end)
+                yield from self.detected_between(driver, begin, stop)
+                begin = stop
             driver.prompt = True
         yield from self.detected_at_end(driver)
         self.reached = self.table.num_rows
@@ -79,10 +80,11 @@ class FiniteStream:
 
         Raises `BadRecordError` if an attribute that measures a window decreases.
         """
-        for begin in range(start, stop, driver.rows_at_once):
-            at = begin
+        at = start
+        while at < stop:
             for rows in _batches(self._read.slice(at, min(driver.rows_at_once, stop - at))):
                 driver.clean()
+                driver.end_with_next(at + rows.num_rows == self.table.num_rows)
                 yield from driver.process(rows, at).items()
                 at += rows.num_rows
 

@@ -60,9 +60,10 @@ from cerflow.values.array_types import Bytes, IntRows, Ints, SmallRows, Smalls
     BACKWARDS,  # what `flow` does
     FORWARDS,
     EDGE,  # the limit at the end of the batch
+    OVERLAP,  # the rows at its end whose windows go on behind it
     RELATED,  # whether rows of matches without gaps are compared with those before, or have keys
-) = range(34)
-CONTROLS = 34
+) = range(35)
+CONTROLS = 35
 #: In MARKS.
 NOT_MARKED, MARKED, DECIDED = range(3)
 

@@ -45,21 +45,9 @@ _MORE_KEYS = 8
 _TRIES = 16
 #: The arrays that change while a scan reads, where they are not replaced.
 _CHANGED = (
-    *(
-        "control",
-        "columns",
-        "texts",
-        "stack",
-        "fixes",
-        "chosen",
-        "at",
-        "candidates",
-        "groups",
-        "members",
-        "slots",
-        "guards",
-    ),
-    *("runs", "led", "ends", "hits", "flows", "entered", "slot_of", "before", "numbers", "allowed", "rows", "wide"),
+    *("control", "columns", "texts", "stack", "fixes", "chosen", "at", "candidates", "groups", "members", "slots"),
+    *("guards", "runs", "led", "ends", "hits", "flows", "entered", "slot_of", "before", "numbers", "allowed", "rows"),
+    "wide",
 )
 
 
@@ -86,6 +74,8 @@ class BatchScan:
         self._windowed = any(row[layout.O_TO] == layout.TO_BOUND for row in program.outputs)
         #: Whether texts were too many to find matches without the automaton.
         self._unfound = False
+        #: Whether no event follows the batch that is read next.
+        self.ending = False
         #: This many further batches are read whole.
         self._whole = 0
         #: Whether the arrays of events belong to matches by now.
@@ -303,8 +293,10 @@ class BatchScan:
             self._use("entered", (keys >> 6) + 1)
         states = sum((occupied >> state & 1) << k for k, state in enumerate(found.states))
         control[layout.ROW] = count
-        while (reason := flow(self._shared.address, exported.address, count, states)) != layout.SCANNED:
+        while (reason := flow(self._shared.address, exported.address, count, states, self.ending)) != layout.SCANNED:
             self._go_on(reason, batch)
+        if 4 * control[layout.OVERLAP] > count:
+            self.rows_at_once = min(2 * self.rows_at_once, limits.COLUMN_ROWS)
         control[layout.LOOKED_AHEAD] = 1
         if self._marks == layout.NOT_MARKED:
             control[layout.MARKS] = layout.MARKED

@@ -36,13 +36,13 @@ _NOWHERE = 2**63 - 1
 
 
 @kernel
-def flow(address, batch, count, states):
+def flow(address, batch, count, states, ends):
     """Write the guards of all rows of a batch of ``count`` rows; none for those that no match can need.
 
     A match ends with an event for which one of the guards in `step_guards` may hold, and lies within the window that
     `reach` measures. Runs may be in the ``states``, as bits by columns of `flows`, before the batch, and later events
-    may go on with any run. Returns what stopped it, as ``scan`` does; it begins with ``count`` in `ROW`, and goes on
-    before the row there.
+    may go on with any run, unless the stream ``ends`` with it. Returns what stopped it, as ``scan`` does; it begins
+    with ``count`` in `ROW`, and goes on before the row there.
     """
     s = scan_at(address)
     control = s.control
@@ -53,7 +53,7 @@ def flow(address, batch, count, states):
             store_word(guards + count, k, np.int64(0))
         for k in range(count if s.keyed.shape[0] > 0 else 0):
             s.slot_of[k] = layout.NOT_ASKED
-        _begin(s, count)
+        _begin(s, count, ends)
     while control[layout.ROW] > 0:
         end = control[layout.ROW]
         begin = (end - 1) & -layout.BLOCK
@@ -74,22 +74,33 @@ def flow(address, batch, count, states):
         left = _follow(s, count, states, guards, address)
         if control[layout.BACKWARDS] == 1 and 4 * left < 3 * kept:
             # Fewer rows may lead from others now.
-            _begin(s, count)
+            _begin(s, count, ends)
             _close(s, 0, count, guards, address)
         control[layout.KEPT], control[layout.RELEVANT] = left, found
     return layout.SCANNED
 
 
 @part
-def _begin(s, count):
-    """Begin at the end of a batch, behind which any run may go on."""
+def _begin(s, count, ends):
+    """Begin at the end of a batch, behind which any run may go on, or none if the stream ``ends``."""
     control = s.control
     # Starts at or before a limit are outside of the windows of all events behind with which a match may end; each
     # state of a key has the limit of those that a run may reach from there.
-    control[layout.LIMIT] = control[layout.EDGE] = _value(s, _BOUND, count - 1)
+    edge = np.int64(_NOWHERE) if ends != 0 else _value(s, _BOUND, count - 1)
+    control[layout.LIMIT] = control[layout.EDGE] = edge
+    # Measures do not decrease.
+    passed, left = np.int64(0), np.int64(count)
+    while passed < left:
+        middle = (passed + left) >> 1
+        if _value(s, _MEASURE, middle) > edge:
+            left = middle
+        else:
+            passed = middle + 1
+    control[layout.OVERLAP] = count - passed
     for k in range(s.entered.shape[0]):
         s.entered[k] = 0
-    control[layout.PASSED] = control[layout.RELEVANT] = control[layout.KEPT] = control[layout.LEAD] = 0
+    control[layout.PASSED] = np.int64(ends != 0)
+    control[layout.RELEVANT] = control[layout.KEPT] = control[layout.LEAD] = 0
 
 
 @part
