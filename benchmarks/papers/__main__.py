@@ -63,7 +63,7 @@ def main(
     limit: Annotated[float, typer.Option(help="Seconds that one question may take.")] = 60,
     cache: Annotated[Path, typer.Option(help="Where peers are installed.")] = CACHE,
     figures: Annotated[list[str] | None, typer.Option("--figure", help="Only figures whose key begins so.")] = None,
-    again: Annotated[bool, typer.Option(help="Measure all cases, also those whose rows are in the folder.")] = False,
+    again: Annotated[bool, typer.Option(help="Measure the cases again whose rows are in the folder.")] = False,
 ) -> None:
     """Measure the figures of the papers with cerflow and other engines, and write one page.
 
@@ -80,7 +80,7 @@ def main(
     way = f"cerflow {__version__}, {runs} runs, {limit:g} s, {'quick' if quick else 'full'}, {stocks.arguments}"
     kept = KeptRows(out / "measured.json", way)
     if again:
-        kept.forget()
+        kept.forget(cases)
     batches = in_batches([case for case in cases if not kept.rows_of(case)])
     plan = Plan(batches, runs, limit, _console.print)
     missing: dict[str, str] = {}

@@ -51,9 +51,10 @@ class KeptRows:
         new.replace(self._path)
         return len(rows)
 
-    def forget(self) -> None:
-        """Forget the rows that were measured in this way."""
-        self._rows.clear()
+    def forget(self, cases: Sequence[Case]) -> None:
+        """Forget the rows of cases that were measured in this way."""
+        forgotten = {(case.suite, case.name) for case in cases}
+        self._rows = [row for row in self._rows if (row.suite, row.case) not in forgotten]
 
 
 class Plan:

@@ -16,16 +16,17 @@ __all__ = ["write_page"]
 _UNITS = {"rate": "events/s", "seconds": "s", "each": "µs", "enumeration": "s", "remembered": "MB"}
 _PREFACE = """# The figures of the papers beside ours
 
-P1 is *Foundations of Complex Event Processing*, P4 *Complex Event Recognition with Symbolic Register Transducers*.
+P1 is *Foundations of Complex Event Processing*, 004 *Complex Event Recognition with Symbolic Register Transducers*.
 Columns "paper: …" have the numbers of the papers, from their machines; all other columns were measured in this run, on
 generated streams (or on the ticks that `--data` names). "over": an engine took longer than the limit, here or at an
 easier question of the same kind. "–": not measured, or not in the paper.
 
 CORE and FlinkCEP come from PyPI (`pycer`, `apache-flink-libraries`), Esper from Maven Central. Esper is asked for
-sequences, FlinkCEP for all patterns (with `--quick` for sequences), CORE for those that relate no attributes, as it has
-no words for that. FlinkCEP counts more matches of nested iterations than there are by definition. Wayeb (Scala) and
-SASE (Java) were not run: there are only sources of them. Maven Central knows none of `wayeb:wayeb`,
-`com.github.ElAlev:Wayeb` and `edu.umass.cs.sase:sase`, and PyPI has neither. So only the papers' numbers stand here.
+sequences and for Q1 to Q6 with consumption, FlinkCEP for all patterns of 004 (with `--quick` for sequences) and for
+the sequences of P1. CORE is asked for patterns that relate no attributes, as it has no words for that. FlinkCEP counts
+more matches of nested iterations than there are by definition. Wayeb (Scala) and SASE (Java) were not run: there are
+only sources of them. Maven Central knows none of `wayeb:wayeb`, `com.github.ElAlev:Wayeb` and `edu.umass.cs.sase:sase`,
+and PyPI has neither. So only the papers' numbers stand here.
 
 Of CORE's times that of an empty stream is subtracted, so that the least are uncertain, and may be 0. Memory remembered
 by cerflow is the size of a snapshot, that of the papers what their Java processes used. On a machine

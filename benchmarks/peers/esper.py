@@ -33,7 +33,7 @@ def _sequence(*steps: str) -> str:
 
 
 def _rows(pattern: str, define: str, partition: str = "") -> str:
-    head = f"select * from Tick match_recognize ({partition} measures A.time as t "
+    head = f"select * from Tick match_recognize ({partition} measures 1 as found "
     return f"{head} {pattern} define {define})"
 
 

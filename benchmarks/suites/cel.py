@@ -21,6 +21,15 @@ QUERIES = {
     "Q5": "(A AS x)+ ; (B AS y)+ ; C AS z",
     "Q6": "((A AS x)+ ; (B AS y))+ ; C AS z",
 }
+#: In Esper's words, which are those of the paper, appendix E; S is any event.
+_ROWS = {
+    "Q1": "A S* B S* C",
+    "Q2": "A S* B S* C S* D",
+    "Q3": "(A | B | C) S* D",
+    "Q4": "A (A | S)* B",
+    "Q5": "A (A | S)* B (B | S)* C",
+    "Q6": "A (A | S)* B ((A (A | S)* B) | S)* C",
+}
 #: The lengths of the streams of the stress experiment.
 LENGTHS = tuple(range(200, 2001, 200))
 #: The types of the streams of the stress experiment; the last one completes the matches.
@@ -32,6 +41,8 @@ _FOREVER = 10**12
 _STRATEGIES = ("ALL", "NEXT", "LAST", "MAX", "STRICT")
 #: Events in the windows in which NEXT, LAST and MAX are compared with ALL.
 _WINDOWS = (20, 100, 1_000, 10_000)
+#: The widest of them whose matches are few enough to be written.
+_WRITABLE = 100
 
 
 def cases(scale: Scale) -> list[Case]:
@@ -67,7 +78,8 @@ def _consumption(scale: Scale) -> list[Case]:
         stream = Stream("synthetic", {"events": scale.events, "types": "A,B,C,D"})
         modes: tuple[Mode, ...] = ("count",) if name in ("Q5", "Q6") else ("count", "write")
         text = f"SELECT * WHERE {formula} CONSUME BY ANY"
-        peers = (Peer("CORE", {"query": f"SELECT * FROM S WHERE {formula} CONSUME BY ANY"}),)
+        # After a match Esper skips all events up to its last one, which is the same.
+        peers = (Peer("CORE", {"query": f"SELECT * FROM S WHERE {formula} CONSUME BY ANY"}), _esper(name))
         case = _case(f"consume {name}", text, stream, modes, peers=peers)
         found.append(replace(case, question=Question(name, "consumed")))
     return found
@@ -82,26 +94,43 @@ def _strategies(scale: Scale) -> list[Case]:
         for name in names:
             for strategy in _STRATEGIES:
                 text = f"SELECT {strategy} * WHERE {QUERIES[name]} LIMIT 1"
-                found.append(_case(f"{strategy} {name}, {distribution}", text, stream, ("count",)))
+                case = f"{strategy} {name}, {distribution}"
+                peers = _core_limited(strategy, name, distribution)
+                found.append(_case(case, text, stream, ("count",), peers=peers))
             for window in _WINDOWS:
                 for strategy in ("ALL", "NEXT", "LAST", "MAX"):
                     text = f"SELECT {strategy} * WHERE {QUERIES[name]} WITHIN {window} EVENTS LIMIT 1"
                     point = Point("window", window, f"{strategy} {name}, {distribution}")
                     case = f"{strategy} {name}, {distribution}, window of {window:,}"
-                    found.append(_case(case, text, stream, ("count",), point))
+                    # CORE's windows have one event more.
+                    peers = _core_limited(strategy, name, distribution, f" WITHIN {window - 1} EVENTS")
+                    modes: tuple[Mode, ...] = ("count", "write") if window <= _WRITABLE else ("count",)
+                    found.append(_case(case, text, stream, modes, point, peers=peers))
     return found
 
 
+def _core_limited(strategy: str, name: str, distribution: str, window: str = "") -> tuple[Peer, ...]:
+    """CORE with one match of each detecting event; it takes other strategies than ALL, too, but gives all matches."""
+    query = f"SELECT * FROM S WHERE {QUERIES[name]}{window} LIMIT 1"
+    return (Peer("CORE", {"query": query}, family=f"{name}, {distribution}"),) if strategy == "ALL" else ()
+
+
 def _peers(name: str) -> tuple[Peer, ...]:
-    """The sequence in the words of the other engines; Esper's is that of the paper, appendix E."""
-    types = _STRESS[name].split(",")
-    words = [word for kind in types for word in (kind.lower(), kind, "-")]
-    rows = {"question": "rows", "pattern": " S* ".join(types), "define": [f"{x} as {x}.type='{x}'" for x in types]}
+    """The sequence in the words of the other engines."""
+    words = [word for kind in _STRESS[name].split(",") for word in (kind.lower(), kind, "-")]
+    family = f"stress {name}"
     return (
-        Peer("CORE", {"query": f"SELECT * FROM S WHERE {QUERIES[name]}"}, family=f"stress {name}"),
-        Peer("FlinkCEP", {"window": _FOREVER, "pattern": words}, family=f"stress {name}"),
-        Peer("Esper", rows, family=f"stress {name}", mode="count"),
+        Peer("CORE", {"query": f"SELECT * FROM S WHERE {QUERIES[name]}"}, family=family),
+        Peer("FlinkCEP", {"window": _FOREVER, "pattern": words}, family=family),
+        _esper(name, family),
     )
+
+
+def _esper(name: str, family: str | None = None) -> Peer:
+    """Esper with a query, all matches of which it counts."""
+    pattern = _ROWS[name]
+    define = [f"{x} as {x}.type='{x}'" for x in "ABCD" if x in pattern]
+    return Peer("Esper", {"question": "rows", "pattern": pattern, "define": define}, family=family, mode="count")
 
 
 def _case(

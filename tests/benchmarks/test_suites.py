@@ -131,6 +131,31 @@ def test_core_finds_as_many(tmp_path):
     _agree(engine, longer)
 
 
+@pytest.mark.slow
+def test_core_finds_a_match_of_as_many_events_in_windows(tmp_path):
+    engine = _peer(core_engine, tmp_path)
+    cases = [case for case in SUITES["cel"](Scale(TICKS, events=2000)) if "window of" in case.name and case.peers]
+    assert len(cases) == 48
+    _agree(engine, cases)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["NEXT", "LAST", "MAX", "STRICT"])
+def test_core_gives_all_matches_with_every_strategy(tmp_path, strategy):
+    """Where it does not, the figures of strategies need it as a peer."""
+    engine = _peer(core_engine, tmp_path)
+    stream = Stream("synthetic", {"events": 40, "types": "A,B,C"})
+    asked = {word: f"SELECT {word} * FROM S WHERE (A AS x)+ ; B AS y ; C AS z" for word in ("ALL", strategy)}
+    found = {}
+    try:
+        for word, text in asked.items():
+            case = Case("cel", "", text, stream, (), peers=(Peer("CORE", {"query": text}),))
+            found[word] = engine.worker.ask(engine.line(case, "write", 20), 30)["matches"]
+    finally:
+        engine.stop()
+    assert found["ALL"] == found[strategy] != "0"
+
+
 def _in_longer_window(case: Case) -> Case:
     query = case.query.replace("WITHIN 10000", "WITHIN 240000")
     return replace(case, query=query, peers=(Peer("CORE", {"query": query}),))
@@ -191,6 +216,15 @@ def test_libraries_find_as_many(engine, ask, layout):
 def test_esper_finds_as_many(tmp_path):
     engine = _peer(esper_engine, tmp_path)
     _agree(engine, [case for case in _asked("Esper") if "0000 ms" not in case.name])
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_esper_finds_as_many_where_matches_are_consumed(tmp_path):
+    engine = _peer(esper_engine, tmp_path)
+    cases = [case for case in SUITES["cel"](Scale(TICKS, events=40)) if case.name.startswith("consume")]
+    assert len(cases) == 6
+    _agree(engine, cases)
 
 
 #: Enough for turns, and read again: another engine has to continue the time in the same way.
