@@ -29,8 +29,9 @@ _OF_EVENTS = ("detect", "aggregate", "first", "sample")
 #: What else of an answer is kept.
 _DETAILS = ("compile", "course", "live", "bytes", "gather", "enumeration", "remembered", "where")
 
-#: Seconds beyond the limit in which an engine may say so itself, which spares starting it again.
-_GRACE = 1.0
+#: Seconds beyond the limit for what an engine does before it is timed, and in which it may say itself that it is over
+#: the limit, which spares starting it again.
+_GRACE = 4.0
 
 #: Seconds in which the events of a stream are made.
 _LOADING = 600

@@ -190,7 +190,8 @@ def _registers() -> Iterator[Figure]:
 
 _IMAGE = (
     "The paper's figure is an image. Its text tells numbers of Q2 at 2,000 events alone, some of them as bounds: "
-    "CEL took less than 0.01 s, and Esper more than 10 GB."
+    "CEL took less than 0.01 s, and Esper more than 10 GB. Other engines list matches as they find them, so that their "
+    "seconds include the listing."
 )
 
 

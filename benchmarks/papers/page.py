@@ -10,6 +10,7 @@ from pathlib import Path
 from benchmarks.markdown import number, table
 from benchmarks.measure import OVER, Row
 from benchmarks.papers.figures import FIGURES, Figure, place_and_form
+from benchmarks.suites.determinism import COPIES, DETERMINISED
 
 __all__ = ["write_page"]
 
@@ -33,6 +34,24 @@ by cerflow is the size of a snapshot, that of the papers what their Java process
 with other work (see the load) times are unreliable.
 
 """
+
+#: Each column has one colour in all charts, and an engine the same for our measurement and for the paper's.
+_COLOURS = {
+    "cerflow": "C0",
+    "cerflow, count": "C0",
+    "cerflow, write": "C1",
+    "cerflow, detect": "C2",
+    "cerflow, count, SREMO": "C9",
+    "cerflow, detect, SREMO": "C8",
+    f"cerflow, count{DETERMINISED}": "C3",
+    f"cerflow, count{COPIES}": "C4",
+    "FlinkCEP": "C3",
+    "Esper": "C4",
+    "CORE": "C5",
+    "CEL": "C6",
+    "Wayeb": "C7",
+    "SASE": "black",
+}
 
 #: The columns of a figure: a name, and the values at its places.
 Columns = dict[str, list[float | None]]
@@ -62,7 +81,7 @@ def write_page(folder: Path, rows: Sequence[Row], told: Mapping[str, object], mi
             for at, place in enumerate(figure.places)
             if any(values[at] for values in columns.values())
         ]
-        lines += [f"In {_UNITS[figure.measure]}.\n\n", table(head, cells)]
+        lines += [f"In {_UNITS[figure.measure]}.\n\n", table(head, cells), _memory(figure, rows)]
     page = folder / "papers.md"
     page.write_text("".join(lines), "utf-8")
     return page
@@ -109,6 +128,20 @@ def _matches(figure: Figure, rows: Sequence[Row]) -> list[str]:
     return ["–" if n is None else f"{int(n):,}" if len(n) < 16 else f"{float(n):.3g}" for n in found]
 
 
+def _memory(figure: Figure, rows: Sequence[Row]) -> str:
+    """A sentence on how much memory the processes had, where the paper's figure is one of throughput."""
+    if figure.measure != "rate":
+        return ""
+    names = set(figure.places.values())
+    found: dict[str, list[float]] = {}
+    for row in rows:
+        if row.case in names and row.peak_mb is not None and row.mode in figure.modes:
+            found.setdefault("cerflow" if row.engine.startswith("cerflow") else row.engine, []).append(row.peak_mb)
+    ranges = {name: (f"{min(sizes):.0f}", f"{max(sizes):.0f}") for name, sizes in found.items()}
+    told = ", ".join(f"{name} {' to '.join(dict.fromkeys(ends))}" for name, ends in ranges.items())
+    return f"\nMB of the processes here, with all events: {told}.\n" if told else ""
+
+
 def _drawn(figure: Figure, columns: Columns, path: Path) -> bool:
     """Draw the chart: ours as lines, other engines dotted, the paper's dashed; whether Matplotlib is there to do it."""
     try:
@@ -122,17 +155,17 @@ def _drawn(figure: Figure, columns: Columns, path: Path) -> bool:
     drawing = Drawing(figsize=(8, 3.2), layout="constrained")
     axes = drawing.add_subplot()
     places = list(figure.places)
-    colours: dict[str, str] = {}
     shown: set[str] = set()
     for name, values in columns.items():
-        style = "-" if name.startswith("cerflow") else "--" if name.startswith("paper") else ":"
-        # An engine has one colour, here and in the paper.
-        colour = colours.setdefault(name.removeprefix("paper: "), f"C{len(colours)}")
+        style, marker = (
+            ("-", "o") if name.startswith("cerflow") else ("--", "x") if name.startswith("paper") else (":", "^")
+        )
+        colour = _COLOURS[name.removeprefix("paper: ")]
         points = [(at, value) for at, value in enumerate(values) if value and 0 < value < math.inf]
         for _, joined in groupby(points, lambda point: figure.part(places[point[0]])):
             label = name if name not in shown else None
             shown.add(name)
-            axes.plot(*zip(*joined), style, marker=".", color=colour, label=label)
+            axes.plot(*zip(*joined), style, marker=marker, markersize=3, color=colour, label=label)
     axes.set_xticks(range(len(places)), places, rotation=90 if len(places) > 10 else 0)
     axes.set_yscale("log")
     axes.set_xlabel(figure.axis)

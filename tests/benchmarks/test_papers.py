@@ -157,6 +157,20 @@ def test_matches_are_listed_apart_from_their_recognition(tmp_path):
     assert "Figure 6" not in page, "figures that were not measured are left out"
 
 
+def test_pages_have_every_figure(tmp_path):
+    told = {"query": "", "tags": [], "events": 200, "matches": "7", "seconds": [0.5], "peak_mb": 80.4}
+    told["details"] = {"remembered": 1.5, "enumeration": 0.5}
+    rows = []
+    for case in paper_cases(Stream("stocks", {})):
+        asked = [("cerflow, encoded", mode) for mode in case.modes] + [(peer.engine, peer.mode) for peer in case.peers]
+        rows += [Row(case.suite, case.name, engine, mode, **told) for engine, mode in asked]
+    page = write_page(tmp_path, rows, {}, {}).read_text("utf-8")
+    assert [line for line in page.splitlines() if line.startswith("## ")] == [
+        f"## {figure.title}" for figure in FIGURES
+    ]
+    assert "MB of the processes here, with all events: cerflow 80, FlinkCEP 80, Esper 80." in page
+
+
 def test_pages_tell_what_was_over_the_limit(tmp_path):
     case = CASES["stress Q1, 200 events"]
     told = {"suite": "cel", "case": case.name, "query": "", "tags": []}
