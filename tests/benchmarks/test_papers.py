@@ -14,10 +14,11 @@ from benchmarks.papers.queries import FOLDER, query_files
 from benchmarks.streams import load
 from benchmarks.suites.determinism import COPIES, DETERMINISED, WINDOWS
 from benchmarks.suites.srt import PATTERNS
+from benchmarks.suites.srt_streams import SMART_HOMES, TAXIS
 from benchmarks.worker import answer
 
 import cerflow
-from cerflow.examples import stocks
+from cerflow.examples import smart_homes, stocks, taxis
 from support.runners import bag, semantics
 
 CASES = {case.name: case for case in paper_cases(Stream("stocks", {}))}
@@ -196,7 +197,7 @@ def test_lines_join_the_places_of_one_window_or_query():
     assert parts["p1-5-s1-all"][:4] == ["Q1", "Q1", "Q1", "Q2"]
 
 
-@pytest.mark.parametrize("seed", [1, 7, 42, 2024])
+@pytest.mark.parametrize("seed", [*range(1, 9), 42, 2024])
 def test_ticks_of_every_seed_match_the_patterns_about_as_often_as_the_papers(seed):
     """Each pattern in its narrowest window, beside the counts on the ticks of the paper where it matches there."""
     recorded = {"seq3": 819, "kleene3": 1_367, "nested4": 763, "q1": 686, "q3": 29_069, "q4": 272, "q5": 5_287}
@@ -213,6 +214,19 @@ def test_ticks_of_every_seed_match_the_patterns_about_as_often_as_the_papers(see
     assert len(set(found.values())) == 16, "two patterns have the same matches"
     for name, count in recorded.items():
         assert count / 3 < found[name][0] < count * 7
+
+
+@pytest.mark.parametrize("seed", [1, 2024])
+@pytest.mark.parametrize(
+    ("patterns", "make", "events", "window"),
+    [(SMART_HOMES, smart_homes, 1_000_000, 5), (TAXIS, taxis, 585_762, 100)],
+    ids=["smart homes", "taxis"],
+)
+def test_other_streams_of_every_seed_match_all_patterns(patterns, make, events, window, seed):
+    stream = make(events, seed)
+    for named in patterns.values():
+        for name, pattern in named.items():
+            assert cerflow.parse(pattern.cel(window)).match(stream, time="timestamp").count() > 0, name
 
 
 @pytest.mark.parametrize("seed", range(1, 21, 4))
