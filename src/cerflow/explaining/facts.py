@@ -378,7 +378,9 @@ def _left_out(program: ScanProgram, tables: TransducerTables) -> list[str]:
         keyed = " of the same key" if flow.keyed else ""
         if flow.backwards and flow.window is not None:
             lines.append(f"those after which no events{keyed} may complete a match {show(flow.window)}")
-        if flow.forwards:
+        if flow.strict is not None:
+            lines.append("those that the next event of the same key does not continue")
+        elif flow.forwards:
             lines.append(f"those that no partial match{keyed} can take")
     if tables.ticking:
         told = absence(tables)

@@ -283,3 +283,98 @@ def test_queries_of_a_set_use_the_same_room():
     for name, query in parsed.items():
         assert found[name] == query.match(table, time="t").to_pylist()
         assert len(found[name]) > 20
+
+
+STRICT_FORMULAS = [
+    "A : B ; Z",
+    "(A AS x : B AS y ; Z AS z) FILTER x.v < y.v",
+    "(EVENT AS x : EVENT AS y ; Z AS z) FILTER y.v - x.v > 1",
+    "STRICT(A ; B) ; Z",
+    "(A : B)+ ; Z",
+    "A ; B : Z",
+    "(A AS x : B AS y : C AS w ; Z AS z) FILTER x.s = y.s",
+    "(A AS x : B AS y ; A AS p : B AS q) FILTER x.v < y.v AND p.v + q.v > x.v",
+    "A ; ((B : Z) OR C)",
+    "(A+ : B) ; Z",
+    "(EVENT AS x : EVENT AS y ; EVENT AS z) FILTER y.v - x.v > 1 AND z.v > 3",
+    "(A AS x : B AS y UNLESS C) ; Z",
+    "((A AS x : B AS y) FILTER x.v <= y.v) ; ((A AS p : B AS q) FILTER p.v > q.v)",
+    "(EVENT AS x : EVENT AS y : EVENT AS w ; EVENT AS z) FILTER x.s = w.s AND y.v > x.v AND z.v > 3",
+]
+
+
+@st.composite
+def strict_queries(draw):
+    formula = draw(st.sampled_from(STRICT_FORMULAS))
+    what = draw(st.sampled_from(["*", "*", "NONE", "COUNT(*) AS many", "LAST *"]))
+    windows = [" WITHIN 2 [t]", " WITHIN 5 [t]", *([] if formula.count(";") > 1 else [""])]
+    keys, window = draw(st.sampled_from(["k", "k, n", "n"])), draw(st.sampled_from(windows))
+    consume = draw(st.sampled_from(["", "", " CONSUME BY ANY", " CONSUME BY PARTITION"]))
+    limit = draw(st.sampled_from(["", "", " LIMIT 2"])) if what == "*" else ""
+    return f"SELECT {what} WHERE ({formula}) PARTITION BY {keys}{window}{consume}{limit}"
+
+
+def strict_stream(generator, size, types):
+    kinds = generator.choice([pa.string(), pa.dictionary(pa.int32(), pa.string())])
+    values = generator.choice([pa.int64(), pa.float64()])
+    time, times = 0, []
+    for _ in range(size):
+        time += generator.choice([0, 0, 1, 1, 2, 7])
+        times.append(time)
+
+    def some(choices, kind):
+        return pa.array([generator.choice(choices) for _ in range(size)]).cast(kind)
+
+    return pa.table(
+        {
+            "type": some(types, kinds),
+            "k": some(["p", "q", "r", None], kinds),
+            "n": some([1, 1, 2], pa.int64()),
+            "s": some(["a", "b", None, "a text of more than eight bytes"], kinds),
+            "v": some([1, 2, 3, 4, None], values),
+            "t": times,
+        }
+    )
+
+
+@given(st.data())
+@examples(400)
+def test_where_the_next_event_of_a_key_ends_runs_matches_are_those_of_the_semantics(data):
+    query, generator = cerflow.parse(data.draw(strict_queries())), random.Random(data.draw(st.integers(0, 10**6)))
+    table = strict_stream(generator, data.draw(st.integers(0, 40)), "AAABBBCZ")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limits, "NARROWED_ROWS", 1 << 30)
+        plain = query.match(table, time="t").to_pylist()
+        patch.setattr(limits, "NARROWED_ROWS", 1)
+        patch.setattr(limits, "FLOW_ROWS", data.draw(st.sampled_from([5, 16, 1 << 20])))
+        query = cerflow.parse(str(query))
+        assert query.match(table, time="t").to_pylist() == plain
+        assert in_random_pieces(query, table, data, time="t") == plain
+    if "LIMIT" not in str(query) and ("WITHIN" in str(query) or table.num_rows < 16):
+        assert bag(plain) == bag(RUNNERS["semantics"](query, table, time="t"))
+
+
+@given(st.data())
+@examples(40)
+def test_in_long_batches_by_key_no_match_is_lost_where_the_next_event_ends_runs(data):
+    generator = random.Random(data.draw(st.integers(0, 10**6)))
+    table = strict_stream(generator, data.draw(st.integers(2_000, 6_000)), ["A"] * 40 + ["B"] * 40 + ["C", "Z"])
+    query = cerflow.parse(data.draw(strict_queries()))
+    with pytest.MonkeyPatch.context() as patch:
+        narrowed = query.match(table, time="t")
+        found = narrowed.count(), narrowed.to_pylist() if narrowed.count() < 2000 else []
+        patch.setattr(limits, "NARROWED_ROWS", 1 << 30)
+        plain = cerflow.parse(str(query)).match(table, time="t")
+        assert found == (plain.count(), plain.to_pylist() if found[1] else [])
+
+
+def test_few_events_of_a_pair_of_neighbours_and_a_rare_event_come_to_the_automaton(rows_read):
+    generator = random.Random(5)
+    size = 20_000
+    columns = {"k": [generator.randrange(50) for _ in range(size)], "v": [generator.gauss(0, 1) for _ in range(size)]}
+    table = pa.table({"t": range(size), **columns})
+    pattern = "(EVENT AS a : EVENT AS b ; EVENT AS c) FILTER b.v - a.v > 4 AND c.v > 2.5"
+    query = cerflow.parse(f"SELECT * WHERE {pattern} PARTITION BY k WITHIN 5000 [t]")
+    found = query.match(table, time="t").count()
+    assert found > 10
+    assert sum(rows_read) < 20 * found

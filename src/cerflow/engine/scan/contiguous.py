@@ -83,12 +83,6 @@ class Contiguity:
         return self.alone and (self.keyed or len(self.links) > 0)
 
     @property
-    def stack(self) -> int:
-        """A bound on the values that the programs of links hold at once."""
-        programs = [link for link in self.links if link[layout.L_OPERATOR] == engine_layout.PROGRAM]
-        return max((link[layout.L_BEFORE] - link[layout.L_NOW] for link in programs), default=0)
-
-    @property
     def admits(self) -> list[int]:
         """`ScanArrays.admits`."""
         if not self.related or self.guards is None:
@@ -121,12 +115,9 @@ def contiguity(
         return classes
     if keys and not tables.counted:
         return "matches have gaps"
-    # Keys that are found in one of several columns are left to the engine, as those without any value.
-    if len({row[layout.O_PLACE] for row in keys}) < len(keys) or any(row[layout.O_COLUMN] < 0 for row in keys):
+    key = key_column(keys)
+    if key is None:
         return "a key in one of several columns"
-    key = layout.HASHED_KEYS if keys else layout.NO_KEYS
-    if len(keys) == 1 and keys[0][layout.O_FORM] == layout.AS_TEXT:
-        key = keys[0][layout.O_COLUMN]
     rows = tables.moves.rows
     if len(set(classes)) >= layout.CARRIED:
         return f"more than {layout.CARRIED - 1} positions in a match"
@@ -145,16 +136,39 @@ def contiguity(
     last = _together(step for move, step in zip(rows, steps) if move.final)
     # Classes of one number each are the numbers of events before.
     length = len(numbers) if len(classes[0]) == 1 else 0
-    links, decided = _Links(tables, outputs, to).rows(steps)
+    links, decided = Links(tables, outputs, to).rows(steps)
     lie = length, steps, first, last, sorted(behind.items()), links, key
     whole = _whole(tables, steps, length, relevant) if decided else "a condition that columns cannot decide"
     if isinstance(whole, str) and len(numbers) > layout.STEPS:
         return f"more than {layout.STEPS} positions in a match"
-    texts = {row[layout.O_COLUMN] for row in keys if row[layout.O_FORM] == layout.AS_TEXT}
-    texts |= {link[layout.L_NOW] for link in links if link[layout.L_KIND] == layout.OF_TEXT}
+    texts = texts_of(keys, links)
     if isinstance(whole, str):
-        return Contiguity(*lie, None, None, whole, frozenset(texts))
-    return Contiguity(*lie, *whole, None, frozenset(texts))
+        return Contiguity(*lie, None, None, whole, texts)
+    return Contiguity(*lie, *whole, None, texts)
+
+
+def key_column(keys: Sequence[Sequence[int]]) -> int | None:
+    """The number of the column of text that is the key, or `NO_KEYS` or `HASHED_KEYS`; None if only the engine knows.
+
+    ``keys`` are rows of `ScanArrays.outputs`. The engine finds keys that are in one of several columns.
+    """
+    if len({row[layout.O_PLACE] for row in keys}) < len(keys) or any(row[layout.O_COLUMN] < 0 for row in keys):
+        return None
+    if len(keys) == 1 and keys[0][layout.O_FORM] == layout.AS_TEXT:
+        return keys[0][layout.O_COLUMN]
+    return layout.HASHED_KEYS if keys else layout.NO_KEYS
+
+
+def texts_of(keys: Sequence[Sequence[int]], links: Sequence[Sequence[int]]) -> frozenset[int]:
+    """The columns of text whose entries stand for values: of keys, as rows of `ScanArrays.outputs`, and of links."""
+    found = {row[layout.O_COLUMN] for row in keys if row[layout.O_FORM] == layout.AS_TEXT}
+    return frozenset(found | {link[layout.L_NOW] for link in links if link[layout.L_KIND] == layout.OF_TEXT})
+
+
+def stack_of(links: Sequence[Sequence[int]]) -> int:
+    """A bound on the values that the programs of links hold at once."""
+    programs = [link for link in links if link[layout.L_OPERATOR] == engine_layout.PROGRAM]
+    return max((link[layout.L_BEFORE] - link[layout.L_NOW] for link in programs), default=0)
 
 
 def _whole(
@@ -232,7 +246,7 @@ def _together(bits: Iterable[int]) -> int:
     return reduce(or_, bits, 0)
 
 
-class _Links:
+class Links:
     """The conditions of moves on events before."""
 
     def __init__(self, tables: TransducerTables, outputs: Sequence[Sequence[int]], to: ScannedColumns) -> None:
@@ -267,6 +281,8 @@ class _Links:
         levels = _levels(tables) or {}
         for state in sorted(range(len(origins)), key=lambda q: levels.get(q, 0)):
             entering = [move for move in tables.moves.rows if move.target == state]
+            if tables.moves.loops[state]:
+                continue  # a run may wait here, for any number of events
             some = [self._after(move.number, origins[move.transition.source]) for move in entering]
             for slot, origin in some[0].items() if some else ():
                 others = [own.get(slot, _UNKNOWN) for own in some]

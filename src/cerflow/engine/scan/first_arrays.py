@@ -8,7 +8,7 @@ import numpy as np
 
 from cerflow.engine.kernels.table import compute
 from cerflow.engine.scan import layout
-from cerflow.engine.scan.contiguous import Contiguity
+from cerflow.engine.scan.contiguous import Contiguity, stack_of
 from cerflow.engine.scan.decisions import Decisions
 from cerflow.engine.scan.effects import counted_states, empties_states
 from cerflow.engine.scan.flow import Flow
@@ -33,7 +33,11 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
     for number, row in program.tests.items():
         tests_of[number] = row
     flow = None if isinstance(program.flow, str) else program.flow
-    block = layout.STRETCH if contiguity is not None and contiguity.related else 0
+    links = () if contiguity is None else contiguity.links
+    strict = None if flow is None or contiguity is not None else flow.strict
+    if strict is not None:
+        links = strict.links
+    block = layout.STRETCH if strict is not None or (contiguity is not None and contiguity.related) else 0
     return no_arrays()._replace(
         control=_control(tables, program),
         columns=_rows(program.columns, layout.COLUMN_WORDS),
@@ -53,13 +57,13 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
         candidates=np.zeros((0, layout.CANDIDATE_WORDS), np.int32),
         members=np.zeros((1, sum(row[layout.O_TO] == layout.TO_KEYS for row in program.outputs)), np.int64),
         slots=np.zeros(1, np.int64),
-        links=_rows([] if contiguity is None else contiguity.links, layout.LINK_WORDS),
+        links=_rows(links, layout.LINK_WORDS),
         follows=_rows([] if contiguity is None else contiguity.follows, 2),
         admits=np.array([] if contiguity is None else contiguity.admits, np.int64),
         numbers=np.zeros(block, np.int64),
         allowed=np.zeros(block, np.int64),
         rows=np.zeros(block, np.int64),
-        wide=np.zeros((0 if contiguity is None else contiguity.stack, block), np.int64),
+        wide=np.zeros((stack_of(links), block), np.int64),
         guards=np.zeros(layout.CARRIED + layout.BLOCK, np.uint8),
         runs=np.zeros((tables.transducer.states + 1, layout.RUNS_WORDS), np.int64),
         led=np.full(1 << layout.GUARDS, layout.UNKNOWN, np.int64),
@@ -69,6 +73,7 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
         leads=_rows([] if flow is None else flow.leads, 4),
         bit_leads=np.array([] if flow is None else flow.bit_leads, np.int64),
         masks=np.array([] if flow is None else flow.masks, np.uint8),
+        strict=np.array([] if strict is None else strict.states, np.uint8),
         keyed=_rows([] if flow is None else flow.keyed, 7),
         flows=np.zeros((0, 0 if flow is None else len(flow.states)), np.int64),
         decided=_rows([] if program.guards is None else program.guards.decided(program.tests), 3),

@@ -15,6 +15,8 @@ from cerflow.automata.model.run_windows import window_of_runs
 from cerflow.engine import layout as engine_layout
 from cerflow.engine.evaluate.measures import is_global
 from cerflow.engine.scan import layout
+from cerflow.engine.scan.contiguous import Links, key_column, texts_of
+from cerflow.engine.scan.emitting import ScannedColumns
 from cerflow.engine.scan.guards import ALL, Guards
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.formula import AttributeWindow, CountWindow, Window
@@ -43,20 +45,37 @@ class Flow:
     keyed: Sequence[Sequence[int]]
     backwards: bool
     forwards: bool
+    strict: Strict | None = None
+
+
+@dataclass(frozen=True)
+class Strict:
+    """Which ``states`` the next event of a key ends, as 0 or 1, where each key is a stream of its own.
+
+    ``key``, ``links`` and ``texts`` are as in `cerflow.engine.scan.contiguous.Contiguity`, but the bits of links are
+    those of moves in `ScanArrays.leads`.
+    """
+
+    states: Sequence[int]
+    key: int
+    links: Sequence[Sequence[int]]
+    texts: frozenset[int]
 
 
 def flow_of(
     tables: TransducerTables,
     outputs: Sequence[Sequence[int]],
     relevant: Guards | None,
+    to: ScannedColumns,
     measured: Callable[[Window, bool], Sequence[int]],
 ) -> Flow | str:
     """The flow of some tables, or why there is none.
 
     ``outputs`` are the rows of `ScanArrays.outputs`, ``relevant`` the guards of relevant events; ``measured`` gives
-    the output for the measure of a window, or for its bound.
+    the output for the measure of a window, or for its bound. The programs of
+    conditions between events are added to the code of ``to``.
     """
-    if relevant is None or tables.counted:
+    if relevant is None:
         return "every event counts"
     if tables.ticking:
         return "deadlines"
@@ -69,18 +88,50 @@ def flow_of(
     if window is None and not forwards:
         return "no window bounds all matches, and partial matches are compared or collect values"
     keyed = [row for row in outputs if row[layout.O_TO] == layout.TO_KEYS]
-    if not compared:
+    waits = relevant.ending() if any(frozenset() not in loops for loops in tables.moves.waiting) else 0
+    leads, begins, masks, states, bits = _leads(tables, relevant, ALL if compared else waits)
+    strict = None
+    if tables.counted:
+        if compared or collecting:
+            return "every event counts, and partial matches are compared or collect values"
+        found = _strict(tables, keyed, states, Links(tables, outputs, to).rows(bits)[0])
+        if isinstance(found, str):
+            return found
+        strict = found
+    elif not compared:
         tied = tied_columns(tables)
         keyed += [row for row in outputs if row[layout.O_TO] == layout.TO_COLUMNS and row[layout.O_PLACE] in tied]
     return Flow(
         window,
         [measured(window or _ENDLESS, False), measured(window or _ENDLESS, True)],
         ALL if frozenset() in ends else relevant.needing(ends),
-        *_leads(tables, relevant, ALL if compared else relevant.ending()),
+        leads,
+        begins,
+        masks,
+        states,
         keyed,
         window is not None,
         forwards,
+        strict,
     )
+
+
+def _strict(
+    tables: TransducerTables,
+    keys: Sequence[Sequence[int]],
+    states: Sequence[int],
+    links: Sequence[Sequence[int]],
+) -> Strict | str:
+    """What the next event of a key ends, or why all events count. ``states`` have a column in `ScanArrays.flows`."""
+    moves, initial, key = tables.moves, tables.transducer.initial, key_column(keys)
+    windows = [tables.transducer.window, *(column.window for column in tables.columns)]
+    if tables.schema.forget is not None or any(isinstance(w, CountWindow | AttributeWindow) for w in windows):
+        return "every event counts"
+    if key is None or key == layout.NO_KEYS or len(tables.arrays.checked):
+        return "a key in one of several columns"
+    if any(frozenset() not in moves.loops[q] for q in initial) or not initial.isdisjoint(states):
+        return "the first event of a key counts"
+    return Strict([int(not moves.loops[q]) for q in states], key, links, texts_of(keys, links))
 
 
 def _passing(tables: TransducerTables) -> Window | None:
@@ -93,8 +144,8 @@ def _passing(tables: TransducerTables) -> Window | None:
 
 def _leads(
     tables: TransducerTables, relevant: Guards, waits: int
-) -> tuple[list[list[int]], list[int], list[int], list[int]]:
-    """`ScanArrays.leads`, `bit_leads` and `masks`, and the states that have places.
+) -> tuple[list[list[int]], list[int], list[int], list[int], list[int]]:
+    """`ScanArrays.leads`, `bit_leads` and `masks`, the states that have places, and the bit of each move.
 
     Events with one of the guards ``waits`` matter wherever runs wait.
     """
@@ -118,7 +169,7 @@ def _leads(
         reduce(or_, (allowed[k] for k in range(layout.GUARDS) if byte >> k & 1), layout.WAITS if byte & waits else 0)
         for byte in range(ALL + 1)
     ]
-    return leads, begins, masks, states
+    return leads, begins, masks, states, [1 << bits[m.transition.source, m.target, m.final] for m in moves.rows]
 
 
 def _place(states: Sequence[int], state: int) -> int:

@@ -249,6 +249,7 @@ class ScanArrays(NamedTuple):
     leads: IntRows  # (moves, 4), by their bits
     bit_leads: Ints  # (MOVES + 1,) into leads
     masks: Bytes  # (256,) by the guards that may hold, the bits of the moves that they allow, and WAITS
+    strict: Bytes  # by column of `flows`: whether the next event of its key ends the state
     useful: Bytes  # by row: those of its bits that may matter
     keyed: IntRows  # (outputs, 7): as rows of outputs, on which all events of a match agree
     flows: IntRows  # (keys, states): see the kernel `flow`; keys may share a row

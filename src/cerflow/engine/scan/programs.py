@@ -164,7 +164,9 @@ class _ProgramCompiler:
             guards,
             whole or contiguity(self.tables, outputs, guards, self.to),
             whole
-            or flow_of(self.tables, outputs, guards, lambda window, bound: self._window(0, 0, window, bound=bound)),
+            or flow_of(
+                self.tables, outputs, guards, self.to, lambda window, bound: self._window(0, 0, window, bound=bound)
+            ),
             self.to.code,
             self.to.constants,
         )

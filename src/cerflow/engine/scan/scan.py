@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cerflow import limits
 from cerflow.engine.kernels.base.calling import Row
 from cerflow.engine.kernels.base.shared_arrays import SharedArrays
-from cerflow.engine.kernels.table import find_rows, flow, narrow, next_dictionary, scan, write_candidates
+from cerflow.engine.kernels.table import find_rows, flow, flow_by_key, narrow, next_dictionary, scan, write_candidates
 from cerflow.engine.layout import EventArrays
 from cerflow.engine.matches.graph import CountedMatches, consecutive_events
 from cerflow.engine.scan import layout
@@ -24,7 +24,7 @@ from cerflow.engine.scan.contiguous import Contiguity
 from cerflow.engine.scan.decisions import Decisions, TooManyDecisionsError
 from cerflow.engine.scan.effects import CountedEvents, effects_of
 from cerflow.engine.scan.first_arrays import first_arrays
-from cerflow.engine.scan.flow import Flow
+from cerflow.engine.scan.flow import Flow, Strict
 from cerflow.engine.scan.programs import ScanProgram
 from cerflow.engine.scan.texts import TextEntries
 from cerflow.engine.tables.event_room import room_for
@@ -64,6 +64,9 @@ class BatchScan:
         self._contiguity = None if isinstance(program.contiguity, str) else program.contiguity
         #: What runs can pass through, where rows are ruled out by that.
         self._through = program.flow if isinstance(program.flow, Flow) and self._contiguity is None else None
+        self._narrowed = self._contiguity is not None or (
+            self._through is not None and self._through.strict is not None
+        )
         self._marks = layout.NOT_MARKED
         if program.guards is not None and program.guards.narrows:
             self._marks = layout.DECIDED if program.guards.decides else layout.MARKED
@@ -212,21 +215,25 @@ class BatchScan:
         marks = layout.NOT_MARKED if alone else self._marks
         control[layout.NARROWS], control[layout.MARKS] = narrows, marks
         control[layout.CANDIDATES] = control[layout.WRITTEN] = control[layout.LOOKED_AHEAD] = 0
+        chosen = contiguity is not None and contiguity.keyed and alone
         if self._through is not None and not whole:
-            self._flow(self._through, exported, batch, occupied)
+            if self._through.strict is None:
+                self._flow(self._through, exported, batch, occupied)
+            else:
+                chosen = self._flow_by_key(self._through, self._through.strict, exported, batch)
         if narrows:
             self._room_for_candidates(count)
         if contiguity is not None and alone:
             self.consecutive = self._consecutive(contiguity, count, first)
             # Matches that begin or end in another batch.
             others = contiguity.length - 1
-            if contiguity.keyed:
-                self._read_chosen(exported, batch)
-            else:
+            if not chosen:
                 self._scan(exported, batch, 0, others)
                 self._scan(exported, batch, count - others, count)
-        else:
+        elif not chosen:
             self._scan(exported, batch, 0, count)
+        if chosen:
+            self._read_chosen(exported, batch)
         if contiguity is not None and narrows:
             self._narrow(contiguity, batch)
             self._write_candidates(batch)
@@ -265,7 +272,7 @@ class BatchScan:
                 self._go_on(reason, batch)
 
     def _room_for(self, events: int) -> EventArrays:
-        return room_for(self.tables, events, windowed=self._windowed, narrowed=self._contiguity is not None)
+        return room_for(self.tables, events, windowed=self._windowed, narrowed=self._narrowed)
 
     def _make_room(self, events: int) -> None:
         """Make room for this many events; those found so far stay."""
@@ -282,11 +289,7 @@ class BatchScan:
     def _flow(self, found: Flow, exported: ExportedBatch, batch: pa.RecordBatch, occupied: int) -> None:
         """Clear all guards of the rows of a batch that no run can pass through to the end of a match."""
         control, count = self._control, int(batch.num_rows)
-        self._room_for_guards(count)
-        if len(self._arrays.useful) < len(self._arrays.guards):
-            self._use("useful", len(self._arrays.guards))
-        if found.keyed and count > len(self._arrays.slot_of):
-            self._use("slot_of", 1 << (count - 1).bit_length())
+        self._room_for_flow(count, by_row=len(found.keyed) > 0)
         keys = min(1 << (count - 1).bit_length(), limits.FLOW_KEYS) if found.keyed else 1
         if keys != len(self._arrays.flows):
             self._use("flows", keys, len(found.states))
@@ -295,11 +298,22 @@ class BatchScan:
         control[layout.ROW] = count
         while (reason := flow(self._shared.address, exported.address, count, states, self.ending)) != layout.SCANNED:
             self._go_on(reason, batch)
-        if 4 * control[layout.OVERLAP] > count:
-            self.rows_at_once = min(2 * self.rows_at_once, limits.COLUMN_ROWS)
+        self._know_overlap(count)
         control[layout.LOOKED_AHEAD] = 1
         if self._marks == layout.NOT_MARKED:
             control[layout.MARKS] = layout.MARKED
+
+    def _room_for_flow(self, count: int, *, by_row: bool) -> None:
+        self._room_for_guards(count)
+        if len(self._arrays.useful) < len(self._arrays.guards):
+            self._use("useful", len(self._arrays.guards))
+        if by_row and count > len(self._arrays.slot_of):
+            self._use("slot_of", 1 << (count - 1).bit_length())
+
+    def _know_overlap(self, count: int) -> None:
+        """Read more rows at once if windows are long beside a batch of ``count``, or some whole if most were left."""
+        if 4 * self._control[layout.OVERLAP] > count:
+            self.rows_at_once = min(2 * self.rows_at_once, limits.COLUMN_ROWS)
         self._rest_if_kept()
 
     def _rest_if_kept(self) -> None:
@@ -355,13 +369,21 @@ class BatchScan:
             # They go with the matches.
             self._hold(before=np.full(count, -1, np.int32))
             self._room_for_guards(count)
-        keys = max(len(arrays.members), _ENTRIES)
         begun = occupied & ~sum(1 << state for state in self.tables.transducer.initial) != 0
-        control[layout.ROW] = control[layout.FOUND] = 0
+        control[layout.FOUND] = 0
+
+        find = partial(find_rows, self._shared.address, exported.address, count, contiguity.key, begun)
+        return self._numbered(find, contiguity.key if related else layout.NO_KEYS, contiguity.texts, batch)
+
+    def _numbered(self, read: Callable[[], Any], key: int, texts: frozenset[int], batch: pa.RecordBatch) -> bool:
+        """Let a kernel ``read`` a batch by numbers of keys and ``texts``; False if there are too many of them."""
+        arrays, control = self._arrays, self._control
+        keys = max(len(arrays.members), _ENTRIES)
+        control[layout.ROW] = 0
         while True:
-            if related and control[layout.ROW] == 0:
-                self._begin_groups(keys, contiguity.key)
-            reason = find_rows(self._shared.address, exported.address, count, contiguity.key, begun)
+            if control[layout.ROW] == 0:
+                self._begin_groups(keys, key)
+            reason = read()
             text = control[layout.TEXT]
             if reason == layout.SCANNED:
                 return True
@@ -370,11 +392,28 @@ class BatchScan:
                 continue
             room = arrays.texts[text, [layout.T_ROOM, layout.T_LIMIT]].tolist()
             self._go_on(reason, batch)
-            if reason == layout.NO_ROOM and text in contiguity.texts:
+            if reason == layout.NO_ROOM and text in texts:
                 control[layout.ROW] = 0
                 self._unfound = room == arrays.texts[text, [layout.T_ROOM, layout.T_LIMIT]].tolist()
                 if self._unfound:
                     return False
+
+    def _flow_by_key(self, flow: Flow, strict: Strict, exported: ExportedBatch, batch: pa.RecordBatch) -> bool:
+        """Choose the rows that a match may need, where the next event of a key ends runs; False for too many keys."""
+        count = int(batch.num_rows)
+        self._room_for_flow(count, by_row=True)
+        self._use("before", count)
+        self._arrays.before.fill(-1)
+
+        def choose() -> Any:
+            if len(self._arrays.flows) != len(self._arrays.groups):
+                self._use("flows", len(self._arrays.groups), len(flow.states))
+            return flow_by_key(self._shared.address, exported.address, count, strict.key, self.ending)
+
+        if self._unfound or not self._numbered(choose, strict.key, strict.texts, batch):
+            return False
+        self._know_overlap(count)
+        return True
 
     def _consecutive(self, contiguity: Contiguity, count: int, first: int) -> CountedMatches | None:
         """The matches that `_find` has found among this many rows from position ``first`` on."""
@@ -388,7 +427,7 @@ class BatchScan:
         return CountedMatches(found, make, single=True) if found else None
 
     def _read_chosen(self, exported: ExportedBatch, batch: pa.RecordBatch) -> None:
-        """Read the rows of a batch that `find_rows` has chosen."""
+        """Read the rows of a batch that `find_rows` or `flow_by_key` has chosen."""
         control, chosen = self._control, self._arrays.guards[: batch.num_rows]
         control[layout.NARROWS], control[layout.MARKS], control[layout.LOOKED_AHEAD] = 1, layout.MARKED, 1
         self._room_for_candidates(int(np.count_nonzero(chosen)))

@@ -78,7 +78,7 @@ def _find_related(s, key, begun, count, address):
             return collected(s, reason, begin, count)
         # If it stops from here on, keys get new numbers, so all rows are read again.
         control[layout.ROW] = 0
-        if not _number_rows(s, begin, size, key, chosen, last if begun else 0):
+        if not number_keys(s, begin, size, key, chosen, last if begun else 0):
             return layout.NO_ROOM
         for k in range(size):
             s.allowed[k] = s.admits[load_byte(guards, k)]
@@ -92,7 +92,7 @@ def _find_related(s, key, begun, count, address):
             for k in range(size - 1, -1, -1):
                 s.allowed[k] = steps = (steps >> 1 | np.int64(1) << last) & s.allowed[k]
         for n in range(s.links.shape[0]):
-            if not _relate(s, n, begin, size):
+            if not relate(s, n, begin, size):
                 return layout.NO_ROOM
         if key == layout.NO_KEYS:
             steps = s.groups[1, layout.G_STEPS]
@@ -148,10 +148,11 @@ def _choose(s, g, begun, last, hits, chosen):
 
 
 @part
-def _number_rows(s, begin, count, key, chosen, first):
-    """Number the keys of rows (0: none), and find the rows before them; False if there is no room for a key.
+def number_keys(s, begin, count, key, chosen, first):
+    """Number the keys of ``count`` rows (0: none) from row ``begin`` on, and find the rows before them.
 
-    The ``first`` rows of each key are ``chosen``.
+    ``s`` are the arrays of the scan, ``key`` is as for `narrow`. The ``first`` rows of each key are ``chosen``. Returns
+    False if there is no room for a key.
     """
     if key == layout.NO_KEYS:
         for k in range(begin, begin + count):
@@ -180,8 +181,11 @@ def _number_rows(s, begin, count, key, chosen, first):
 
 
 @part
-def _relate(s, n, begin, count):
-    """Clear the steps of rows for which a condition fails; False if there is no room for a text."""
+def relate(s, n, begin, count):
+    """Clear the steps of ``count`` rows from row ``begin`` on for which condition ``n`` fails.
+
+    ``s`` are the arrays of the scan. Returns False if there is no room for a text.
+    """
     mask = ~s.links[n, layout.L_MASK]
     if s.links[n, layout.L_OPERATOR] == PROGRAM:
         some = np.int64(0)
