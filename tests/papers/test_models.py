@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+import cerflow
 from cerflow import automata as a
 from support.register_automata import E1
 
@@ -71,3 +72,20 @@ def test_two_models_do_not_mix():
     assert a.union(RMA, SRT) == a.as_register_match_automaton(a.union(SRT, SRT))
     with pytest.raises(a.AutomatonError, match="enters the start state"):
         a.with_start_loop(a.with_start_loop(SRT))
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: a.union(3, CEA),
+        lambda: a.select_next(None),
+        lambda: a.unroll(SRT, "3"),
+        lambda: a.determinize_windowed(SRT, 2.5),
+        lambda: a.restrict_to_window(CEA, "3"),
+        lambda: cerflow.Query.from_automaton("A ; B"),
+        lambda: a.reported_matches(CEA, 3),
+    ],
+)
+def test_what_is_no_automaton_window_or_stream_is_refused(use):
+    with pytest.raises(cerflow.CerflowError, match=r"not ('3'|'A ; B'|3|None|2\.5) of type"):
+        use()

@@ -92,7 +92,7 @@ def refuse_later_choices(formula: f.Formula) -> None:
                 f"in the first-order reading {current.strategy} compares with all matches in the whole stream that end "
                 "at the same event (P1 §4), in the second-order reading with those after the events in front of it",
                 span=current.span,
-                hint=f"Put {current.strategy} around the whole formula; runner='semantics' evaluates it as it is.",
+                hint=f"Put {current.strategy} around the whole formula. In Python, runner='semantics' does it here.",
             )
         below = [child for child in current.children if isinstance(child, f.Formula)]
         first = first and not isinstance(current, f.Iteration)

@@ -138,6 +138,8 @@ def as_stream(given: StreamGiven) -> Sequence[Event]:
     """A stream, or the stream of a list of dicts with the column ``type``; raises `InputError` for anything else."""
     if isinstance(given, Stream):
         return given
+    if not isinstance(given, Iterable):
+        raise InputError(f"a stream is a list of events or of dicts, not {given!r} of type {type(given).__name__}")
     rows: list[Any] = list(given)
     if all(isinstance(row, Event) for row in rows):
         return rows

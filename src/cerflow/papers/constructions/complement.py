@@ -40,7 +40,10 @@ def complement(automaton: AnyA) -> AnyA:
     Raises `NotDeterministicError` unless the automaton is certain to be deterministic.
     """
     if not is_deterministic(automaton):
-        raise NotDeterministicError("only a deterministic automaton can be complemented by exchanging its final states")
+        raise NotDeterministicError(
+            "only a deterministic automaton can be complemented by exchanging its final states; "
+            "io_complement(…) and complement_windowed(…) make it deterministic first"
+        )
     whole = complete(automaton).without_output()
     return whole.with_transitions(whole.transitions, finals=whole.states - whole.finals)
 

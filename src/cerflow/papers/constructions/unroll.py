@@ -14,6 +14,7 @@ from typing import Generic
 
 from cerflow import limits
 from cerflow.deciding.budget import Budget
+from cerflow.errors import expect
 from cerflow.papers.model.automaton import (
     Automaton,
     State,
@@ -57,6 +58,7 @@ def unroll(automaton: RegisterA, window: int, *, prune: bool = True, most: int |
     more than ``most`` states.
     """
     check_epsilon_free(automaton)
+    expect(window, int, "a window must be a whole number of events")
     if window < 0:
         raise AutomatonError("a window cannot have a negative number of events")
     budget = Budget(limits.PAPER_STEPS if most is None else most)

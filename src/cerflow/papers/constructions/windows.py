@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from cerflow.conditions.connectives import conjunction, conjuncts
+from cerflow.errors import expect
 from cerflow.language import condition as c
 from cerflow.language.formula import AttributeWindow, DurationWindow, Window
 from cerflow.papers.model.automaton import State, Successor, sorted_states
@@ -26,6 +27,7 @@ def restrict_to_window(automaton: AnyA, window: int) -> AnyA:
     A state is a pair of a state and the number of events read since the first marked one, inclusive: 0 before it, and
     ``window`` + 1 once no further event may be marked.
     """
+    expect(window, int, "a window must be a whole number of events")
     if window < 1:
         raise AutomatonError("a window has at least one event")
 

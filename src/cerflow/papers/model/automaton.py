@@ -371,7 +371,7 @@ class RegisterAutomaton(Automaton):
 def check_epsilon_free(*automata: Automaton) -> None:
     """Raise `EpsilonFreeError` if one of them has an ε-transition."""
     if not all(automaton.is_epsilon_free for automaton in automata):
-        raise faults.EpsilonFreeError("the construction needs an automaton without ε-transitions; eliminate them first")
+        raise faults.EpsilonFreeError("ε-transitions cannot stand here; eliminate_epsilon(…) removes them")
 
 
 def enclosed(automaton: Automaton, states: Iterable[State]) -> frozenset[State]:

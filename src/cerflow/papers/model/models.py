@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
 
+from cerflow.errors import expect
 from cerflow.papers.model.automaton import Automaton, RegisterAutomaton
 from cerflow.papers.model.cea import ComplexEventAutomaton, MemorylessAutomaton, UnaryComplexEventAutomaton
 from cerflow.papers.model.faults import TransitionKindError
@@ -43,6 +44,8 @@ def defined_for(*models: type[Automaton]) -> Callable[[F], F]:
     def decorated(construction: F) -> F:
         @wraps(construction)
         def called(*arguments: Any, **options: Any) -> Any:
+            if arguments:
+                expect(arguments[0], Automaton, f"{construction.__name__} takes {' or '.join(map(_name, models))}")
             given = [value for value in (*arguments, *options.values()) if isinstance(value, Automaton)]
             _check(construction.__name__, models, given)
             if {type(value) for value in given} == {RMA, SRT}:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from cerflow.errors import expect
 from cerflow.language.automaton import AutomatonFormula, AutomatonStep
 from cerflow.language.automaton_json import automaton_from_json, automaton_to_json
 from cerflow.language.formula import Strategy, Within
@@ -22,6 +23,7 @@ _MODELS = {kind.model: kind for kind in (CEA, UCEA, RMA, SRT)}
 
 def as_formula(automaton: Automaton) -> AutomatonFormula:
     """The automaton as a formula, with the runs of `reported_matches`."""
+    expect(automaton, Automaton, "an automaton must be one of cerflow.automata")
     model = automaton.model
     return AutomatonFormula(
         model,
