@@ -23,14 +23,15 @@ from support.signals import let_programs_hear
 
 
 def test_kernels_that_are_not_there_are_compiled_first(tmp_path, monkeypatch):
-    monkeypatch.setattr(library, "is_at_hand", lambda: False)
+    library.load_kernels()
+    monkeypatch.setattr(library, "find_library", lambda: None)
     result = CliRunner().invoke(app, ["warmup"])
     assert (result.exit_code, result.stderr) == (0, "")
     (tmp_path / "in.csv").write_text("type\nA\n")
     result = CliRunner().invoke(app, ["run", "-e", "SELECT * WHERE A", "-i", str(tmp_path / "in.csv")])
     assert result.exit_code == 0
     assert re.search(r"s: starting [\d.]+, compiling [\d.]+, reading [\d.]+, recognising \(", result.stderr)
-    monkeypatch.setattr(library, "is_at_hand", lambda: True)
+    monkeypatch.setattr(library, "find_library", lambda: True)
     assert CliRunner().invoke(app, ["warmup"]).stderr == "the kernels are compiled already\n"
 
 

@@ -2,13 +2,17 @@
 
 import ast
 import inspect
+import io
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tokenize
 import zipfile
 from importlib import import_module
 from pathlib import Path
+from tokenize import COMMENT
 
 import numpy as np
 import pytest
@@ -16,10 +20,11 @@ import pytest
 import cerflow
 from cerflow.engine.kernels import table
 from cerflow.engine.kernels.base import library
-from cerflow.engine.kernels.base.calling import KERNELS, Row
+from cerflow.engine.kernels.base.calling import Row
 from cerflow.errors import CerflowError
 
 PACKAGE = Path(cerflow.__file__).parent
+KERNELS = {kernel.name: kernel for unit in table.UNITS.values() for kernel in unit}
 #: Iteration, conditions between events, and reading of matches: kernels of several kinds, where there is no Numba.
 RECOGNISE = """
 import sys
@@ -35,9 +40,8 @@ print(cerflow.__file__, len(list(query.match(events))))
 def built():
     """The library that this process uses."""
     library.load_kernels()
-    packaged = PACKAGE / "engine" / "kernels" / library.LIBRARY
-    own = packaged.exists() and library.stamp().encode() in packaged.read_bytes()
-    return packaged if own else library.kept_path()
+    packaged = PACKAGE / "engine" / "kernels" / library.library_name()
+    return packaged if packaged.exists() else library.kept_path()
 
 
 def python(script, path, cache):
@@ -55,9 +59,8 @@ def test_the_table_names_all_that_can_be_called_and_nothing_of_python_is_needed(
     told = subprocess.run(["nm", "-D", built], capture_output=True, text=True, check=True).stdout
     symbols = [(line.split()[-2], line.split()[-1].split("@")[0]) for line in told.splitlines()]
     exported = {name for kind, name in symbols if kind == "T"}
-    levels = ("base", "v3") if any(name.endswith("_v3") for name in exported) else ("base",)
-    named = {library.symbol(name, level) for name in KERNELS for level in levels}
-    assert {name for name in exported if name.startswith("cerflow_")} == {*named, library.stamp()}
+    named = {library.symbol(name, level) for name in KERNELS for level in library.processors()}
+    assert {name for name in exported if name.startswith("cerflow_")} == named
     assert {name for kind, name in symbols if kind == "U"} <= {"ceil", "floor", "fmod", "memset", "pow", "trunc"}
 
 
@@ -139,25 +142,41 @@ def test_arrays_that_kernels_cannot_use_are_refused():
 @pytest.fixture
 def place(built, tmp_path, monkeypatch):
     """Where a library is kept for this process: the right one, alone."""
-    path = Path(shutil.copy(built, tmp_path / "kept.so"))
-    monkeypatch.setattr(library, "kept_path", lambda: path)
-    monkeypatch.setattr(library, "LIBRARY", "nothing.so")
-    return path
+    monkeypatch.setenv("CERFLOW_CACHE_DIR", str(tmp_path))
+    # There is nothing in the package.
+    monkeypatch.setattr(library, "files", lambda package: tmp_path / "nothing")
+    return Path(shutil.copy(built, tmp_path / library.library_name()))
 
 
 def test_a_library_of_other_sources_is_not_loaded(place, monkeypatch):
-    assert library.is_at_hand()
-    other = place.read_bytes().replace(library.stamp().encode(), b"x" * len(library.stamp()))
-    # In a new file, since this process uses the old one.
-    place.unlink()
-    place.write_bytes(other)
-    assert not library.is_at_hand()
+    assert library.find_library() is not None
+    changed = library.sources() | {"cerflow.engine.layout": "changed"}
+    monkeypatch.setattr(library, "sources", lambda: changed)
+    library.library_name.cache_clear()
+    try:
+        assert library.find_library() is None
+    finally:
+        library.library_name.cache_clear()
+
+
+@pytest.mark.parametrize("content", [b"", b"no library"])
+def test_a_damaged_library_is_not_loaded(tmp_path, content):
+    (tmp_path / library.library_name()).write_bytes(content)
+    # In a process of its own: this one has loaded files of the same number.
+    script = """
+from pathlib import Path
+from cerflow.engine.kernels.base import library
+library.library_name()
+library.files = lambda package: Path("nothing")
+print(library.find_library())
+"""
+    assert python(script, PACKAGE.parent, tmp_path).stdout == "None\n"
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root gives files away")
 def test_a_library_of_somebody_else_is_not_loaded(place, caplog):
     os.chown(place, 12345, 12345)
-    assert not library.is_at_hand()
+    assert library.find_library() is None
     assert "belongs to the user with number 12345" in caplog.text
 
 
@@ -165,24 +184,56 @@ def test_without_library_and_numba_an_error_names_the_extra(place, monkeypatch):
     place.unlink()
     monkeypatch.setitem(sys.modules, "cerflow.engine.kernels.base.building", None)
     with pytest.raises(CerflowError, match=r"pip install 'cerflow\[compile\]'"):
-        library._load()
+        library.load_kernels.__wrapped__()
 
 
-def test_without_linker_kernels_are_compiled_into_the_process(place, monkeypatch):
+@pytest.mark.parametrize("linker", ["none", "broken"])
+def test_without_linker_kernels_are_compiled_into_the_process(place, monkeypatch, linker):
     building = pytest.importorskip("cerflow.engine.kernels.base.building")
     place.unlink()
-    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("PATH", str(place.parent / "programs"))
+    if linker == "broken":
+        (place.parent / "programs").mkdir()
+        (place.parent / "programs" / "cc").symlink_to(shutil.which("false", path=os.defpath))
     monkeypatch.setattr(building, "find_spec", lambda name: None)
-    monkeypatch.setattr(building, "_of_unit", lambda folder, machine, unit, version: [_object(building)])
-    monkeypatch.setattr(building, "_units", lambda: {"one": []})
-    assert library._load()("answer") != 0
+    module = building.llvm.parse_assembly("define i64 @answer(i64 %row) {\n ret i64 42\n}")
+    content = building.object_of(module, "", library.processors()[0])
+    monkeypatch.setattr(building, "_objects", lambda machine: iter([content]))
+    assert library.load_kernels.__wrapped__()("answer") != 0
     assert not place.exists()
 
 
-def _object(building):
-    module = building.llvm.parse_assembly("define i64 @answer(i64 %row) {\n ret i64 42\n}")
-    triple, levels = building._target("")
-    return building.object_of(module, triple, levels["base"])
+def test_only_units_that_use_a_changed_kernel_are_compiled_again(monkeypatch):
+    building = pytest.importorskip("cerflow.engine.kernels.base.building")
+    before = {unit: building._version(unit) for unit in table.UNITS}
+
+    def changed(module):
+        texts = library.sources() | {module: library.sources()[module] + "\nmore = 1\n"}
+        monkeypatch.setattr(building, "sources", lambda: texts)
+        return {unit for unit in table.UNITS if building._version(unit) != before[unit]}
+
+    assert changed("cerflow.engine.kernels.matches.unfold") == {"matches"}
+    assert changed("cerflow.engine.kernels.base.library") == set()
+    assert changed("cerflow.engine.kernels.base.parts") == {*table.UNITS}
+    assert changed("cerflow.engine.kernels.base.array_groups") == {*table.UNITS}
+    # It is imported as a module, 'from cerflow.engine import layout', and by its names.
+    assert changed("cerflow.engine.layout") == {*table.UNITS}
+
+
+@pytest.mark.parametrize("name", library.sources())
+def test_only_comments_and_docstrings_do_not_count(name):
+    path = PACKAGE.parent / f"{name.replace('.', '/')}.py"
+    text = path.read_text()
+    lines = {token.start[0] for token in tokenize.generate_tokens(io.StringIO(text).readline) if token.type == COMMENT}
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            lines |= {*range(node.lineno, node.end_lineno + 1)}
+    left_out = {
+        k + 1
+        for found in re.finditer(library._COMMENT, text)
+        for k in range(text.count("\n", 0, found.start()), text.count("\n", 0, found.end()))
+    }
+    assert left_out <= lines
 
 
 @pytest.mark.slow
@@ -190,15 +241,15 @@ def test_a_zip_brings_the_library_which_is_unpacked(built, tmp_path):
     path, cache = tmp_path / "cerflow.zip", tmp_path / "cache"
     with zipfile.ZipFile(path, "w") as archive:
         for file in PACKAGE.rglob("*.*"):
-            if file.is_file() and "__pycache__" not in file.parts and file.name != library.LIBRARY:
+            if file.is_file() and "__pycache__" not in file.parts and file.suffix != ".so":
                 archive.write(file, Path("cerflow") / file.relative_to(PACKAGE))
     without = python(RECOGNISE, path, cache)
     assert "pip install 'cerflow[compile]'" in without.stderr
     with zipfile.ZipFile(path, "a") as archive:
-        archive.write(built, f"cerflow/engine/kernels/{library.LIBRARY}")
+        archive.write(built, f"cerflow/engine/kernels/{library.library_name()}")
     done = python(RECOGNISE, path, cache)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == [str(path / "cerflow" / "__init__.py"), "10"]
     assert "unpacked the kernels to" in done.stderr
     assert python(RECOGNISE, path, cache).stderr == ""
-    assert (cache / library.kept_path().name).read_bytes() == built.read_bytes()
+    assert (cache / library.library_name()).read_bytes() == built.read_bytes()

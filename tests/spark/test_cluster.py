@@ -228,4 +228,4 @@ def test_the_wheel_has_all_modules_and_data_and_the_kernels(wheel):
     files = (file for file in sources.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
     assert names == {str(file.relative_to(sources)) for file in files}
     assert {"cerflow/py.typed", "cerflow/language/ceql.lark", "pyspark_cerflow/__init__.py"} <= names
-    assert "cerflow/engine/kernels/kernels.so" in names
+    assert f"cerflow/engine/kernels/{library.library_name()}" in names

@@ -15,20 +15,25 @@ import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from cerflow.engine.kernels.base import building, compiling, library
+from cerflow.engine.kernels.base import building, calling, library
 from cerflow.engine.kernels.base.parts import BUILDING
+from cerflow.engine.kernels.table import UNITS
 from support.conformance import drawn
 from support.generators.conditions import Fragment
 from support.runners import engine_refuses, one_batch, one_by_one
 
 _OPERATION = re.compile(r"(%\S+) = (add|sub|mul) nsw (i64|i32) ([^,]+), (\S+)")
 _SITES: list[str] = []
+#: One level of processors is enough.
+_LEVELS = library.processors()[:1]
 #: For each operation of a unit whether it overflowed, and operands with which it did
 _MOST = 100_000
 _NOTES = f"[{3 * _MOST} x i64]"
@@ -73,36 +78,40 @@ def _watched(text: str) -> str:
 
 def _compile(unit: str, path: Path) -> None:
     """Write the object of a unit, whose notes have its name, and the places of its operations."""
-    plain = compiling.trapping
-    compiling.trapping = lambda text: _watched(plain(text))
-    module = compiling.module_of(building._units()[unit])
-    for kernel in building._units()[unit]:
-        module.get_function(kernel.name).name = library.symbol(kernel.name, "base")
-    # It is internal by now, so LLVM does not look it up.
-    notes = next(value for value in module.global_variables if value.name == "notes")
-    notes.name, notes.linkage = f"notes_{unit}", "external"
-    triple, levels = building._target("")
-    path.write_bytes(compiling.object_of(module, triple, levels["base"]))
+    parsed, made = llvm.parse_assembly, building.object_of
+
+    def noted(module: Any, machine: str, processor: str) -> bytes:
+        # They are internal by now, so LLVM does not look them up.
+        notes = next(value for value in module.global_variables if value.name == "notes")
+        notes.name, notes.linkage = f"notes_{unit}", "external"
+        return made(module, machine, processor)
+
+    building.llvm = SimpleNamespace(**vars(llvm) | {"parse_assembly": lambda text: parsed(_watched(text))})
+    building.object_of = noted
+    building.processors = _one_level
+    building.make(unit, "", [str(path)])
     path.with_suffix(".json").write_text(json.dumps(_SITES))
+
+
+def _one_level(machine: str = "") -> tuple[str, ...]:
+    return _LEVELS
 
 
 def _watched_kernels() -> dict[str, tuple[list[str], np.ndarray]]:
     """Let this process use watched kernels; the operations of each unit, and what they note."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
     machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     found = {}
     with TemporaryDirectory() as folder:
-        for unit in building._units():
+        for unit in UNITS:
             path = Path(folder, f"{unit}.o")
             variables = {**os.environ, BUILDING: "1", "NUMBA_OPT": "0"}
             subprocess.run([sys.executable, "-m", "support.overflows", unit, path], env=variables, check=True)
             engine.add_object_file(llvm.ObjectFileRef.from_data(path.read_bytes()))
             found[unit] = json.loads(path.with_suffix(".json").read_text())
     engine.finalize_object()
-    library._level = lambda: "base"
-    library._loaded.append(engine.get_function_address)
+    library.processors = _one_level
+    calling.load_kernels = lambda: engine.get_function_address
     notes = {unit: engine.get_global_value_address(f"notes_{unit}") for unit in found}
     arrays = {u: np.ctypeslib.as_array((ctypes.c_int64 * (3 * _MOST)).from_address(at)) for u, at in notes.items()}
     _held.append(engine)

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sys
-import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from lark import Lark
 from lark.grammar import Rule
 from lark.lexer import TerminalDef
 
-from cerflow.cache_folder import cache_folder, open_own
+from cerflow.cache_folder import cache_folder, keep, open_own
 
 
 def parser_of(name: str, grammar: str, starts: Sequence[str], builder: object) -> Lark:
@@ -67,19 +66,7 @@ def _made(file: Path | None, grammar: str, starts: Sequence[str], builder: objec
     if file is not None:
         data, memo = made.memo_serialize([TerminalDef, Rule])
         data["options"] = {name: value for name, value in data["options"].items() if name != "transformer"}
-        _write(file, json.dumps({"data": data, "memo": memo}))
+        # They are made again next time if they cannot be kept.
+        with suppress(OSError):
+            keep(file, json.dumps({"data": data, "memo": memo}).encode())
     return made
-
-
-def _write(file: Path, text: str) -> None:
-    """Write a file as a whole; if that fails the tables are made again next time."""
-    try:
-        handle, path = tempfile.mkstemp(dir=file.parent, prefix=file.stem)
-    except OSError:
-        return
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as opened:
-            opened.write(text)
-        Path(path).replace(file)
-    except OSError:
-        Path(path).unlink(missing_ok=True)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from nicegui import ui
 
-from cerflow.engine.kernels.base.library import is_at_hand
+from cerflow.engine.kernels.base.library import find_library
 from cerflow.errors import CerflowError
 from cerflow.language.select import BOOKKEEPING
 from cerflow.studio.session import Outcome, StoppableRun, StoppedError, StudioSession
@@ -137,7 +137,7 @@ class RunningPanel:
         self._spinner.set_visibility(True)
         try:
             first = " The first runs on a machine compile parts of the engine, which may take minutes."
-            said = "Running …" + ("" if is_at_hand() else first)
+            said = "Running …" + ("" if find_library() else first)
             self._summary.text = said
             outcome = await in_thread(self._summary, lambda: f"{said} {this.reached:,} events", this)
         except (CerflowError, ValueError) as error:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from cerflow import limits
 from cerflow.analysis.columns import attributes_in
 from cerflow.automata.model.transducer import Transducer
-from cerflow.engine.kernels.base.library import is_at_hand
+from cerflow.engine.kernels.base.library import find_library
 from cerflow.engine.recognize.planning import compile_select
 from cerflow.engine.stopping import checked
 from cerflow.equivalence import Verdict, contained, equivalent
@@ -256,7 +256,7 @@ class StudioSession:
         part = None if self._studied is None else self._studied[1]
         if part is None or not part.reading:
             return ""
-        first = "" if is_at_hand() else " The first runs on a machine compile parts of the engine."
+        first = "" if find_library() else " The first runs on a machine compile parts of the engine."
         return f"The definitions have read {part.reached:,} of {part.total:,} events …{first}"
 
     def _read(self, end: int | None, stopped: Callable[[], bool]) -> tuple[Query, StudiedEvents]:

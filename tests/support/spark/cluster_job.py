@@ -45,7 +45,7 @@ def where(batches):
         seen = {
             "file": cerflow.__file__,
             "kernels": str(library.kept_path()),
-            "compiled": library.is_at_hand(),
+            "compiled": library.find_library() is not None,
             "folder": os.getcwd(),
         }
         yield pa.RecordBatch.from_pylist([{"seen": json.dumps(seen)}])

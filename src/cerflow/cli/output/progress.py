@@ -147,7 +147,7 @@ def compile_kernels(watch: PhaseTimer) -> bool:
     """Compile the kernels, with lines that say so, unless this machine has them; returns whether it compiled them."""
     from cerflow.engine.kernels.base import library
 
-    if library.is_at_hand():
+    if library.find_library():
         return False
     watch.done("starting")
     library.load_kernels()

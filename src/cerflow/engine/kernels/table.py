@@ -9,6 +9,7 @@ int32, ``b`` int8, ``B`` uint8, ``Q`` uint64, ``d`` float64, ``?`` a truth value
 
 from __future__ import annotations
 
+from cerflow.engine.kernels.base.calling import UNITS as UNITS
 from cerflow.engine.kernels.base.calling import Kernel
 
 # The step, and what only some queries need of it.

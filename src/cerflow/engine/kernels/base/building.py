@@ -1,49 +1,54 @@
 """Builds the library of all kernels: ``cc`` links the objects of their units.
 
-Numba makes these for all processors, in processes of their own with its optimiser off. They are kept, so that a changed
-kernel costs seconds. ``python -m cerflow.engine.kernels.base.building`` builds the library of the package.
+Processes of their own make the objects: Numba writes LLVM's text of kernels, and LLVM optimises it for each level of
+processors. Objects are kept, so that a changed kernel costs seconds. ``python -m cerflow.engine.kernels.base.building``
+builds the library of the package.
 """
 
 from __future__ import annotations
 
-import ast
 import gc
 import hashlib
 import logging
 import os
-import platform
 import re
 import shutil
 import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from importlib.resources import files
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import llvmlite.binding as llvm
+from numba import cfunc, types
+from numba.extending import intrinsic
+from numba.np.numpy_support import from_dtype
 
-from cerflow.cache_folder import cache_folder, open_own
-from cerflow.engine.kernels.base.calling import KERNELS, Kernel
-from cerflow.engine.kernels.base.compiling import module_of, object_of
-from cerflow.engine.kernels.base.library import LIBRARY, keep, packaged, sources, stamp, symbol
-from cerflow.engine.kernels.base.parts import BUILDING
+from cerflow.cache_folder import cache_folder, keep, open_own
+from cerflow.engine.kernels.base.array_groups import array_value
+from cerflow.engine.kernels.base.calling import Kernel
+from cerflow.engine.kernels.base.library import PACKAGE, library_name, processors, sources, symbol
+from cerflow.engine.kernels.base.parts import BUILDING, OPTIONS
+from cerflow.engine.kernels.table import UNITS
 
-_KERNELS = "cerflow.engine.kernels"
-#: For each machine that is built for, a processor for each level.
-_LEVELS = {"x86_64": {"base": "x86-64", "v3": "x86-64-v3"}}
-#: Modules that call kernels and do not change them.
-_BESIDE = {f"{_KERNELS}.table", f"{_KERNELS}.base.calling", f"{_KERNELS}.base.library"}
+#: What objects depend on besides the modules of their kernels.
+_SELF, _ARRAYS = f"{PACKAGE}.base.building", f"{PACKAGE}.base.array_groups"
+#: The first function of Numba that is called where a kernel has failed becomes a trap, as kernels raise nothing.
+_REPORTING = r'(?m)^declare (void @"?numba_gil_ensure"?\([^)]*\)).*$'
+_TRAP = r"define internal \1 {\n call void @llvm.trap()\n unreachable\n}\ndeclare void @llvm.trap()"
 _log = logging.getLogger("cerflow")
-_held: list[Any] = []
+llvm.initialize_all_targets()
+llvm.initialize_all_asmprinters()
 
 
 def build(path: Path, machine: str = "") -> bool:
@@ -58,107 +63,126 @@ def build(path: Path, machine: str = "") -> bool:
         for number, content in enumerate(_objects(machine)):
             objects.append(Path(folder, f"{number}.o"))
             objects[-1].write_bytes(content)
-        linked = subprocess.run([*linker, "-shared", "-o", made, *objects, "-lm"]).returncode == 0
-        if linked:
-            keep(made.read_bytes(), path)
-    return linked
+        done = subprocess.run([*linker, "-shared", "-o", made, *objects, "-lm"])
+        if done.returncode == 0:
+            keep(path, made.read_bytes())
+    return done.returncode == 0
 
 
 def in_process() -> Callable[[str], int]:
     """All kernels in this process only, as a function from their symbols to addresses."""
-    contents = list(_objects(""))
     machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-    for content in contents:
+    for content in _objects(""):
         engine.add_object_file(llvm.ObjectFileRef.from_data(content))
     engine.finalize_object()
-    # It is never closed, as Python may end in any order.
-    _held.append(engine)
-    found: Callable[[str], int] = engine.get_function_address
-    return found
-
-
-def _units() -> dict[str, list[Kernel]]:
-    """The kernels that are compiled together."""
-    import_module(f"{_KERNELS}.table")
-    units = dict.fromkeys(kernel.unit for kernel in KERNELS.values())
-    return {unit: [kernel for kernel in KERNELS.values() if kernel.unit == unit] for unit in units}
-
-
-def _target(machine: str) -> tuple[str, dict[str, str]]:
-    """LLVM's triple for a machine (empty: this one), and the processor of each level."""
-    triple = f"{machine}-unknown-linux-gnu" if machine else llvm.get_process_triple()
-    return triple, _LEVELS.get((machine or platform.machine()).replace("AMD64", "x86_64"), {"base": "generic"})
+    return lambda name: int(engine.get_function_address(name))
 
 
 def _objects(machine: str) -> Iterator[bytes]:
-    """The objects of all units, and one that has the stamp; two processes make what is not kept."""
+    """The objects of all units; two processes make those that are not kept."""
     began = time.perf_counter()
     _log.warning("compiling the kernels, which may take three minutes")
-    # Not in threads: Python 3.11 parses in one thread at a time only.
-    versions = [_version(kernels) for kernels in _units().values()]
     with TemporaryDirectory() as other, ThreadPoolExecutor(2) as pool:
-        of_unit = partial(_of_unit, cache_folder() or Path(other), machine)
-        for contents in pool.map(of_unit, _units(), versions):
+        for contents in pool.map(partial(_of_unit, cache_folder() or Path(other), machine), UNITS):
             yield from contents
-    module = llvm.parse_assembly(f"define i64 @{stamp()}() {{\n ret i64 1\n}}")
-    triple, levels = _target(machine)
-    yield object_of(module, triple, levels["base"])
     _log.warning("compiled the kernels in %.0f s", time.perf_counter() - began)
 
 
-def _of_unit(folder: Path, machine: str, unit: str, version: str) -> list[bytes]:
-    """The objects of a unit for each level, made if they are not kept."""
-    where = f"{unit}-{version}-{machine or sysconfig.get_platform()}"
-    paths = [folder / f"{where}-{level}.o" for level in _target(machine)[1]]
+def _of_unit(folder: Path, machine: str, unit: str) -> list[bytes]:
+    """The objects of a unit for each level of processors, made if they are not kept."""
+    where = f"{unit}-{_version(unit)}-{machine or sysconfig.get_platform()}"
+    paths = [folder / f"{where}-{processor}.o" for processor in processors(machine)]
     if None in map(open_own, paths):
-        began = time.perf_counter()
-        # The same modules as here: -P keeps the working directory out unless it is on the path of this process.
-        path = os.pathsep.join(place or os.getcwd() for place in sys.path)
-        given = {"NUMBA_OPT": "0", "NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", "PYTHONPATH": path}
-        command = [sys.executable, "-P", "-c", f"from {_KERNELS}.base.building import make; make()", unit, machine]
-        subprocess.run([*command, *paths], env={**os.environ, **given, BUILDING: "1"}, check=True)
+        began, given = time.perf_counter(), (unit, machine, [*map(str, paths)])
+        # The same modules as here, and no instructions that only this processor has.
+        command = f"import sys; sys.path[:] = {sys.path}; from {_SELF} import make; make{given}"
+        options = {"NUMBA_OPT": "0", "NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", BUILDING: "1"}
+        subprocess.run([sys.executable, "-c", command], env={**os.environ, **options}, check=True)
         _log.info("compiled the kernels of '%s' in %.0f s", unit, time.perf_counter() - began)
     return [file.read() for file in map(open_own, paths) if file is not None]
 
 
-def _version(kernels: list[Kernel]) -> str:
-    """A hash of all that the objects of a unit depend on: what it imports, without comments."""
-    texts = sources()
-    wanted = [f"{_KERNELS}.base.compiling", *(f"{_KERNELS}.{kernel.where}" for kernel in kernels)]
+def _version(unit: str) -> str:
+    """A hash of all that the objects of a unit depend on, such as the modules that it imports."""
+    texts, wanted = sources(), [_ARRAYS, *(f"{PACKAGE}.{kernel.where}" for kernel in UNITS[unit])]
     for name in wanted:
-        for package, first in re.findall(r"(?m)^ *from (cerflow\.[\w.]+) import (\w*)", texts[name].decode()):
-            for found in (package, f"{package}.{first}"):
-                if found in texts and found not in (*wanted, *_BESIDE):
-                    wanted.append(found)
-    trees = [ast.parse(texts[name]) for name in sorted(set(wanted))]
-    for node in (node for tree in trees for node in ast.walk(tree)):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):
-            node.body[0] = ast.Pass()
-    listed = [(kernel.name, kernel.arguments, kernel.results, kernel.inner) for kernel in kernels]
-    depends = (listed, [*map(ast.dump, trees)], [version(name) for name in ("numba", "llvmlite")])
+        for package, first in re.findall(r"(?m)^ *from (cerflow\.[\w.]+) import (\w*)", texts[name]):
+            wanted += {package, f"{package}.{first}"} & texts.keys() - {*wanted}
+    listed = [(kernel.name, kernel.arguments, kernel.results, kernel.inner) for kernel in UNITS[unit]]
+    depends = [texts[name] for name in sorted({*wanted, _SELF})], listed, version("numba"), version("llvmlite")
     return hashlib.sha256(repr(depends).encode()).hexdigest()[:16]
 
 
-def make() -> None:
-    """Write the objects of a unit, which the command line names together with the machine and their places."""
-    unit, machine, *paths = sys.argv[1:]
+def make(unit: str, machine: str, paths: Sequence[str]) -> None:
+    """Write the objects of a unit for a machine (empty: this one), one for each level of its processors."""
     # A compilation makes millions of objects that are needed to its end.
     gc.disable()
-    whole, (triple, levels) = module_of(_units()[unit]), _target(machine)
-    for path, (level, processor) in zip(paths, levels.items(), strict=True):
+    whole, names = llvm.parse_assembly(""), {}
+    for kernel in UNITS[unit]:
+        function = getattr(import_module(f"{PACKAGE}.{kernel.where}"), kernel.name)
+        signature = types.int64(*[types.int64] * len(kernel.arguments))
+        if not kernel.inner:
+            function, signature = _of_row(kernel, function), types.int64(types.CPointer(types.int64))
+        compiled: Any = cfunc(signature, **OPTIONS)(function)
+        whole.link_in(llvm.parse_assembly(re.sub(_REPORTING, _TRAP, compiled.inspect_llvm())))
+        names[compiled.native_name] = kernel.name
+    for path, processor in zip(paths, processors(machine), strict=True):
         module = whole.clone()
-        for kernel in _units()[unit]:
-            module.get_function(kernel.name).name = symbol(kernel.name, level)
-        keep(object_of(module, triple, processor), Path(path))
+        for value in (*module.functions, *module.global_variables):
+            if value.name in names:
+                value.name = symbol(names[value.name], processor)
+            elif not value.is_declaration:
+                value.linkage = "internal"
+        keep(Path(path), object_of(module, machine, processor))
+
+
+def object_of(module: Any, machine: str, processor: str) -> bytes:
+    """The object of a module, which is optimised for a processor of a machine (empty: this one)."""
+    target = llvm.Target.from_triple(f"{machine}-unknown-linux-gnu" if machine else llvm.get_process_triple())
+    made = target.create_target_machine(cpu=processor, features="", opt=3, reloc="pic", codemodel="default")
+    module.triple, module.data_layout = made.triple, str(made.target_data)
+    passes = llvm.create_pass_builder(made, llvm.create_pipeline_tuning_options(speed_level=3))
+    passes.getModulePassManager().run(module, passes)
+    return bytes(made.emit_object(module))
+
+
+@intrinsic
+def _array(_, address, shape, kind):
+    """The array at an address, without gaps."""
+    result = types.Array(kind.instance_type, shape.count, "C")
+
+    def generate(context, builder, signature, arguments):
+        data = builder.inttoptr(arguments[0], context.get_data_type(result.dtype).as_pointer())
+        lengths = [builder.extract_value(arguments[1], axis) for axis in range(shape.count)]
+        return array_value(context, builder, result, data, lengths)
+
+    return result(address, shape, kind), generate
+
+
+def _of_row(kernel: Kernel, function: Any) -> Any:
+    """A kernel as a function of a pointer to its row."""
+    words, names, given = map("row[{}]".format, count()), {"array": _array, "function": function}, []
+    for k, (dtype, axes) in enumerate(kernel.arguments):
+        names[f"kind{k}"], word = from_dtype(dtype), next(words)
+        shape = "".join(f"{next(words)}, " for _ in range(axes))
+        given.append(f"array({word}, ({shape}), kind{k})" if axes else f"kind{k}({word})")
+    results = [f"{next(words)} = found[{k}]" for k in range(1, kernel.results)]
+    found = ("0", "found", "found[0]")[min(kernel.results, 2)]
+    lines = [f"found = function({', '.join(given)})", *results, f"return {found}"]
+    exec("\n    ".join(["def called(row):", *lines]), names)
+    return names["called"]
 
 
 def main(machine: str = "") -> None:
     """Build the library of the package, with progress, if it is not there."""
     logging.basicConfig(level=logging.INFO, format="cerflow: %(message)s")
-    if not machine and packaged() is not None:
+    path = Path(str(files(PACKAGE)), library_name(machine))
+    if path.exists():
         return
-    if not build(Path(str(files(_KERNELS))) / LIBRARY, machine):
+    for old in path.parent.glob("*.so"):
+        old.unlink()
+    if not build(path, machine):
         sys.exit("cerflow: 'cc', which links the kernels, is missing: install a C compiler, or pip install ziglang")
 
 

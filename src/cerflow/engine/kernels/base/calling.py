@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from cerflow.engine.kernels.base.library import load_kernels, symbol
 
-#: All kernels of the table, by name.
-KERNELS: dict[str, Kernel] = {}
+#: All kernels of the table, by the units that are compiled together.
+UNITS: dict[str, list[Kernel]] = {}
 #: Functions of C without Python's lock, and with it: to let go of it costs as much as a small kernel.
 _FREE, _HELD = ctypes.CFUNCTYPE(ctypes.c_int64), ctypes.PYFUNCTYPE(ctypes.c_int64)
 #: The first for a row that is only read, as bytes: they are passed by their address.
@@ -31,13 +31,13 @@ class Kernel:
     def __init__(
         self, unit: str, where: str, name: str, arguments: str, results: int = 1, *, inner: bool = False
     ) -> None:
-        self.unit, self.where, self.name, self.results, self.inner = unit, where, name, results, inner
+        self.where, self.name, self.results, self.inner = where, name, results, inner
         #: The type of each argument, and its number of axes (0: a number).
         self.arguments = [(np.dtype(kind[0]), int(kind[1:] or 0)) for kind in arguments.split()]
         #: The words of a row.
         self.size = sum(1 + axes for _, axes in self.arguments) + max(results - 1, 0)
         self._packed = Struct(f"{self.size}q").pack
-        KERNELS[name] = self
+        UNITS.setdefault(unit, []).append(self)
 
     @cached_property
     def address(self) -> int:
