@@ -198,8 +198,8 @@ _IMAGE = (
 #: Windows of Figure 5 in events; the paper has none.
 _WINDOWS = {"": "", ", 20": ", window of 20", ", 100": ", window of 100"}
 _STRATEGIES = (
-    "The paper's figure is an image, and its text tells no numbers. The paper has no windows here; those of 20 and 100 "
-    "events are ours. "
+    "The paper's figure is an image. Its text tells no numbers, but that MAX is faster than NEXT, and LAST and MAX are "
+    "faster than all matches. The paper has no windows here; those of 20 and 100 events are ours. "
 )
 _ONLY_ALL = "CORE writes one match of each detecting event. Esper and FlinkCEP would list all matches."
 #: How many matches of Q1 a strategy leaves in ABCBC.
