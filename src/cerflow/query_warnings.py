@@ -12,12 +12,13 @@ from cerflow.analysis.event_types import doubtful_types, types_named_in
 from cerflow.automata.model.transducer import Transducer
 from cerflow.deciding.expression_remarks import Remark
 from cerflow.deciding.remarks import kept_for_good, remarks, remarks_on_no_match
-from cerflow.engine.recognize.planning import detects_only
+from cerflow.engine.recognize.planning import detects_only, transducer_of
 from cerflow.errors import QueryWarning, Span, UnsupportedQueryError
 from cerflow.language.formula import CountWindow, DurationWindow
 from cerflow.language.node import walk
 from cerflow.language.select import Select
 from cerflow.language.sremo import with_fields
+from cerflow.rewriting.gaps import with_windows_of_gaps
 from cerflow.schema import Schema
 
 
@@ -48,7 +49,9 @@ class Warner:
         found = remarks(formula, window=self._window, branches=self._branches, schema=schema)
         if self._parts <= limits.REMARK_OPTIMISED_NODES and self._tree.window is None:
             with suppress(UnsupportedQueryError):
-                found += kept_for_good(self._transducer(), detecting=detects_only(self._tree))
+                bounded = with_windows_of_gaps(self._tree, schema)
+                transducer = self._transducer() if bounded is self._tree else transducer_of(bounded)
+                found += kept_for_good(transducer, detecting=detects_only(self._tree))
         doubts = () if schema is None or times is None else self.of_times(schema, times)
         return (*self._of_remarks(found), *doubts)
 

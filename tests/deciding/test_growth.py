@@ -45,7 +45,8 @@ def test_not_growing(formula):
     [
         ("(A AS x ; C AS y) FILTER x.v = y.v", "x.v"),
         ("(A AS x ; C AS y) FILTER x.v = y.v PARTITION BY k", "x.v"),
-        ("(A AS x ; C AS y) FILTER time(y) - time(x) < 20", "x.time"),
+        ("(A AS x ; C AS y) FILTER time(y) - time(x) > 20", "x.time"),
+        ("(A AS x ; C AS y) FILTER time(y) - time(x) < 20", None),
         ("(A+ AS x ; C AS y) FILTER max(x.v) < y.v", "max(x.v)"),
         ("(A AS x ; D) UNLESS (C AS y FILTER y.v = x.v)", "x.v"),
         ("(A AS x ; C AS y) FILTER x.v = y.v WITHIN 20 MILLISECONDS", None),

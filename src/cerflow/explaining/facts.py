@@ -50,6 +50,7 @@ from cerflow.language.printer import show
 from cerflow.language.select import Consumption, LabelItem, Select
 from cerflow.language.sremo import Regular, Windowed
 from cerflow.pushdown.relevance import relevant_events
+from cerflow.rewriting.gaps import with_windows_of_gaps
 from cerflow.rewriting.sremo.strategies import without_strategies
 from cerflow.schema import Schema
 from cerflow.slices.division import divided, keys_kept
@@ -87,7 +88,7 @@ def explain_query(
     try:
         if refused is not None:
             raise refused
-        evaluated = select if schema is None else fitted(select, schema)
+        evaluated = with_windows_of_gaps(select, None) if schema is None else fitted(select, schema)
         compiled = transducer_of(evaluated)
         transducer = made_ready(evaluated, compiled)
         if schema is not None:

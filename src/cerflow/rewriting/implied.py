@@ -28,7 +28,7 @@ from cerflow.values.operators import MIRRORED, Operator
 
 #: A bound on a difference of times in microseconds, and whether the difference may equal it; lesser ones are tighter.
 _Bound = tuple[Fraction, bool]
-_Edges = dict[tuple[str, str], _Bound]
+TimeEdges = dict[tuple[str, str], _Bound]
 #: Formulas whose complex events consist of whole ones of their operands.
 _KEEPING: tuple[type[f.Formula], ...] = (
     *(f.As, f.Rename, f.Filter, f.Disjunction, f.Sequence, f.StrictSequence, f.Iteration, f.StrictIteration),
@@ -44,7 +44,7 @@ class _Difference:
 
     x: str
     y: str
-    edges: _Edges
+    edges: TimeEdges
     computed: bool
 
 
@@ -60,7 +60,7 @@ def without_implied_times(select: Select, schema: Schema) -> Select:
     for filtered in walk(select.formula):
         if isinstance(filtered, f.Filter):
             for part in conjuncts(filtered.condition):
-                found = _difference(part, schema)
+                found = difference_of(part, schema)
                 if found is not None:
                     known[part] = found
     if not known:
@@ -94,10 +94,10 @@ def _needed(
     names = sorted({label for d in own.values() for label in (d.x, d.y)})
     if not own:
         return None
-    given: _Edges = {pair: _NO_TIME for pair in order if set(pair) <= set(names)}
+    given: TimeEdges = {pair: _NO_TIME for pair in order if set(pair) <= set(names)}
     if window is not None:
         # Nanoseconds are rounded down before they are subtracted, so a rounded difference may equal the window.
-        widest = Fraction(window), _in_nanoseconds(schema)
+        widest = Fraction(window), in_nanoseconds(schema)
         given |= {pair: min(given.get(pair, widest), widest) for pair in permutations(names, 2)}
     kept = dict(own)
     for part in reversed(own):
@@ -111,7 +111,7 @@ def _needed(
     return None if len(kept) == len(own) else [p for p in parts if p not in own or p in kept]
 
 
-def _implied(asked: _Difference, edges: _Edges, names: list[str], single: frozenset[str], schema: Schema) -> bool:
+def _implied(asked: _Difference, edges: TimeEdges, names: list[str], single: frozenset[str], schema: Schema) -> bool:
     shortest = dict(edges)
     # A label without an event bounds nothing, so paths use labels that have one.
     stops = [n for n in names if n in single] if len(names) <= limits.TIMES_COMPARED else []
@@ -126,41 +126,42 @@ def _implied(asked: _Difference, edges: _Edges, names: list[str], single: frozen
         both = (asked.x, asked.y), (asked.y, asked.x)
         if any(pair not in shortest or abs(shortest[pair][0]) >= farthest for pair in both):
             return False
-    elif not asked.computed and _in_nanoseconds(schema):
+    elif not asked.computed and in_nanoseconds(schema):
         # Other bounds are on whole microseconds.
         return False
     return all(pair in shortest and shortest[pair] <= bound for pair, bound in asked.edges.items())
 
 
-def _in_nanoseconds(schema: Schema) -> bool:
+def in_nanoseconds(schema: Schema) -> bool:
+    """Whether the time column counts nanoseconds, as timestamps."""
     assert schema.time is not None
     kind = schema.columns.field(schema.time).type
     return bool(pa.types.is_timestamp(kind) and kind.unit == "ns")
 
 
-def _difference(condition: c.Condition, schema: Schema) -> _Difference | None:
+def difference_of(condition: c.Condition, schema: Schema) -> _Difference | None:
     """What a condition says of the difference of the times of two labels; None for all other conditions."""
     if not isinstance(condition, c.Comparison):
         return None
     left, right, operator = condition.left, condition.right, condition.operator
-    x, y = _label(left, schema), _label(right, schema)
+    x, y = label_of_time(left, schema), label_of_time(right, schema)
     computed = x is None or y is None
     around = False
     bound: Fraction | None = Fraction(0)
     if computed:
         if not isinstance(left, c.Arithmetic | c.Function):
             left, right, operator = right, left, MIRRORED[operator]
-        bound = _size(right, schema)
+        bound = size_of_time(right, schema)
         around = isinstance(left, c.Function) and left.name == "abs"
         if around:
             assert isinstance(left, c.Function)
             left = left.arguments[0]
         if not isinstance(left, c.Arithmetic) or left.operator != "-":
             return None
-        x, y = _label(left.left, schema), _label(left.right, schema)
+        x, y = label_of_time(left.left, schema), label_of_time(left.right, schema)
     if x is None or y is None or x == y or bound is None:
         return None
-    edges: _Edges = {}
+    edges: TimeEdges = {}
     if operator in (Operator.LT, Operator.LE, Operator.EQ):
         edges[x, y] = bound, operator is not Operator.LT
     if operator in (Operator.GT, Operator.GE, Operator.EQ):
@@ -172,7 +173,7 @@ def _difference(condition: c.Condition, schema: Schema) -> _Difference | None:
     return _Difference(x, y, edges, computed) if edges else None
 
 
-def _label(expression: c.Expression, schema: Schema) -> str | None:
+def label_of_time(expression: c.Expression, schema: Schema) -> str | None:
     """The label whose time an expression is."""
     match expression:
         case c.Function("time", (c.LabelReference(label),)):
@@ -182,10 +183,10 @@ def _label(expression: c.Expression, schema: Schema) -> str | None:
     return None
 
 
-def _size(expression: c.Expression, schema: Schema) -> Fraction | None:
+def size_of_time(expression: c.Expression, schema: Schema) -> Fraction | None:
     """The microseconds of a literal duration, or of a whole number of what a numeric time column counts."""
     if isinstance(expression, c.Negative):
-        size = _size(expression.operand, schema)
+        size = size_of_time(expression.operand, schema)
         return None if size is None else -size
     match expression:
         case c.Literal(datetime.timedelta() as duration):

@@ -174,7 +174,7 @@ class _Weaving:
     def _nothing(self, type: str, time: Time, position: int) -> Event:
         moment = time_of(time, self._events)
         moment = moment if isinstance(moment, datetime.datetime) else None
-        return Event(position, type, time, {}, None, moment)  # type: ignore[arg-type]  # a fraction is exact
+        return Event(position, type, time, {}, None, moment)
 
     def _added(self, key: Key, thing: Event) -> tuple[Key, int]:
         self._woven[key].append(thing)

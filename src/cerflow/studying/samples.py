@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, Unpack
 
@@ -87,7 +88,7 @@ class StudiedEvents:
         return {}
 
     @cached_property
-    def clock(self) -> int | float | None:
+    def clock(self) -> int | float | Fraction | None:
         """``until`` as a raw time. Raises as `Query.match` for a value that is not a time of these events."""
         return None if self.until is None else raw_time(as_value(clock_time(self.until, self.schema)[0].as_py()))
 

@@ -34,7 +34,7 @@ class Event:
 
     position: int
     type: str
-    time: int | float
+    time: int | float | Fraction
     attributes: Mapping[str, Value]
     stream: str | None = None
     moment: datetime.datetime | None = None
@@ -193,10 +193,12 @@ def microseconds_since_epoch(moment: datetime.datetime) -> int:
     return (moment - _EPOCH) // datetime.timedelta(microseconds=1)
 
 
-def raw_time(value: Value) -> int | float:
-    """A time as events have it: a number as it is, a timestamp in microseconds since the epoch."""
+def raw_time(value: Value) -> int | float | Fraction:
+    """A time as events have it: a number as it is, a timestamp in microseconds since the epoch, exactly."""
     if isinstance(value, datetime.datetime):
-        return microseconds_since_epoch(value)
+        # Timestamps of pandas have nanoseconds.
+        beyond = getattr(value, "nanosecond", 0)
+        return microseconds_since_epoch(value) + (Fraction(beyond, 1000) if beyond else 0)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
     raise InputError(f"{value!r} is not a time")

@@ -270,7 +270,9 @@ class RunReader:
             case DurationWindow():
                 if not isinstance(self.events, Stream) or self.events.microseconds_per_tick is None:
                     raise QueryError("a window of time needs events with times", span=window.span)
-                return self.events[position].time
+                time = self.events[position].time
+                # Registers hold whole microseconds.
+                return math.floor(time) if isinstance(time, Fraction) else time
             case AttributeWindow():
                 found = self.events[position].attribute(window.attribute)
                 return found if isinstance(found, int | float) else None

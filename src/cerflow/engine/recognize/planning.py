@@ -23,6 +23,7 @@ from cerflow.language.node import Node, walk
 from cerflow.language.select import Consumption, ProjectionKind, Select
 from cerflow.language.sremo import with_fields
 from cerflow.rewriting.bounds import with_implied_bounds
+from cerflow.rewriting.gaps import is_gapless, with_windows_of_gaps
 from cerflow.rewriting.implied import without_implied_times
 from cerflow.rewriting.rebuild import transformed
 from cerflow.rewriting.times import with_times_as_numbers
@@ -30,23 +31,6 @@ from cerflow.schema import Schema
 
 #: The engine's numbers of the strategies that it evaluates itself.
 _STRATEGIES = {f.Strategy.NEXT: layout.EARLIEST, f.Strategy.LAST: layout.LATEST}
-
-#: Formulas of consecutive events, the last of which detects them, if their operands are such formulas.
-_GAPLESS = (
-    *(
-        f.EventType,
-        f.AnyEvent,
-        f.NotEvent,
-        f.As,
-        f.Rename,
-        f.Filter,
-        f.Disjunction,
-        f.Conjunction,
-        f.StrictSequence,
-        f.StrictIteration,
-    ),
-    *(f.Repetition, f.Start, f.Within),
-)
 
 
 def compile_select(select: Select) -> Transducer:
@@ -56,14 +40,15 @@ def compile_select(select: Select) -> Transducer:
 
 def fitted(select: Select, schema: Schema, *, times: bool = True) -> Select:
     """The query as it is evaluated on events of a schema: with fields of structs in place of registers that are never
-    written, with windows of time, without conditions on times that hold in any case, with bounds that follow from
-    others, without tests of types where there is one, and without arithmetic on ``times``.
+    written, with windows of time, also those that follow from gaps, without conditions on times that hold in any case,
+    with bounds that follow from others, without tests of types where there is one, and without arithmetic on ``times``.
 
     With ``times=False`` the query must be its own `with_times_as_numbers`; the schema may lack columns of precomputed
     conditions.
     """
     select = with_fields(select, schema.attributes)
-    select = without_implied_times(_with_windows_of_time(select, schema), schema)
+    select = with_windows_of_gaps(_with_windows_of_time(select, schema), schema)
+    select = without_implied_times(select, schema)
     select = _of_one_type(with_implied_bounds(select, schema), schema.only_type)
     return with_times_as_numbers(select, schema) if times else select
 
@@ -156,10 +141,10 @@ def strategy_of(select: Select, transducer: Transducer) -> tuple[int, int]:
         compared = transducer.window is not None and enlarged(transducer, by, before=True)
         return layout.EVERYTHING, layout.LARGEST if compared else layout.EVERYTHING
     strategy = layout.EVERYTHING if divided.by else _STRATEGIES.get(divided.strategy, layout.EVERYTHING)
-    if strategy != layout.EVERYTHING and _gapless(divided.formula) and not enlarged(transducer, frozenset()):
+    if strategy != layout.EVERYTHING and is_gapless(divided.formula) and not enlarged(transducer, frozenset()):
         # All matches of an event have the same events.
         return layout.EVERYTHING, layout.EVERYTHING
-    if strategy == layout.LATEST and _gapless(divided.formula) and select.consume is not Consumption.NONE:
+    if strategy == layout.LATEST and is_gapless(divided.formula) and select.consume is not Consumption.NONE:
         # An event is in the matches of one detection at most, so little is walked when they are read.
         return layout.EVERYTHING, strategy
     if transducer.window is not None and (strategy == layout.LATEST or transducer.one_support):
@@ -192,20 +177,11 @@ def _divided(select: Select) -> Select:
     if detects_only(select):
         select = _without_preference(select)
     divided = _with_strategy_outside(select)
-    if divided.strategy in (f.Strategy.MAX, *_STRATEGIES) and not divided.by and _gapless(divided.formula):
+    if divided.strategy in (f.Strategy.MAX, *_STRATEGIES) and not divided.by and is_gapless(divided.formula):
         # Of two matches without gaps that end together the longer one has all events of the other, so these strategies
         # choose the same. LAST costs least.
         return replace(divided, strategy=f.Strategy.LAST)
     return divided
-
-
-def _gapless(formula: f.Formula) -> bool:
-    """True only if the events of every match are consecutive, and the last of them detects it."""
-    return all(
-        isinstance(node, _GAPLESS) and (not isinstance(node, f.Repetition) or node.strict or node.most == 1)
-        for node in walk(formula)
-        if isinstance(node, f.Formula)
-    )
 
 
 def _with_strategy_outside(select: Select) -> Select:
