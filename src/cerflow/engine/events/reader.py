@@ -74,7 +74,7 @@ class EventReader:
 
     def share_room(self, room: dict[str, NDArray[Any]]) -> None:
         """Use arrays of which nothing outlasts a batch together with other readers that never read at the same time."""
-        self._scan.shared_room = room
+        self._scan.room.lent = room
 
     def rows(self, batch: pa.RecordBatch, first: int) -> BatchRows:
         """The rows of a batch that begins at position ``first`` of the stream."""

@@ -1,0 +1,118 @@
+"""Passes over whole batches: they find matches of consecutive rows, and leave out rows that no match needs."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from cerflow import limits
+from cerflow.engine.kernels.table import find_rows, flow, flow_by_key, narrow
+from cerflow.engine.matches.graph import CountedMatches, consecutive_events
+from cerflow.engine.scan import layout
+from cerflow.engine.scan.columns import ExportedBatch
+from cerflow.engine.scan.contiguous import Contiguity
+from cerflow.engine.scan.flow import Flow
+from cerflow.engine.scan.room import ENTRIES, ScanRoom
+
+#: Bytes of `ScanArrays.hits` that are copied at most.
+_COPIED = 1 << 12
+#: Retries when the key table is full.
+_TRIES = 16
+
+
+def find_consecutive(
+    room: ScanRoom, contiguity: Contiguity, exported: ExportedBatch, batch: pa.RecordBatch, *, begun: bool
+) -> bool:
+    """Look for the matches whose events are all in a batch; False if there are too many different texts.
+
+    Matches may have ``begun`` before it.
+    """
+    arrays, control, count = room.arrays, room.control, batch.num_rows
+    if room.unfound:
+        return False
+    size, related = (count + 7) >> 3, contiguity.related
+    if size > len(arrays.hits) or size > _COPIED:
+        room.hold(hits=np.empty(max(size, _COPIED), np.uint8))
+    arrays.guards[: layout.CARRIED] = 0
+    if related:
+        # They go with the matches.
+        room.hold(before=np.full(count, -1, np.int32))
+        room.room_for_guards(count)
+    control[layout.FOUND] = 0
+    find = partial(find_rows, room.shared.address, exported.address, count, contiguity.key, begun)
+    return room.with_keys(find, contiguity.key if related else layout.NO_KEYS, contiguity.texts, batch)
+
+
+def matches_found(room: ScanRoom, contiguity: Contiguity, count: int, first: int) -> CountedMatches | None:
+    """The matches that `find_consecutive` has found among ``count`` rows from position ``first`` on."""
+    arrays, size = room.arrays, (count + 7) >> 3
+    assert contiguity.labels is not None
+    # Many bytes are not copied but given away.
+    hits = arrays.hits[:size] if size > _COPIED else arrays.hits[:size].copy()
+    before = arrays.before if contiguity.related else None
+    make = partial(consecutive_events, first, hits, contiguity.labels, before)
+    found = room.control[layout.FOUND]
+    return CountedMatches(found, make, single=True) if found else None
+
+
+def narrow_candidates(room: ScanRoom, contiguity: Contiguity, batch: pa.RecordBatch) -> bool:
+    """Leave out candidates that are part of no match; the columns of the batch are located already.
+
+    Returns False if there are so many keys that few could be left out.
+    """
+    key, count = contiguity.key, room.control[layout.CANDIDATES]
+    for _ in range(_TRIES):
+        if key == layout.HASHED_KEYS:
+            room.begin_groups(1 + count, key)
+        ends = contiguity.first, contiguity.last
+        if narrow(room.shared.address, *ends, key, batch.num_rows) == layout.SCANNED:
+            return True
+        entries = int(room.arrays.texts[key, layout.T_ROOM]) if key >= 0 else 0
+        if entries > 2 * max(count, ENTRIES):
+            break
+        if entries > len(room.arrays.groups):
+            room.hold(groups=np.zeros((entries, layout.GROUP_WORDS), np.int64))
+        else:
+            room.resume(layout.NO_ROOM, batch)
+    room.arrays.candidates[:count, layout.B_LEFT_OUT] = 0
+    return False
+
+
+def follow_runs(
+    room: ScanRoom, through: Flow, exported: ExportedBatch, batch: pa.RecordBatch, occupied: int, *, ending: bool
+) -> bool:
+    """Rule out the rows of a batch that no run can pass through to the end of a match; False for too many keys.
+
+    ``occupied`` are the states in which runs may be before it, as bits; no event follows if it is ``ending``.
+    """
+    control, count, strict = room.control, int(batch.num_rows), through.strict
+    room.room_for_guards(count)
+    if len(room.arrays.useful) < len(room.arrays.guards):
+        room.use("useful", len(room.arrays.guards))
+    if through.keyed and count > len(room.arrays.slot_of):
+        room.use("slot_of", 1 << (count - 1).bit_length())
+    if strict is not None:
+        room.use("before", count)
+        room.arrays.before.fill(-1)
+
+        def choose() -> Any:
+            if len(room.arrays.flows) != len(room.arrays.groups):
+                room.use("flows", len(room.arrays.groups), len(through.states))
+            return flow_by_key(room.shared.address, exported.address, count, strict.key, ending)
+
+        return not room.unfound and room.with_keys(choose, strict.key, strict.texts, batch)
+    keys = min(1 << (count - 1).bit_length(), limits.FLOW_KEYS) if through.keyed else 1
+    if keys != len(room.arrays.flows):
+        room.use("flows", keys, len(through.states))
+        room.use("entered", (keys >> 6) + 1)
+    states = sum((occupied >> state & 1) << k for k, state in enumerate(through.states))
+    control[layout.ROW] = count
+    while (reason := flow(room.shared.address, exported.address, count, states, ending)) != layout.SCANNED:
+        room.resume(reason, batch)
+    control[layout.LOOKED_AHEAD] = 1
+    if control[layout.MARKS] == layout.NOT_MARKED:
+        control[layout.MARKS] = layout.MARKED
+    return True
