@@ -356,6 +356,16 @@ STUDIO_BYTES = 1 << 26
 STUDIO_ROWS = 1_000_000
 #: Bytes that a run of the studio may take to remember partial matches and matches.
 STUDIO_MEMORY = 1 << 30
+#: Matches that the studio draws in their stream.
+STUDIO_DRAWN = 100_000
+#: Seconds and matches of each query for which the studio compares two queries on a sample.
+STUDIO_COMPARED_SECONDS = 30
+STUDIO_COMPARED_MATCHES = 5_000_000
+#: Rows of the sample that the studio runs a query on while it is written, and the seconds that it may take.
+STUDIO_GLANCED_ROWS = 20_000
+STUDIO_GLANCED_SECONDS = 2
+#: Tabs of browsers whose sessions the studio keeps.
+STUDIO_TABS = 16
 #: Rows that a run of the studio processes at a time.
 STUDIO_PUSHED_ROWS = 20_000
 #: Events of a stretch that the studio looks at one by one.

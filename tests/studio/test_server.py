@@ -121,7 +121,7 @@ def test_the_browser_gets_a_file_without_the_token_in_its_name(tmp_path, monkeyp
     monkeypatch.setattr(server.uvicorn, "Config", lambda app, **_: type("Config", (), {"app": app}))
     monkeypatch.setattr(server.webbrowser, "open", open_browser)
     monkeypatch.setattr(server.ui, "run_with", lambda *a, **k: None)
-    server.serve(lambda: None, lambda: "", tell=told.append, ended=lambda: None)
+    server.serve(lambda tab, asked: None, lambda tab: "", tell=told.append, ended=lambda: None)
     ((address, path, text, mode),) = opened
     token = told[0].partition("token=")[2]
     assert len(token) >= 32

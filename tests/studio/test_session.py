@@ -2,6 +2,7 @@
 
 import gzip
 import itertools
+import re
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -15,12 +16,22 @@ pytest.importorskip("nicegui", reason="NiceGUI is not installed (cerflow[studio]
 
 import cerflow
 from cerflow import automata, limits
+from cerflow.cli.output.writing import OutputFormat, write_table
+from cerflow.drawing.formula_svg import formula_svg
 from cerflow.errors import InputError, UnsupportedQueryError
-from cerflow.studio import session as studio_session
+from cerflow.language.node import walk
+from cerflow.language.printer import show
+from cerflow.studio import stoppable_run
+from cerflow.studio.beginning import QUERIES, SAMPLE
 from cerflow.studio.colouring import coloured, labels_in
-from cerflow.studio.drawing_panel import automaton_svg
+from cerflow.studio.differing import SampleDifference, differing, other_clauses
 from cerflow.studio.exporting import exported
-from cerflow.studio.session import StoppableRun, StoppedError, StudioSession
+from cerflow.studio.glancing import glance, shown_number
+from cerflow.studio.panels.drawing import automaton_svg
+from cerflow.studio.sampling import load_events
+from cerflow.studio.session import StoppedError, StudioSession
+from cerflow.studio.stoppable_run import StoppableRun
+from cerflow.studio.tabs import Tabs
 
 EVENTS = "type,t,v\nA,1,3\nB,2,4\nA,3,5\nC,4,1\nB,5,9\n"
 
@@ -123,7 +134,8 @@ def test_files_without_types_open(tmp_path):
     assert [[event["user"] for event in row["events"]] for row in outcome.rows] == [["eve", "eve"]]
     assert session.trace(0, 3)[2].event.attribute("result") == "ok"
     assert "are a match" in str(session.why_not([0, 2]))
-    session.draw_matches(3, 10)
+    session.outcome, session.ran = outcome, (session.text, session.events)
+    session.draw_matches(10)
     assert "\\u0000" not in session.matches_page
     session.text = "SELECT * WHERE failed"
     assert "the events have no types" in session.problems()[0].message
@@ -157,7 +169,7 @@ def exploding(tmp_path):
 
 def test_a_push_can_be_stopped(tmp_path, monkeypatch):
     session = exploding(tmp_path)
-    monkeypatch.setattr(studio_session, "_FIRST_ROWS", 2000)
+    monkeypatch.setattr(stoppable_run, "_FIRST_ROWS", 2000)
     run = StoppableRun(session.query(), session.loaded(), most=10, seconds=600)
     looked = itertools.count()
     monkeypatch.setattr(run, "_stopped", SimpleNamespace(is_set=lambda: next(looked) > 3))
@@ -183,8 +195,8 @@ def test_pushes_are_as_large_as_they_are_prompt(session, monkeypatch, tick, firs
 
     seconds = itertools.count(0, tick)
     monkeypatch.setattr(cerflow.Recognizer, "push", pushed)
-    monkeypatch.setattr(studio_session, "_FIRST_ROWS", first)
-    monkeypatch.setattr(studio_session.time, "perf_counter", lambda: next(seconds))
+    monkeypatch.setattr(stoppable_run, "_FIRST_ROWS", first)
+    monkeypatch.setattr(stoppable_run.time, "perf_counter", lambda: next(seconds))
     assert StoppableRun(session.query(), session.loaded(), most=10, seconds=60)().count == 3
     assert found == sizes
 
@@ -297,6 +309,175 @@ def test_steps_and_answers_count_positions_of_the_sample(session):
     assert session.why_not([2, 4]).detected_at == 4
     (way,) = session.why_not([("x", 2), ("y", 3)]).ways
     assert {part.text for part in way} == {"B", "y.v > x.v"}
+
+
+def test_a_sample_tells_queries_apart(session):
+    first = session.other_query("SELECT * WHERE A AS x ; B AS y WITHIN 2 EVENTS")
+    second = session.other_query("SELECT * WHERE (A AS x ; B AS y) FILTER y.v > 4 PARTITION BY t LIMIT 2")
+    assert other_clauses(first.tree, second.tree) == [
+        ("WITHIN 2 EVENTS", "no window"), ("no PARTITION BY", "PARTITION BY t"), ("no LIMIT", "LIMIT 2"),
+    ]  # fmt: skip
+    whole = session.other_query("SELECT * WHERE (A AS x ; B AS y) FILTER y.v > 4")
+    assert differing(first, whole, session.loaded(), lambda: False) == SampleDifference(0, 1, 2, 5)
+    assert differing(whole, whole, session.loaded(), lambda: False) == SampleDifference(2, 0, 0, 5)
+    assert differing(whole, whole, session.loaded(), lambda: True).stopped == "it was stopped"
+    # Labels count, and so do the values of rows without events.
+    renamed = session.other_query("SELECT * WHERE (A AS x ; B AS z) FILTER z.v > 4")
+    assert differing(whole, renamed, session.loaded(), lambda: False) == SampleDifference(0, 2, 2, 5)
+    values = session.other_query("SELECT x.v AS v WHERE A AS x")
+    assert differing(values, values, session.loaded(), lambda: False) == SampleDifference(2, 0, 0, 5)
+
+
+def test_matches_of_too_many_are_not_unfolded(session, monkeypatch):
+    monkeypatch.setattr(limits, "STUDIO_COMPARED_MATCHES", 2)
+    query = session.other_query("SELECT * WHERE A ; B")
+    found = differing(query, query, session.loaded(), lambda: False)
+    assert (found.events, found.stopped) == (0, "a query has more than 2 matches")
+
+
+@pytest.mark.parametrize("said", QUERIES)
+def test_queries_of_the_sample_have_matches(said):
+    session = StudioSession()
+    session.load(SAMPLE)
+    session.text = QUERIES[said]
+    assert (session.problems(), session.doubts()) == ([], [])
+    assert 1 <= StoppableRun(session.query(), session.loaded(), most=5, seconds=60)().count <= 100
+
+
+def seen(session, text):
+    """The texts at the parts of a query, by the parts as text."""
+    session.text = text
+    found = glance(session.query(), session.loaded(), lambda: False)
+    nodes = {id(node): show(node) for node in walk(found.query.tree) if id(node) in found.parts}
+    return found, {nodes[part]: said for part, said in found.parts.items()}
+
+
+def test_a_glance_tells_what_reaches_each_part(session):
+    found, parts = seen(session, "SELECT * WHERE (A AS x FILTER x.v > 9) ; B AS y ; C WITHIN 9 EVENTS LIMIT 1")
+    assert (found.count, found.events) == (0, 5)
+    assert parts["A AS x FILTER x.v > 9"] == "0 of 2 events"
+    assert parts["B AS y"] == "2 events"
+    found, parts = seen(session, "SELECT x.v AS v WHERE (A AS x ; B AS y) FILTER y.v > x.v + 2")
+    assert (found.count, parts["A AS x ; B AS y"]) == (2, "3 matches")
+    picture = formula_svg(found.query.tree, counts=found.parts)
+    assert {">3<", ">2 of 3 matches<", ">2 events<"} <= {f">{text}<" for text in re.findall(r">([^<>]+)<", picture)}
+
+
+def test_a_glance_is_short(session, monkeypatch):
+    query = session.query()
+    assert glance(query, session.loaded(), lambda: True) is None
+    monkeypatch.setattr(limits, "STUDIO_GLANCED_ROWS", 2)
+    assert glance(query, session.loaded(), lambda: False).events == 2
+    assert shown_number(10**5000).startswith("> 10^")
+    assert shown_number(1234) == "1,234"
+
+
+def test_parts_that_are_no_queries_alone_have_no_number(session):
+    _, parts = seen(session, "SELECT * WHERE A AS x ; (B AS y FILTER y.v > x.v)")
+    assert "B AS y FILTER y.v > x.v" not in parts
+    assert parts["A AS x"] == "2 events"
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "jsonl"])
+def test_matches_are_saved(session, form, tmp_path):
+    with pytest.raises(UnsupportedQueryError, match="run the query first"):
+        session.written(form)
+    session.outcome = StoppableRun(session.query(), session.loaded(), most=2, seconds=60)()
+    session.write = lambda target, form, table: write_table(target, OutputFormat(form), table)
+    path = tmp_path / f"matches.{form}"
+    path.write_bytes(session.written(form))
+    if form == "parquet":
+        assert pyarrow.parquet.read_table(path).num_rows == 2
+    else:
+        assert path.read_text().count("\n") == 2 + (form == "csv")
+
+
+def test_links_begin_with_their_query(session):
+    tabs = Tabs(session)
+    found = tabs.of("a", {"query": "SELECT * WHERE C", "language": "sremo"})
+    assert (found.text, found.language, found.events) == ("SELECT * WHERE C", "sremo", session.events)
+    found.text = "SELECT * WHERE B"
+    # A page that is loaded again keeps what has been written since.
+    assert tabs.of("a", {"query": "SELECT * WHERE C"}).text == "SELECT * WHERE B"
+
+
+def test_keys_are_written_into_the_query(session):
+    session.text = "SELECT * WHERE (A AS x ; B AS y) FILTER y.v > x.v WITHIN 3 EVENTS"
+    session.partition("v")
+    assert session.text == ("SELECT *\nWHERE A AS x ; B AS y FILTER y.v > x.v\nPARTITION BY v\nWITHIN 3 EVENTS")
+    assert session.key == "v"
+    session.partition(None)
+    assert session.key is None
+    assert "PARTITION" not in session.text
+    session.text = "DEFINE k AS v > 3, p AS SELECT * WHERE k;\nSELECT * FROM p WHERE p"
+    with pytest.raises(cerflow.CerflowError):
+        session.partition("v")
+
+
+def test_texts_with_words_of_clauses_stay_as_they_are(session):
+    session.text = "SELECT * WHERE A FILTER A.v = 'x WHERE y WITHIN z'"
+    session.partition("v")
+    assert "'x WHERE y WITHIN z'" in session.text
+
+
+def test_columns_are_described(tmp_path):
+    (tmp_path / "e.jsonl").write_text('{"at": 5, "n": null, "l": [1]}\n{"at": 90000, "n": "b", "l": []}\n')
+    events = load_events(tmp_path / "e.jsonl", time="at")
+    assert (events.extent, events.counts_time) == (", from 0.005 s to 0:01:30", True)
+    assert events.described == [
+        {"column": "at", "values": "whole number", "nulls": "0", "different": "2", "least": "0.005 s",
+         "greatest": "0:01:30"},
+        {"column": "n", "values": "text", "nulls": "1", "different": "1", "least": "b", "greatest": "b"},
+        {"column": "l", "values": "list<item: int64>", "nulls": "0"},
+    ]  # fmt: skip
+
+
+def test_folders_and_patterns_are_opened(tmp_path, monkeypatch):
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text(EVENTS)
+    for path in (tmp_path, tmp_path / "*.csv"):
+        assert len(load_events(path).table) == 10
+    with pytest.raises(InputError, match="no file"):
+        load_events(tmp_path / "*.json")
+    monkeypatch.setattr(limits, "STUDIO_BYTES", 60)
+    with pytest.raises(InputError, match="the 2 files have"):
+        load_events(tmp_path)
+
+
+def test_tabs_have_sessions_of_their_own(session, monkeypatch):
+    monkeypatch.setattr(limits, "STUDIO_TABS", 2)
+    tabs = Tabs(session)
+    assert tabs.of("a") is session
+    session.text = "SELECT * WHERE A"
+    assert (tabs.of("b").text, tabs.of("b").events) == (
+        "SELECT * WHERE (A AS x ; B AS y) FILTER y.v > x.v",
+        session.events,
+    )
+    assert tabs.of("a") is session
+    tabs.of("c")
+    # What has rested longest is forgotten.
+    assert tabs.of("a") is session
+    assert tabs.of("b").outcome is None
+
+
+def test_rows_of_matches_are_for_people(tmp_path):
+    rows = "".join(f"{'AB'[k % 2]},2026-01-01T00:00:{k * 7 % 60:02d}.500Z,{k}\n" for k in range(6))
+    (tmp_path / "events.csv").write_text("type,at,v\n" + rows)
+    session = StudioSession("SELECT * WHERE A AS x ; B+ WITHIN 20 SECONDS")
+    session.load(tmp_path / "events.csv")
+    outcome = StoppableRun(session.query(), session.loaded(), most=100, seconds=60)()
+    assert outcome.columns(bookkeeping=False) == (["time", "duration", "x", "B"], ["time", "duration"])
+    assert {"detected_at", "end_time"} <= set(outcome.columns(bookkeeping=True)[0])
+    (first,) = outcome.page(0, 1, None, False)
+    assert {name: first[name] for name in ("#", "time", "duration", "x", "B")} == {
+        "#": 1, "time": "2026-01-01 00:00:00.5", "duration": "7 s", "x": "0", "B": "1",
+    }  # fmt: skip
+    for by in ("time", "duration", "start", "#"):
+        up = [row[by] for row in outcome.page(0, 100, by, False)]
+        down = [row[by] for row in outcome.page(0, 100, by, True)]
+        assert len(up) == outcome.count
+        assert up == down[::-1]
+    assert outcome.page(2, 5, "duration", True) == outcome.page(0, 100, "duration", True)[2:5]
 
 
 def test_queries_are_compared():

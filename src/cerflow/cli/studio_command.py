@@ -41,14 +41,17 @@ def studio(files: FileOptions, predicates: PredicateOptions, place: PortOptions)
     if find_spec("nicegui") is None:
         usage("the studio needs NiceGUI: pip install 'cerflow[studio]'", "studio")
     from cerflow.cli.commands.request import query_source
+    from cerflow.cli.output.writing import OutputFormat, write_table
     from cerflow.files.sources import named_path
     from cerflow.studio.page import StudioPage
     from cerflow.studio.server import serve
     from cerflow.studio.session import StudioSession
+    from cerflow.studio.tabs import Tabs
 
     with errors_reported(None):
         load(predicates)
         session = StudioSession()
+        session.write = lambda target, form, table: write_table(target, OutputFormat(form), table)
         if files.query is not None:
             session.text = query_source(str(files.query), None)
             session.language = files.language or ("sremo" if files.query.suffix.lower() == ".sremo" else "ceql")
@@ -60,11 +63,15 @@ def studio(files: FileOptions, predicates: PredicateOptions, place: PortOptions)
         for remark in session.events.remarks if session.events is not None else ():
             note(remark)
 
-        def page() -> None:
-            StudioPage(session)
-
-        ended = session.closing.set
-        serve(page, lambda: session.matches_page, port=place.port, show=place.browser, tell=_tell, ended=ended)
+        tabs, ended = Tabs(session), session.closing.set
+        serve(
+            lambda tab, asked: StudioPage(tabs.of(tab, asked)),
+            lambda tab: tabs.of(tab).matches_page,
+            port=place.port,
+            show=place.browser,
+            tell=_tell,
+            ended=ended,
+        )
 
 
 def _tell(address: str) -> None:

@@ -46,6 +46,7 @@ class Box:
     kind: str = "cf-part"
     title: str = ""
     connectors: tuple[Connector, ...] = ()
+    counts: tuple[str, ...] = ()
     inner: Box | None = None
     head: _Lines = ()
     foot: _Lines = ()
@@ -98,15 +99,33 @@ def framed(inner: Box | None, head: _Lines, foot: _Lines = (), *, shape: str = "
     return Box(width, height, middle, parts, own, kind, title, inner=inner, head=head, foot=foot)
 
 
-def beside(left: Box, connector: Connector, right: Box, title: str) -> Box:
-    """Two boxes with a connection; rows with connections of the same kind become one row."""
+def captioned(box: Box, text: str) -> Box:
+    """A box over a text."""
+    width = max(box.width, text_width(text))
+    left = (width - box.width) / 2
+
+    def own(sheet: Sheet, x: float, y: float, group: Element) -> None:
+        sheet.text(x + width / 2, y + box.height + LINE / 2 + 2, ((text, "cf-count"),), group, "middle")
+
+    return Box(width, box.height + LINE + 2, box.middle, ((left, 0.0, box),), own, title=text)
+
+
+def beside(left: Box, connector: Connector, right: Box, title: str, count: str = "") -> Box:
+    """Two boxes with a connection; rows with connections of the same kind become one row.
+
+    The ``count`` says below the connection how many matches reach its end.
+    """
     boxes: list[Box] = []
     connectors: list[Connector] = []
+    counts: list[str] = []
     for box in (left, right):
         same = box.connectors and set(box.connectors) == {connector}
         boxes += [part for _, _, part in box.parts] if same else [box]
         connectors += [*(box.connectors if same else ()), connector]
+        counts += [*(box.counts if same else ()), count]
     connectors.pop()
+    counts.pop()
+    gap_width = max(_GAP, *(text_width(text) + 12 for text in counts))
     middle = max(box.middle for box in boxes)
     height = middle + max(box.height - box.middle for box in boxes)
     parts, x, gaps = [], 0.0, []
@@ -114,18 +133,20 @@ def beside(left: Box, connector: Connector, right: Box, title: str) -> Box:
         parts.append((x, middle - box.middle, box))
         x += box.width
         gaps.append(x)
-        x += _GAP
+        x += gap_width
 
     def own(sheet: Sheet, x: float, y: float, group: Element) -> None:
-        for gap, one in zip(gaps, connectors):
-            start, end = (x + gap + 4, y + middle), (x + gap + _GAP - 4, y + middle)
+        for gap, one, text in zip(gaps, connectors, counts):
+            start, end = (x + gap + 4, y + middle), (x + gap + gap_width - 4, y + middle)
             sheet.line((start, (end[0] - 6, end[1])), "cf-shaft cf-skips" if one.skips else "cf-shaft", group)
             sheet.head(end, start, group)
-            sheet.text(x + gap + _GAP / 2 - 3, y + middle - 11, ((one.sign, "cf-bold"),), group, "middle")
+            sheet.text(x + gap + gap_width / 2 - 3, y + middle - 11, ((one.sign, "cf-bold"),), group, "middle")
+            if text:
+                sheet.text(x + gap + gap_width / 2 - 3, y + middle + 12, ((text, "cf-count"),), group, "middle")
 
-    return Box(
-        x - _GAP, height, middle, tuple(parts), own, "cf-way", f"{title}\n{connector.meaning}", tuple(connectors)
-    )
+    kinds, numbers = tuple(connectors), tuple(counts)
+    said = f"{title}\n{connector.meaning}"
+    return Box(x - gap_width, height, middle, tuple(parts), own, "cf-way", said, kinds, numbers)
 
 
 def stacked(upper: Box, word: str, lower: Box, title: str) -> Box:
@@ -149,9 +170,14 @@ def stacked(upper: Box, word: str, lower: Box, title: str) -> Box:
     return Box(width, height, height / 2, parts, own, title=title)
 
 
+def forbidden(word: str, refused: Box, title: str) -> Box:
+    """A box that must not be there, in a frame of warning."""
+    return framed(refused, (((word, "cf-forbids"),),), shape="cf-bad", title=title)
+
+
 def excluding(wanted: Box, word: str, refused: Box, title: str) -> Box:
     """A box, and below it in a frame of warning a box that must not be there."""
-    lower = framed(refused, (((word, "cf-forbids"),),), shape="cf-bad", title=title)
+    lower = forbidden(word, refused, title)
     width = max(wanted.width, lower.width)
     parts = (((width - wanted.width) / 2, 0.0, wanted), ((width - lower.width) / 2, wanted.height + _PAD, lower))
     return framed(Box(width, wanted.height + _PAD + lower.height, wanted.middle, parts), (), title=title)

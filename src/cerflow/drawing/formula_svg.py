@@ -7,7 +7,8 @@ the box that they check.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from cerflow import limits
@@ -16,8 +17,10 @@ from cerflow.drawing.boxes import (
     Connector,
     beside,
     bracketed,
+    captioned,
     draw,
     excluding,
+    forbidden,
     framed,
     looped,
     stacked,
@@ -35,13 +38,16 @@ from cerflow.language.select import Consumption, Select
 
 _LATER = Connector(";", "other events may come between", True)
 _NEXT = Connector(":", "no event comes between", False)
+_WAITING = Connector("", "from here on it is waited for what must not come", True)
 _READ = Connector(".", "no event comes between", False)
 #: Letters of a line of a condition, and lines of one.
 _LETTERS, _LINES = 44, 6
 
 
-def formula_svg(tree: Node, *, theme: Theme = "auto") -> str:
+def formula_svg(tree: Node, *, theme: Theme = "auto", counts: Mapping[int, str] = MappingProxyType({})) -> str:
     """A query or a part of it as a text of SVG; for ``theme`` see `cerflow.Query.to_svg`.
+
+    ``counts`` has texts for parts by their identity, such as the number of their matches.
 
     Raises `PictureError` if the tree is too large for a picture that can be read.
     """
@@ -50,7 +56,23 @@ def formula_svg(tree: Node, *, theme: Theme = "auto") -> str:
         raise PictureError(
             f"a picture of {parts} parts of a formula is too large to read: at most {limits.DRAWN_PARTS} are drawn"
         )
-    box = fold(tree, _box)
+    # Labels and filters stand in the box of what they are of, and so does its count.
+    inner = {id(node.operand) for node in walk(tree) if isinstance(node, f.As | f.Filter)}
+    of_rows = (f.Sequence, f.StrictSequence)
+
+    def made(current: Node, below: Sequence[Box | None]) -> Box | None:
+        text = counts.get(id(current), "")
+        box = _box(current, below)
+        if box is None or not text or (id(current) in inner and not isinstance(current, of_rows)):
+            return box
+        if isinstance(current, of_rows):
+            left, right = (part for part in below if part is not None)
+            return beside(
+                left, _MAKERS_OF_ROWS[type(current)], right, show(current, kinds=False), text.rpartition(" ")[0]
+            )
+        return captioned(box, text)
+
+    box = fold(tree, made)
     assert box is not None
     sheet = Sheet(show(tree), theme)
     draw(sheet, box)
@@ -180,7 +202,10 @@ def _exclusion(word: str) -> Callable[[Any, Sequence[Box]], Box]:
 
 
 def _not_followed(node: f.NotFollowedBy, below: Sequence[Box]) -> Box:
-    return excluding(below[0], f"NOT FOLLOWED FOR {show(node.window)} BY", below[1], show(node, kinds=False))
+    # It begins after the last event of what comes before.
+    title = show(node, kinds=False)
+    refused = forbidden(f"NOT FOLLOWED FOR {show(node.window)} BY", below[1], title)
+    return framed(beside(below[0], _WAITING, refused, title), (), title=title)
 
 
 def _window(node: f.Within | r.Windowed, below: Sequence[Box]) -> Box:
@@ -212,6 +237,7 @@ def _select(node: Select, below: Sequence[Box]) -> Box:
     return framed(box, tuple(head), tuple(foot), title=show(node))
 
 
+_MAKERS_OF_ROWS: dict[type[Node], Connector] = {f.Sequence: _LATER, f.StrictSequence: _NEXT}
 _MAKERS: dict[type[Node], Callable[[Any, Sequence[Box]], Box]] = {
     Select: _select,
     f.EventType: _event_type,

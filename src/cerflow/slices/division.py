@@ -59,7 +59,8 @@ def divided(select: Select, transducer: Transducer, schema: Schema | None = None
             "first event of a match to its last deadline",
         )
     if window is None:
-        return Division(None, "no window bounds how far back a match may depend on events")
+        what = "no window" if select.window is None else "the window is checked when a match ends, and nothing"
+        return Division(None, f"{what} bounds how far back a match may depend on events")
     if window != window_of_runs(transducer) and _rounded(select, schema):
         return Division(None, "windows and deadlines cannot be added up exactly, because times are floats")
     if not is_global(window, bool(select.partition)):
@@ -87,7 +88,9 @@ def keys_kept(select: Select, transducer: Transducer, schema: Schema | None = No
         return None
     if _time_ends_all(select, transducer):
         return None
-    why = "no window bounds its matches" if window is None else "its window ends only with a later event of that key"
+    why = "its window ends only with a later event of that key"
+    if window is None:
+        why = "no window bounds its matches" if select.window is None else "its window is checked when a match ends"
     remedy = "WITHIN and a duration set a time" if has_ticks(transducer) else "forget= (--key-timeout) sets a time"
     return f"one with a partial match is remembered for good, as {why}; {remedy}"
 

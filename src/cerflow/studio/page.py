@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import tempfile
-from functools import partial
 from pathlib import Path
 from typing import Any
 
+from nicegui import background_tasks, ui
 from nicegui import events as nicegui_events
-from nicegui import ui
 
+from cerflow.drawing.formula_svg import formula_svg
 from cerflow.errors import CerflowError
-from cerflow.studio.asking import AskingPanel
-from cerflow.studio.comparing import ComparingPanel
-from cerflow.studio.drawing_panel import automaton_svg, show_picture
-from cerflow.studio.editor import QueryEditor
-from cerflow.studio.export_panel import ExportPanel
-from cerflow.studio.running import RunningPanel
+from cerflow.programs.program import Program
+from cerflow.studio.glancing import Glance, glance, shown_number
+from cerflow.studio.panels.asking import AskingPanel
+from cerflow.studio.panels.comparing import ComparingPanel
+from cerflow.studio.panels.data import DataPanel
+from cerflow.studio.panels.drawing import automaton_svg, show_picture
+from cerflow.studio.panels.editor import QueryEditor
+from cerflow.studio.panels.export import ExportPanel
+from cerflow.studio.panels.running import RunningPanel
+from cerflow.studio.panels.stepping import SteppingPanel
 from cerflow.studio.session import StudioSession
-from cerflow.studio.stepping import SteppingPanel
 from cerflow.studying.wording import sentence
 
 _TABS = {
+    "data": ("Data", "table_view"),
     "matches": ("Matches", "checklist"),
     "step": ("Step", "directions_walk"),
     "why": ("Why not?", "help"),
@@ -36,6 +38,11 @@ _TABS = {
 _LAST = "the last query"
 
 
+#: Tables that can be scrolled are reached by the keyboard.
+_REACHABLE = """new MutationObserver(() => document.querySelectorAll('.q-table__middle.scroll:not([tabindex])').forEach(
+  place => { place.tabIndex = 0; })).observe(document.body, {childList: true, subtree: true})"""
+
+
 class StudioPage:
     """One page over a session; the session outlives it, so a page that is loaded again shows the same."""
 
@@ -43,7 +50,9 @@ class StudioPage:
         self._session = session
         ui.add_css(Path(__file__).with_name("studio.css"))
         ui.colors(primary="#4f46e5", positive="#15803d", negative="#dc2626", warning="#d97706")
-        self._dark = ui.dark_mode(None)
+        self._dark = ui.dark_mode(session.dark)
+        self._glance: Glance | None = None
+        self._glances = 0
         self._header()
         with ui.splitter(value=44).classes("w-full cs-halves") as splitter:
             with splitter.before, ui.column().classes("w-full h-full gap-0 no-wrap"):
@@ -52,13 +61,14 @@ class StudioPage:
                 below = ui.column().classes("w-full gap-0")
                 with ui.column().classes("w-full flex-1 gap-1 p-3 overflow-auto border-t border-gray-500/30"):
                     with ui.row().classes("w-full items-center gap-3"):
-                        ui.label("Automaton").classes("text-xs uppercase tracking-wide opacity-60")
+                        self._kind = ui.toggle(["Boxes", "Automaton"], value="Boxes", on_change=self._draw)
+                        self._kind.props('dense no-caps unelevated aria-label="Picture of the query"')
                         self._statement = (
                             ui.select([_LAST], value=_LAST, on_change=self._looked_at)
                             .props('dense options-dense aria-label="Statement" hide-bottom-space')
                             .mark("statement")
-                            .tooltip("The statement that is drawn, stepped through, asked and compared")
                         )
+                    self._glanced = ui.label().classes("text-sm").props("role=status").mark("glance")
                     self._picture = ui.column().classes("w-full")
                     self._picture_problem = ui.label().classes("text-sm opacity-70")
             with splitter.after, ui.column().classes("w-full h-full gap-0 no-wrap"):
@@ -72,17 +82,18 @@ class StudioPage:
 
     def _header(self) -> None:
         with ui.header().classes("items-center gap-3 py-2 px-4 h-[52px] no-wrap"):
-            ui.label("cerflow studio").classes("text-lg font-semibold whitespace-nowrap cs-title")
+            with ui.element("h1").classes("text-lg font-semibold whitespace-nowrap cs-title"):
+                ui.label("cerflow studio")
             self._file = ui.label().classes("text-sm opacity-90 ellipsis flex-1 min-w-0").mark("file")
-            ui.button("Open file", icon="folder_open", on_click=self._open).props(
+            ui.button("Open file", icon="folder_open", on_click=lambda: self._tab_row.set_value("data")).props(
                 "flat dense color=white no-caps no-wrap"
             ).classes("flex-none")
             ui.button("Run", icon="play_arrow", on_click=self._run).props(
-                'unelevated dense color=white text-color=primary no-caps padding="2px 12px"'
-            ).tooltip("Ctrl+Enter").mark("run")
+                'unelevated dense color=white text-color=primary no-caps padding="2px 12px" title="Ctrl+Enter"'
+            ).mark("run")
             ui.button(icon="contrast", on_click=self._turn).props(
-                'flat dense round color=white aria-label="Dark or light"'
-            ).tooltip("Dark or light").mark("dark")
+                'flat dense round color=white aria-label="Dark or light" title="Dark or light"'
+            ).mark("dark")
 
     def _tabs(self) -> None:
         with (
@@ -92,8 +103,11 @@ class StudioPage:
         ):
             for name, (label, icon) in _TABS.items():
                 ui.tab(name, label=label, icon=icon)
-        panels = ui.tab_panels(self._tab_row, value="matches", on_change=self._shown)
+        first = "data" if self._session.events is None else "matches"
+        panels = ui.tab_panels(self._tab_row, value=first, on_change=self._shown)
         with panels.classes("w-full flex-1 overflow-auto"):
+            with ui.tab_panel("data"):
+                self._data = DataPanel(self._session, lambda: self._editor.refresh())
             with ui.tab_panel("matches"):
                 self._running = RunningPanel(self._session, self._step_to, self._ask_about)
             with ui.tab_panel("step"):
@@ -113,23 +127,61 @@ class StudioPage:
         if events is None:
             self._file.text = "no events yet"
         else:
-            time = f", time {events.time}" if events.time else ", no time column"
-            kind = "no types" if events.type is None else f"type {events.type}"
-            self._file.text = f"{events.title}: {events.table.num_rows:,} events, {kind}{time}"
+            self._file.text = f"{events.title}: {events.table.num_rows:,} events"
         self._offer_statements()
-        try:
-            picture = automaton_svg(self._session.transducer())
-            self._picture.clear()
-            with self._picture:
-                show_picture(picture)
-            self._picture_problem.text = ""
-        except CerflowError as error:
-            self._picture.clear()
-            wrong = any(problem.certain for problem in self._session.problems())
-            self._picture_problem.text = "The query has an error." if wrong else sentence(error)
+        self._glance = None
+        self._glanced.text = ""
+        self._draw()
         self._export.refresh()
+        self._data.refresh()
         for part in (self._running, self._stepping, self._asking, self._comparing):
             part.forget()
+        background_tasks.create(self._look(), name="glance")
+
+    def _draw(self) -> None:
+        """Draw the query: as boxes, with what reaches each of them, or as an automaton."""
+        self._picture.clear()
+        self._picture_problem.text = ""
+        try:
+            if self._kind.value == "Boxes":
+                parts = {} if self._glance is None else self._glance.parts
+                query = self._session.single_query() if self._glance is None else self._glance.query
+                picture = formula_svg(query.tree, counts=parts)
+            else:
+                picture = automaton_svg(self._session.transducer())
+        except CerflowError as error:
+            wrong = any(problem.certain for problem in self._session.problems())
+            self._picture_problem.text = "The query has an error." if wrong else sentence(error)
+            return
+        with self._picture:
+            show_picture(picture)
+
+    async def _look(self) -> None:
+        """Look beside the page what the query finds in a small sample; another text ends that."""
+        self._glances += 1
+        session, this, seen = self._session, self._glances, self._session.looked_at
+        if session.events is None or session.problems():
+            return
+        try:
+            query = session.query()
+            if isinstance(query, Program):
+                return
+            found = await asyncio.to_thread(
+                glance, query, session.events, lambda: this != self._glances or session.closing.is_set()
+            )
+        except (CerflowError, ValueError, MemoryError):
+            found = None
+        if this != self._glances or seen != session.looked_at:
+            return
+        rows = session.events.table.num_rows
+        if found is None:
+            self._glanced.text = "The query takes too long for a count while you write: run it."
+            return
+        some = "all" if found.events == rows else f"the first {found.events:,} of"
+        noun = "match" if found.count == 1 else "matches"
+        self._glanced.text = f"{shown_number(found.count)} {noun} in {some} {rows:,} events"
+        self._glance = found
+        self._draw()
 
     def _offer_statements(self) -> None:
         names = self._session.definitions()
@@ -164,7 +216,7 @@ class StudioPage:
     def _key(self, e: nicegui_events.KeyEventArguments) -> None:
         if not e.action.keydown:
             return
-        if e.modifiers.alt and e.key.name in list("12345"):
+        if e.modifiers.alt and e.key.name in list("123456"):
             self._tab_row.value = list(_TABS)[int(e.key.name) - 1]
         elif e.modifiers.alt and self._tab_row.value == "step" and e.key.name in ("ArrowLeft", "ArrowRight"):
             self._stepping.move(1 if e.key.name == "ArrowRight" else -1)
@@ -174,69 +226,13 @@ class StudioPage:
         return bool(await ui.run_javascript("document.body.classList.contains('body--dark')", timeout=10))
 
     async def _see(self) -> None:
+        ui.run_javascript(_REACHABLE)
         self._paint(await self._is_dark())
 
     async def _turn(self) -> None:
-        self._dark.value = not await self._is_dark()
+        self._session.dark = self._dark.value = not await self._is_dark()
         self._paint(self._dark.value)
 
     def _paint(self, dark: bool) -> None:
         for part in (self._editor, self._comparing, self._running):
             part.paint(dark)
-
-    # -- files -------------------------------------------------------------------------------------------------------
-
-    def _open(self) -> None:
-        events = self._session.events
-        with ui.dialog() as dialog, ui.card().classes("w-[32rem]"):
-            ui.label("Open events").classes("text-lg")
-            ui.label("CSV, JSON lines, Parquet or ORC; .gz is unpacked. The file stays on this machine.").classes(
-                "text-sm opacity-70"
-            )
-            name = ui.input("Name of its stream", placeholder="for FROM; files with names are read together").classes(
-                "w-full"
-            )
-            path = ui.input("Path", value="" if events is None else str(events.path)).classes("w-full").mark("path")
-            names = [] if events is None else list(events.columns)
-            kind = ui.select(names, label="Type column", value=events.type if events else None, clearable=True)
-            time = ui.select(names, label="Time column", value=events.time if events else None, clearable=True)
-            unit = ui.select(
-                ["s", "ms", "us", "ns"],
-                label="Unit of times that are numbers",
-                value=events.time_unit if events else None,
-                clearable=True,
-            )
-            for box in (kind, time, unit):
-                box.classes("w-full")
-            ui.upload(
-                label="or choose a file", auto_upload=True, on_upload=partial(self._uploaded, dialog, name)
-            ).classes("w-full")
-
-            async def take() -> None:
-                same = events is not None and path.value == str(events.path)
-                columns = {"type": kind.value or "", "time": time.value or "", "time_unit": unit.value} if same else {}
-                # Unlike a path, this leaves the name of a user who is not there as it stands.
-                await self._load(Path(os.path.expanduser(path.value)), dialog, {**columns, "name": name.value or None})
-
-            with ui.row().classes("w-full justify-end"):
-                ui.button("Cancel", on_click=dialog.close).props("flat no-caps")
-                ui.button("Open", on_click=take).props("no-caps").mark("open")
-            path.on("keydown.enter", take)
-        dialog.open()
-
-    async def _uploaded(self, dialog: ui.dialog, name: ui.input, e: nicegui_events.UploadEventArguments) -> None:
-        folder = Path(tempfile.mkdtemp(prefix="cerflow-studio-"))
-        path = folder / Path(e.file.name).name
-        await e.file.save(path)
-        await self._load(path, dialog, {"name": name.value or None})
-
-    async def _load(self, path: Path, dialog: ui.dialog, columns: dict[str, Any]) -> None:
-        try:
-            events = await asyncio.to_thread(partial(self._session.load, path, **columns))
-        except CerflowError as error:
-            ui.notify(str(error), type="negative", multi_line=True)
-            return
-        dialog.close()
-        for remark in events.remarks:
-            ui.notify(remark, type="warning", multi_line=True)
-        self._editor.refresh()

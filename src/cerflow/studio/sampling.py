@@ -23,6 +23,7 @@ from cerflow.files.events import read_events
 from cerflow.files.sources import source_of
 from cerflow.schema import Schema
 from cerflow.stream_inputs import Input, schema_of, streams
+from cerflow.studying.wording import shown_time, shown_value
 from cerflow.values.nested import attribute_named, field_type, nested_names, parts_of
 from cerflow.values.units import TimeUnit
 
@@ -34,11 +35,14 @@ _TIME_NAMES = ("time", "timestamp", "ts", "t", "at", "datetime", "event_time", "
 class LoadedEvents:
     """Events of a file in the order of their times; ``remarks`` say what is not there, such as the rest of the file.
 
+    They were read from ``source``; ``path`` is what the user knows.
+
     The events of several files have the names of their ``inputs`` in the column ``stream``. Events have no types if
     ``type`` is None.
     """
 
     path: Path
+    source: Path
     table: pa.Table
     columns: tuple[str, ...]
     type: str | None
@@ -64,6 +68,35 @@ class LoadedEvents:
         """The columns of the events."""
         return schema_of(self.table.schema, **self.roles)
 
+    @property
+    def counts_time(self) -> bool:
+        """Whether the times are numbers, which need a unit."""
+        if self.time is None:
+            return False
+        kind = field_type(self.table.schema, parts_of(attribute_named(self.table.schema, self.time)))
+        return not pa.types.is_temporal(kind)
+
+    @cached_property
+    def extent(self) -> str:
+        """The first time and the last, in words."""
+        if self.time is None or not self.table.num_rows:
+            return ""
+        column = self.schema.completed(self.table).column(self.schema.time)
+        ends = pc.min_max(column).as_py()
+        if ends["min"] is None:
+            return ""
+        first, last = (shown_time(ends[name], self.time_unit) for name in ("min", "max"))
+        return f", from {first} to {last}"
+
+    @cached_property
+    def described(self) -> list[dict[str, Any]]:
+        """For each column its type, how many values are null, how many differ, the least and the greatest."""
+        return [
+            {"column": name, "values": _words_of(column.type), "nulls": f"{column.null_count:,}"}
+            | _measured(column, self.time_unit if name == self.time else None, name == self.time)
+            for name, column in zip(self.table.column_names, self.table.columns)
+        ]
+
     @cached_property
     def types(self) -> list[str]:
         """The event types that occur, the most frequent first; none if events have no types."""
@@ -74,20 +107,53 @@ class LoadedEvents:
         return [str(entry["values"]) for entry in ordered[: limits.TYPES_LOOKED_FOR]]
 
 
+def _words_of(kind: pa.DataType) -> str:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return "time"
+    if pa.types.is_integer(kind):
+        return "whole number"
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return "number"
+    return "text" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else str(kind)
+
+
+def _measured(column: pa.ChunkedArray, unit: TimeUnit | None, timed: bool) -> dict[str, str]:
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    try:
+        different = f"{pc.count_distinct(column).as_py():,}"
+        ends = pc.min_max(column).as_py()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return {}  # lists and structs have no order
+    told = {name: ends[end] for name, end in (("least", "min"), ("greatest", "max"))}
+    shown = {
+        k: "" if v is None else shown_time(v, unit) if timed else shown_value(v).strip("'") for k, v in told.items()
+    }
+    return {"different": different, **shown}
+
+
 def load_events(
-    path: Path, *, type: str | None = None, time: str | None = None, time_unit: TimeUnit | None = None
+    path: Path,
+    *,
+    type: str | None = None,
+    time: str | None = None,
+    time_unit: TimeUnit | None = None,
+    shown: Path | None = None,
 ) -> LoadedEvents:
-    """The events of a file, or the first part of a large one.
+    """The events of a file, or the first part of a large one, or of all files of a folder or a pattern.
 
     Columns that are not named are guessed by their names; ``""`` stands for none. Without a column of types, events
-    have no types. Raises `InputError` for files that cannot be read.
+    have no types. ``shown`` is the name of the file for the user. Raises `InputError` for files that cannot be read.
     """
     try:
-        if not path.is_file():
+        several = path.is_dir() or (any(sign in str(path) for sign in "*?[") and not path.exists())
+        if not several and not path.is_file():
             raise InputError(f"there is no file {path}")
         with tempfile.TemporaryDirectory() as folder:
-            read, remarks = _beginning(path, Path(folder))
-            names = _columns(read, path)
+            read, remarks = (path, []) if several else _beginning(path, Path(folder))
+            names = _columns(_small_files(path)[0] if several else read, path)
             chosen = _guess(names, _TYPE_NAMES) if type is None else type or None
             timed = _guess(names, _TIME_NAMES) if time is None else time or None
             refused: list[pa.Table] = []
@@ -103,7 +169,9 @@ def load_events(
         time_unit = None
     table = sort_by_time(table, timed, None).combine_chunks()
     names += map(dotted, nested_names(table.schema))
-    return LoadedEvents(path, table, tuple(names), chosen, timed, time_unit, tuple(remarks))
+    if not table.num_rows:
+        raise InputError(f"{shown or path} has no events: its columns are {', '.join(names)}, and no row follows")
+    return LoadedEvents(shown or path, path, table, tuple(names), chosen, timed, time_unit, tuple(remarks))
 
 
 def together(inputs: Mapping[str, LoadedEvents]) -> LoadedEvents:
@@ -112,8 +180,10 @@ def together(inputs: Mapping[str, LoadedEvents]) -> LoadedEvents:
     joined = streams(every)
     roles = joined.roles
     table = sort_by_time(joined.events, roles.get("time"), None).combine_chunks()
+    first = next(iter(inputs.values()))
     return LoadedEvents(
-        next(iter(inputs.values())).path,
+        first.path,
+        first.source,
         table,
         tuple(table.column_names),
         roles["type"] if roles["type"] in table.column_names else None,
@@ -145,6 +215,18 @@ def _beginning(path: Path, folder: Path) -> tuple[Path, list[str]]:
     begin = folder / f"beginning{kind}"
     begin.write_bytes(lines)
     return begin, [f"the file is large, so only its first {limits.STUDIO_BYTES >> 20} MB are loaded"]
+
+
+def _small_files(path: Path) -> tuple[Path, ...]:
+    """The files of a folder or a pattern, which are all loaded and so have to be small together."""
+    files = source_of(str(path)).files
+    size = sum(file.stat().st_size for file in files)
+    if size > limits.STUDIO_BYTES:
+        most = limits.STUDIO_BYTES >> 20
+        raise InputError(
+            f"the {len(files):,} files have {size >> 20:,} MB together; the studio loads at most {most} MB"
+        )
+    return files
 
 
 def _first_rows(path: Path, folder: Path, kind: str) -> tuple[Path, list[str]]:

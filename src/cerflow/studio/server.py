@@ -9,16 +9,19 @@ import secrets
 import socket
 import threading
 import webbrowser
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import NamedTemporaryFile, TemporaryDirectory, mkdtemp
 from urllib.parse import parse_qs
 
 import uvicorn
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse
 from nicegui import app, ui
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from cerflow.studio.panels.grid import rows_of
 
 _HOST = re.compile(r"(127\.0\.0\.1|localhost)(:[0-9]+)?")
 _MATCHES = "/matches"
@@ -91,8 +94,8 @@ async def _refuse(scope: Scope, send: Send) -> None:
 
 
 def serve(
-    page: Callable[[], None],
-    matches_page: Callable[[], str],
+    show_page: Callable[[str, Mapping[str, str]], object],
+    matches_page: Callable[[str], str],
     *,
     port: int = 0,
     show: bool = True,
@@ -101,7 +104,8 @@ def serve(
 ) -> None:
     """Serve a page on 127.0.0.1 until the process is interrupted; ``tell`` gets its address, with the token.
 
-    ``matches_page`` gives the text of the page that stands inside it, at ``/matches``. Port 0 is any that is free.
+    ``show_page`` makes the page of a tab of the browser, and gets what the address asks for; ``matches_page`` gives the
+    text of the page that stands inside it, at ``/matches``. Both get the name of the tab. Port 0 is any that is free.
     ``ended`` is called at the end, before the process waits for threads.
     Raises `OSError` for a port that is taken.
     """
@@ -115,7 +119,17 @@ def serve(
     application = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app.on_shutdown(ended)
     application.get(_MATCHES, response_class=HTMLResponse)(matches_page)
-    ui.run_with(application, root=page, title="cerflow studio", dark=None, show_welcome_message=False)
+    application.get("/rows")(rows_of)
+    folder = TemporaryDirectory(prefix="cerflow-studio-")
+    application.post("/upload")(partial(_keep, Path(folder.name)))
+
+    async def page() -> None:
+        # The browser names its tab when it connects.
+        client = ui.context.client
+        await client.connected()
+        show_page(str(client.tab_id), {} if client.request is None else client.request.query_params)
+
+    ui.run_with(application, root=page, title="cerflow studio", dark=None, language="en-US", show_welcome_message=False)
     address = f"http://127.0.0.1:{port}/?token={token}"
     signpost = _signpost(address) if show else None
     guarded = Guarded(application, token, port, lambda: _remove(signpost))
@@ -127,6 +141,16 @@ def serve(
         server.run(sockets=[listening])
     finally:
         _remove(signpost)
+        folder.cleanup()
+
+
+async def _keep(folder: Path, name: str, request: Request) -> str:
+    """Keep a file that the browser sends until the studio ends: its path."""
+    path = Path(mkdtemp(dir=folder)) / (Path(name).name or "events.csv")
+    with path.open("wb") as file:
+        async for part in request.stream():
+            file.write(part)
+    return str(path)
 
 
 def _signpost(address: str) -> Path:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -28,17 +27,18 @@ from cerflow.programs.program import Program, read_query
 from cerflow.programs.studied import StudiedPart
 from cerflow.query import Language, Query
 from cerflow.schema import Schema
+from cerflow.studio.beginning import QUERIES, SAMPLE
 from cerflow.studio.colouring import KEYWORDS, defined_in, labels_in
+from cerflow.studio.results import Outcome
 from cerflow.studio.sampling import LoadedEvents, load_events, together
 from cerflow.studying.samples import StudiedEvents
 from cerflow.studying.tracing import Trace
 from cerflow.studying.why_not import WhyNot, why_not
-from cerflow.studying.wording import sentence
 from cerflow.values.nested import field_type, is_nested, nested_names, parts_of
 from cerflow.values.units import TimeUnit
 
-#: Rows of the first push of a run, and the seconds that a push should take at most.
-_FIRST_ROWS, _PROMPT = 256, 0.4
+#: The space before a clause, and what is passed over in search of it: texts and names in quotes.
+_CLAUSE = re.compile(r"""'[^']*'|"[^"]*"| (?=(?:FROM|WHERE|PARTITION BY|WITHIN|CONSUME BY|LIMIT) )""")
 
 FIRST_TEXT = "SELECT *\nWHERE A AS x ; B AS y\nWITHIN 10 EVENTS"
 
@@ -98,17 +98,6 @@ class Problem:
         )
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """The matches of a run: how many, the first of them as rows, and what ended the run before the last event."""
-
-    count: int
-    rows: list[dict[str, Any]]
-    events: int
-    seconds: float
-    stopped: str | None = None
-
-
 class StudioSession:
     """A text and a sample of events."""
 
@@ -123,6 +112,19 @@ class StudioSession:
         self.closing = threading.Event()
         #: The page with the matches in their stream that was drawn last.
         self.matches_page = ""
+        #: The last run that came to its end, with the text and the events that it was of.
+        self.outcome: Outcome | None = None
+        self.ran: tuple[str, LoadedEvents | None] = ("", None)
+        #: Writes a table to a file in a format: "csv", "parquet" or "jsonl".
+        self.write: Callable[[str, str, pa.Table], object] = lambda target, form, table: None
+        #: Whether the page is dark; None: as the browser says.
+        self.dark: bool | None = None
+
+    def twin(self) -> StudioSession:
+        """Another session that begins with the text and the events of this one."""
+        other = StudioSession(self.text, self.language)
+        other.events, other.closing, other.write = self.events, self.closing, self.write
+        return other
 
     def load(
         self,
@@ -132,21 +134,42 @@ class StudioSession:
         type: str | None = None,
         time: str | None = None,
         time_unit: TimeUnit | None = None,
+        shown: Path | None = None,
     ) -> LoadedEvents:
         """Load a sample of a file, see `load_events`; raises `InputError` if it cannot be read.
 
         A file with a ``name`` joins those that have names already, as a stream that queries read by FROM.
         """
-        loaded = load_events(path, type=type, time=time, time_unit=time_unit)
+        loaded = load_events(path, type=type, time=time, time_unit=time_unit, shown=shown)
         fresh = self.events is None and self.text == FIRST_TEXT
         if name is not None:
             loaded = together({**(self.events.inputs if self.events else {}), name: loaded})
         self.events = loaded
-        if fresh and (loaded.types or loaded.type is None):
+        if fresh and loaded.source == SAMPLE:
+            self.text = next(iter(QUERIES.values()))
+        elif fresh and (loaded.types or loaded.type is None):
             # A first query that can be run.
             first, second = [show(EventType(kind)) for kind in (loaded.types * 2)[:2]] or ["EVENT", "EVENT"]
             self.text = FIRST_TEXT.replace("A AS", f"{first} AS").replace("B AS", f"{second} AS")
         return loaded
+
+    @property
+    def key(self) -> str | None:
+        """The column by which the query is partitioned, if it is a single one."""
+        try:
+            keys = self.single_query().tree.partition
+        except CerflowError:
+            return None
+        return keys[0][0] if len(keys) == 1 and len(keys[0]) == 1 else None
+
+    def partition(self, key: str | None) -> None:
+        """Write another key, or none, into the text; raises what `cerflow.parse` raises, also for definitions."""
+        query = self.query()
+        if isinstance(query, Program):
+            raise UnsupportedQueryError("the query has definitions")
+        keys = () if key is None else ((key,),)
+        text = show(replace(query.tree, partition=keys))
+        self.text = _CLAUSE.sub(lambda found: "\n" if found.group() == " " else found.group(), text)
 
     @property
     def schema(self) -> Schema | None:
@@ -301,77 +324,38 @@ class StudioSession:
         with checked(lambda: _end_if(stopped)):
             return why_not(query.tree, sample, chosen)
 
-    def draw_matches(self, events: int, most: int) -> None:
-        """Make the page of the first matches in the first events of the sample; raises as `Query.match`."""
-        loaded = self.loaded()
-        matches = self.query().match(loaded.table.slice(0, events), on_bad_record="skip", **loaded.roles)
-        self.matches_page = matches.to_html(title=loaded.title, limit=most)
-
-    def compared(self, other: str) -> tuple[Verdict, Verdict, Verdict]:
-        """Whether two queries are equivalent, the first is contained in the second, and the other way round."""
-        first, second = self.single_query(), read_query(other, self.language)
-        if isinstance(second, Program):
-            raise UnsupportedQueryError("the other query has definitions (DEFINE): write it without them")
-        steps = limits.DECISION_STEPS // 20
-        return (
-            equivalent(first, second, schema=self.schema, steps=steps),
-            contained(first, second, schema=self.schema, steps=steps),
-            contained(second, first, schema=self.schema, steps=steps),
+    def draw_matches(self, most: int) -> None:
+        """Make the page of the first matches of the last run; raises as `Query.match`."""
+        text, loaded = self.ran
+        assert self.outcome is not None
+        assert loaded is not None
+        query, events = read_query(text, self.language), loaded.table.slice(0, self.outcome.events)
+        self.matches_page = query.match(events, on_bad_record="skip", **loaded.roles).to_html(
+            title=loaded.title, limit=most
         )
 
+    def other_query(self, text: str) -> Query:
+        """Another query to compare with; raises what `cerflow.parse` raises."""
+        other = read_query(text, self.language)
+        if isinstance(other, Program):
+            raise UnsupportedQueryError("the other query has definitions (DEFINE): write it without them")
+        return other
 
-class StoppableRun:
-    """A run of a query over a sample that another thread can stop; it ends by itself at a limit or after some time."""
+    def written(self, form: str) -> bytes:
+        """The matches of the last run in a format; raises `UnsupportedQueryError` if there are none."""
+        if self.outcome is None or not self.outcome.table.num_rows:
+            raise UnsupportedQueryError("there are no matches yet: run the query first")
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"matches.{form}"
+            self.write(str(path), form, self.outcome.table)
+            return path.read_bytes()
 
-    def __init__(self, query: Query | Program, events: LoadedEvents, *, most: int, seconds: float) -> None:
-        self._query = query
-        self._events = events
-        self._most = most
-        self._seconds = seconds
-        self._stopped = threading.Event()
-        #: The number of events that have been read.
-        self.reached = 0
-
-    def stop(self) -> None:
-        """End the run soon."""
-        self._stopped.set()
-
-    def __call__(self) -> Outcome:
-        """The outcome; raises what a recogniser raises, such as `MemoryLimitError`."""
-        begin = time.perf_counter()
-        table, roles = self._events.table, self._events.roles
-        recognizer = self._query.recognizer(table.schema, on_bad_record="skip", memory=limits.STUDIO_MEMORY, **roles)
-        # A machine that is slow to load the engine still reads events.
-        prepared = time.perf_counter()
-        rows: list[dict[str, Any]] = []
-        count = 0
-        ended = None
-
-        def check() -> None:
-            if self._stopped.is_set():
-                raise StoppedError("it was stopped")
-            if time.perf_counter() - prepared > self._seconds:
-                raise StoppedError(f"the limit of {self._seconds:g} s is exceeded")
-
-        # Matches are shown of whole pushes, so where events cost much, few are pushed.
-        size = min(_FIRST_ROWS, limits.STUDIO_PUSHED_ROWS)
-        try:
-            with checked(check):
-                while self.reached < table.num_rows:
-                    pushed = time.perf_counter()
-                    matches = recognizer.push(table.slice(self.reached, size))
-                    found, listed = matches.count(), list(islice(matches, self._most - len(rows)))
-                    self.reached = min(self.reached + size, table.num_rows)
-                    count, rows = count + found, rows + listed
-                    spent = time.perf_counter() - pushed
-                    if spent < _PROMPT / 4:
-                        size = min(2 * size, limits.STUDIO_PUSHED_ROWS)
-                    elif spent > _PROMPT:
-                        size = max(1, size // 2)
-                    if self.reached < table.num_rows:
-                        check()
-        except StoppedError as stop:
-            ended = str(stop)
-        except MemoryError as error:
-            ended = sentence(error) if isinstance(error, CerflowError) else "the memory of this machine is full"
-        return Outcome(count, rows, self.reached, time.perf_counter() - begin, ended)
+    def compared(self, other: str, stopped: Callable[[], bool] = never) -> tuple[Verdict, Verdict, Verdict]:
+        """Whether two formulas are equivalent, the first is contained in the second, and the other way round."""
+        pair, steps = (self.single_query(), self.other_query(other)), limits.DECISION_STEPS // 20
+        with checked(lambda: _end_if(stopped)):
+            return (
+                equivalent(*pair, schema=self.schema, steps=steps),
+                contained(*pair, schema=self.schema, steps=steps),
+                contained(*reversed(pair), schema=self.schema, steps=steps),
+            )

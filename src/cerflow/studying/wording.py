@@ -14,6 +14,7 @@ from cerflow.errors import dotted
 from cerflow.language.condition import Attribute, Condition
 from cerflow.language.node import walk
 from cerflow.values.events import Event, Value
+from cerflow.values.units import PER_SECOND, TimeUnit, since_1970
 
 #: A time in the unit of a stream.
 Time = int | float | Fraction
@@ -37,10 +38,35 @@ def shown_value(value: object) -> str:
         case bool():
             return str(value).upper()
         case datetime.datetime():
-            return value.replace(tzinfo=None).isoformat(" ")
+            return _without_zeros(value.replace(tzinfo=None).isoformat(" "))
+        case datetime.timedelta():
+            return shown_duration(value)
         case Event():
             return f"event {value.position}"
     return str(value)
+
+
+def shown_time(value: object, unit: TimeUnit | None = None) -> str:
+    """A time; numbers that count seconds since 1970, in this unit, as the date, and others as hours and minutes."""
+    if isinstance(value, int | float):
+        seconds = value / PER_SECOND[unit or "ms"]
+        if not since_1970(seconds):
+            return shown_duration(value, unit)
+        value = _EPOCH + datetime.timedelta(seconds=seconds)
+    return shown_value(value)
+
+
+def shown_duration(value: object, unit: TimeUnit | None = None) -> str:
+    """A duration, as hours, minutes and seconds; numbers are in this unit."""
+    if isinstance(value, int | float):
+        value = datetime.timedelta(seconds=value / PER_SECOND[unit or "ms"])
+    if isinstance(value, datetime.timedelta) and value < datetime.timedelta(minutes=1):
+        return f"{round(value.total_seconds(), 6):g} s"
+    return _without_zeros(str(value))
+
+
+def _without_zeros(text: str) -> str:
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def shown_guard(part: Condition, registers: Sequence[Register], event: Event, memory: Memory) -> str:

@@ -28,6 +28,11 @@ DURATION_UNITS: Mapping[str, int] = {
 }
 
 
+def since_1970(seconds: float) -> bool:
+    """Whether a number of seconds looks like a time since 1970: it would be between 2001 and 2096."""
+    return 10**9 <= seconds <= 4 * 10**9
+
+
 def check_unit(unit: str) -> None:
     """Raise `ArgumentError` for anything but a unit of time columns."""
     if not isinstance(unit, str) or unit not in PER_SECOND:

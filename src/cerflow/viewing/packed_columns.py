@@ -16,14 +16,12 @@ import pyarrow.compute as pc
 
 from cerflow.schema import ValueKind, kind_of
 from cerflow.values.arrow_columns import one_array, python_values
-from cerflow.values.units import PER_SECOND, TimeUnit
+from cerflow.values.units import PER_SECOND, TimeUnit, since_1970
 
 #: The contents of a block of the page, by the name that the script knows.
 _DTYPES = {"u1": np.uint8, "u2": np.uint16, "u4": np.uint32, "f8": np.float64}
 #: Beyond this, a float cannot represent every integer.
 _EXACT = 2**53
-#: Seconds since 1970, from 2001 to 2096: numbers between them count from 1970.
-_SINCE_1970 = (10**9, 4 * 10**9)
 
 
 class PackedArrays:
@@ -168,5 +166,4 @@ def packed_times(
 
 def is_since_1970(bounds: Mapping[str, float | None], unit: TimeUnit) -> bool:
     """Whether numbers between these bounds look like times since 1970 in their unit."""
-    scale = PER_SECOND[unit]
-    return all(v is not None and _SINCE_1970[0] * scale <= v <= _SINCE_1970[1] * scale for v in bounds.values())
+    return all(v is not None and since_1970(v / PER_SECOND[unit]) for v in bounds.values())

@@ -8,9 +8,11 @@ from nicegui import ui
 
 from cerflow import limits
 from cerflow.errors import ArgumentError, CerflowError
-from cerflow.studio.running import WorkLine
+from cerflow.studio.panels.grid import NUMBER, Grid
+from cerflow.studio.panels.running import WorkLine
+from cerflow.studio.results import cell
 from cerflow.studio.session import StoppedError, StudioSession
-from cerflow.studying.wording import sentence, shown_value
+from cerflow.studying.wording import sentence
 
 _CHOICE = re.compile(r'(?:("(?:[^"]|"")+"|[^\W\d]\w*)\s*@\s*)?(\d+)')
 
@@ -43,16 +45,12 @@ class AskingPanel:
             self._events.on("keydown.enter", self._ask)
             ui.button("Why not?", on_click=self._ask).props("no-caps").mark("ask")
         self._answer = ui.column().classes("w-full gap-2 py-3").props("role=status")
-        ui.label("Events of the sample").classes("text-xs uppercase tracking-wide opacity-60")
+        ui.label("Events of the file: choose with a click or Enter").classes("text-sm")
         with ui.row().classes("items-center gap-3"):
             self._from = ui.number("From event", value=0, min=0, format="%d").classes("w-28")
             ui.button("Show", on_click=self._list).props("outline no-caps")
             self._listing = WorkLine(session)
-        self._table = ui.table(
-            rows=[], columns=[], row_key="event", selection="multiple", on_select=lambda _: self._selected()
-        )
-        self._table.props("flat dense").classes("w-full")
-        self._table.set_visibility(False)
+        self._grid = Grid("Events of the file", self._toggle, stays=False)
 
     def choose(self, pairs: list[tuple[str, int]]) -> None:
         """Ask about these labels and positions."""
@@ -60,8 +58,11 @@ class AskingPanel:
         self._from.value = max(0, min((p for _, p in pairs), default=0) - 5)
         ui.timer(0, self._list, once=True)
 
-    def _selected(self) -> None:
-        self._events.value = ", ".join(str(row["event"]) for row in sorted(self._table.selected, key=_position))
+    def _toggle(self, event: int) -> None:
+        """Add an event to those that are asked about, or take it away."""
+        pieces = [piece.strip() for piece in (self._events.value or "").split(",") if piece.strip()]
+        kept = [piece for piece in pieces if piece != str(event)]
+        self._events.value = ", ".join(kept if len(kept) < len(pieces) else [*pieces, str(event)])
 
     async def _list(self) -> None:
         first = int(self._from.value or 0)
@@ -74,13 +75,11 @@ class AskingPanel:
             self._listing.label.text = sentence(error)
             return
         self._listing.label.text = ""
-        names = ["event", *table.column_names]
-        self._table.columns = [{"name": n, "label": n, "field": n, "align": "left"} for n in names]
-        self._table.set_visibility(True)
-        self._table.rows = [
-            {"event": first + k, **{name: shown_value(value).strip("'") for name, value in row.items()}}
+        rows = [
+            {NUMBER: first + k, **{name: cell(value) for name, value in row.items()}}
             for k, row in enumerate(table.to_pylist())
         ]
+        self._grid.show([NUMBER, *table.column_names], [], len(rows), lambda first, end, by, down: rows[first:end])
 
     def forget(self) -> None:
         """Drop an answer that is not of the present query and sample."""
@@ -116,7 +115,3 @@ class AskingPanel:
                     with ui.card().classes("w-full gap-1 cs-refuses"):
                         ui.label(part.text).classes("font-mono font-medium").mark("answer")
                         ui.label(part.words).classes("text-sm")
-
-
-def _position(row: dict[str, int]) -> int:
-    return row["event"]

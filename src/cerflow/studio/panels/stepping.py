@@ -9,8 +9,8 @@ from nicegui import ui
 
 from cerflow import limits
 from cerflow.errors import CerflowError
-from cerflow.studio.drawing_panel import automaton_svg, show_picture
-from cerflow.studio.running import WorkLine
+from cerflow.studio.panels.drawing import automaton_svg, show_picture
+from cerflow.studio.panels.running import WorkLine
 from cerflow.studio.session import StoppedError, StudioSession
 from cerflow.studying.steps import LivingConfiguration, PassedDeadline, TracedEvent
 from cerflow.studying.tracing import Trace
@@ -28,24 +28,20 @@ class SteppingPanel:
         self._trace: Trace | None = None
         # Index of the step that is shown: a deadline that the present event passes, or the event itself.
         self._shown_step = 0
+        self._position = 0
         # The text, the sample and the query that are traced.
         self._traced: tuple[object, ...] = ()
         with ui.row().classes("items-center gap-2 w-full"):
-            ui.button(icon="first_page", on_click=lambda: self._to(self._first())).props("flat dense round").tooltip(
-                "First event of the section"
-            )
-            ui.button(icon="chevron_left", on_click=lambda: self.move(-1)).props("flat dense round").tooltip(
-                "Back (Alt+←)"
-            ).mark("back")
-            self._number = ui.number("Event", value=0, min=0, format="%d").classes("w-24").mark("event")
-            self._number.on("keydown.enter", lambda: self.go(int(self._number.value or 0)))
-            ui.button(icon="chevron_right", on_click=lambda: self.move(1)).props("flat dense round").tooltip(
-                "On (Alt+→)"
-            ).mark("on")
+            _icon("first_page", "First event of the section", lambda: self._to(self._first()))
+            _icon("chevron_left", "Back (Alt+←)", lambda: self.move(-1)).mark("back")
+            # What is typed counts once it rests, so that the field and the page always tell of the same event.
+            self._number = (
+                ui.number("Event", value=0, min=0, format="%d", on_change=self._typed).classes("w-24").mark("event")
+            ).props("debounce=300")
+            _icon("chevron_right", "Forward (Alt+→)", lambda: self.move(1)).mark("on")
             ui.button("Next match", icon="skip_next", on_click=self._next_match).props("flat dense no-caps").mark(
                 "next-match"
             )
-            self._from = ui.number("Begin at event", value=0, min=0, format="%d").classes("w-32")
             ui.button("Begin", on_click=self._begin).props("outline no-caps").mark("begin")
         self._work = WorkLine(session, "Begin to step through the events of the sample.")
         self._note = self._work.label.mark("step-note")
@@ -64,12 +60,17 @@ class SteppingPanel:
         return 0 if self._trace is None else self._trace.sample.first
 
     async def _begin(self) -> bool:
-        if self._work.busy or not await self._make(int(self._from.value or 0)):
+        if self._work.busy or not await self._make(_section(self._position)):
             return False
-        return await self._to(self._first())
+        return await self._to(self._position)
+
+    def _typed(self) -> None:
+        position = self._number.value
+        if position is not None and int(position) != self._position:
+            self.go(int(position))
 
     async def _make(self, first: int, size: int = limits.STUDIED_EVENTS) -> bool:
-        """Trace another stretch. If that is stopped, the former one stays."""
+        """Trace another stretch. If that fails or is stopped, the former one stays."""
         self._traced = self._session.looked_at
         session = self._session
         try:
@@ -81,8 +82,6 @@ class SteppingPanel:
             self._note.text = str(stop)
             return False
         except (CerflowError, ValueError) as error:
-            self._trace = None
-            self._shown.clear()
             self._note.text = sentence(error)
             return False
         return True
@@ -122,7 +121,7 @@ class SteppingPanel:
 
     def move(self, by: Literal[1, -1]) -> None:
         """Go one step on, or back: to an event, or to a deadline that passes before it."""
-        position = int(self._number.value or 0)
+        position = self._position
         if self._work.busy:
             return
         if self._trace is None:
@@ -134,16 +133,19 @@ class SteppingPanel:
 
     async def _to(self, position: int, number: int | None = None) -> bool:
         """Show a step of a position: the event (None), or a deadline before it by number. False if that fails."""
+        try:
+            return await self._reach(position, number)
+        finally:
+            self._number.value = self._position
+
+    async def _reach(self, position: int, number: int | None) -> bool:
         if self._work.busy:
             return False
         position = max(0, position)
         sample = None if self._trace is None else self._trace.sample
-        if sample is None or not sample.first <= position < sample.first + len(sample.events):
-            # So far back that windows of most queries have room.
-            first = max(0, position - limits.STUDIED_EVENTS // 4)
-            first = first if position >= limits.STUDIED_EVENTS // 2 else 0
-            if not await self._make(first):
-                return False
+        there = sample is not None and sample.first <= position < sample.first + len(sample.events)
+        if not (there or await self._make(_section(position))):
+            return False
         trace = self._trace
         assert trace is not None
         place = min(position - self._first(), len(trace) - 1)
@@ -151,7 +153,7 @@ class SteppingPanel:
         step = await self._walked(trace, 0, lambda k: trace[k] if k == place else None)
         if step is None or self._trace is not trace:
             return False
-        self._number.value = step.event.position
+        self._position = step.event.position
         steps: tuple[TracedEvent | PassedDeadline, ...] = (*step.before, step)
         self._shown_step = len(step.before) if number is None else min(number, len(step.before))
         self._note.text = (
@@ -170,7 +172,7 @@ class SteppingPanel:
             return
         trace = self._trace
         assert trace is not None
-        start = int(self._number.value or 0) - self._first()
+        start = self._position - self._first()
         past = self._shown_step
 
         def found(k: int) -> tuple[int, int] | None:
@@ -285,6 +287,16 @@ class SteppingPanel:
         ui.table(rows=numbered, columns=columns, row_key="id", pagination=8 if len(rows) > 8 else None).props(
             "flat dense bordered"
         ).classes("w-full")
+
+
+def _section(position: int) -> int:
+    """Where a section begins for an event: so far back that windows of most queries have room."""
+    return max(0, position - limits.STUDIED_EVENTS // 4) if position >= limits.STUDIED_EVENTS // 2 else 0
+
+
+def _icon(name: str, said: str, on_click: Callable[[], object]) -> ui.button:
+    """A button with a picture alone, which says what it does to readers of screens, too."""
+    return ui.button(icon=name, on_click=on_click).props(f'flat dense round aria-label="{said}" title="{said}"')
 
 
 def _living(configuration: LivingConfiguration) -> dict[str, Any]:

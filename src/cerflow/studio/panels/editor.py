@@ -115,7 +115,9 @@ class QueryEditor:
         self.refresh()
 
     def refresh(self) -> None:
-        """Look at the text again, as after other events have been loaded."""
+        """Look at the text again, as after other events have been loaded or another text has been put there."""
+        if self._box.text != self._session.text:
+            self._box.box.value = self._session.text
         self._mark(self._session.problems() or self._session.doubts())
         words = json.dumps(self._session.completions())
         self.line.client.run_javascript(f"window.cerflowWords = {words}")

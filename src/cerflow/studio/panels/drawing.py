@@ -32,4 +32,6 @@ def show_picture(svg: str) -> None:
     width = re.search(r' width="(\d+)', svg)
     assert width is not None
     least = int(width[1]) * 3 // 4
-    ui.html(svg, sanitize=False).classes("w-full cs-picture").style(f"--cs-least: {least}px")
+    # The keyboard scrolls it, too.
+    place = ui.html(svg, sanitize=False).classes("w-full cs-picture").style(f"--cs-least: {least}px")
+    place.props('tabindex=0 role=group aria-label="Picture"')

@@ -1,0 +1,105 @@
+"""The query as text for use outside the studio."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from functools import partial
+from urllib.parse import urlencode
+
+from nicegui import ui
+
+from cerflow.errors import CerflowError
+from cerflow.studio.exporting import exported
+from cerflow.studio.session import StudioSession
+from cerflow.studying.wording import sentence
+
+_FILES = {"Query file": "query.ceql", "Python": "query.py", "PySpark": "query_spark.py", "Command": "query.sh"}
+
+
+_MATCHES = {"csv": "CSV", "parquet": "Parquet", "jsonl": "JSON lines"}
+_FLAT = "flat dense no-caps"
+#: Saves the picture of the query as it is on the page; the browser draws it for PNG, twice as large.
+_SAVE_PICTURE = """
+const form = '%s', svg = document.querySelector('.cs-picture > .cf-picture');
+if (!svg) return;
+const save = blob => {
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(blob);
+  link.download = 'query.' + form.toLowerCase();
+  link.click();
+};
+const alone = svg.cloneNode(true);
+alone.classList.add(document.body.classList.contains('body--dark') ? 'cf-dark' : 'cf-light');
+const text = new XMLSerializer().serializeToString(alone);
+if (form === 'SVG') return save(new Blob([text], {type: 'image/svg+xml'}));
+const image = new Image(), canvas = document.createElement('canvas');
+[canvas.width, canvas.height] = [2 * svg.width.baseVal.value, 2 * svg.height.baseVal.value];
+image.onload = () => {
+  canvas.getContext('2d').drawImage(image, 0, 0, canvas.width, canvas.height);
+  canvas.toBlob(save);
+};
+image.src = 'data:image/svg+xml,' + encodeURIComponent(text);
+"""
+
+
+class ExportPanel:
+    """Saves matches and the picture, and shows the query as a file, Python, PySpark and a command."""
+
+    def __init__(self, session: StudioSession) -> None:
+        self._session = session
+        with ui.row().classes("w-full items-center gap-2"):
+            ui.label("Matches of the last run").classes("text-sm w-44")
+            for form, name in _MATCHES.items():
+                ui.button(name, icon="download", on_click=partial(self._save_matches, form)).props(_FLAT)
+        with ui.row().classes("w-full items-center gap-2"):
+            ui.label("Picture of the query").classes("text-sm w-44")
+            for form in ("SVG", "PNG"):
+                ui.button(form, icon="download", on_click=lambda f=form: ui.run_javascript(_SAVE_PICTURE % f)).props(
+                    _FLAT
+                )
+        with ui.row().classes("w-full items-center gap-2"):
+            ui.label("Link with the query, without data").classes("text-sm w-44")
+            ui.button("Copy", icon="link", on_click=self._copy_link).props(_FLAT)
+        self._problem = ui.label().classes("text-sm text-negative").props("role=alert")
+        self._shown = ui.column().classes("w-full gap-4")
+
+    async def _save_matches(self, form: str) -> None:
+        self._problem.text = ""
+        try:
+            data = await asyncio.to_thread(self._session.written, form)
+        except CerflowError as error:
+            self._problem.text = f"{sentence(error)}."
+            return
+        ui.download.content(data, f"matches.{form}")
+
+    def _copy_link(self) -> None:
+        query = {"query": self._session.text, "language": self._session.language}
+        if self._session.statement is not None:
+            query["statement"] = self._session.statement
+        ui.run_javascript(f"navigator.clipboard.writeText(location.origin + '/?' + {json.dumps(urlencode(query))})")
+        ui.notify("The link is copied. It opens where this studio runs.")
+
+    def refresh(self) -> None:
+        """Show the present query."""
+        events = self._session.events
+        texts = exported(self._session.text, self._session.language, events)
+        self._shown.clear()
+        wrong = any(problem.certain for problem in self._session.problems())
+        with self._shown:
+            if wrong:
+                ui.label("The query has an error, so these texts do not run yet.").classes("text-sm text-negative")
+            for name, text in texts.items():
+                with ui.column().classes("w-full gap-1"):
+                    with ui.row().classes("w-full items-center"):
+                        ui.label(name).classes("text-xs uppercase tracking-wide opacity-60")
+                        ui.space()
+                        saved = ui.button("Save", icon="download", on_click=lambda n=name, t=text: _save(n, t))
+                        saved.props(f'{_FLAT} aria-label="Save: {name}"').mark(f"save {name}")
+                    language = "python" if name.startswith("Py") else "bash" if name == "Command" else "text"
+                    code = ui.code(text, language=language).classes("w-full").mark(f"export {name}")
+                    code.copy_button.props(f'aria-label="Copy: {name}"')
+
+
+def _save(name: str, text: str) -> None:
+    ui.download.content(text, _FILES[name])

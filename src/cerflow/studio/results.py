@@ -1,0 +1,109 @@
+"""The matches of a run as people read them: times, keys, computed columns and the events by label."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cerflow.language.select import BOOKKEEPING
+from cerflow.studying.wording import shown_duration, shown_time, shown_value
+from cerflow.values.units import TimeUnit
+
+_TIMES = ("start_time", "end_time", "detected_time")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The matches of a run: how many, the first of them as a table, and what ended the run before the last event."""
+
+    count: int
+    table: pa.Table
+    events: int
+    seconds: float
+    stopped: str | None = None
+    time_unit: TimeUnit | None = None
+    types: Collection[str] = field(default=())
+
+    def match(self, number: int) -> dict[str, Any]:
+        """A match by its number, from 0."""
+        found: dict[str, Any] = self.table.slice(number, 1).to_pylist()[0]
+        return found
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """All matches of the table."""
+        return list(self.table.to_pylist())
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """The labels of the events; types only of events without other labels."""
+        if "events" not in self.table.column_names or not self.table.num_rows:
+            return []
+        events = pc.list_flatten(self.table.column("events").combine_chunks())
+        joined = pc.unique(pc.binary_join(pc.struct_field(events, ["labels"]).cast(pa.list_(pa.string())), "\x1f"))
+        sets = [text.split("\x1f") for text in joined.to_pylist() if text]
+        return list(dict.fromkeys(label for labels in sets for label in self._own(labels)))
+
+    def _own(self, labels: list[str]) -> list[str]:
+        return [label for label in labels if label not in self.types] or labels
+
+    def columns(self, *, bookkeeping: bool) -> tuple[list[str], list[str]]:
+        """The columns that are shown, and those of them by which matches are sorted."""
+        names = [name for name in self.table.column_names if name != "events"]
+        own = [name for name in names if name not in BOOKKEEPING]
+        timed = "start_time" in names and self.table.column("start_time").null_count < self.table.num_rows
+        first = ["time", "duration"] if timed else []
+        kept = [name for name in names if name in BOOKKEEPING] if bookkeeping else []
+        labels = [label for label in self.labels if label not in own]
+        return [*first, *own, *labels, *kept], [*first, *own, *kept]
+
+    def page(self, first: int, end: int, by: str | None, down: bool) -> list[dict[str, Any]]:
+        """Some rows, as text and numbers for the browser, with their numbers from 1."""
+        if by is None or by == "#":
+            numbers = np.arange(first, min(end, self.table.num_rows))
+            numbers = self.table.num_rows - 1 - numbers if down else numbers
+        else:
+            numbers = self._order(by, down)[first:end]
+        rows = self.table.take(pa.array(numbers)).to_pylist()
+        return [{"#": int(number) + 1, **self._shown(row)} for number, row in zip(numbers, rows)]
+
+    def _order(self, by: str, down: bool) -> np.ndarray[Any, Any]:
+        values = self.table.column({"time": "start_time"}.get(by, "end_time" if by == "duration" else by))
+        if by == "duration":
+            values = pc.subtract(values, self.table.column("start_time"))
+        order = "descending" if down else "ascending"
+        found: np.ndarray[Any, Any] = pc.array_sort_indices(values.combine_chunks(), order=order).to_numpy()
+        return found
+
+    def _shown(self, row: dict[str, Any]) -> dict[str, Any]:
+        found = {name: self._cell(name, value) for name, value in row.items() if name != "events"}
+        start, end = row.get("start_time"), row.get("end_time")
+        if start is not None and end is not None:
+            found["time"] = shown_time(start, self.time_unit)
+            found["duration"] = shown_duration(end - start, self.time_unit)
+        for label in self.labels:
+            places = [str(e["position"]) for e in row.get("events") or () if label in self._own(e["labels"])]
+            found.setdefault(label, ", ".join(places))
+        return found
+
+    def _cell(self, name: str, value: Any) -> Any:
+        if name in _TIMES and value is not None:
+            return shown_time(value, self.time_unit)
+        return cell(value)
+
+
+def cell(value: Any) -> Any:
+    """A value as it stands in a table: numbers as they are, nothing for null, and text."""
+    if value is None:
+        return ""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return value if isinstance(value, str) else shown_value(value)
