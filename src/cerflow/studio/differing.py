@@ -63,10 +63,10 @@ def differing(first: Query, second: Query, loaded: LoadedEvents, stopped: Callab
 
 def _marks(matches: Matches) -> _Marks:
     """A number for each match, the same for matches of the same events with the same labels, or of the same row."""
-    table = matches.to_arrow()
-    if "events" not in table.column_names:
+    if "events" not in matches.schema.names:
+        table = matches.to_arrow()
         return np.array([hash(repr(row)) for row in table.to_pylist()], np.int64).view(np.uint64)
-    lists = one_array(table.column("events"))
+    lists = one_array(matches.to_arrow(columns=["events"]).column("events"))
     if not len(lists):
         return np.zeros(0, np.uint64)
     events = pc.list_flatten(lists)
