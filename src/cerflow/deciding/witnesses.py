@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from cerflow.automata.model.transducer import TYPE_LABEL
 from cerflow.deciding.event_spaces import EventSpace
 from cerflow.schema import ValueKind
 from cerflow.values.complex_events import ComplexEvent
@@ -66,7 +67,11 @@ def witness_of(
     return Witness(
         tuple({name: values[k] for name, (_, values) in columns.items()} for k in range(len(rows))),
         pa.schema([field for field, _ in columns.values()]),
-        frozenset((label, k) for k, own in enumerate(labels) for label in own),
+        frozenset(
+            (str(row.get(event_space.type)) if label == TYPE_LABEL else label, k)
+            for k, (row, own) in enumerate(zip(rows, labels))
+            for label in own
+        ),
         side,
     )
 
