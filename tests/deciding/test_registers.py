@@ -267,7 +267,9 @@ def test_a_witness_that_does_not_replay_is_not_reported():
     assert match_with_registers(compile_formula(formula), spaces, lambda witness: True, Budget()).exists
 
 
-@pytest.mark.parametrize("text", ["(EVENT AS x ; EVENT AS y) FILTER y.v > x.v", "(A AS x ; EVENT AS y) FILTER y.v > x.v"])
+@pytest.mark.parametrize(
+    "text", ["(EVENT AS x ; EVENT AS y) FILTER y.v > x.v", "(A AS x ; EVENT AS y) FILTER y.v > x.v"]
+)
 def test_an_event_of_any_type_has_a_name_for_its_type(text):
     verdict = cerflow.satisfiable(text)
     assert verdict.verdict is True
