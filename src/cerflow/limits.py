@@ -362,8 +362,8 @@ STUDIO_DRAWN = 100_000
 STUDIO_COMPARED_SECONDS = 30
 STUDIO_COMPARED_MATCHES = 5_000_000
 #: Rows of the sample that the studio runs a query on while it is written, and the seconds that it may take.
-STUDIO_GLANCED_ROWS = 20_000
-STUDIO_GLANCED_SECONDS = 2
+STUDIO_PREVIEW_ROWS = 20_000
+STUDIO_PREVIEW_SECONDS = 2
 #: Tabs of browsers whose sessions the studio keeps.
 STUDIO_TABS = 16
 #: Rows that a run of the studio processes at a time.

@@ -22,12 +22,12 @@ from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.language.node import walk
 from cerflow.language.printer import show
 from cerflow.studio import stoppable_run
-from cerflow.studio.beginning import QUERIES, SAMPLE
+from cerflow.studio.builtin_sample import QUERIES, SAMPLE
 from cerflow.studio.colouring import coloured, labels_in
-from cerflow.studio.differing import SampleDifference, differing, other_clauses
 from cerflow.studio.exporting import exported
-from cerflow.studio.glancing import glance, shown_number
 from cerflow.studio.panels.drawing import automaton_svg
+from cerflow.studio.preview import preview, shown_number
+from cerflow.studio.sample_difference import SampleDifference, difference_in, other_clauses
 from cerflow.studio.sampling import load_events
 from cerflow.studio.session import StoppedError, StudioSession
 from cerflow.studio.stoppable_run import StoppableRun
@@ -318,20 +318,20 @@ def test_a_sample_tells_queries_apart(session):
         ("WITHIN 2 EVENTS", "no window"), ("no PARTITION BY", "PARTITION BY t"), ("no LIMIT", "LIMIT 2"),
     ]  # fmt: skip
     whole = session.other_query("SELECT * WHERE (A AS x ; B AS y) FILTER y.v > 4")
-    assert differing(first, whole, session.loaded(), lambda: False) == SampleDifference(0, 1, 2, 5)
-    assert differing(whole, whole, session.loaded(), lambda: False) == SampleDifference(2, 0, 0, 5)
-    assert differing(whole, whole, session.loaded(), lambda: True).stopped == "it was stopped"
+    assert difference_in(first, whole, session.loaded(), lambda: False) == SampleDifference(0, 1, 2, 5)
+    assert difference_in(whole, whole, session.loaded(), lambda: False) == SampleDifference(2, 0, 0, 5)
+    assert difference_in(whole, whole, session.loaded(), lambda: True).stopped == "it was stopped"
     # Labels count, and so do the values of rows without events.
     renamed = session.other_query("SELECT * WHERE (A AS x ; B AS z) FILTER z.v > 4")
-    assert differing(whole, renamed, session.loaded(), lambda: False) == SampleDifference(0, 2, 2, 5)
+    assert difference_in(whole, renamed, session.loaded(), lambda: False) == SampleDifference(0, 2, 2, 5)
     values = session.other_query("SELECT x.v AS v WHERE A AS x")
-    assert differing(values, values, session.loaded(), lambda: False) == SampleDifference(2, 0, 0, 5)
+    assert difference_in(values, values, session.loaded(), lambda: False) == SampleDifference(2, 0, 0, 5)
 
 
 def test_matches_of_too_many_are_not_unfolded(session, monkeypatch):
     monkeypatch.setattr(limits, "STUDIO_COMPARED_MATCHES", 2)
     query = session.other_query("SELECT * WHERE A ; B")
-    found = differing(query, query, session.loaded(), lambda: False)
+    found = difference_in(query, query, session.loaded(), lambda: False)
     assert (found.events, found.stopped) == (0, "a query has more than 2 matches")
 
 
@@ -347,12 +347,12 @@ def test_queries_of_the_sample_have_matches(said):
 def seen(session, text):
     """The texts at the parts of a query, by the parts as text."""
     session.text = text
-    found = glance(session.query(), session.loaded(), lambda: False)
+    found = preview(session.query(), session.loaded(), lambda: False)
     nodes = {id(node): show(node) for node in walk(found.query.tree) if id(node) in found.parts}
     return found, {nodes[part]: said for part, said in found.parts.items()}
 
 
-def test_a_glance_tells_what_reaches_each_part(session):
+def test_a_preview_tells_what_reaches_each_part(session):
     found, parts = seen(session, "SELECT * WHERE (A AS x FILTER x.v > 9) ; B AS y ; C WITHIN 9 EVENTS LIMIT 1")
     assert (found.count, found.events) == (0, 5)
     assert parts["A AS x FILTER x.v > 9"] == "0 of 2 events"
@@ -363,11 +363,11 @@ def test_a_glance_tells_what_reaches_each_part(session):
     assert {">3<", ">2 of 3 matches<", ">2 events<"} <= {f">{text}<" for text in re.findall(r">([^<>]+)<", picture)}
 
 
-def test_a_glance_is_short(session, monkeypatch):
+def test_a_preview_is_short(session, monkeypatch):
     query = session.query()
-    assert glance(query, session.loaded(), lambda: True) is None
-    monkeypatch.setattr(limits, "STUDIO_GLANCED_ROWS", 2)
-    assert glance(query, session.loaded(), lambda: False).events == 2
+    assert preview(query, session.loaded(), lambda: True) is None
+    monkeypatch.setattr(limits, "STUDIO_PREVIEW_ROWS", 2)
+    assert preview(query, session.loaded(), lambda: False).events == 2
     assert shown_number(10**5000).startswith("> 10^")
     assert shown_number(1234) == "1,234"
 

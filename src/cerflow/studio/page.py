@@ -12,7 +12,6 @@ from nicegui import events as nicegui_events
 from cerflow.drawing.formula_svg import formula_svg
 from cerflow.errors import CerflowError
 from cerflow.programs.program import Program
-from cerflow.studio.glancing import Glance, glance, shown_number
 from cerflow.studio.panels.asking import AskingPanel
 from cerflow.studio.panels.comparing import ComparingPanel
 from cerflow.studio.panels.data import DataPanel
@@ -21,6 +20,7 @@ from cerflow.studio.panels.editor import QueryEditor
 from cerflow.studio.panels.export import ExportPanel
 from cerflow.studio.panels.running import RunningPanel
 from cerflow.studio.panels.stepping import SteppingPanel
+from cerflow.studio.preview import Preview, preview, shown_number
 from cerflow.studio.session import StudioSession
 from cerflow.studying.wording import sentence
 
@@ -51,8 +51,8 @@ class StudioPage:
         ui.add_css(Path(__file__).with_name("studio.css"))
         ui.colors(primary="#4f46e5", positive="#15803d", negative="#dc2626", warning="#d97706")
         self._dark = ui.dark_mode(session.dark)
-        self._glance: Glance | None = None
-        self._glances = 0
+        self._preview: Preview | None = None
+        self._previews = 0
         self._header()
         with ui.splitter(value=44).classes("w-full cs-halves") as splitter:
             with splitter.before, ui.column().classes("w-full h-full gap-0 no-wrap"):
@@ -68,7 +68,7 @@ class StudioPage:
                             .props('dense options-dense aria-label="Statement" hide-bottom-space')
                             .mark("statement")
                         )
-                    self._glanced = ui.label().classes("text-sm").props("role=status").mark("glance")
+                    self._preview_line = ui.label().classes("text-sm").props("role=status").mark("preview")
                     self._picture = ui.column().classes("w-full")
                     self._picture_problem = ui.label().classes("text-sm opacity-70")
             with splitter.after, ui.column().classes("w-full h-full gap-0 no-wrap"):
@@ -129,14 +129,14 @@ class StudioPage:
         else:
             self._file.text = f"{events.title}: {events.table.num_rows:,} events"
         self._offer_statements()
-        self._glance = None
-        self._glanced.text = ""
+        self._preview = None
+        self._preview_line.text = ""
         self._draw()
         self._export.refresh()
         self._data.refresh()
         for part in (self._running, self._stepping, self._asking, self._comparing):
             part.forget()
-        background_tasks.create(self._look(), name="glance")
+        background_tasks.create(self._look(), name="preview")
 
     def _draw(self) -> None:
         """Draw the query: as boxes, with what reaches each of them, or as an automaton."""
@@ -144,8 +144,8 @@ class StudioPage:
         self._picture_problem.text = ""
         try:
             if self._kind.value == "Boxes":
-                parts = {} if self._glance is None else self._glance.parts
-                query = self._session.single_query() if self._glance is None else self._glance.query
+                parts = {} if self._preview is None else self._preview.parts
+                query = self._session.single_query() if self._preview is None else self._preview.query
                 picture = formula_svg(query.tree, counts=parts)
             else:
                 picture = automaton_svg(self._session.transducer())
@@ -158,8 +158,8 @@ class StudioPage:
 
     async def _look(self) -> None:
         """Look beside the page what the query finds in a small sample; another text ends that."""
-        self._glances += 1
-        session, this, seen = self._session, self._glances, self._session.looked_at
+        self._previews += 1
+        session, this, seen = self._session, self._previews, self._session.looked_at
         if session.events is None or session.problems():
             return
         try:
@@ -167,20 +167,20 @@ class StudioPage:
             if isinstance(query, Program):
                 return
             found = await asyncio.to_thread(
-                glance, query, session.events, lambda: this != self._glances or session.closing.is_set()
+                preview, query, session.events, lambda: this != self._previews or session.closing.is_set()
             )
         except (CerflowError, ValueError, MemoryError):
             found = None
-        if this != self._glances or seen != session.looked_at:
+        if this != self._previews or seen != session.looked_at:
             return
         rows = session.events.table.num_rows
         if found is None:
-            self._glanced.text = "The query takes too long for a count while you write: run it."
+            self._preview_line.text = "The query takes too long for a count while you write: run it."
             return
         some = "all" if found.events == rows else f"the first {found.events:,} of"
         noun = "match" if found.count == 1 else "matches"
-        self._glanced.text = f"{shown_number(found.count)} {noun} in {some} {rows:,} events"
-        self._glance = found
+        self._preview_line.text = f"{shown_number(found.count)} {noun} in {some} {rows:,} events"
+        self._preview = found
         self._draw()
 
     def _offer_statements(self) -> None:

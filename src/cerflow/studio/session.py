@@ -27,7 +27,7 @@ from cerflow.programs.program import Program, read_query
 from cerflow.programs.studied import StudiedPart
 from cerflow.query import Language, Query
 from cerflow.schema import Schema
-from cerflow.studio.beginning import QUERIES, SAMPLE
+from cerflow.studio.builtin_sample import QUERIES, SAMPLE
 from cerflow.studio.colouring import KEYWORDS, defined_in, labels_in
 from cerflow.studio.results import Outcome
 from cerflow.studio.sampling import LoadedEvents, load_events, together

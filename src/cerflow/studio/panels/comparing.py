@@ -7,9 +7,9 @@ from nicegui import ui
 from cerflow.equivalence import Verdict
 from cerflow.errors import CerflowError
 from cerflow.programs.program import Program
-from cerflow.studio.differing import SampleDifference, differing, other_clauses
 from cerflow.studio.panels.editor import QueryBox
 from cerflow.studio.panels.running import WorkLine
+from cerflow.studio.sample_difference import SampleDifference, difference_in, other_clauses
 from cerflow.studio.session import StoppedError, StudioSession
 from cerflow.studying.wording import sentence, shown_pairs
 
@@ -66,7 +66,7 @@ class ComparingPanel:
                 self._count(
                     await self._work.run(
                         lambda: "Both queries run on the file …",
-                        lambda stopped: differing(first, second, session.loaded(), stopped),
+                        lambda stopped: difference_in(first, second, session.loaded(), stopped),
                     )
                 )
             found = await self._work.run(

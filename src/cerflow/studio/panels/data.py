@@ -13,7 +13,7 @@ from nicegui import events as nicegui_events
 from nicegui import ui
 
 from cerflow.errors import CerflowError
-from cerflow.studio.beginning import CONSTRUCTS, QUERIES, SAMPLE
+from cerflow.studio.builtin_sample import CONSTRUCTS, QUERIES, SAMPLE
 from cerflow.studio.session import StudioSession
 from cerflow.studying.wording import sentence
 

@@ -1,4 +1,4 @@
-"""A glance at a query while it is written: its matches in a small sample, and what reaches each part of its picture."""
+"""A preview of a query while it is written: its matches in a small sample, and what reaches each part of it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from cerflow.studio.sampling import LoadedEvents
 
 
 class _OverError(Exception):
-    """There is no more time, or the glance is not wanted any more."""
+    """There is no more time, or the preview is not wanted any more."""
 
 
 @dataclass(frozen=True)
-class Glance:
+class Preview:
     """The number of matches of a query in the first events, and texts for parts of its tree, by their identity.
 
     The texts say how many events or partial matches there are of a part; parts have none after the time is over.
@@ -34,16 +34,16 @@ class Glance:
     parts: Mapping[int, str]
 
 
-def glance(query: Query, loaded: LoadedEvents, stopped: Callable[[], bool]) -> Glance | None:
+def preview(query: Query, loaded: LoadedEvents, stopped: Callable[[], bool]) -> Preview | None:
     """Count the matches of a query and of its parts in the first events; None if that takes too long.
 
     Raises what a recogniser raises, such as `MemoryLimitError`.
     """
     begin = time.perf_counter()
-    events = loaded.table.slice(0, limits.STUDIO_GLANCED_ROWS)
+    events = loaded.table.slice(0, limits.STUDIO_PREVIEW_ROWS)
 
     def check() -> None:
-        if stopped() or time.perf_counter() - begin > limits.STUDIO_GLANCED_SECONDS:
+        if stopped() or time.perf_counter() - begin > limits.STUDIO_PREVIEW_SECONDS:
             raise _OverError
 
     def counted(select: Select) -> int:
@@ -76,7 +76,7 @@ def glance(query: Query, loaded: LoadedEvents, stopped: Callable[[], bool]) -> G
                     continue  # it has conditions on labels of other parts, or is too large alone
     except _OverError:
         pass
-    return Glance(query, count, events.num_rows, _texts(query.tree, counts))
+    return Preview(query, count, events.num_rows, _texts(query.tree, counts))
 
 
 def _texts(select: Select, counts: Mapping[int, int]) -> dict[int, str]:

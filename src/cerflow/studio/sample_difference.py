@@ -33,7 +33,7 @@ class SampleDifference:
     stopped: str | None = None
 
 
-def differing(first: Query, second: Query, loaded: LoadedEvents, stopped: Callable[[], bool]) -> SampleDifference:
+def difference_in(first: Query, second: Query, loaded: LoadedEvents, stopped: Callable[[], bool]) -> SampleDifference:
     """Run two queries until one of them has too many matches, or it takes too long; raises what they raise."""
     recognizers = [q.recognizer(loaded.table.schema, on_bad_record="skip", **loaded.roles) for q in (first, second)]
     begin = time.perf_counter()
