@@ -25,9 +25,10 @@ class KernelsHook(BuildHookInterface[Any]):
         """Build the kernels, and name the platform."""
         if version == "editable":
             return
-        command = [sys.executable, "-m", "cerflow.engine.kernels.base.building", *filter(None, [_MACHINE])]
-        path = os.pathsep.join([f"{self.root}/src", *sys.path])
-        subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=True)
+        # By PYTHONPATH, the environment that pip isolates would lose what it installed for this build.
+        path = [f"{self.root}/src", *sys.path]
+        building = f"sys.path[:] = {path}; from cerflow.engine.kernels.base.building import main; main({_MACHINE!r})"
+        subprocess.run([sys.executable, "-c", f"import sys; {building}"], check=True)
         platform = f"linux_{_MACHINE}" if _MACHINE else sysconfig.get_platform()
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{platform.replace('-', '_').replace('.', '_')}"
