@@ -221,6 +221,16 @@ def test_a_click_on_a_row_chooses_its_match_in_the_picture(page):
     assert painted(page, "over")
 
 
+def test_a_double_click_on_a_row_zooms_to_its_match(page):
+    whole = span(page)
+    page.locator(".match").nth(4).dblclick()
+    settled(page)
+    assert page.evaluate("cerflow.state.chosen") == 4
+    assert span(page) < whole / 10
+    left, right = page.evaluate("cerflow.events(4).map(event => cerflow.place(event)[0])")
+    assert 112 <= left < right <= page.locator("#picture").bounding_box()["width"]
+
+
 def test_sort(page):
     column = titles(page).index("second.v")
     button = page.locator("#titles .cell").nth(column)

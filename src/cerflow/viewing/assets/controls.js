@@ -64,8 +64,12 @@ document.addEventListener("keydown", (event) => {
 });
 table.addEventListener("scroll", drawRows);
 const rowOf = (event) => { const row = event.target.closest(".match"); return row ? +row.dataset.match : -1; };
-rows.addEventListener("click", (event) => { const m = rowOf(event); if (m >= 0) choose(m, { toRow: false }); });
-rows.addEventListener("dblclick", (event) => zoomTo(rowOf(event)));
+rows.addEventListener("click", (event) => {
+  const m = rowOf(event);
+  if (m >= 0) choose(m, { toRow: false });
+  // The first click draws the rows again, so the browser sees no double click on one of them.
+  if (m >= 0 && event.detail > 1) zoomTo(m);
+});
 
 // ---- Controls ----
 function fill(select, names, change) {
