@@ -224,7 +224,7 @@ def test_partitions_too_far_out_of_order_are_sorted_by_spark(spark, tmp_path, on
         (f"{PAIR} PARTITION BY k", PlacementKind.BY_KEY, "no window"),
         (f"{PAIR} PARTITION BY k WITHIN 3 EVENTS", PlacementKind.BY_KEY, "each partition"),
         (f"{PAIR} WITHIN 5 MILLISECONDS CONSUME BY ANY", PlacementKind.ONE_TASK, "CONSUME"),
-        ("SELECT * WHERE (A ; B) UNLESS C WITHIN 5 MILLISECONDS", PlacementKind.ONE_TASK, "no window"),
+        ("SELECT * WHERE (A ; B) UNLESS C WITHIN 5 MILLISECONDS", PlacementKind.ONE_TASK, "checked when a match ends"),
         (f"{PAIR} WITHIN 9 HOURS", PlacementKind.ONE_TASK, "long compared"),
         (f"{PAIR} PARTITION BY k WITHIN 9 HOURS", PlacementKind.BY_KEY, "in the order of time"),
     ],
