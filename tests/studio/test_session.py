@@ -131,7 +131,7 @@ def test_files_without_types_open(tmp_path):
     }  # fmt: skip
     assert "result" not in labels_in(session.text)
     outcome = StoppableRun(session.query(), session.loaded(), most=2, seconds=60)()
-    assert [[event["user"] for event in row["events"]] for row in outcome.rows] == [["eve", "eve"]]
+    assert [[event["user"] for event in row["events"]] for row in outcome.table.to_pylist()] == [["eve", "eve"]]
     assert session.trace(0, 3)[2].event.attribute("result") == "ok"
     assert "are a match" in str(session.why_not([0, 2]))
     session.outcome, session.ran = outcome, (session.text, session.events)
@@ -144,7 +144,7 @@ def test_files_without_types_open(tmp_path):
 
 def test_a_run_lists_matches(session):
     outcome = StoppableRun(session.query(), session.loaded(), most=2, seconds=60)()
-    assert (outcome.count, len(outcome.rows), outcome.events, outcome.stopped) == (3, 2, 5, None)
+    assert (outcome.count, len(outcome.table.to_pylist()), outcome.events, outcome.stopped) == (3, 2, 5, None)
 
 
 def test_a_run_can_be_stopped(session, monkeypatch):
@@ -215,7 +215,7 @@ def test_programs_are_taken_apart_statement_by_statement(session):
     assert [step.event.type for step in trace] == ["p", "p", "p"]
     assert {(step.event.position, pairs) for step in trace for pairs in step.matches} == {
         (row["detected_at"], frozenset((label, e["position"]) for e in row["events"] for label in e["labels"]))
-        for row in matches.rows
+        for row in matches.table.to_pylist()
     }
     assert "b.low > a.low" in str(session.why_not([0, 1]))
     assert session.read_events(0, 100).column("low").to_pylist() == [3, 3, 5]
@@ -242,7 +242,7 @@ def test_automata_are_queries_like_others(session, name):
     assert (session.problems(), session.doubts()) == ([], [])
     expected = query.match(session.events.table, **session.events.roles).to_pylist()
     outcome = StoppableRun(session.query(), session.loaded(), most=10, seconds=60)()
-    assert [row["detected_at"] for row in outcome.rows] == [row["detected_at"] for row in expected]
+    assert [row["detected_at"] for row in outcome.table.to_pylist()] == [row["detected_at"] for row in expected]
     assert outcome.count == len(expected) == {"transducer": 3, "determinised": 2, "logic": 4}[name]
     trace = session.trace(0, 100)
     assert {step.event.position for step in trace if step.matches} == {row["detected_at"] for row in expected}
@@ -585,6 +585,6 @@ def test_a_match_that_the_studio_lists_is_a_match_wherever_it_ends(tmp_path):
     (tmp_path / "carts.csv").write_text("type,t,user\n" + rows)
     session = StudioSession("SELECT * WHERE (cart AS c NOT FOLLOWED BY view FOR 5 SECONDS) PARTITION BY [user]")
     session.load(tmp_path / "carts.csv")
-    row = StoppableRun(session.query(), session.loaded(), most=100, seconds=60)().rows[30]
+    row = StoppableRun(session.query(), session.loaded(), most=100, seconds=60)().match(30)
     assert row["detected_at"] > row["start"] + 3000
     assert session.why_not([("c", row["start"])]).detected_at == row["detected_at"]

@@ -35,11 +35,6 @@ class Outcome:
         found: dict[str, Any] = self.table.slice(number, 1).to_pylist()[0]
         return found
 
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        """All matches of the table."""
-        return list(self.table.to_pylist())
-
     @cached_property
     def labels(self) -> list[str]:
         """The labels of the events; types only of events without other labels."""

@@ -72,8 +72,8 @@ def flow_of(
     """The flow of some tables, or why there is none.
 
     ``outputs`` are the rows of `ScanArrays.outputs`, ``relevant`` the guards of relevant events; ``measured`` gives
-    the output for the measure of a window, or for its bound. The programs of
-    conditions between events are added to the code of ``to``.
+    the output for the measure of a window, or for its bound. The programs of conditions between events are added to the
+    code of ``to``.
     """
     if relevant is None:
         return "every event counts"
@@ -125,9 +125,10 @@ def _strict(
     """What the next event of a key ends, or why all events count. ``states`` have a column in `ScanArrays.flows`."""
     moves, initial, key = tables.moves, tables.transducer.initial, key_column(keys)
     windows = [tables.transducer.window, *(column.window for column in tables.columns)]
-    if tables.schema.forget is not None or any(isinstance(w, CountWindow | AttributeWindow) for w in windows):
+    other = any(isinstance(w, CountWindow | AttributeWindow) for w in windows) or len(tables.arrays.checked) > 0
+    if tables.schema.forget is not None or other:
         return "every event counts"
-    if key is None or key == layout.NO_KEYS or len(tables.arrays.checked):
+    if key is None or key == layout.NO_KEYS:
         return "a key in one of several columns"
     if any(frozenset() not in moves.loops[q] for q in initial) or not initial.isdisjoint(states):
         return "the first event of a key counts"
