@@ -273,5 +273,12 @@ def test_a_witness_that_does_not_replay_is_not_reported():
 def test_an_event_of_any_type_has_a_name_for_its_type(text):
     verdict = cerflow.satisfiable(text)
     assert verdict.verdict is True
-    assert "other@" in str(verdict)
+    assert all(f"{row['type']}@{place}" in str(verdict) for place, row in enumerate(verdict.stream))
     assert "\0" not in str(verdict)
+
+
+@pytest.mark.parametrize(
+    "text", ["A{2,} AS x FILTER x[time(EVENT) - prev(time(EVENT)) < 3 SECONDS]", "A{2} AS x FILTER x[prev(s) = 'a']"]
+)
+def test_the_value_of_the_event_before_need_not_be_a_number(text):
+    assert cerflow.satisfiable(text).verdict is True

@@ -64,3 +64,17 @@ def test_the_attribute_of_a_window_is_a_number():
 
 def test_order_of_an_iteration():
     assert usage("increasing(x.v)").ordered == {"v"}
+
+
+def test_values_to_choose_from_are_used_alike():
+    assert usage("coalesce(x.v, x.w, 0) > y.u").numbers == {"u", "v", "w"}
+    assert usage("CASE WHEN x.k IS NULL THEN x.v ELSE y.w END = 'a'").text == {"v", "w"}
+
+
+def test_a_difference_may_be_a_duration():
+    assert usage("abs(x.v - y.v) < 1 MINUTE").ordered == {"v"}
+    assert usage("abs(x.v - y.v) < 1").numbers == {"v"}
+
+
+def test_a_value_of_the_event_before_is_of_the_kind_of_its_attribute():
+    assert usage("x[prev(v) = 'a']").text == {"v"}

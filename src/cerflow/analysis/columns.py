@@ -6,24 +6,16 @@ text, and a stray word in a column that is compared with a number spoils its row
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
-from itertools import pairwise
 
+from cerflow.analysis.demands import KindDemands
 from cerflow.language import condition as c
 from cerflow.language.formula import As, AttributeWindow, EventKind, EventType, Rename
 from cerflow.language.node import Node, walk
 from cerflow.language.select import LabelItem, Select
 from cerflow.language.sremo import Regular, possible_fields
+from cerflow.schema import ValueKind
 from cerflow.values.nested import is_nested, root_of
-from cerflow.values.operators import Operator
-
-_NUMBER_FUNCTIONS = ("abs", "floor", "ceil", "round")
-#: Functions whose value is text, and functions of text.
-_TEXTS = ("lower", "upper", "substr", "||")
-_TEXT_FUNCTIONS = (*_TEXTS, "length")
-_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:[\d:.+Z-]+)?")
 
 
 @dataclass(frozen=True)
@@ -114,135 +106,17 @@ def columns_by_type(tree: Node) -> dict[str, frozenset[str] | None]:
 
 def usage_of(tree: Node) -> ColumnUsage:
     """The uses of the columns that a query reads; columns with contradicting uses are in ``names`` alone."""
-    numbers: set[str] = set()
-    text: set[str] = set()
-    ordered: set[str] = set()
-    booleans: set[str] = set()
-    names = attributes_in(tree)
-    pairs: list[tuple[str, str]] = []
-    inner = {id(node.otherwise) for node in walk(tree) if isinstance(node, c.If)}
-    for node in walk(tree):
-        if isinstance(node, LabelItem):
-            names.update(node.attributes or ())
-        numbers.update(_as_numbers(node))
-        if _may_be_time(node):
-            ordered.update(*map(_column, _terms(node)))
-        text.update(_as_text(node))
-        if isinstance(node, c.SetTest) or (isinstance(node, c.Aggregate) and node.name in ("min", "max")):
-            ordered.update(_column(node.argument))
-        for alternatives in _alternatives(node, inner):
-            columns = [name for value in alternatives for name in _column(value)]
-            if any(map(_is_number, alternatives)):
-                numbers.update(columns)
-            elif any(map(_is_text, alternatives)):
-                text.update(columns)
-            pairs.extend(pairwise(columns))
-        for comparison in c.comparisons(node):
-            left, right = comparison.left, comparison.right
-            by_size = comparison.operator not in (Operator.EQ, Operator.NE)
-            for one, other in ((left, right), (right, left)):
-                if _is_number(other):
-                    numbers.update(_column(one), *map(_column, _terms(one)))
-                elif _is_text(other):
-                    text.update(_column(one))
-                elif isinstance(other, c.Literal) and isinstance(other.value, bool):
-                    booleans.update(_column(one))
-                elif by_size:
-                    ordered.update(_column(one))
-            pairs.extend((a, b) for a in _column(left) for b in _column(right) if a != b)
-    _spread(pairs, numbers)
-    _spread(pairs, text)
+    demands = KindDemands(durations=False)
+    demands.read(tree)
+    uses = {name: demands.of(name).keys() & {ValueKind.FLOAT, ValueKind.STRING} for name in demands.names}
+    rest = {name for name, use in uses.items() if not use}
+    ordered = rest & demands.ordered
+    items = (node for node in walk(tree) if isinstance(node, LabelItem))
     return ColumnUsage(
-        numbers=frozenset(numbers - text),
-        text=frozenset(text - numbers),
-        ordered=frozenset(ordered - numbers - text),
-        booleans=frozenset(booleans - numbers - text - ordered),
-        names=frozenset(names),
-    )
-
-
-def _alternatives(node: Node, inner: Set[int]) -> Iterator[Sequence[c.Expression]]:
-    """The values that CASE or ``coalesce`` chooses from; ``inner`` are the parts of a CASE after its first WHEN."""
-    if isinstance(node, c.Function) and node.name == "coalesce":
-        yield node.arguments
-    elif isinstance(node, c.If) and id(node) not in inner:
-        values: list[c.Expression] = []
-        rest: c.Expression = node
-        while isinstance(rest, c.If):
-            values.append(rest.then)
-            rest = rest.otherwise
-        yield [*values, rest]
-
-
-def _spread(pairs: list[tuple[str, str]], known: set[str]) -> None:
-    """Columns compared with each other are used alike."""
-    grown = True
-    while grown:
-        grown = False
-        for a, b in pairs:
-            if (a in known) != (b in known):
-                known.update((a, b))
-                grown = True
-
-
-def _column(expression: c.Expression) -> tuple[str, ...]:
-    if isinstance(expression, c.Aggregate) and expression.name in ("min", "max", "first", "last"):
-        expression = expression.argument
-    return (expression.name,) if isinstance(expression, c.Attribute) else ()
-
-
-def _is_number(expression: c.Expression) -> bool:
-    if isinstance(expression, c.Literal):
-        return isinstance(expression.value, int | float) and not isinstance(expression.value, bool)
-    if isinstance(expression, c.Function):
-        return expression.name not in (*_TEXTS, "time", "prev", "coalesce")
-    if isinstance(expression, c.Aggregate):
-        return expression.name in ("count", c.COUNT_DISTINCT, "sum", "avg", "stddev")
-    return isinstance(expression, c.Arithmetic | c.Negative) and not _may_be_time(expression)
-
-
-def _may_be_time(node: Node) -> bool:
-    """Whether a sum or difference may be a timestamp or a duration: no number stands in it."""
-    return bool(terms := _terms(node)) and not any(map(_is_number, terms))
-
-
-def _terms(node: Node) -> list[c.Expression]:
-    """The operands of nested ``+`` and ``-``; none for another node."""
-    found: list[c.Expression] = []
-    stack: list[Node] = [node] if isinstance(node, c.Arithmetic) and node.operator in ("+", "-") else []
-    while stack:
-        current = stack.pop()
-        if isinstance(current, c.Arithmetic) and current.operator in ("+", "-"):
-            stack += [current.right, current.left]
-        elif isinstance(current, c.Expression):
-            found.append(current)
-    return found
-
-
-def _is_text(expression: c.Expression) -> bool:
-    if isinstance(expression, c.Literal):
+        numbers=frozenset(name for name, use in uses.items() if use == {ValueKind.FLOAT}),
         # A string that looks like a date may be meant for a column of timestamps.
-        return isinstance(expression.value, str) and not _DATE.fullmatch(expression.value)
-    return isinstance(expression, c.Function) and expression.name in _TEXTS
-
-
-def _as_numbers(node: Node) -> Iterator[str]:
-    if isinstance(node, c.Arithmetic) and not _may_be_time(node):
-        yield from _column(node.left)
-        yield from _column(node.right)
-    elif isinstance(node, c.Negative):
-        yield from _column(node.operand)
-    elif isinstance(node, c.Function) and node.name in _NUMBER_FUNCTIONS:
-        yield from _column(node.arguments[0])
-    elif isinstance(node, c.Aggregate) and node.name in ("sum", "avg", "stddev"):
-        yield from _column(node.argument)
-    elif isinstance(node, AttributeWindow):
-        yield node.attribute
-
-
-def _as_text(node: Node) -> Iterator[str]:
-    if isinstance(node, c.Like | c.Regexp):
-        yield from _column(node.operand)
-    elif isinstance(node, c.Function) and node.name in _TEXT_FUNCTIONS:
-        for argument in node.arguments if node.name == "||" else node.arguments[:1]:
-            yield from _column(argument)
+        text=frozenset(name for name, use in uses.items() if use == {ValueKind.STRING}),
+        ordered=frozenset(ordered),
+        booleans=frozenset(name for name in rest - ordered if ValueKind.BOOLEAN in demands.of(name)),
+        names=frozenset(attributes_in(tree).union(*(item.attributes or () for item in items))),
+    )

@@ -19,10 +19,10 @@ def kind_name(kind: ValueKind | None) -> str:
     return "NULL" if kind is None else str(kind)
 
 
-def check_string(kind: ValueKind | None, operand: Node, what: str) -> None:
+def check_string(kind: ValueKind | None, operand: Node, what: str, hint: str | None = None) -> None:
     """Raise `QueryError` for an operand of another kind than a string."""
     if kind not in (None, ValueKind.STRING):
-        raise QueryError(f"{what} needs a string, but this is {a_kind(kind)}", span=operand.span)
+        raise QueryError(f"{what} needs a string, but this is {a_kind(kind)}", span=operand.span, hint=hint)
 
 
 def check_ordered(kind: ValueKind | None, operand: Node, what: str) -> None:

@@ -33,8 +33,6 @@ TIME_ARITHMETIC: Mapping[tuple[str, ValueKind, ValueKind], ValueKind] = {
 }
 #: The signs under which a duration beside a number that counts time is a number too.
 ADDITIVE = ("+", "-")
-#: Functions and aggregates whose value is of the sort of their argument.
-_KEEPING = ("abs", "floor", "ceil", "round", "min", "max", "first", "last", "sum", "avg", "prev")
 
 
 class Sort(NamedTuple):
@@ -118,21 +116,14 @@ def sort_of_node(current: Node, below: Sequence[Sort], schema: Schema) -> Sort:
             return common_sort("CASE", (then, otherwise), below[1:], schema)
         case c.TruthValue():
             return Sort(ValueKind.BOOLEAN)
-        case c.Function("match_number"):
-            return Sort(ValueKind.INTEGER)
-        case c.Function("substr" | "||"):
-            return Sort(_kind_of_text(current, below))
         case c.Function() | c.Aggregate():
-            kind = (
-                _kind_of_function(current, below[0].kind, schema)
-                if isinstance(current, c.Function)
-                else _kind_of_aggregate(current, below[0].kind, schema)
-            )
-            of_time = current.name == "time" and schema.counts_time
-            zoned = below[0].zoned if kind is ValueKind.TIMESTAMP else None
-            if current.name == "time" and schema.time is not None:
-                zoned = _zoned(schema.time, schema)
-            return Sort(kind, of_time or (below[0].counts_time and current.name in _KEEPING), zoned)
+            kind = _kind_of_call(current, below, schema)
+            if current.name == "time":
+                return Sort(kind, schema.counts_time, None if schema.time is None else _zoned(schema.time, schema))
+            signature = c.SIGNATURES[current.name]
+            keeps = signature.gives is None or signature.durations
+            first = below[0] if below else Sort(None)
+            return Sort(kind, keeps and first.counts_time, first.zoned if kind is ValueKind.TIMESTAMP else None)
     # Expressions of automata may say themselves what they give.
     return Sort(getattr(current, "gives", None))
 
@@ -365,28 +356,32 @@ def inexact(operand: Node, why: str, schema: Schema) -> QueryError:
     )
 
 
-def _kind_of_function(function: c.Function, argument: ValueKind | None, schema: Schema) -> ValueKind | None:
-    operand = function.arguments[0]
-    match function.name:
-        case "position":
-            return ValueKind.INTEGER
-        case "prev":
-            return argument
-        case "time":
-            return ValueKind.INTEGER if schema.time is None else schema.kind(schema.time)
-        case "lower" | "upper":
-            check_string(argument, operand, function.name)
-            return ValueKind.STRING
-        case "length":
-            check_string(argument, operand, function.name)
-            return ValueKind.INTEGER
-        case "abs" if argument is ValueKind.DURATION:
-            return argument
-        case name if name in c.DATE_PARTS:
-            if argument not in (None, ValueKind.TIMESTAMP):
-                raise QueryError(f"{name} needs a timestamp, but this is {a_kind(argument)}", span=operand.span)
-            return ValueKind.INTEGER
-    return _numeric(argument, operand, function.name, schema)
+def _kind_of_call(call: c.Function | c.Aggregate, below: Sequence[Sort], schema: Schema) -> ValueKind | None:
+    signature = c.SIGNATURES[call.name]
+    if call.name == "time":
+        return ValueKind.INTEGER if schema.time is None else schema.kind(schema.time)
+    if not below:
+        return signature.gives
+    operand, kind = call.children[0], below[0].kind
+    if call.name in ("min", "max"):
+        check_ordered(kind, operand, call.name)
+    if signature.durations and kind is ValueKind.DURATION:
+        return kind
+    match signature.takes:
+        case ValueKind.STRING:
+            texts = 2 if call.name == "||" else 1
+            for operand, sort in zip(call.children[:texts], below):
+                check_string(sort.kind, operand, call.name, "Conditions are joined by OR." if texts == 2 else None)
+            for operand, sort in zip(call.children[texts:], below[texts:]):
+                if sort.kind not in (None, ValueKind.INTEGER):
+                    raise QueryError(
+                        f"{call.name} counts characters by integers, but this is {a_kind(sort.kind)}", span=operand.span
+                    )
+        case ValueKind.TIMESTAMP if kind not in (None, ValueKind.TIMESTAMP):
+            raise QueryError(f"{call.name} needs a timestamp, but this is {a_kind(kind)}", span=operand.span)
+        case ValueKind.FLOAT:
+            _numeric(kind, operand, call.name, schema)
+    return signature.gives or kind
 
 
 def common_sort(what: str, parts: Sequence[c.Expression], below: Sequence[Sort], schema: Schema) -> Sort:
@@ -411,35 +406,3 @@ def common_sort(what: str, parts: Sequence[c.Expression], below: Sequence[Sort],
         zoned = sort.zoned if found.zoned is None else found.zoned
         found = Sort(kind, found.counts_time or sort.counts_time, zoned)
     return found
-
-
-def _kind_of_text(function: c.Function, below: Sequence[Sort]) -> ValueKind:
-    texts = 2 if function.name == "||" else 1
-    for operand, sort in zip(function.arguments[:texts], below):
-        if sort.kind not in (None, ValueKind.STRING):
-            hint = "Conditions are joined by OR." if function.name == "||" else None
-            raise QueryError(
-                f"{function.name} needs a string, but this is {a_kind(sort.kind)}", span=operand.span, hint=hint
-            )
-    for operand, sort in zip(function.arguments[texts:], below[texts:]):
-        if sort.kind not in (None, ValueKind.INTEGER):
-            raise QueryError(
-                f"{function.name} counts characters by integers, but this is {a_kind(sort.kind)}", span=operand.span
-            )
-    return ValueKind.STRING
-
-
-def _kind_of_aggregate(aggregate: c.Aggregate, argument: ValueKind | None, schema: Schema) -> ValueKind | None:
-    match aggregate.name:
-        case "count" | "count distinct":
-            return ValueKind.INTEGER
-        case "sum" | "avg" if argument is ValueKind.DURATION:
-            return argument
-        case "avg" | "stddev":
-            _numeric(argument, aggregate.argument, aggregate.name, schema)
-            return ValueKind.FLOAT
-        case "sum":
-            return _numeric(argument, aggregate.argument, aggregate.name, schema)
-        case "min" | "max":
-            check_ordered(argument, aggregate.argument, aggregate.name)
-    return argument

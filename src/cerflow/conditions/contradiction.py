@@ -11,7 +11,7 @@ from functools import lru_cache
 from cerflow.conditions.connectives import conjuncts
 from cerflow.conditions.guards import Satisfied, TypeTest
 from cerflow.language.condition import And, Attribute, Comparison, Condition, Constant, In, IsNull, Literal, Not
-from cerflow.values.events import parsed_moment
+from cerflow.values.events import is_moment
 from cerflow.values.operators import NEGATED, Operator
 
 _Number = int | float
@@ -87,17 +87,6 @@ def _allowed(test: Condition) -> tuple[str, set[Literal]] | None:
 def _is_word(literal: Literal) -> bool:
     """Whether a string equals no other; two strings may stand for the same moment."""
     return isinstance(literal.value, str) and not is_moment(literal.value)
-
-
-def is_moment(value: object) -> bool:
-    """Whether a literal is a string that can be compared with timestamps."""
-    if not isinstance(value, str):
-        return False
-    try:
-        parsed_moment(value)
-    except ValueError:
-        return False
-    return True
 
 
 def _bound(test: Comparison, low: dict[str, tuple[_Number, bool]], high: dict[str, tuple[_Number, bool]]) -> None:

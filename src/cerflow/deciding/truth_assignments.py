@@ -19,7 +19,6 @@ import pyarrow as pa
 
 from cerflow import limits
 from cerflow.analysis.columns import attributes_in
-from cerflow.conditions.contradiction import is_moment
 from cerflow.conditions.evaluate import value_on
 from cerflow.conditions.guards import StreamTest, TypeTest
 from cerflow.deciding.budget import Budget
@@ -52,7 +51,7 @@ from cerflow.language.condition import (
 from cerflow.language.lexicon import LARGEST_INTEGER
 from cerflow.language.node import Node, walk
 from cerflow.schema import ValueKind
-from cerflow.values.events import Event, Value
+from cerflow.values.events import Event, Value, is_moment
 from cerflow.values.operators import Operator
 
 #: Values of attributes, by column.

@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import field
 from datetime import timedelta
 from types import UnionType
+from typing import NamedTuple
 
 from cerflow.errors import QuerySyntaxError, Span
 from cerflow.language.node import Node, node, walk
+from cerflow.schema import ValueKind
 from cerflow.values.nested import joined
 from cerflow.values.operators import Operator
 
@@ -29,6 +31,32 @@ COUNT_DISTINCT = "count distinct"
 MATCH_NUMBER = "match_number"
 #: Tests on the events of a label, in the order of their positions.
 SET_TESTS = ("increasing", "decreasing", "nondecreasing", "nonincreasing")
+
+
+class Signature(NamedTuple):
+    """The kind that a function or aggregate takes (None: any), and the kind that it gives (None: as its argument).
+
+    FLOAT stands for all numbers as an argument; with ``durations`` a duration is taken, too, and given back.
+    """
+
+    takes: ValueKind | None = None
+    gives: ValueKind | None = None
+    durations: bool = False
+
+
+_NUMBER, _TEXT, _INTEGER = ValueKind.FLOAT, ValueKind.STRING, ValueKind.INTEGER
+#: By the name of the function or aggregate. What `time` gives, the schema says.
+SIGNATURES: dict[str, Signature] = {
+    **dict.fromkeys(("abs", "sum"), Signature(_NUMBER, durations=True)),
+    "avg": Signature(_NUMBER, _NUMBER, durations=True),
+    "stddev": Signature(_NUMBER, _NUMBER),
+    **dict.fromkeys(("floor", "ceil", "round"), Signature(_NUMBER)),
+    **dict.fromkeys(("lower", "upper", "substr", "||"), Signature(_TEXT, _TEXT)),
+    "length": Signature(_TEXT, _INTEGER),
+    **dict.fromkeys(DATE_PARTS, Signature(ValueKind.TIMESTAMP, _INTEGER)),
+    **dict.fromkeys(("position", "count", COUNT_DISTINCT, MATCH_NUMBER), Signature(gives=_INTEGER)),
+    **dict.fromkeys(("time", "prev", "coalesce", "min", "max", "first", "last"), Signature()),
+}
 
 
 class Expression(Node):

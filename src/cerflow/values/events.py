@@ -188,6 +188,17 @@ def parsed_moment(text: str) -> datetime.datetime:
     return moment
 
 
+def is_moment(value: object) -> bool:
+    """Whether a value is a string that can be compared with timestamps."""
+    if not isinstance(value, str):
+        return False
+    try:
+        parsed_moment(value)
+    except ValueError:
+        return False
+    return True
+
+
 def microseconds_since_epoch(moment: datetime.datetime) -> int:
     """Microseconds since the epoch."""
     return (moment - _EPOCH) // datetime.timedelta(microseconds=1)
