@@ -92,7 +92,7 @@ GUESSED_TOGETHER = 10_000
 AMBIGUITY_PAIRS = 20_000
 #: Pairs of states compared for simulation; beyond, none counts as simulated.
 SIMULATION_PAIRS = 20_000
-#: Pairs of transitions compared; beyond, any run may end beside any other.
+#: Pairs of transitions compared; beyond, any two runs may end together.
 ABREAST_PAIRS = 100_000
 #: Pairs of states compared when rivals are left out; beyond, fewer are left out.
 ABREAST_STATES = 2_500
@@ -104,7 +104,7 @@ OUTPUT_TRANSITIONS = 600
 OUTPUT_CASES = 1_000
 #: Operands compared with each other to leave some out; more are all kept.
 COMPARED_ALTERNATIVES = 200
-#: Leaves of a part that is simplified by what holds beside it; larger parts are left as they are.
+#: Leaves of a part that is simplified by what holds around it; larger parts are left as they are.
 SIMPLIFIED_LEAVES = 50
 #: Distinct tests of a transducer; beyond, the types of events alone decide which are relevant.
 RELEVANCE_TESTS = 500
@@ -341,7 +341,7 @@ SPARK_NUMBERED_PARTS = 256
 RESULT_ROWS = 1 << 14
 #: Places inside each row group at which the data source considers a cut.
 SOURCE_CUT_PLACES = 16
-#: Numbers of slices for each core that it considers, beside others.
+#: Numbers of slices for each core that it considers, besides others.
 SOURCE_CUT_ROUNDS = 8
 #: Bytes of a value in the state store of a streaming query; snapshots are cut into such chunks.
 STREAM_CHUNK_BYTES = 1 << 20

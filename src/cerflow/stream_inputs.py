@@ -126,7 +126,7 @@ def streams(
     different types become the wider type, and times of different units count the finest of them.
 
     Raises `InputError` for columns that are not there, that would have the same name, or whose types do not fit
-    together, for events without types beside others, and `ArgumentError` if there are no inputs.
+    together, for events without types together with others, and `ArgumentError` if there are no inputs.
     """
     expect(stream, str, "the name of the column of streams must be text")
     common = common_roles(inputs, type=type, time=time, time_unit=time_unit, sequence=sequence)
@@ -352,7 +352,7 @@ _Kind = Literal["integer", "float", "decimal", "string", "timestamp"]
 
 
 def _wider(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
-    """The smallest type for the values of both, None if there is none; integers beside fractions become doubles."""
+    """The smallest type for the values of both, None if there is none; integers and fractions become doubles."""
     a, b = (t.value_type if a != b and pa.types.is_dictionary(t) else t for t in (a, b))
     if a == b or pa.types.is_null(b):
         return a

@@ -118,7 +118,7 @@ def test_filter_moves_through_as_of_its_label(a, p):
 def test_filter_moves_through_rename(a, old, new, label, p):
     left = filtered(Rename(a, old, new), label, p)
     if label == old != new:
-        # Nothing is called so any more.
+        # Nothing has this name now.
         return left, Rename(a, old, new)
     if label == new:
         return left, Rename(filtered(filtered(a, old, p), new, p), old, new)

@@ -90,7 +90,7 @@ def _check_size(select: Select) -> None:
 
 
 def _check_optional(root: f.Formula) -> None:
-    """A part that can be absent stands beside one that cannot, in a sequence or ALL."""
+    """A part that can be absent stands next to one that cannot, in a sequence or ALL."""
     alone: list[Node] = [root]
     for current in walk(root):
         if not isinstance(current, f.Sequence | f.StrictSequence | f.All):
@@ -98,9 +98,9 @@ def _check_optional(root: f.Formula) -> None:
     for current in alone:
         if isinstance(current, f.Formula) and f.can_be_absent(current):
             raise QueryError(
-                "this part may be absent, and no part beside it must be present",
+                "this part may be absent, so it must stand next to one that may not",
                 span=current.span,
-                hint="A part with ? or {0,…} is an operand of ;, : or ALL beside another one, as in A ; B? ; C.",
+                hint="A part with ? or {0,…} needs another operand of ;, : or ALL, as in A ; B? ; C.",
             )
 
 

@@ -95,7 +95,7 @@ def _check_some(some: c.Some, bracket: str | None) -> None:
             raise QueryError(
                 "SOME chooses single events, but this reads all events of a label",
                 span=current.span,
-                hint="Compare the sets, as in max(x.v) > avg(x.v), or put the condition beside SOME with AND.",
+                hint="Compare the sets, as in max(x.v) > avg(x.v), or join the condition to SOME with AND.",
             )
 
 

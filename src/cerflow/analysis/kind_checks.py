@@ -32,7 +32,7 @@ def check_ordered(kind: ValueKind | None, operand: Node, what: str) -> None:
 
 
 def check_moment(expression: Expression, place: Node, sign: str | None = None) -> None:
-    """Raise `QueryError` for a string beside a timestamp that is not a literal, or does not say a time."""
+    """Raise `QueryError` for a string compared with a timestamp that is not a literal, or not a time."""
     if not isinstance(expression, Literal):
         verb = "be compared with a string" if sign is None else "meet a string"
         raise QueryError(

@@ -31,7 +31,7 @@ TIME_ARITHMETIC: Mapping[tuple[str, ValueKind, ValueKind], ValueKind] = {
     ("/", _SPAN, _NUMBER): _SPAN,
     ("/", _SPAN, _SPAN): _NUMBER,
 }
-#: The signs under which a duration beside a number that counts time is a number too.
+#: The operators with which a duration next to a numeric time is a number, too.
 ADDITIVE = ("+", "-")
 
 
@@ -309,7 +309,7 @@ def in_ticks(duration: c.Literal, schema: Schema) -> int | float:
 
 
 def refuse_mixture(reason: str, place: Node, left: Sort, right: Sort, schema: Schema) -> NoReturn:
-    """Raise `QueryError` for a timestamp or duration beside something that it does not go with, with a remedy."""
+    """Raise `QueryError` for a timestamp or duration next to something that does not fit it, with a remedy."""
     kinds = {left.kind, right.kind}
     if kinds == {ValueKind.TIMESTAMP}:
         hint = "The difference of two timestamps is a duration, and a timestamp and a duration can be added."
@@ -398,7 +398,7 @@ def common_sort(what: str, parts: Sequence[c.Expression], below: Sequence[Sort],
             kind = sort.kind
         else:
             raise QueryError(
-                f"{what} takes values of one kind, but this is {a_kind(sort.kind)} beside {a_kind(found.kind)}",
+                f"{what} takes values of one kind, but these are {a_kind(sort.kind)} and {a_kind(found.kind)}",
                 span=part.span,
             )
         if _mixed((found, sort)):

@@ -55,7 +55,7 @@ def option(help: str, *names: str, default: Any = None, **more: Any) -> Any:
 
 
 def in_groups(function: Callable[..., None]) -> Callable[..., None]:
-    """A command with the options of the groups that a function takes; names beside a group are left out of it."""
+    """A command with the options of the groups that a function takes; names next to a group are left out of it."""
     annotated: Any = Annotated
     groups: dict[str, tuple[type, list[str]]] = {}
     found: list[Parameter] = []
@@ -160,7 +160,7 @@ class ColumnOptions:
 
 @dataclass(frozen=True)
 class PredicateOptions:
-    """Which predicates there are beside those of cerflow."""
+    """Which predicates there are besides those of cerflow."""
 
     predicates: Many = option(
         "Python that registers predicates for the query. May be repeated.", metavar="FILE.py|MODULE"

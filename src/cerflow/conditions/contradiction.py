@@ -56,7 +56,7 @@ def contradicts(tests: Iterable[Condition]) -> bool:
     together = [set(conjuncts(c)) for c in refused if isinstance(c, And)]
     if together and any(parts <= set(tests) for parts in together):
         return True
-    # A refused test on the whole type cannot stand beside a test for that type.
+    # A refused test on the whole type contradicts a test for that type.
     if any(isinstance(t, TypeTest) and t.stream is None and t.type in types for t in refused):
         return True
     if any(not literals for literals in values.values()):

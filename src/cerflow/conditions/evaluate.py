@@ -139,7 +139,7 @@ def _negatable(test: Callable[..., bool | None], negated: bool) -> Callable[...,
 
 
 def compare(relation: Operator, left: Value, right: Value) -> bool | None:
-    """Compare two values: unknown beside null, floats beside a float, exact beside a decimal, texts by code points."""
+    """Compare two values: unknown with null, as floats with a float, exact with a decimal, texts by code points."""
     if left is None or right is None:
         return None
     if type(left) is not type(right):
@@ -178,7 +178,7 @@ def _found(expression: str, text: str | None) -> bool | None:
 
 
 def arithmetic(sign: str, left: Any, right: Any) -> Value:
-    """``left sign right`` of 64-bit integers or floats: null beside null, and where there is no such number.
+    """``left sign right`` of 64-bit integers or floats; null for a null, and for results that do not exist.
 
     Raises `InputError` for decimals.
     """

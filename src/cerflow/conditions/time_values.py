@@ -78,7 +78,7 @@ def time_arithmetic(sign: str, left: Any, right: Any) -> datetime | timedelta | 
 
 
 def _said_beside(value: Any, other: Any) -> Any:
-    """The timestamp that a string beside another timestamp says; other values as they are."""
+    """The timestamp that a string means next to a timestamp; other values as they are."""
     said = isinstance(value, str) and isinstance(other, datetime)
     return parsed_moment(value) if said else value
 

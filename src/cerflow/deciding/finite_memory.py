@@ -222,7 +222,7 @@ def _windows(transducer: Transducer) -> list[Window]:
     return [n.window for c in conditions for n in walk(c) if isinstance(n, InWindow)]
 
 
-#: Expressions that may be stored beside truth values and measures: they have finitely many values.
+#: Expressions that may be stored besides truth values and measures: they have finitely many values.
 _FINITE = (Stored, Literal, If, Comparison, And, Or, Not, Satisfied, Constant, IsNull)
 
 

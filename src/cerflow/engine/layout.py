@@ -12,10 +12,10 @@ NULL = -(2**63)
 EXPIRED = -(2**63) + 1
 #: The measure of a complex event that has not begun: it never leaves a window.
 NOT_BEGUN = 2**63 - 1
-#: The bound that everything is beyond (no window).
+#: The bound of queries without a window: every start is beyond it.
 NO_BOUND = -(2**63) + 1
 
-#: States that have bits of their own in a number.
+#: The number of states that get bits of their own in one word.
 STATE_BITS = 62
 
 # Columns of TableArrays.transitions
@@ -69,7 +69,7 @@ FROM_COLUMN, FROM_SLOT, FROM_PROGRAM = range(3)
 # only FIELD_COMPARES counts
 FIELD_SOURCE, FIELD_INDEX, FIELD_END, FIELD_COMPARES, FIELD_BOUND = range(5)
 
-# In FIELD_COMPARES: how a field compares with that of a row that its own row makes needless: it is equal, not less, not
+# In FIELD_COMPARES: how a field compares with that of a row which its own row makes unnecessary: equal, not less, not
 # greater (for integers and floats; null is the worst), or anything
 SAME_BITS, LEAST_INT, GREATEST_INT, LEAST_FLOAT, GREATEST_FLOAT, ANYTHING = range(6)
 
@@ -162,7 +162,7 @@ BOTTOM = 0
 
 # Columns of State.marks (int64): an event and the number of the label set that it is marked with
 M_POSITION, M_LABEL = range(2)
-#: The mark that stands for none.
+#: The number of the empty mark.
 NO_MARK = 0
 
 # The results of `advance`
@@ -243,7 +243,7 @@ class TableArrays(NamedTuple):
 OPTIONS = 20
 #: In O_STRATEGY: report every match, or those of one support, which is the earliest or the latest choice of events.
 EVERYTHING, EARLIEST, LATEST = range(3)
-#: Beside these, what is picked of parts: matches that are not part of others. Their sets are not lists.
+#: Besides these, MAX may pick the matches that are not part of others. Its sets are not lists.
 LARGEST = 3
 
 

@@ -1,9 +1,9 @@
-"""Instructions of the small stack programs that evaluate atoms which are not plain comparisons.
+"""Instructions of the small stack programs for atoms that are not plain comparisons.
 
-Truth values are 1, 0 and null (unknown). Instructions from `AND` to `COALESCE_F` combine the two topmost values,
-from `NOT` on they change the topmost one; `SELECT` takes a condition and two values and leaves one of them,
-`CALL` the arguments of a predicate and leaves its answer. `ROWS` pushes where the rows of a collection are, and how
-many words.
+Truth values are 1, 0 and null (unknown). Instructions from `AND` to `COALESCE_F` combine the two topmost values, those
+from `NOT` on change the topmost one. `SELECT` takes a condition and two values and leaves one of them, `CALL` takes the
+arguments of a predicate and leaves its answer. `ROWS` pushes the address of a collection's rows and their number of
+words.
 """
 
 from __future__ import annotations

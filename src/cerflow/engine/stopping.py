@@ -1,8 +1,7 @@
-"""How long work is stopped: a kernel that takes long continues in another thread, and its caller waits where it can be
-interrupted.
+"""Stops long work: a kernel continues in another thread, so its caller waits where it can be interrupted.
 
-Python lets signals act only between its own instructions. The caller may also have a check of its own, which raises an
-error when the work is to stop: see `checked`.
+Python handles signals only between its own instructions. The caller may also have a check of its own, which raises an
+error when the work must stop: see `checked`.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ def checked(check: Callable[[], None]) -> Iterator[None]:
 
 
 def look() -> None:
-    """Raise the error of the caller's check if the work is to stop."""
+    """Raise the error of the caller's check if the work must stop."""
     check = _check.get()
     if check is not None:
         check()

@@ -86,7 +86,7 @@ def converted(column: pa.Array, target: pa.DataType) -> Converted:
 
 def _nested(column: pa.Array, target: pa.DataType) -> Converted:
     """Arrays or objects as those of another type; bad are those that have values of other types."""
-    # Integers may become doubles beside fractions, but not the other way round.
+    # Integers may become doubles next to fractions, but not the other way round.
     safe = "int64" in str(target)
     try:
         return Converted(column.cast(target, safe=safe), np.zeros(len(column), np.bool_))

@@ -120,7 +120,7 @@ class _Attempt:
                 if self._malformed:
                     rows = np.setdiff1d(rows, [row for row, _, _ in self._malformed])[: len(batch)]
                 number = int(rows[-1]) + 1 if len(rows) else number
-                # Arrow is ahead: some of the rows that it refused stand behind those of the batch.
+                # Arrow is ahead: some of the rows that it refused come after those of the batch.
                 own = [m for m in self._malformed if m[0] < number or waiting is None]
                 self._malformed = [m for m in self._malformed if m[0] >= number and waiting is not None]
                 block = self._block(batch, rows, own, last=waiting is None)
@@ -158,7 +158,7 @@ class _Attempt:
 
 
 class _Reader:
-    """Arrow's reader of CSV. At its end nobody reads the stream any more.
+    """Arrow's reader of CSV. At its end the stream is no longer read.
 
     Arrow reads ahead in a thread of its own. A process that ends while that thread calls Python aborts, or hangs.
     """

@@ -79,7 +79,7 @@ def eliminate_conjunctions(formula: f.Formula, *, types: Collection[str] | None 
     for current in walk(formula):
         if isinstance(current, f.Formula) and not isinstance(current, _SECOND_ORDER | f.Conjunction | f.All):
             raise UnsupportedQueryError(
-                f"AND and ALL can be eliminated beside AS, [x -> y], FILTER, OR, ; and +, but not beside "
+                f"AND and ALL can be eliminated next to AS, [x -> y], FILTER, OR, ; and +, but not next to "
                 f"{type(current).__name__}",
                 span=current.span,
             )

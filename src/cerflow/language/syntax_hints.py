@@ -105,7 +105,7 @@ def few(names: Collection[str]) -> tuple[str, ...]:
 
 
 def hint_for(found: str, before: str, accepted: Collection[str], names: Collection[str]) -> str | None:
-    """A hint for a token that does not fit behind some text; ``accepted`` are terminals that could stand there."""
+    """A hint for a token that does not fit after some text; ``accepted`` are terminals that could stand there."""
     word = found.upper()
     if word == "DEFINE" and "SELECT" in accepted:
         return _DEFINITION if "DEFINE" in accepted else _PROGRAM

@@ -72,7 +72,7 @@ def _without_labels(condition: Condition, missing: frozenset[str]) -> Condition 
         idle = [atom for atom in clause if missing.intersection(condition_labels(atom))]
         if any(map(mentions_set, idle)):
             raise UnsupportedQueryError(
-                f"{show(condition)} reads a set of events that a branch of OR beside ':' does not have",
+                f"{show(condition)} reads a set of events that a branch of OR next to ':' does not have",
                 span=condition.span,
                 hint="Put the condition on the branch of OR that has them.",
             )

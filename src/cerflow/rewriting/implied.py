@@ -1,6 +1,6 @@
 """Conditions on times that always hold: what windows, the order of a sequence and other conditions imply.
 
-``abs(time(a) - time(b)) <= w`` beside ``WITHIN w`` would cost a register for each order in which a and b may come. The
+``abs(time(a) - time(b)) <= w`` with ``WITHIN w`` would cost a register for each order in which a and b may come. The
 known bounds on differences of times are edges of a graph over the labels. A condition follows from the others if a path
 is at most as long as it allows (simple temporal networks: Dechter, Meiri and Pearl 1991).
 """

@@ -25,11 +25,11 @@ from cerflow.rewriting.repetitions import without_repetitions
 def sequences_to_strict(formula: f.Formula) -> f.Formula:
     """The same complex events without ``:``, by STRICT around the events that must be adjacent (Theorem 6.5).
 
-    Holds for conditions of any kind. Each side of ``:`` is taken apart at the event beside it; a condition on a side
+    Holds for conditions of any kind. Each side of ``:`` is taken apart at the event next to it; a condition on a side
     comes to stand around more than that, so labels that both sides give are distinguished by new names, which are
     changed back around it. Choices (OR) on both sides are multiplied with one another.
 
-    Raises `UnsupportedQueryError` for ``:+``, for operators beside ``:`` that cannot be taken apart (PROJECT, AND,
+    Raises `UnsupportedQueryError` for ``:+``, for operators next to ``:`` that cannot be taken apart (PROJECT, AND,
     ALL, UNLESS, WITHOUT, NEXT, LAST, MAX, WITHIN), and for a result that would be too large.
     """
     formula = without_repetitions(formula)

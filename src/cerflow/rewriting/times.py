@@ -1,7 +1,7 @@
 """Arithmetic on timestamps and durations as arithmetic on whole numbers of microseconds (spec §10).
 
 So the engine computes with numbers alone. A timestamp that is only compared with timestamps stays one, so that no digit
-of it is lost. Where the time column is a number, a duration beside it becomes a number of what the column counts.
+of it is lost. Where the time column is a number, a duration next to it becomes a number of the column's units.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def with_zones(tree: N, schema: Schema) -> N:
 def _arithmetic(current: c.Arithmetic, below: Sequence[_Rewritten], sort: Sort, schema: Schema) -> _Rewritten:
     if sort.counts_time and current.operator in ADDITIVE:
         return _Rewritten(with_children(current, _alike(below, schema)), sort)
-    # A string beside a timestamp says one.
+    # A string compared with a timestamp is one.
     sides = [f.number if f.sort.of_time or f.sort.kind is ValueKind.STRING else f.tree for f in below]
     found = cast(c.Expression, with_children(current, sides))
     if sort.kind is ValueKind.TIMESTAMP:
@@ -147,7 +147,7 @@ def _alike(sides: Sequence[_Rewritten], schema: Schema) -> list[Node]:
 
 
 def _beyond(sides: Sequence[_Rewritten], schema: Schema) -> bool:
-    """Whether strings beside timestamps say some that 64 bits of nanoseconds do not hold."""
+    """Whether strings compared with timestamps exceed 64 bits of nanoseconds."""
     fine = any(pa.types.is_timestamp(f.type) and f.type.unit == "ns" for f in schema.columns)
     if not fine or all(side.sort.kind is not ValueKind.TIMESTAMP for side in sides):
         return False

@@ -362,7 +362,7 @@ def _unions(first: Known, second: Known) -> Known:
 def _repeated(formula: f.Repetition, i: int, j: int, once: Callable[[int, int], _Question]) -> _Rule:
     """The union of φ{n} for all n between the bounds; φ{n} is φ{n-1} followed by φ.
 
-    Every repetition reads an event at least, so there are no more of them than positions.
+    Every repetition reads an event at least, so they are at most as many as positions.
     """
     found = _NOTHING
     so_often: dict[int, Known] = {}

@@ -1,4 +1,4 @@
-"""Timestamps and durations (spec §10): the results of arithmetic, and their value beside a numeric time."""
+"""Timestamps and durations (spec §10): the results of arithmetic, and their value next to a numeric time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def with_numeric_time(microseconds_per_tick: Fraction | int | None) -> Iterator[
 
 
 def numbers_of_time(operands: Sequence[Node], values: Sequence[Any]) -> Sequence[Any]:
-    """Values that meet: durations beside a number, which can only be a numeric time, are numbers of its ticks.
+    """Values that meet: durations next to a number, which can only be a numeric time, are numbers of its ticks.
 
     A literal that is a whole number of ticks is an integer, every other duration a float.
     """

@@ -101,7 +101,7 @@ def held(pieces: Pieces, *, ties: bool, most: int) -> Ints | None:
     """For the pieces of one partition, as they arrive, the least key of each and all after it.
 
     A task that lets go, before each piece, of what is less than that (with ``ties``: not greater), puts the partition
-    in order. None if it would have to hold more than ``most`` rows, beside a piece.
+    in order. None if it would have to hold more than ``most`` rows besides a piece.
     """
     to_come = np.minimum.accumulate(pieces.low[::-1])[::-1]
     waiting: list[tuple[int, int]] = []

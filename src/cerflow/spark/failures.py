@@ -94,7 +94,7 @@ def messages(error: BaseException | str) -> list[str]:
     for message in map(_unwrapped, _segments(_text(error))):
         if message and not any(message in other for other in found):
             found.append(message)
-    # A name of an exception says little beside what others say.
+    # An exception's name says little compared with other words.
     return [message for message in found if " " in message] or found
 
 

@@ -53,7 +53,7 @@ def never() -> bool:
 
 
 def _properties(columns: pa.Schema, names: Iterable[str], before: str) -> list[dict[str, str]]:
-    """Attributes that may be completed, as they are written behind ``before``."""
+    """Attributes that may be completed, as they are written after ``before``."""
     return [
         {
             "label": quote_attribute(name.removeprefix(before)),

@@ -105,7 +105,7 @@ class Stream(Sequence[Event]):
                 if column is not None and as_value(row.get(column)) is None:
                     raise InputError(f"row {index} has no {role} (column '{column}')")
         values = [{name: as_value(row.get(name)) for name in names} for row in table]
-        # A column has one kind: whole numbers beside fractions are floats.
+        # A column has one kind: whole numbers among fractions are floats.
         for name in names:
             if any(isinstance(row[name], float) for row in values):
                 for row in values:

@@ -95,7 +95,7 @@ def test_conditions(condition, ends):
 @pytest.mark.parametrize(
     ("condition", "error", "reason"),
     [
-        ("coalesce(x.n, x.s) = 1", QueryError, "coalesce takes values of one kind, but this is a string beside an int"),
+        ("coalesce(x.n, x.s) = 1", QueryError, "coalesce takes values of one kind, but these are a string and an int"),
         ("hour(x.n) = 1", QueryError, "hour needs a timestamp, but this is an integer"),
         ("substr(x.n, 1) = 'a'", QueryError, "substr needs a string, but this is an integer"),
         ("substr(x.s, 1.5) = 'a'", QueryError, "substr counts characters by integers, but this is a float"),
@@ -105,7 +105,7 @@ def test_conditions(condition, ends):
         (
             "CASE WHEN x.n = 1 THEN 1 ELSE 'a' END = 1",
             QueryError,
-            "CASE takes values of one kind, but this is a string",
+            "CASE takes values of one kind, but these are a string",
         ),
         ("CASE WHEN x.n THEN 1 END = 1", QuerySyntaxError, "this is a value, but a condition is expected here"),
         ("CASE x.n WHEN x.n = 1 THEN 1 END = 1", QuerySyntaxError, "this is a condition, but a value is expected here"),

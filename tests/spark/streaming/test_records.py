@@ -107,7 +107,7 @@ def test_a_stuck_checkpoint_is_set_back(lines):
     with pytest.warns(QueryWarning, match=r"6 of 6 events are late.*a time far ahead.*modification times"):
         assert lines.finished(ahead=None).status.totals["late"] == 6
     kept = Checkpoint(lines.spark, str(lines.checkpoint))
-    with pytest.raises(InputError, match="is not in the checkpoint"):
+    with pytest.raises(InputError, match="is no longer in the checkpoint"):
         kept.set_back(0, 1000)
     first = kept.set_back(FAR[0] * 1000 - 10**12)
     assert first > 0

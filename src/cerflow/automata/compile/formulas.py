@@ -148,7 +148,7 @@ class _FormulaCompiler:
     def __init__(self, formula: f.Formula, named: frozenset[str], *, windowed: bool, count: bool = True) -> None:
         self.formula = formula
         self.windowed = windowed
-        #: Whether runs may read ticks and pauses, beside events.
+        #: Whether runs may read ticks and pauses besides events.
         self.ticking = waits_for_ticks(formula)
         #: Whether large repetitions may be counted in registers, and whether some are.
         self.count = count

@@ -37,7 +37,7 @@ _EQUAL, _BETTER, _ALL = "equal", "preferred", "all"
 
 @dataclass(frozen=True)
 class _Rivals:
-    """The runs beside a run: its equals (for LAST, all), and those preferred to it."""
+    """The runs compared with a run: its equals (for LAST, all), and those preferred to it."""
 
     others: RunSet
     better: RunSet

@@ -1,4 +1,4 @@
-"""Deadlines in time: what a transducer reads beside events (spec §10).
+"""Deadlines in time: what a transducer reads besides events (spec §10).
 
 Time passes between events, also where no event of a substream shows it. So a run may read two things that are not
 events: `TICK`, once a deadline has passed, and `PAUSE`, which stands for an event of another substream. Ticks come

@@ -195,7 +195,7 @@ class _Determinization:
     ) -> Iterable[tuple[list[Condition], list[_Candidate]]]:
         """The cases of an event, with the open transitions in each.
 
-        A window that every member still has to meet makes no case: once it has passed, the set cannot match any more.
+        A window that every member still has to meet makes no case: once it has passed, the set can no longer match.
         """
         doomed = frozenset[int].intersection(*(self._windows[q] for q in current.members))
         numbers = {self._numbers[key] for key in self._numbers if key[0] in doomed}

@@ -1,6 +1,6 @@
 """The targets of output: files are replaced as a whole; pipes and devices are written to directly.
 
-A file is written under a temporary name beside its place and renamed when it is complete, so there is never half an
+A file is written under a temporary name in its folder and renamed when it is complete, so there is never half an
 output. It is locked while it is written, so a temporary file without a lock was left by a process that is gone.
 """
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cerflow.spark import RunningStream, StreamStatus
 
 _KAFKA = re.compile(r"kafka://([^/]+)/(.+)")
-#: The columns of a message of Kafka beside those of its JSON.
+#: The columns of a message of Kafka besides those of its JSON.
 _MESSAGE = ("kafka_value", "kafka_partition", "kafka_offset")
 #: Orders events of equal time by partition and offset.
 _KAFKA_SEQUENCE = "kafka_sequence"

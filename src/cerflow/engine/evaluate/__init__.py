@@ -1,1 +1,1 @@
-"""Conditions and expressions on events, as columns of a batch or on one event; strings become codes here."""
+"""Evaluates conditions and expressions as columns of a batch, or on one event; strings become codes here."""

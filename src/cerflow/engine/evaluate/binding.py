@@ -1,8 +1,8 @@
-"""Calls of predicates bound to the registered functions, and whole events to the columns of the input.
+"""Binds calls of predicates to the registered functions, and whole events to the columns of the input.
 
-The predicates of a query are looked up once, when its tables are made: a predicate registered later under the same name
-does not affect running recognisers. A whole event as an argument becomes the values of all its attributes, so a
-register that remembers it gets a field for each of them.
+The predicates of a query are looked up once, when its tables are made, so a later one of the same name does not affect
+running recognisers. A whole event as an argument becomes the values of all its attributes, so a register that remembers
+it gets a field for each of them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cerflow.schema import Schema, ValueKind
 
 @node
 class Call(Condition):
-    """A call of a predicate that no longer depends on names."""
+    """A call of a predicate that does not depend on names."""
 
     predicate: Predicate
     arguments: tuple[Expression, ...]
@@ -34,7 +34,7 @@ class Call(Condition):
 
 @node
 class CallOfSet(Condition):
-    """A `cerflow.conditions.guards.SetCall` that no longer depends on names."""
+    """A `cerflow.conditions.guards.SetCall` that does not depend on names."""
 
     predicate: Predicate
     arguments: tuple[Expression, ...]
@@ -45,7 +45,7 @@ class CallOfSet(Condition):
 
     @property
     def own(self) -> tuple[Expression, ...]:
-        """The arguments that are read from the current event and from registers with single values, in their order."""
+        """The arguments read from the current event and from registers with single values, in order."""
         if self.here:
             return self.arguments
         return tuple(a for a, number in zip(self.arguments, self.sets) if not 0 <= number < self.gathered)
@@ -70,14 +70,14 @@ class WholeEvent(Expression):
 
 
 def readable(schema: Schema, without: str | None = None) -> tuple[str, ...]:
-    """The attributes of a whole event: all whose types conditions can read, except the one called ``without``."""
-    # The engine's own columns have names that no input can have.
+    """The attributes of a whole event: those whose types conditions can read, except ``without``."""
+    # Names of the engine's own columns cannot occur in the input.
     names = (n for n in schema.known_names if n != without and not n.startswith("\0"))
     return tuple(n for n in names if schema.kind(n) is not ValueKind.OTHER)
 
 
 def shows_events(tree: Node) -> bool:
-    """Whether predicates are shown whole events."""
+    """Whether predicates get whole events."""
     calls = (current for current in walk(tree) if isinstance(current, PredicateCall))
     return any(isinstance(argument, LabelReference) for call in calls for argument in call.arguments)
 
@@ -100,7 +100,7 @@ def bind(transducer: Transducer, attributes: Sequence[str]) -> Transducer:
 
 
 class _Binding:
-    """The places of the fields of registers, after some fields have grown to whole events."""
+    """The new places of the fields of registers, as some fields grow to whole events."""
 
     def __init__(self, transducer: Transducer, names: tuple[str, ...]) -> None:
         self.transducer = transducer
@@ -115,7 +115,7 @@ class _Binding:
             self.first.append(places)
 
     def _whole_events(self) -> frozenset[tuple[int, int]]:
-        """The fields (of registers) that hold whole events; copying one to another field makes that one, too."""
+        """The fields (of registers) that hold whole events, and the fields to which these are copied."""
         found: set[tuple[int, int]] = set()
         grown = True
         while grown:

@@ -13,7 +13,7 @@ from cerflow.schema import ValueKind
 
 #: Numba's names of the types of arguments.
 _TYPES = {ValueKind.INTEGER: "int64", ValueKind.FLOAT: "float64", ValueKind.BOOLEAN: "boolean"}
-#: The compiled function, or the reason why there is none, for each combination of kinds of arguments.
+#: The compiled function, or why there is none, for each combination of kinds of arguments.
 _known: WeakKeyDictionary[Predicate, dict[tuple[ValueKind, ...], Any]] = WeakKeyDictionary()
 
 
@@ -39,11 +39,11 @@ def compile_predicate(predicate: Predicate, kinds: Sequence[ValueKind | None]) -
 
 
 def _compile(predicate: Predicate, kinds: Sequence[ValueKind | None]) -> Any:
-    """The compiled function, or the reason why there is none."""
+    """The compiled function, or why there is none."""
     for kind in kinds:
         if kind not in _TYPES:
             return f"it gets {'a whole event' if kind is None else f'a {kind}'}"
-    # Queries without predicates of users get by without Numba, whose import takes long.
+    # Import Numba only here, as that takes long.
     try:
         from numba import types
         from numba.core.errors import NumbaWarning

@@ -9,7 +9,7 @@ from cerflow.values.arrow_columns import numbers_of
 
 
 def encoded(column: pa.Array) -> tuple[Ints, pa.Array]:
-    """The code of each text and the distinct texts; codes of nulls have no meaning."""
+    """The code of each text and the distinct texts; codes of nulls are arbitrary."""
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     return numbers_of(column.indices.cast(pa.int64())), column.dictionary

@@ -19,7 +19,7 @@ from cerflow.values.array_types import Floats, Ints
 from cerflow.values.nested import attribute_named, field_type, parts_of
 from cerflow.values.units import MICROSECONDS, PER_SECOND
 
-#: How many of each unit make a day.
+#: The length of a day in each unit.
 _DAY = {unit: 86_400 * number for unit, number in PER_SECOND.items()}
 
 
@@ -36,7 +36,7 @@ def duration_in_units(window: DurationWindow, schema: Schema, unit: str) -> Frac
 
 
 def units_of_time(schema: Schema, unit: str) -> int:
-    """How many units of measured times a 1 in the time column is; the column holds no dates."""
+    """The number of units of measured times in a 1 of the time column, which does not hold dates."""
     assert schema.time is not None
     own = schema.columns.field(schema.time).type
     return PER_SECOND[unit] // PER_SECOND[own.unit] if pa.types.is_timestamp(own) else 1
@@ -81,22 +81,22 @@ def bounds(window: Window, rows: BatchRows, schema: Schema) -> Ints:
 
 
 def first_inside(key: float, size: Fraction) -> float:
-    """The least value inside a window of this size that ends at ``key``, a whole number if that is one."""
+    """The least value inside a window of this size that ends at ``key``; a whole number if ``key`` is one."""
     if isinstance(key, float):
-        # Infinity minus itself is not a number, and so outside.
+        # Infinity minus itself is NaN, hence outside.
         return min(key, float(floats_of(_edges(np.array([key]), float(size)) + 1)[0]))
     return int(_below(np.array([key]), size)[0]) + 1
 
 
 def event_times(rows: BatchRows, schema: Schema) -> Ints:
-    """The time of each event, which is known, in the order of `idle_bounds`."""
+    """The times of events, all known, as `idle_bounds` orders them."""
     return measures(DurationWindow(1), rows, schema)
 
 
 def clock_time(time: object, schema: Schema) -> pa.Array:
     """A time before which no other event comes, as an array of the time column; raises `InputError` for other values.
 
-    Times may be given as the column has them, timestamps also as datetimes or texts of ISO 8601.
+    Times are given as the column has them; timestamps may also be datetimes or texts of ISO 8601.
     """
     if schema.time is None:
         raise InputError("a clock needs events with a time column; name the column with time=")
@@ -132,7 +132,7 @@ def typed_time(text: str | None, columns: pa.Schema, time: str | None) -> str | 
 
 
 def deadlines(window: DurationWindow, begins: Ints, schema: Schema, unit: str) -> pa.Array:
-    """The times one window after events with these measures, as the time column has them; rounded up to its unit."""
+    """The times one window after events with these measures, in the time column's type and rounded up to its unit."""
     assert schema.time is not None
     target = schema.columns.field(schema.time).type
     size = duration_in_units(window, schema, unit)
@@ -145,7 +145,7 @@ def deadlines(window: DurationWindow, begins: Ints, schema: Schema, unit: str) -
     step = 1
     if schema.kind(schema.time) is ValueKind.TIMESTAMP:
         step = int(MICROSECONDS[target.unit] / MICROSECONDS[unit]) if pa.types.is_timestamp(target) else _DAY[unit]
-    # A deadline beyond the range of the column is at its end.
+    # A deadline beyond the range of the column moves to its end.
     end = np.iinfo(target.to_pandas_dtype()).max if pa.types.is_integer(target) else MOST // step * step
     whole = -(-size.numerator // size.denominator)
     found = np.minimum(begins, end - whole) + whole if whole <= MOST else np.full(begins.shape, end)
@@ -156,7 +156,7 @@ def deadlines(window: DurationWindow, begins: Ints, schema: Schema, unit: str) -
 
 
 def idle_bounds(rows: BatchRows, schema: Schema) -> Ints:
-    """For each event the greatest time of the previous event of its substream with which the substream starts again."""
+    """For each event the greatest time at which the previous event of its substream makes the substream start again."""
     assert schema.time is not None
     assert schema.forget is not None
     size = duration_in_units(DurationWindow(schema.forget), schema, rows.unit)
@@ -173,7 +173,7 @@ def _below(now: Ints, size: Fraction) -> Ints:
     whole = -(-size.numerator // size.denominator)
     if NO_BOUND + whole > MOST:
         return np.full(now.shape, NO_BOUND)
-    # A size may need 64 bits, its halves do not.
+    # A size may need 64 bits, but its halves do not.
     return np.maximum(now, NO_BOUND + whole) - whole // 2 - (whole - whole // 2)
 
 

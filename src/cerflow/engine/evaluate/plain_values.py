@@ -1,6 +1,6 @@
 """Values of single events: Python's objects as in columns, and times as the engine computes with them.
 
-A timestamp or duration becomes the integer that its column holds. Arrow takes these integers for such columns, too.
+A timestamp or duration becomes the integer that its column holds. Arrow accepts these integers for such columns, too.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from cerflow.values.units import MICROSECONDS, PER_SECOND
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _UTC_EPOCH = _EPOCH.replace(tzinfo=datetime.UTC)
-#: The time zones that say of every moment how far it is from UTC.
+#: Time zones that give the offset from UTC at every moment.
 _ZONES = (datetime.timezone, ZoneInfo)
-#: The microseconds that both durations and timestamps in nanoseconds surely hold.
+#: The greatest number of microseconds that surely fits durations and timestamps in nanoseconds.
 _MOST = 2**63 // 1000 - 1
 
 
 class PlainType(NamedTuple):
-    """How values of a column are given: of a Python type (None: none will do), and how they become the column's own.
+    """How the values of a column are given: as a Python type (None: none), and how they become the column's own.
 
-    The function returns None for values that need the check of a batch, as numbers do that are beyond ``most`` or not
-    a number; without both all values of the type fit.
+    The function returns None for values that a batch must check: numbers beyond ``most``, and NaN. Without function and
+    ``most`` all values of the type fit.
     """
 
     python: type | None
@@ -37,11 +37,11 @@ class PlainType(NamedTuple):
 
 
 def plain_type_of(data_type: pa.DataType, unit: str) -> PlainType:
-    """How values of an Arrow type are given; ``unit`` is the finest unit of timestamps in the schema."""
+    """The form of values of an Arrow type; ``unit`` is the finest unit of timestamps in the schema."""
     if pa.types.is_dictionary(data_type):
         data_type = data_type.value_type
     if pa.types.is_signed_integer(data_type):
-        # The least integer of 64 bits stands for null.
+        # The least 64-bit integer stands for null.
         return PlainType(int, most=2 ** (data_type.bit_width - 1) - 1)
     if pa.types.is_float64(data_type):
         return PlainType(float, most=math.inf)
@@ -76,7 +76,7 @@ def _in_own_unit(microseconds: Callable[[Any], int | None], unit: str, limited: 
 
     def taken(value: Any) -> int | None:
         found = microseconds(value)
-        # Arrow knows how to round what is not a whole number of units.
+        # Arrow rounds what is not a whole number of units.
         if found is None or (limited and abs(found) > _MOST) or found % size:
             return None
         return int(found / size)

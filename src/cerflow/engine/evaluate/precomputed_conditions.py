@@ -1,4 +1,4 @@
-"""Conditions on one event that were evaluated before the engine sees the event, above all by Spark.
+"""Conditions on one event that were evaluated before the engine sees the event, mostly by Spark.
 
 A column of integers holds the results: bit 2k says whether condition k is true for the event, bit 2k+1 whether it is
 unknown. Columns that only these conditions read may then be missing.
@@ -19,7 +19,7 @@ from cerflow.schema import Schema
 
 #: The column of bits; it is not an attribute of events.
 PRECOMPUTED = "\0precomputed"
-#: The number of conditions whose bits fit a column of 64.
+#: The number of conditions that fit a 64-bit column.
 PRECOMPUTED_BITS = 31
 _BITS = pa.int64()
 
@@ -36,7 +36,7 @@ class Precomputed(Condition):
 
 
 def with_bits(schema: Schema, data_type: pa.DataType = _BITS) -> Schema:
-    """The schema with the column of bits beside the others."""
+    """The schema with the column of bits added."""
     return replace(schema, columns=schema.columns.append(pa.field(PRECOMPUTED, data_type)))
 
 

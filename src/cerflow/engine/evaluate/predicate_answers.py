@@ -59,13 +59,13 @@ def answers(
 def answers_about_sets(
     call: CallOfSet, arguments: Sequence[Vector | EventArgument], count: int, where: Mask | None, unit: str
 ) -> TruthVector:
-    """The answers of a predicate of sets of at most one event each, as `answers` gives them.
+    """The answers of a predicate of sets of at most one event each, like `answers`.
 
-    The sets are of the current event or empty. Raises `PredicateError`.
+    The sets hold the current event or nothing. Raises `PredicateError`.
     """
     reads = [call.here >> number & 1 if 0 <= number < call.gathered else number >= 0 for number in call.sets]
     if not any(reads):
-        # No event takes part: one answer for all.
+        # Without events: one answer for all.
         count, where = 1, None
     index = np.arange(count) if where is None else np.flatnonzero(where)
     own = [a for a, number in zip(arguments, call.sets) if call.here or not 0 <= number < call.gathered]
@@ -122,7 +122,7 @@ def _ask_scalar(
     outcome = np.empty(len(index), np.int32)
     failed = ask_rows(function.address, words.ravel(), np.int64(len(arguments)), outcome)
     if failed >= 0:
-        # A compiled function cannot report what went wrong; plain Python can.
+        # A compiled function cannot report its error; plain Python can.
         ask(predicate, [python_arguments(a, index[failed : failed + 1], unit)[0] for a in arguments])
         raise PredicateError(only_compiled(predicate.name), predicate.name)
     return outcome == 1, outcome == UNKNOWN

@@ -61,7 +61,7 @@ def reader(kind: ValueKind, text: Callable[[int], str], unit: str) -> Callable[[
         return None if word == NULL else word
 
     def fraction(word: float) -> float | None:
-        # Registers do not distinguish the zeros.
+        # Registers hold only one zero.
         return None if word != word else word + 0.0
 
     def boolean(word: int) -> bool | None:

@@ -15,9 +15,9 @@ from cerflow.values.units import DAY, MICROSECONDS, PER_SECOND
 
 #: The greatest magnitude of 64-bit integers; the least integer represents null.
 MOST = 2**63 - 1
-#: The greatest magnitude of what windows measure, as the bounds of windows lie beyond all of it.
+#: The greatest magnitude that windows measure, as their bounds lie beyond.
 MEASURED = MOST - 1
-#: The greatest magnitude up to which different integers are different 64-bit floats.
+#: Up to this magnitude, different integers are different 64-bit floats.
 EXACT_FLOATS = 2**53
 
 
@@ -54,7 +54,7 @@ def _ticks(data_type: pa.DataType, unit: str) -> int:
 
 
 def out_of_range(column: pa.Array, most: int) -> Mask | None:
-    """Where the magnitude of values is greater; None if nowhere."""
+    """Marks values of a greater magnitude; None if there are none."""
     if not pa.types.is_integer(column.type):
         width = pa.int32() if pa.types.is_date32(column.type) else pa.int64()
         column = column.cast(width)
@@ -75,12 +75,12 @@ def written(value: pa.Scalar) -> str:
     if not pa.types.is_temporal(value.type):
         return str(value.as_py())
     unit: Any = "D" if pa.types.is_date32(value.type) else getattr(value.type, "unit", "ms")
-    # NumPy takes the least integer for a missing time.
+    # NumPy reads the least integer as a missing time.
     return str(value.value if value.value < -MOST else np.datetime64(value.value, unit))
 
 
 def why(name: str, schema: Schema, most: int) -> str:
-    """The reason why such a value of a column cannot be used; to be preceded by the value."""
+    """Why such a value of a column cannot be used, to follow the value."""
     if schema.kind(name) is ValueKind.TIMESTAMP:
         return f"does not fit 64 bits in {finest_unit(schema)}, the finest unit of the times of the input"
     if schema.kind(name) is ValueKind.DURATION:

@@ -1,4 +1,4 @@
-"""Bare expressions and conditions of a transducer on the rows of a record batch."""
+"""Evaluates the expressions and conditions of a transducer on the rows of a record batch."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def instant(text: str, unit: str) -> int:
 class BatchRows:
     """Some rows of a batch; columns are read and expressions evaluated on demand, each once.
 
-    ``positions`` count the events as they come, ``numbers`` are their positions in the whole stream, if different:
-    conditions and computed columns use ``numbers``, windows and contiguity use ``positions``.
+    ``positions`` count the events as they come, ``numbers`` are their positions in the whole stream, if different.
+    Conditions and computed columns use ``numbers``, windows and contiguity use ``positions``.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class BatchRows:
         self._positions = positions
         self._numbers = numbers
         self._vectors: dict[str, vectors.Vector] = {}
-        #: The rows for which predicates are called, None for all; answers for other rows do not count.
+        #: The rows for which predicates are called, None for all; answers for other rows are ignored.
         self._asked: Mask | None = None
 
     @property
@@ -76,7 +76,7 @@ class BatchRows:
         return self.positions if self._numbers is None else self._numbers
 
     def positions_at(self, indices: Ints) -> tuple[Ints, Ints | None]:
-        """The positions of some rows, and those in the whole stream if they are others."""
+        """The positions of some rows, and their numbers if these differ."""
         begins = self._positions
         some = begins.start + indices if isinstance(begins, range) else begins[indices]
         return some, None if self._numbers is None else self._numbers[indices]
@@ -111,7 +111,7 @@ class BatchRows:
         return BatchRows(self.batch.slice(0, count), self.schema, self._positions[:count], self.unit, numbers)
 
     def time(self) -> vectors.Vector:
-        """The time of each event: its position if there is no time column."""
+        """The time of each event, without a time column its position."""
         return (
             vectors.Vector(ValueKind.INTEGER, self.numbers)
             if self.schema.time is None
@@ -247,7 +247,7 @@ class BatchRows:
         return vectors.compare_vectors(operator, *self._aligned(left, right))
 
     def _aligned(self, left: vectors.Vector, right: vectors.Vector) -> tuple[vectors.Vector, vectors.Vector]:
-        """A text beside a timestamp as a timestamp, and a literal beside an exact decimal as a decimal."""
+        """Turn texts compared with timestamps into timestamps, and literals compared with decimals into decimals."""
         if ValueKind.DECIMAL in (left.kind, right.kind):
             return _as_decimal(left), _as_decimal(right)
         if left.kind is ValueKind.TIMESTAMP and right.kind is ValueKind.STRING:
@@ -281,7 +281,7 @@ class BatchRows:
 
 
 class _SomeRows(BatchRows):
-    """A selection of other rows; values that those have read are not read again."""
+    """A selection of other rows, which uses the values that those have read."""
 
     def __init__(self, rows: BatchRows, indices: Ints) -> None:
         positions, numbers = rows.positions_at(indices)
@@ -297,7 +297,7 @@ class _SomeRows(BatchRows):
 
 
 def _as_decimal(vector: vectors.Vector) -> vectors.Vector:
-    """A literal as an exact decimal; NULL, and exact decimals, stay as they are."""
+    """A literal as an exact decimal; NULL and exact decimals are unchanged."""
     if vector.kind is ValueKind.DECIMAL or vector.data.ndim or vector.missing().any():
         return vector
     value = vector.dictionary[0] if vector.kind is ValueKind.STRING else vector.data.item()

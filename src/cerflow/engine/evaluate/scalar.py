@@ -1,7 +1,7 @@
 """Tests and expressions on one event given as a mapping: functions made once, so that single events are cheap.
 
-Their meaning is that of `cerflow.semantics`. An expression that reads more than plain values of the event has no such
-function, and is evaluated on a batch of one event instead.
+Their meaning is that of `cerflow.semantics`. An expression that reads more than plain values of the event does not have
+such a function, and is evaluated on a batch of one event.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from cerflow.schema import Schema, ValueKind
 from cerflow.values.operators import RELATIONS
 from cerflow.values.units import MICROSECONDS
 
-#: Reads a value of an event whose plain values have the kinds of their columns; times are integers, see `in_units`.
+#: Reads a value of an event whose plain values have the types of their columns; times are integers, see `in_units`.
 Read = Callable[[Mapping[str, Any]], Any]
 
 _PLAIN = (And, Arithmetic, Between, Comparison, Dated, DatePart, If, In, IsNull, Negative, Not, Or, TruthValue, Whole)
@@ -52,8 +52,8 @@ _TIMES = (ValueKind.TIMESTAMP, ValueKind.DURATION)
 def scalar(root: Expression | Any, schema: Schema) -> Read | None:
     """A function for a condition or expression on one event, or None if there is none.
 
-    It returns None for null and for unknown. Floats must not be NaN. Timestamps and durations are integers as
-    `cerflow.engine.evaluate.vectors` has them, and the tree must not compute with them but by `Microseconds`.
+    It returns None for null and for unknown. Floats must not be NaN. Timestamps and durations are integers as in
+    `cerflow.engine.evaluate.vectors`, and the tree must not compute with them except by `Microseconds`.
     """
     unit = finest_unit(schema)
 
@@ -69,7 +69,7 @@ def scalar(root: Expression | Any, schema: Schema) -> Read | None:
 
 
 def _with_numbers(current: Node, schema: Schema, unit: str) -> Node:
-    """A comparison with times in which literals are integers, too."""
+    """A comparison with times whose literals are integers, too."""
     if not isinstance(current, Comparison | Between | In) or not any(_is_time(c, schema) for c in current.children):
         return current
 

@@ -23,11 +23,11 @@ class Strings:
 
     @property
     def wants_cleaning(self) -> bool:
-        """Whether it is time to `replace` the table by the strings in use."""
+        """Whether the strings in use should `replace` the table."""
         return len(self.texts) > self._limit
 
     def replace(self, texts: Sequence[str]) -> None:
-        """Start again with these strings, whose codes are their places."""
+        """Start again with these strings; their codes are their indexes."""
         self.texts = []
         self._codes = {}
         self._ranks = np.zeros(0, np.int64)
@@ -36,7 +36,7 @@ class Strings:
         self._limit = 2 * len(self.texts) + limits.STRING_SLACK
 
     def checkpoint(self) -> Callable[[], None]:
-        """A function that restores the current codes; strings added in between may stay."""
+        """A function that restores the current codes; strings added later may remain."""
         texts, codes, limit = self.texts, self._codes, self._limit
 
         def undo() -> None:
@@ -62,7 +62,7 @@ class Strings:
         return np.fromiter((self.code(t) for t in texts), np.int64, len(texts))
 
     def ranks(self) -> Ints:
-        """For each code, the place of its string in the order of all strings so far."""
+        """For each code, the rank of its string in the order of all strings so far."""
         if len(self._ranks) != len(self.texts):
             order = sorted(range(len(self.texts)), key=self.texts.__getitem__)
             self._ranks = np.empty(len(order), np.int64)

@@ -54,14 +54,14 @@ class Vector:
         return values
 
     def integers(self) -> Ints:
-        """The values as int64, `NULL` for null; raises `InputError` if `NULL` itself is among the values."""
+        """The values as int64, `NULL` for null; raises `InputError` if a value equals `NULL`."""
         values = self.data.astype(np.int64, copy=False)
         if values.size and values.min() == NULL and (values == NULL)[~self.missing()].any():
             raise InputError(f"the value {NULL} cannot be used: it represents null")
         return values if self.nulls is None else np.where(self.nulls, NULL, values)
 
     def over(self, count: int) -> Vector:
-        """The same with one value for each of ``count`` rows, even for a literal."""
+        """One value for each of ``count`` rows, even for a literal."""
         nulls = None if self.nulls is None else np.broadcast_to(self.nulls, (count,))
         data: NDArray[Any] = np.broadcast_to(self.data, (count,))
         return Vector(self.kind, data, nulls, self.dictionary)
@@ -72,7 +72,7 @@ class Vector:
         nulls = None if self.nulls is None else self.nulls[rows]
         if len(self.dictionary) <= len(rows):
             return Vector(self.kind, data, nulls, self.dictionary)
-        # Texts of other rows are dropped.
+        # Drop the texts of other rows.
         used, codes = np.unique(data, return_inverse=True)
         return Vector(self.kind, codes, nulls, [self.dictionary[k] for k in used.tolist()])
 
@@ -141,7 +141,7 @@ def column_vector(column: pa.Array, unit: str) -> Vector:
         elif kind is ValueKind.DURATION:
             return _durations(column, nulls)
         elif kind is ValueKind.OTHER:
-            # Conditions can only test whether it is null.
+            # Conditions can only test such a column for null.
             return Vector(ValueKind.INTEGER, np.zeros(len(column), np.int64), nulls)
         else:
             column = column.cast(pa.int64())
@@ -194,7 +194,7 @@ def _either_missing(left: Vector, right: Vector) -> Mask | None:
 
 
 def _texts(vector: Vector) -> NDArray[np.object_]:
-    """The distinct texts, unchanged: NumPy's own strings lose zeros at their end."""
+    """The distinct texts unchanged, as NumPy's own strings lose zeros at their end."""
     return np.array(vector.dictionary, dtype=object)
 
 
@@ -223,7 +223,7 @@ def compare_vectors(operator: Operator, left: Vector, right: Vector) -> TruthVec
 def equals_any(value: Vector, items: Sequence[Vector]) -> TruthVector:
     """Whether a value equals one of several non-null literals of one kind; unknown where the value is null.
 
-    The values are looked up, so many literals cost little more than a few.
+    The values are looked up, so a long list costs little more than a short one.
     """
     missing = value.missing()
     if value.kind is ValueKind.STRING:
@@ -294,7 +294,7 @@ def unary_function(name: str, operand: Vector) -> Vector:
     if name in ("abs", "-"):
         with np.errstate(over="ignore"):
             changed = np.abs(operand.data) if name == "abs" else -operand.data
-        # The smallest integer has no negative.
+        # The smallest integer cannot be negated.
         return Vector(ValueKind.INTEGER, changed, operand.missing() | (operand.data == NULL))
     return operand
 

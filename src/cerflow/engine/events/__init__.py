@@ -1,1 +1,1 @@
-"""Makes the input of the kernels from rows: checks and keeps records, reads columns and signatures of a batch."""
+"""Makes the kernels' input from rows: checks and keeps records, reads columns and signatures of a batch."""

@@ -31,8 +31,8 @@ class EventReader:
     """Prepares batches for one set of tables.
 
     ``keys`` are the partition keys, each a choice of attributes. ``position`` names the column with the positions of
-    events in the whole stream, if they are not counted here. A ``scan`` that has the same tables reads the batches;
-    what its programs cannot say is evaluated here, by columns.
+    events in the whole stream, unless they are counted here. A ``scan`` with the same tables reads the batches;
+    conditions that its programs cannot express are evaluated here, by columns.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class EventReader:
 
     @property
     def consecutive(self) -> CountedMatches | None:
-        """The matches of consecutive events that the last batch has by itself, beside the events that it gave."""
+        """The matches of consecutive events that the last batch has in addition to its events."""
         return self._scan.consecutive
 
     @property
@@ -60,12 +60,12 @@ class EventReader:
         return self._scan.counted
 
     def asks_for_states(self, rows: int) -> bool:
-        """Whether `read` makes use of the states in which runs may be before a batch of this many rows."""
+        """Whether `read` uses the states in which runs may be before a batch of this many rows."""
         return self._scan.follows or (self._scan.flows and rows >= limits.NARROWED_ROWS)
 
     @property
     def rows_at_once(self) -> int:
-        """This many rows make a batch at most."""
+        """The greatest number of rows in a batch."""
         return self._scan.rows_at_once
 
     def end_with_next(self, ending: bool) -> None:
@@ -73,7 +73,7 @@ class EventReader:
         self._scan.ending = ending
 
     def share_room(self, room: dict[str, NDArray[Any]]) -> None:
-        """Use arrays of which nothing outlasts a batch together with other readers that never read at the same time."""
+        """Share the arrays that no batch needs later with readers that never read at the same time."""
         self._scan.room.lent = room
 
     def rows(self, batch: pa.RecordBatch, first: int) -> BatchRows:
@@ -85,10 +85,10 @@ class EventReader:
     def read(
         self, batch: pa.RecordBatch, first: int, occupied: int = -1, exported: ExportedBatch | None = None
     ) -> tuple[EventArrays, int]:
-        """The relevant events, and how many these are; the batch begins at position ``first`` of the stream.
+        """The relevant events, and their number; the batch begins at position ``first`` of the stream.
 
         ``occupied`` are the states in which runs may be before it, as bits; ``exported`` says where the batch is. The
-        arrays may have room for more events, and be used again by the next call.
+        arrays may have room for more events, and are reused by the next call.
         """
         if not self._by_columns:
             return self._scan.read(batch, first, occupied, exported)
@@ -99,7 +99,7 @@ class EventReader:
         return self._filled(rows, first, some_events(events, slice(count)))
 
     def _computed(self, rows: BatchRows) -> dict[int, Mask]:
-        """Where each of the tests holds that programs cannot compute, as far as it makes a difference."""
+        """Where tests hold that programs cannot compute, as far as that makes a difference."""
         computed, evaluation = self._scan.program.computed, self.evaluation
         known: dict[int, Mask] = {}
 
@@ -111,7 +111,7 @@ class EventReader:
                 found &= known[test]
             return found
 
-        # Predicates are called last, and for those rows alone that satisfy all other tests of some transition.
+        # Call predicates last, and only for rows that satisfy all other tests of some transition.
         for number in sorted(computed, key=lambda number: number in evaluation.before):
             before = evaluation.before.get(number)
             if before is None:
@@ -126,7 +126,7 @@ class EventReader:
         return {number: known[number] for number in computed}
 
     def _filled(self, rows: BatchRows, first: int, events: EventArrays) -> tuple[EventArrays, int]:
-        """The events with what is evaluated for them alone; those without a key are left out."""
+        """The events with the values that only they need; events without a key are left out."""
         filled, schema = self._scan.program.filled, self.tables.schema
         here = rows.at(events.position - first)
         if filled.keys:
@@ -181,7 +181,7 @@ class EventReader:
             data = codes[vector.data] if len(codes) else np.zeros(vector.data.shape, np.int64)
             return Vector(ValueKind.INTEGER, data, vector.nulls).integers()
         if as_float:
-            # Zero has one bit pattern, and so has null.
+            # Zero and null each have one bit pattern.
             floats = vector.floats() + 0.0
             return np.where(np.isnan(floats), np.nan, floats).view(np.int64)
         if vector.kind is ValueKind.FLOAT:
@@ -206,10 +206,10 @@ class EventReader:
         assert window is not None
         measure = measures(window, rows, self.tables.schema)
         bound = bounds(window, rows, self.tables.schema)
-        # An event without a measure can neither begin nor end a complex event, and makes none expire.
+        # An event without a measure cannot begin or end a complex event, and expires nothing.
         return np.where(measure == NULL, NOT_BEGUN, measure), np.where(bound == NULL, NO_BOUND, bound)
 
 
 def whole_numbers(column: pa.Array) -> Ints:
-    """The numbers in a column of integers without null."""
+    """The numbers of an integer column without nulls."""
     return numbers_of(column.cast(pa.int64()))

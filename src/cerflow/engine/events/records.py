@@ -23,17 +23,17 @@ from cerflow.values.arrow_columns import array_of_numbers, numbers_of, plain_arr
 BadRecordPolicy = Literal["fail", "skip"] | Callable[[pa.Table], None]
 
 
-#: The reason for refusing an event because of its window.
+#: Why an event is refused because of its window.
 DECREASES = "an attribute that measures a window decreases"
-#: How the reason for refusing an event begins whose time is before that of another one.
+#: The beginning of the reason for an event whose time is before that of another one.
 BACKWARDS = "time goes backwards"
 
 
 class RecordChecker:
     """Lets the valid events of batches through, and counts: the number of all events is always ``accepted + refused``.
 
-    An event that is refused at once has no place in the stream, and its time does not count. An event that is refused
-    later, because of its window, keeps its position and its time, since other queries may be able to use it.
+    An event that is refused at once does not have a place in the stream, and its time does not count. An event that is
+    refused later, because of its window, keeps its position and its time, since other queries may use it.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class RecordChecker:
         """``numbers`` are the numbers of the events of a finite stream in its input, for errors."""
         if not callable(policy) and policy not in ("fail", "skip"):
             raise ArgumentError(f"on_bad_record must be 'fail', 'skip' or a callable, not {policy!r}")
-        # If types are not read, the facts already known about them are used instead.
+        # If types are not read, the known facts about them are used.
         if schema.type != PRECOMPUTED and schema.kind(schema.type) is not ValueKind.STRING:
             found = schema.columns.field(schema.type).type
             raise InputError(f"the type column '{schema.type}' must hold text, integers or booleans, not {found}")
@@ -62,7 +62,7 @@ class RecordChecker:
         self.numbered = 0
         self._at_once = 0
         self._late = 0
-        #: The number of the first row of the last batch, and its rows that were accepted (None: all).
+        #: The number of the first row of the last batch, and its accepted rows (None: all).
         self._begin = 0
         self.rows = numbers
         #: The rows of the last batch that were refused later; several queries may refuse the same row.
@@ -81,7 +81,7 @@ class RecordChecker:
         return self._at_once + self._late
 
     def valid(self, table: pa.Table) -> pa.Table:
-        """The valid rows of a table that has the columns of the schema; itself if all are. Raises as `accept`."""
+        """The valid rows of a table with the columns of the schema; the table itself if all are. Raises as `accept`."""
         if self._all_valid(table):
             return table
         rows = self.accept(table)
@@ -112,10 +112,7 @@ class RecordChecker:
         return not any(np.isnan(_numbers(chunk)).any() for chunk in table.column(time).chunks)
 
     def accept(self, batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch | None:
-        """The valid rows of a batch, if there are any; raises `BadRecordError` or `InputError`.
-
-        Then nothing has been counted.
-        """
+        """The valid rows of a batch, if any; raises `BadRecordError` or `InputError`, and then counts nothing."""
         passed = self._fits(batch) and self._passes(batch)
         rows = batch if passed else self._aligned(batch)
         self._begin, self.rows = self.numbered + self._at_once, None
@@ -147,7 +144,7 @@ class RecordChecker:
             arrays = [plain_array(column, field.type) for column, field in zip(batch.columns, columns)]
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise InputError(f"the batch does not fit the schema of the recogniser: {error}") from error
-        # Nullability of a field makes no difference, but batches with different schemas cannot be joined.
+        # Batches whose schemas differ in nullability cannot be joined.
         return pa.RecordBatch.from_arrays(arrays, schema=columns)
 
     def _reasons(self, rows: pa.RecordBatch) -> list[str | None] | None:
@@ -173,7 +170,7 @@ class RecordChecker:
         return reasons
 
     def _unheld(self, rows: pa.RecordBatch) -> Iterator[tuple[Mask, Callable[[int], str]]]:
-        """The events with a value out of range, and the reason."""
+        """Events with a value out of range, and the reason."""
         for name, most in self._limits.items():
             column = rows.column(name)
             beyond = out_of_range(column, most)
@@ -187,7 +184,7 @@ class RecordChecker:
                 )
 
     def _bad_times(self, column: pa.Array, useless: Mask) -> list[tuple[Mask, str]]:
-        """The times that are unknown or decrease; times of events that are invalid anyway do not count."""
+        """The times that are unknown or decrease; times of otherwise invalid events do not count."""
         name = self.schema.time
         values = _numbers(column)
         if self._in_order(column, values):
@@ -200,13 +197,12 @@ class RecordChecker:
         least = values.dtype.type(-np.inf) if values.dtype.kind == "f" else np.iinfo(np.int64).min
         filled = np.where(unknown | useless, least, values)
         start = least if self.latest is None else self.latest
-        # The latest time before each row; a row that goes back does not affect later ones.
+        # The latest time before each row; a row that goes back does not affect later rows.
         before = np.maximum.accumulate(np.concatenate([[start], filled[:-1]]).astype(values.dtype))
         backwards = ~unknown & (filled < before)
         return [(unknown, f"no time in '{name}'"), (backwards, f"{BACKWARDS} in '{name}'")]
 
     def _in_order(self, column: pa.Array, values: Ints | Floats) -> bool:
-        """Whether all times are known and none decreases."""
         if column.null_count:
             return False
         if not self.in_order:
@@ -216,7 +212,7 @@ class RecordChecker:
         return bool(begins and (values[1:] >= values[:-1]).all())
 
     def refuse_late(self, rows: pa.RecordBatch, row: int, number: int) -> None:
-        """Refuse row ``row`` of some rows that were accepted before, by policy; it keeps its place in the stream.
+        """Refuse row ``row`` of rows accepted before, by policy; it keeps its place in the stream.
 
         An attribute that measures a window decreases there. ``number`` counts the row among those accepted from the
         last batch.
@@ -244,7 +240,7 @@ class RecordChecker:
         return rows.filter(pa.array(~bad))
 
     def accept_rows(self, rows: pa.RecordBatch) -> ExportedBatch | None:
-        """Number some rows that were let through, and remember the time of the last; says where they are, if known."""
+        """Number rows that were let through, and remember the last time; returns their addresses, if known."""
         exported, time = (None, None) if self._check is None else self._check.known(rows)
         self.numbered += rows.num_rows
         if self.in_order and self.schema.time is not None and rows.num_rows:
@@ -297,7 +293,7 @@ def _with_reasons(rows: pa.RecordBatch, numbers: list[int], reasons: list[str]) 
 def _last(column: pa.Array) -> int | float:
     """The last time as a number."""
     last = column[len(column) - 1]
-    # A kernel of Arrow would take longer.
+    # This is faster than a kernel of Arrow.
     if pa.types.is_int64(column.type) or pa.types.is_timestamp(column.type):
         return int(last.value if pa.types.is_timestamp(column.type) else last.as_py())
     return _numbers(column.slice(len(column) - 1))[0].item()  # type: ignore[no-any-return]
@@ -309,5 +305,5 @@ def _numbers(column: pa.Array) -> Ints | Floats:
         return numbers_of(column.cast(pa.float64()), np.nan)
     if pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("ms"))
-    # A value that does not fit is refused anyway.
+    # Values that do not fit are refused anyway.
     return numbers_of(column.cast(pa.int64(), safe=False))

@@ -1,4 +1,4 @@
-"""How the tests of a query are evaluated: which read one text alone, which call predicates, which columns they read."""
+"""How the tests of a query are evaluated: which read only one text, which call predicates, which columns they read."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Evaluation:
         )
 
     def may_be_relevant(self, tables: TransducerTables, satisfied: frozenset[int]) -> bool:
-        """Whether an event whose texts satisfy exactly these tests may be relevant, whatever the other tests say."""
+        """Whether an event whose texts satisfy exactly these tests may be relevant, whatever its other tests give."""
         if satisfied not in self.relevant:
             self.relevant[satisfied] = tables.moves.may_be_relevant(satisfied, frozenset(self.others))
         return self.relevant[satisfied]

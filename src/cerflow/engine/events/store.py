@@ -13,7 +13,7 @@ from cerflow import limits
 from cerflow.values.array_types import Ints
 from cerflow.values.arrow_columns import array_of_numbers, rows_as_columns
 
-#: The positions of the rows of a piece, ascending; those of a batch kept whole are consecutive.
+#: The positions of a piece's rows, ascending; those of a batch kept whole are consecutive.
 _Positions = Ints | range
 _Pieces = tuple[list[_Positions], list[pa.RecordBatch]]
 
@@ -61,7 +61,7 @@ class StoredEvents:
         return pa.Table.from_batches(self._pieces, self.schema)
 
     def at(self, positions: Ints) -> pa.Table:
-        """The rows at these positions (all of them must be kept); takes time for these rows only."""
+        """The rows at these positions, which must all be kept; takes time for these rows only."""
         if not len(positions):
             return pa.Table.from_batches([], self.schema)
         if self._latest is not None:
@@ -81,7 +81,7 @@ class StoredEvents:
         return table.take(array_of_numbers(back))
 
     def in_one_piece(self, positions: Ints) -> tuple[pa.RecordBatch, Ints] | None:
-        """The piece with all of these positions and their rows in it, if there is one; they must not be empty."""
+        """The piece that has all of these positions (at least one), and their rows in it, if there is one."""
         if self._latest is not None:
             return None
         first, last = np.searchsorted(self._starts, [positions.min(), positions.max()], side="right").tolist()
@@ -115,17 +115,15 @@ class StoredEvents:
 
 
 def _rows_at(positions: _Positions, wanted: Ints) -> Ints:
-    """The rows of a piece at these positions."""
     return wanted - positions.start if isinstance(positions, range) else np.searchsorted(positions, wanted)
 
 
 class EventStore:
     """Keeps batches of events, and drops events that no match needs once there are many.
 
-    Results stay valid: batches never change in place, and lists are only appended to, else replaced. As in merge sort,
-    the store joins small pieces to larger ones, so a stream of single events costs at most one of large batches.
-    Small batches stay whole until there are some of them, because taking rows out of a small batch costs more than all
-    its other work.
+    Results remain valid: batches never change in place, and lists are only appended to, else replaced. As in merge
+    sort, small pieces are joined to larger ones, so a stream of single events costs at most what one of large batches
+    does. Single small batches stay whole, because taking rows out of one costs more than all its other work.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
@@ -133,7 +131,7 @@ class EventStore:
         self._names = schema.names
         self._positions: list[_Positions] = []
         self._pieces: list[pa.RecordBatch] = []
-        #: The positions that are needed of each of the last pieces, which are small batches.
+        #: The needed positions of each of the last pieces, which are small batches.
         self._recent: list[Ints] = []
         self._recent_rows = 0
         self._latest = Latest()
@@ -145,19 +143,19 @@ class EventStore:
 
     @property
     def wants_cleaning(self) -> bool:
-        """Whether it is time to `forget`: more events came since the last time than were needed then."""
+        """Whether to `forget`: since the last time more events came than were needed then."""
         return self._count > self._limit
 
     @property
     def bytes(self) -> int:
-        """About the bytes of the events that are kept."""
+        """The approximate bytes of the kept events."""
         return sum(piece.nbytes for piece in self._pieces)
 
     def keep(self, first: int, rows: pa.RecordBatch, positions: Ints) -> None:
         """Keep the rows at these positions of a batch whose first row has position ``first``; they may change later."""
         if not len(positions):
             return
-        # The rows have at least the columns of the store, in this order.
+        # Rows may have more columns than the store, but in this order.
         kept = rows if rows.num_columns == len(self._names) else rows.select(self._names)
         count = rows.num_rows
         many = self._recent_rows + count > limits.WHOLE_BATCH_ROWS or len(self._recent) == limits.RECENT_BATCHES
@@ -173,7 +171,7 @@ class EventStore:
         self._pieces.append(kept)
 
     def add_one(self, position: int, event: Mapping[str, Any]) -> None:
-        """Keep an event, given as values of at least the columns; its position is beyond all kept before."""
+        """Keep an event, a mapping with at least the columns; its position is beyond all kept before."""
         if len(self._latest.positions) >= limits.SINGLE_EVENTS:
             self._join()
         self._latest.positions.append(position)
@@ -181,13 +179,13 @@ class EventStore:
         self._count += 1
 
     def drop_last(self) -> None:
-        """Remove the event that was added last, as a single one."""
+        """Remove the single event that was added last."""
         self._latest.positions.pop()
         self._latest.events.pop()
         self._count -= 1
 
     def _join(self) -> None:
-        """Make pieces of the small batches, and of the events that came one by one, which are later."""
+        """Make pieces of the small batches, and of the single events, which are later."""
         whole = len(self._pieces) - len(self._recent)
         kept = self._positions[:whole], self._pieces[:whole]
         places, batches = self._positions[whole:], self._pieces[whole:]
@@ -203,7 +201,7 @@ class EventStore:
         if self._latest.positions:
             positions = np.array(self._latest.positions, np.int64)
             _append(kept, positions, self._latest.rows(positions, self.schema))
-        # Only now, as Arrow may have raised an error.
+        # Set last, as Arrow may raise an error.
         self._positions, self._pieces = kept
         self._recent, self._recent_rows, self._latest = [], 0, Latest()
 
@@ -298,7 +296,7 @@ def _append(kept: _Pieces, positions: Ints, rows: pa.RecordBatch) -> None:
 
 
 def _may_be_joined(pieces: list[pa.RecordBatch]) -> bool:
-    # Buffers that slices share count for each of them, but are measured at a tenth of the time.
+    # This counts shared buffers once for each slice, but takes a tenth of the time.
     most: int = sum(piece.get_total_buffer_size() for piece in pieces)
     if most > limits.JOINED_BYTES:
         most = sum(piece.nbytes for piece in pieces)

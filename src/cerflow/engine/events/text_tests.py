@@ -1,7 +1,7 @@
-"""Relevance by text: finds the events that may be relevant according to their texts, above all their types.
+"""Relevance by text: finds the events that may be relevant by their texts, mainly their types.
 
-Tests that read one column of text are evaluated only once for each distinct text. Their results together give each
-event a class. There are few classes, and in most of them no transition can fire.
+Tests that read one column of text are evaluated once for each distinct text. Their results together give each event a
+class. There are few classes, and in most of them no transition can fire.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class TextColumn:
 
     @cached_property
     def compared(self) -> frozenset[str] | None:
-        """The texts to which tests compare; no two other texts differ. None if tests do anything else."""
+        """The texts to which tests compare, so that all other texts are alike. None if tests do anything else."""
         found: set[str] = set()
         pending: list[Node] = list(self.tests.values())
         while pending:
@@ -72,7 +72,7 @@ class TextColumn:
         with self._lock:
             known = self._of_text
             if len(known) > limits.TESTED_TEXTS:
-                # Holders of the old table can still read it.
+                # The old table may still be in use.
                 known = self._of_text = {}
                 unseen = list(texts)
             unseen = [text for text in unseen if text not in known]
@@ -121,7 +121,7 @@ class TextTests:
         self._joint: dict[object, frozenset[int]] = {}
 
     def of(self, event: Mapping[str, object]) -> frozenset[int]:
-        """The tests that hold for one event, which has the columns (its texts as strings, or None)."""
+        """The tests that hold for one event, which has the columns (texts as strings, or None)."""
         texts = self._texts_of(event)
         found = self._joint.get(texts)
         if found is None:

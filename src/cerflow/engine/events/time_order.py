@@ -18,7 +18,7 @@ from cerflow.values.nested import attribute_named, field_values, is_nested, root
 
 
 def sort_by_time(table: pa.Table, time: str | None, sequence: str | None) -> pa.Table:
-    """The rows ordered by time, then ``sequence``, then as they came; the same table if they are in this order."""
+    """The rows by time, then ``sequence``, then arrival; the same table if they are in this order."""
     order = _order(table, time, sequence)
     return table if order is None else table.take(order)
 
@@ -26,7 +26,7 @@ def sort_by_time(table: pa.Table, time: str | None, sequence: str | None) -> pa.
 def extent(table: pa.Table, schema: Schema, *, ordered: bool = False) -> tuple[float | None, float | None]:
     """The least and the greatest time of events, if times are numbers without a unit; otherwise nothing.
 
-    ``ordered`` says that the events are in the order of their times.
+    ``ordered`` says that the events are sorted by time.
     """
     if schema.time is None or schema.time_unit is not None or not schema.kind(schema.time).numeric:
         return None, None
@@ -40,7 +40,7 @@ def extent(table: pa.Table, schema: Schema, *, ordered: bool = False) -> tuple[f
 def valid_in_order(table: pa.Table, checker: RecordChecker, sequence: str | None) -> tuple[pa.Table, Ints | None]:
     """The rows that a checker accepts, ordered as by `sort_by_time`, and the number of each in ``table``.
 
-    The numbers are None if all rows are accepted and stay in place. Raises the checker's errors.
+    The numbers are None if all rows are accepted and in order. Raises the checker's errors.
     """
     table = checker.schema.completed(table)
     if sequence is None and checker.all_in_order(table):
@@ -86,7 +86,7 @@ def _ordered(table: pa.Table, keys: list[str]) -> bool:
 
 
 def _whole_and_known(column: pa.ChunkedArray) -> bool:
-    """Whether all values of a column are present, and are integers of 64 bits or less."""
+    """Whether a column has integers of at most 64 bits, without nulls."""
     whole = pa.types.is_signed_integer(column.type) or pa.types.is_timestamp(column.type)
     return bool(whole and column.null_count == 0)
 
@@ -98,7 +98,7 @@ def _numbers_ordered(column: pa.ChunkedArray) -> bool:
 
 
 def _ties_ordered(columns: list[pa.ChunkedArray]) -> bool:
-    """Whether the first column ascends, equal rows ascend by the next one, and so on."""
+    """Whether rows ascend by the first column, equal ones by the next, and so on."""
     rising: Mask = np.zeros(len(columns[0]) - 1, bool)
     equal = ~rising
     for column in columns:

@@ -1,12 +1,12 @@
 """Numba kernels: plain functions on arrays, driven by tables, one set for all queries.
 
-They raise nothing. If something is full they return a reason; the caller makes room and calls again.
+They never raise. If an array is full they return a reason; the caller makes room and calls again.
 
 Every loop ends. Lists (of configurations, of partitions, of entries with one hash) and heaps have no cycles, because an
 entry enters one when it is made and leaves it before it is freed. Hash tables that are probed are never full. Nodes
 point to nodes with smaller numbers. For all other loops a comment names the quantity that grows or decreases.
 
-Arguments with the same name mean the same everywhere, unless a kernel says otherwise. Numbers are integers; -1 is none.
+An argument of one name has one meaning, unless a kernel says otherwise. Numbers are integers; -1 means none.
 
 The match graph:
 
@@ -16,7 +16,7 @@ The match graph:
 - ``detections``: int64 (detections, 4), columns D_….
 - ``measure`` and ``bound``: int64, in the unit of the window: events, the time unit of the stream, or the order of an
   attribute's values (`cerflow.engine.evaluate.measures`). Starts at or before the bound are outside the window.
-- ``stack``: int32, room for the numbers of nodes on the way.
+- ``stack``: int32, room for the numbers of nodes yet to visit.
 
 The state and the step:
 

@@ -1,9 +1,9 @@
-"""All kernels, by the units that are compiled together: nothing else of the library can be called.
+"""All kernels of the library, by the units that are compiled together.
 
-A kernel gets the address of a row of words. The row has a word for an integer, and for an array its address and its
-lengths; the results behind the first one follow them. Other kernels call an inner one: it gets its integers themselves.
+A kernel gets the address of a row of words: one word for each integer, the address and the lengths of each array, then
+room for all results but the first. An inner kernel is called by other kernels, which pass its integers directly.
 
-Arguments are written as the type of an integer or of the elements of an array (as NumPy writes it: ``q`` int64, ``i``
+Each argument is written as the type of the integer or of the array's elements (as NumPy writes it: ``q`` int64, ``i``
 int32, ``b`` int8, ``B`` uint8, ``Q`` uint64, ``d`` float64, ``?`` a truth value), and the number of axes.
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 from cerflow.engine.kernels.base.calling import UNITS as UNITS
 from cerflow.engine.kernels.base.calling import Kernel
 
-# The step, and what only some queries need of it.
+# The step, and the parts that only some queries need.
 advance = Kernel("step", "step.advance", "advance", "q q q", results=2)
 call_predicate = Kernel("programs", "step.bytecode", "call_predicate", "q q q q q q", inner=True)
 compute = Kernel("programs", "scan.programs", "compute", "q q q q", inner=True)
@@ -44,7 +44,7 @@ flow_by_key = Kernel("scan", "scan.flow", "flow_by_key", "q q q q q")
 not_followed = Kernel("scan", "scan.absence", "not_followed", "q2 q1 B1 q1 q1 i1 B1")
 ask_rows = Kernel("scan", "base.calls", "ask_rows", "q q1 q i1")
 
-# Matches: counted and unfolded, and chosen.
+# Matches: count, unfold and choose them.
 add_counts = Kernel("matches", "matches.count", "add_counts", "q2 i2 q2 q q q1 q1 i1 q1")
 add_long_counts = Kernel("matches", "matches.count", "add_long_counts", "q2 i2 q2 q q Q2 q1 i1 Q2")
 slide = Kernel("matches", "matches.slide", "slide", "q2 i2 q2 i1 q1 q1 q2 q1 q2 i1 q1 q1")

@@ -1,1 +1,1 @@
-"""Makes the result for users from the match graph: lists, counts, folds, picks, numbers and shows matches."""
+"""Turns the match graph into results: lists, counts, folds, picks, numbers and shows matches."""

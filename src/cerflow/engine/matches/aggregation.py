@@ -38,7 +38,7 @@ _OVER = ("sum", "min", "max", "avg")
 
 @dataclass(frozen=True)
 class _Wanted:
-    """One column of the result: ``function`` of the events of a label in all matches, or in each and then ``over``."""
+    """One column of the result: ``function`` of a label's events in all matches, or in each and then ``over`` them."""
 
     name: str
     label: str
@@ -155,7 +155,7 @@ class _Sums:
         folding = Folding(self._part)
         found = folding.sums(self._columns)
         self._found = np.add.reduceat(found, self._begins[:-1], axis=0)
-        # A column of integers is exact if the sum of their magnitudes is; the number of matches is such a sum, too.
+        # A column of integers is exact if the sum of magnitudes is; the number of matches is such a sum.
         sizes = [j for j, column in enumerate(self._columns) if column.bounds]
         for k in np.flatnonzero((self._found[:, sizes] >= EXACT).any(axis=1)).tolist():
             rows = folding.exact_sums(self._columns, int(self._begins[k]), int(self._begins[k + 1]))
@@ -173,8 +173,6 @@ class _Sums:
 
 
 class _MatchCount:
-    """The number of matches."""
-
     def __init__(self, sums: _Sums) -> None:
         self._sums = sums
 
@@ -226,7 +224,7 @@ class _Extreme:
 
     @cached_property
     def _weights(self) -> tuple[int, Values, Ints | None]:
-        """How the values of a match are combined, these values, and the attribute's value that each represents."""
+        """How the values of a match are combined, these values, and the attribute's value for each."""
         wanted = self._wanted
         if wanted.function in ("min", "max"):
             weights, chosen = ranked(self._values)

@@ -18,12 +18,12 @@ from cerflow.engine.stopping import portions
 from cerflow.errors import UnsupportedQueryError
 from cerflow.values.array_types import Ints
 
-#: Counted matches, as a multiple of those in the window, beyond which a `LateWindow` moves.
+#: A `LateWindow` moves when it counts this many times the matches in the window.
 _OUTSIDE = 2
 
 
 def detecting(detections: Ints) -> tuple[Ints, Ints]:
-    """The positions of the detecting events, and where the detections of each begin (and the last end)."""
+    """The positions of the detecting events, and the first detection of each (and the last end)."""
     positions = detections[:, layout.D_POSITION]
     begins = np.flatnonzero(np.append(True, positions[1:] != positions[:-1])) if len(positions) else positions
     return positions[begins], np.append(begins, len(positions))
@@ -35,7 +35,7 @@ def count_detections(part: Part, limit: int | None) -> tuple[Ints, list[int]]:
     if limit == 1 or part.alone:
         return positions, [1] * len(positions)
     numbers = MatchCounter(part).numbers()
-    # As objects, sums are exact at any size.
+    # Sums of objects are exact at any size.
     totals = np.add.reduceat(np.array(numbers, object), begins[:-1]).tolist() if numbers else []
     return positions, [total if limit is None else min(limit, total) for total in totals]
 
@@ -72,8 +72,8 @@ class LongNumbers:
 class MatchCounter:
     """Counts the matches of the detections of a part.
 
-    Numbers are exact at any size: from the first that needs more than 63 bits on, they are added word by word.
-    Detections must be counted in their order.
+    Numbers are exact at any size: from the first that exceeds 63 bits on, they are added word by word. Detections must
+    be counted in their order.
     """
 
     def __init__(self, part: Part) -> None:
@@ -105,7 +105,7 @@ class MatchCounter:
     def numbers_to_63_bits(self, *, go_on: bool) -> tuple[list[int], bool]:
         """The number of matches of the detections, and whether these are all and exact.
 
-        Counting stops at a number of more than 63 bits, or continues with 2⁶² instead of such numbers.
+        Counting stops at a number beyond 63 bits, or continues with 2⁶² instead of it.
         """
         size, exact = len(self._found), True
         at = self._count(self._slide(), size)
@@ -125,7 +125,7 @@ class MatchCounter:
         return number, LongNumbers(self._long[0])
 
     def _slide(self) -> int:
-        """Count along a sliding window if that pays; returns the number of detections that were counted so."""
+        """Count along a sliding window if that pays; returns the number of counted detections."""
         pays = len(self._found) * len(self._low) > limits.COUNTED_PAIRS
         return count_sliding(self._part, self._found) if pays else 0
 
@@ -137,7 +137,7 @@ class MatchCounter:
         return last
 
     def _count_long(self, first: int, last: int) -> list[int]:
-        """The numbers of matches of some detections, with twice as many words whenever one needs more."""
+        """The numbers of matches of some detections; doubles the words when a number needs more."""
         numbers: list[int] = []
         while (at := first + len(numbers)) < last:
             amounts, low = self._long or self._longer(2)
@@ -156,23 +156,23 @@ class MatchCounter:
 
 
 class LateWindow:
-    """Counts of the matches of a part, event by event, in windows that stay behind.
+    """Counts of the matches of a part, event by event, in windows that lag behind.
 
-    The numbers of the complex events below a set depend on the window, and counting them again for each detection takes
-    time for the whole window. So the window is moved only when more than half of the matches in it have left the
-    window of the detections; always if it is not to stay behind. ``part`` is the part with these windows.
+    The numbers of the complex events below a set depend on the window, and counting again for each detection takes time
+    for the whole window. So the window moves only when more than half of its matches have left the window of the
+    detections, or always if it must not lag. ``part`` is the part with these windows.
     """
 
     def __init__(self, part: Part, *, stays: bool = True) -> None:
         self.part = replace(part, graph=MatchGraph(part.detections.copy(), part.nodes, part.marks))
         self._bounds: Ints = part.detections[:, layout.D_BOUND]
         self.counting = MatchCounter(self.part)
-        # Counts stay right only while bounds ascend.
+        # Counts remain valid only while bounds ascend.
         self._stays = stays and not bool((np.diff(self._bounds) < 0).any())
         self._bound: int | None = None
 
     def move_to(self, detections: range, total: int) -> list[tuple[int, Ints | LongNumbers]]:
-        """The number of each detection of an event, and of each set below; ``total`` are in their own windows."""
+        """The number of each detection of an event, and of each set below; ``total`` is that in their own windows."""
         if self._stays and self._bound is not None:
             found = self._numbers(detections, self._bound)
             if sum(number for number, _ in found) <= _OUTSIDE * total:
@@ -181,7 +181,7 @@ class LateWindow:
         return self._numbers(detections, self._bound if self._stays else None)
 
     def _numbers(self, detections: range, bound: int | None) -> list[tuple[int, Ints | LongNumbers]]:
-        """Count with a bound; None for the own bound of each detection."""
+        """Count with a bound; None for each detection's own."""
         some = slice(detections.start, detections.stop)
         self.part.detections[some, layout.D_BOUND] = self._bounds[some] if bound is None else bound
         return [self.counting.number(d) for d in detections]

@@ -1,4 +1,4 @@
-"""Matches for people: the first few as a table for notebooks, and the data for pages and plots."""
+"""Shows matches: the first few as a table for notebooks, and the data for pages and plots."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def as_html(report: Report, rows: Sequence[Mapping[str, Any]], number: int) -> s
 
 
 def _events(events: Sequence[Mapping[str, Any]], columns: Iterable[FlatColumn]) -> str:
-    """The events of a label in a match, one per line; the type is shown only if there is nothing else."""
+    """The events of a label in a match, one per line; the type is shown only if nothing else is."""
     fields = [column.field for column in columns if column.attribute is not None] or ["type"]
     lines = [", ".join(f"{escape(name)} {_text(event[name])}" for name in fields) for event in events[:_EVENTS]]
     if len(events) > _EVENTS:
@@ -126,7 +126,7 @@ def drawn(matches: Matches, report: Report, kind: str, ax: Axes | None) -> Axes:
 
 
 def _detections(matches: Matches, report: Report) -> tuple[pa.Array, list[int]]:
-    """The times of detections and how many matches each has; matches are unfolded only if nothing else says that."""
+    """The times of detections and the matches of each; matches are unfolded only if necessary."""
     if report.counts:
         name = report.counts[0].name
         found = matches.to_arrow(columns=["detected_time", name], counts="text")

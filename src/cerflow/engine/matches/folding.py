@@ -23,7 +23,7 @@ from cerflow.engine.stopping import portions
 from cerflow.schema import ValueKind, kind_of
 from cerflow.values.array_types import Floats, Ints, Mask
 
-#: Integers below this are exact as floats; so are their sums, if the sum of their magnitudes is.
+#: Integers below this are exact as floats; so are their sums if the sum of magnitudes is below it.
 EXACT = 2.0**53
 
 
@@ -98,7 +98,7 @@ class Folding:
         self._order = np.empty(top, np.int32)
 
     def _memory(self) -> tuple[NDArray[Any], ...]:
-        """The memory of a fold: which nodes have values, and until when these are valid."""
+        """The memory of a fold: which nodes have values, and for how long these are valid."""
         top = len(self._part.nodes)
         return np.zeros(top, np.int8), np.empty(top, np.int64), self._stack, self._order
 
@@ -117,7 +117,7 @@ class Folding:
         return found
 
     def _slide_sums(self, columns: Sequence[Values], found: NDArray[np.float64]) -> int:
-        """The same along a sliding window; returns the first detection without sums."""
+        """`sums` along a sliding window; returns the first detection without sums."""
         part = self._part
         mark = part.detections[:, layout.D_MARK]
         folded = len(found)
@@ -134,7 +134,7 @@ class Folding:
         return folded
 
     def exact_sums(self, columns: Sequence[Values], first: int, last: int) -> list[list[Any]]:
-        """The same for the detections ``[first, last)``, in Python numbers."""
+        """`sums` of the detections ``[first, last)``, in Python numbers."""
         part = self._part
         found = np.zeros((len(part.detections), len(columns)), object)
         start = np.array([c.start for c in columns], object)
@@ -168,7 +168,7 @@ class Lowest(Folding):
         super().__init__(part)
         top = len(part.nodes)
         largest = np.nanmax(np.abs(values.weight), initial=0.0) if len(values.weight) else 0.0
-        # Sums of at most as many integers as there are events, in Python integers if they may be too large.
+        # A sum has at most one integer per event, a Python integer if it may be too large.
         self._exact = values.whole and operation == PLUS and largest * len(part.marks) >= EXACT
         kind = object if self._exact else np.float64
         given = [float("nan") if v is None else v for v in values.exact] if self._exact else values.weight

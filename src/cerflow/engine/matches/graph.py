@@ -1,4 +1,4 @@
-"""The match graph that detections refer to: as the kernels made it, or made when it is read."""
+"""The match graph that detections refer to: made by the kernels, or only when it is read."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class MatchGraph:
 
 
 class CountedMatches:
-    """Matches of which there are ``count``; ``make`` makes their graph when it is read.
+    """``count`` matches, whose graph ``make`` makes when it is read.
 
-    ``single`` says that no two of them are detected by the same event.
+    ``single`` says that each is detected by an event of its own.
     """
 
     def __init__(self, count: int, make: Callable[[], MatchGraph], *, single: bool) -> None:
@@ -53,8 +53,8 @@ class CountedMatches:
 
 
 def in_one_graph(graphs: Sequence[MatchGraph]) -> MatchGraph:
-    """One graph of the matches of several, in the order of their detections."""
-    # The first node and the first mark are those of all graphs.
+    """One graph of the matches of several graphs, in the order of their detections."""
+    # All graphs share the first node and the first mark.
     marks = np.concatenate([graphs[0].marks[:1], *(graph.marks[1:] for graph in graphs)])
     order = np.append(0, 1 + np.argsort(marks[1:, layout.M_POSITION], kind="stable"))
     place = np.empty_like(order)
@@ -78,7 +78,7 @@ def in_one_graph(graphs: Sequence[MatchGraph]) -> MatchGraph:
 
 
 def consecutive_events(first: int, ends: Bytes, labels: Sequence[int], before: Smalls | None = None) -> MatchGraph:
-    """Matches of consecutive events, each of which completes its match alone.
+    """Matches of consecutive events, one for each event that completes a match.
 
     ``ends`` has a bit for each event from position ``first`` on, the lowest first: whether a match ends there.
     ``labels`` are the numbers of the label sets of a match's events, and ``before`` the number of the event before each

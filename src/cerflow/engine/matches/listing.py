@@ -26,7 +26,7 @@ from cerflow.language.select import ProjectionKind
 from cerflow.values.array_types import Ints, Mask, Smalls
 from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, nan_as_null, numbers_of, one_array, truths_of
 
-#: Lists of labels that are made before anyone asks which of them events have.
+#: The number of lists of labels that are made without asking which of them events have.
 _FEW_LISTS = 64
 
 
@@ -74,7 +74,7 @@ class Detected:
         self._rows = StoredRows(kept, positions)
 
     def places(self) -> pa.Array:
-        """The reported position of each event, null where the clock detected."""
+        """The reported position of each event, null where the clock detected it."""
         shown = None if self._moments is None or not self._report.numbered else self._moments.places
         return self._or(_places(self._report, self._positions, self._rows), shown)
 
@@ -103,7 +103,7 @@ class Detected:
         for key in self._report.select.partition:
             target = self._report.key_type(key)
             values = [self._rows.column(self._report.events.column(name)).cast(target) for name in key]
-            # NaN is null here, too.
+            # Here, too, NaN is null.
             known = [nan_as_null(v) for v in values[:-1]]
             result.append(pc.coalesce(*known, values[-1]) if known else values[0])
         return result
@@ -141,7 +141,7 @@ class Listing:
 
     @cached_property
     def _shown(self) -> Unfolded:
-        """The matches without the events that have no label to show."""
+        """The matches without events whose labels are all hidden."""
         if self._labels is self._all_labels:
             return self._found
         hidden = np.array([not labels for labels in self._labels], bool)[self._found.labels]
@@ -205,7 +205,7 @@ class Listing:
         return (taken if self._shown.end_detects else taken_or_null)(values, self._shown.ends[0])
 
     def _end(self, values: pa.Array, detected: pa.Array) -> pa.Array:
-        """The same of the last event; ``detected`` has the values of the events that detected the matches."""
+        """A value of the last event of each match; ``detected`` has the values of the detecting events."""
         return detected if self._shown.end_detects else taken_or_null(values, self._shown.ends[1])
 
     def _key(self, k: int) -> pa.Array:
@@ -256,7 +256,7 @@ class Listing:
         return pc.if_else(pc.equal(types, UNNAMED), pa.scalar(None, types.type), types)
 
     def _of_label(self, label: str | None) -> tuple[Smalls, Smalls]:
-        """The events with a label: where the events of each match begin, and the numbers of all."""
+        """The events with a label: the first event of each match, and the numbers of all."""
         if label not in self._by_label:
             self._by_label[label] = self._found_by(label)
         return self._by_label[label]
@@ -289,7 +289,6 @@ class Listing:
         return self._structs([taken(lists, numbers.astype(np.int32)), self._types], self._plain_fields)
 
     def _events_of_matches(self) -> pa.StructArray:
-        """The events of all matches, one after the other."""
         at = self._shown.events
         if len(at) < limits.GATHERED_ROWS:
             return taken(self.events, at)
@@ -304,13 +303,13 @@ class Listing:
 
     @cached_property
     def _plain_fields(self) -> list[pa.Array]:
-        """The places and attributes of events."""
+        """The positions and attributes of events."""
         places = [self._places] if self._report.numbered else []
         return [*places, *map(self._attribute, self._report.attributes)]
 
     @cached_property
     def _coded_types(self) -> tuple[pa.Array, Ints]:
-        """Names of types, and the number of each event's type among them."""
+        """Names of types, and the code of each event's type."""
         types = self._rows.column(self._report.events.type)
         few = pa.types.is_dictionary(types.type) and len(types.dictionary) <= len(types)
         encoded = types if few else spelt(types).dictionary_encode()
@@ -322,7 +321,7 @@ class Listing:
 
     @property
     def keys(self) -> Ints:
-        """A number for each event; the same event with the same label set has the same number in all listings."""
+        """A number for each event: equal in all listings for the same event with the same label set."""
         return self._shown.positions * len(self._all_labels) + self._shown.labels
 
     def renumber(self, numbers: Smalls, events: pa.StructArray) -> None:
@@ -341,7 +340,7 @@ class Listing:
 
 
 def join_dictionaries(listings: Sequence[Listing]) -> None:
-    """Make the matches of several listings refer to one array of events, without repetitions."""
+    """Let the matches of several listings share one array of events, without repetitions."""
     keys = [listing.keys for listing in listings]
     _, first, which = np.unique(np.concatenate(keys), return_index=True, return_inverse=True)
     events = pa.concat_arrays([listing.events for listing in listings]).take(array_of_numbers(first))

@@ -49,7 +49,7 @@ def _unknown(what: str, name: str, known: Collection[str]) -> QueryError:
 
 
 class MarkValues:
-    """The values of marks that aggregates and orders need; mark 0, which stands for no mark, has no value."""
+    """The values of marks that aggregates and orders need; mark 0, the empty mark, has none."""
 
     def __init__(self, part: Part, report: Report) -> None:
         self._report = report

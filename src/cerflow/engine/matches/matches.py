@@ -165,7 +165,6 @@ class Matches:
         return self._numbered(begin or 0, stop, step)
 
     def _numbered(self, begin: int, stop: int | None, step: int) -> NumberRange:
-        """The selection of these matches by number."""
         if isinstance(self._picker, NumberRange):
             return self._picker.among(begin, stop, step)
         return NumberRange(begin, stop, step, self._picker)

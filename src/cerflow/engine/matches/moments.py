@@ -1,4 +1,4 @@
-"""The moments of detections that no event of their own partition causes: deadlines that have passed (spec §10)."""
+"""The moments of detections that an event of their own partition does not cause: passed deadlines (spec §10)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _FIRST = -2
 class Moments:
     """Moments by number: the reported position of the event that showed each (null: the clock did), and the time.
 
-    ``members`` has the position of a stored event of each moment's partition. ``together`` has a number for each thing
-    that is read, an event, tick or pause: the same for those whose detections are known at once.
+    ``members`` has the position of a stored event of each moment's partition. ``together`` numbers what is read
+    (events, ticks, pauses), with one number for all whose detections are known at once.
     """
 
     places: pa.Array  # int64

@@ -50,7 +50,7 @@ class PartPicker(Protocol):
 
     @property
     def done(self) -> bool:
-        """Whether later parts have none."""
+        """Whether later parts have no chosen matches."""
         ...
 
     def picks(self, part: Part) -> Iterator[Pick]:
@@ -75,7 +75,7 @@ def picked(part: Part, picks: Iterable[Pick], max_rows: int) -> Iterator[Unfolde
             part.marks[used, layout.M_POSITION],
             part.marks[used, layout.M_LABEL],
         )
-        # Hiding no events still finds the ends of each match.
+        # Even without hidden events this finds the ends of each match.
         yield whole.without(np.zeros(len(used), bool))
 
 
@@ -85,7 +85,7 @@ def _with_last(part: Part, detection: int, marks: list[int]) -> list[int]:
 
 
 def match_by_number(part: Part, counting: MatchCounter, d: int, rank: int) -> list[int]:
-    """The marks of the match with a number, among those of one detection."""
+    """The marks of the match with a number among those of one detection."""
     _, amounts = counting.number(d)
     small = part.nodes.view(np.int32)
     root, bound = part.detections[d, layout.D_ROOT], part.detections[d, layout.D_BOUND]
@@ -242,7 +242,7 @@ _Branch = tuple[bool, Any, int, int, Any, Any, int, Any]
 
 
 class _PartFirst:
-    """Best-first search: the value of the best match of each branch is known, if no better one has left the window."""
+    """Best-first search: the value of each branch's best match is known, unless a better one has left the window."""
 
     done = False
 
@@ -267,15 +267,15 @@ class _PartFirst:
             yield from islice(found(branches), min(self._first.size, sys.maxsize))
 
 
-#: Branches and paths that there is room for at first.
+#: The first room for branches and paths.
 _BRANCHES = 1 << 10
 
 
 class _Search:
     """Looks for the first matches of each detecting event.
 
-    ``lowest`` has the values, and ``late`` the numbers of matches, of a window that stays behind. Values of matches
-    outside the window only make the search longer: no match is better than its branch promises.
+    ``lowest`` has the values, and ``late`` the numbers of matches, of a window that lags behind. Values of matches
+    outside the window only lengthen the search: a match is never better than its branch promises.
     """
 
     def __init__(self, part: Part, late: LateWindow, lowest: Lowest, nothing: Any) -> None:
@@ -311,7 +311,7 @@ class _Search:
         return long or self._lowest.least.dtype == object
 
     def matches_in_words(self, branches: list[_Branch]) -> Iterator[Pick]:
-        """The same where neither values nor numbers need more than 64 bits."""
+        """`matches` where neither values nor numbers need more than 64 bits."""
         lowest, part, many = self._lowest, self._part, len(branches)
         while len(self._room[0]) < 2 * many:
             self._make_room()
@@ -335,12 +335,12 @@ class _Search:
             yield d, _with_last(part, d, marks)
 
     def _make_room(self) -> list[NDArray[Any]]:
-        """Room for twice as many branches and paths, which later events use, too."""
+        """Double the room for branches and paths, also for later events."""
         self._room = [np.concatenate([array, np.empty_like(array)]) for array in self._room]
         return self._room
 
     def matches(self, branches: list[_Branch]) -> Iterator[Pick]:
-        """The matches of some branches, the best first; equal ones in the order of their numbers."""
+        """The matches of these branches, the best first; equal ones in the order of their numbers."""
         while branches:
             *_, rank, node, value, marks, d, amounts = heapq.heappop(branches)
             if node < 0:

@@ -1,4 +1,4 @@
-"""Counting before unfolding: a bound on the number of listed matches, and rows with the numbers of matches."""
+"""Counts before unfolding: bounds the number of listed matches, and makes rows with numbers of matches."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _READABLE = 10**15
 
 
 class Bound:
-    """Counts rows, and raises TooManyMatchesError if there are more than ``most`` (None: any number).
+    """Counts rows, and raises TooManyMatchesError if there are more than ``most`` (None: unlimited).
 
-    ``known`` is the number of rows; ``exact`` says that the added parts have no more.
+    ``known`` is the number of rows; ``exact`` says whether it is exact.
     """
 
     def __init__(self, most: int | None) -> None:
@@ -64,7 +64,7 @@ class Announced:
 
 
 class ToldIfNone:
-    """The same parts; ``tell`` is called when all have been read and there was none."""
+    """Parts; ``tell`` is called when all have been read and none was there."""
 
     def __init__(self, parts: Iterable[Part], tell: Callable[[], None]) -> None:
         self._parts = parts
@@ -83,8 +83,7 @@ def row_count(part: Part, limit: int | None, counts: bool) -> tuple[int, bool]:
     """The number of rows of a part, and whether it is exact.
 
     There is one row per match, at most ``limit`` per detecting event, or one per such event if matches are only
-    counted.
-    Without a limit, counting stops at a number of more than 63 bits.
+    counted. Without a limit, counting stops at a number beyond 63 bits.
     """
     positions, begins = detecting(part.detections)
     if counts or limit == 1:
@@ -124,10 +123,10 @@ def _decimals(numbers: Sequence[int]) -> pa.Array:
 
 
 def digits(number: int) -> str:
-    """All digits of a number; Python itself shows only some thousands."""
+    """All digits of a number; Python itself stops at some thousands."""
     return format(Decimal(number), "f")
 
 
 def readable_number(number: int) -> str:
-    """A number in readable form."""
+    """A number in short form, with an exponent if it is large."""
     return f"{number:,}" if abs(number) < _READABLE else f"{Decimal(number):.1e}".replace("e+", "e")

@@ -1,7 +1,6 @@
 """Random matches of each detecting event.
 
-Matches are counted in a window that stays behind, `LateWindow`. A match drawn outside the window of its detection is
-drawn again.
+Matches are counted in a `LateWindow`. A match drawn outside the window of its detection is drawn again.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.results.report import Report
 from cerflow.values.array_types import Ints
 
-#: Nodes for each match of a sample from which on counting them again takes longer than matches drawn in vain.
+#: With more nodes than this for each match, counting again takes longer than rejecting matches.
 _NODES = 1 << 12
-#: A sample of more than one match in this many is taken from a list of all matches.
+#: A sample of more than one in this many is taken from a list of all matches.
 _LISTED = 4
 
 
 @dataclass(frozen=True)
 class Sample:
-    """``size`` matches of each detecting event, chosen uniformly; all of them if there are no more."""
+    """``size`` matches of each detecting event, chosen uniformly; at most all of them."""
 
     size: int
     seed: int
@@ -84,7 +83,7 @@ class _Numbered:
         small = nodes.view(np.int32)
         self._bounds: Ints = part.detections[:, layout.D_BOUND]
         self._late = LateWindow(part, stays=stays)
-        #: Where each mark begins complex events, if it does.
+        #: The start of the complex events that begin at each mark.
         self._starts = np.zeros(len(part.marks), np.int64)
         begin = small[:, layout.I_CHILD] == layout.BOTTOM
         self._starts[small[begin, layout.I_MARK]] = nodes[begin, layout.W_MEASURE]
@@ -108,6 +107,6 @@ class _Numbered:
         bound = self._bounds[d]
         if late.part.detections[d, layout.D_BOUND] == bound:
             return d, marks
-        # The last event is none of those that have to be in the window of the earlier ones.
+        # The last event need not be in the window of the earlier ones.
         earlier = len(marks) - (late.part.detections[d, layout.D_MARK] != layout.NO_MARK)
         return (d, marks) if earlier == 0 or self._starts[marks[0]] > bound else None

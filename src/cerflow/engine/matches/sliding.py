@@ -17,14 +17,14 @@ from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.stopping import portions
 from cerflow.values.array_types import Floats, Ints
 
-#: The greatest number of sets on the frontier of a fold; all have two numbers for each node.
+#: The greatest number of sets on the frontier of a fold; each has two numbers for each node.
 _SETS = 4
 
 
 def count_sliding(part: Part, found: Ints) -> int:
     """Write the number of matches of each detection to ``found``; returns the first detection not counted.
 
-    If window and query allow it, all are counted; see `cerflow.engine.kernels.matches.slide`.
+    All are counted if window and query allow it; see `cerflow.engine.kernels.matches.slide`.
     """
     if not _slides(part):
         return 0
@@ -39,8 +39,8 @@ def count_sliding(part: Part, found: Ints) -> int:
 def fold_sliding(part: Part, operation: int, weights: Floats, found: Floats) -> int:
     """Write the values below each detection to ``found`` (detections, 2); returns the first detection without one.
 
-    It is 0 for small parts, for which the plain walk is quicker. `cerflow.engine.kernels.matches.slide_folds` describes
-    the operations, the pairs that values consist of, and ``weights`` (marks, 2).
+    That is 0 for small parts, where a plain walk is faster. `cerflow.engine.kernels.matches.slide_folds` describes the
+    operations, the pairs that values consist of, and ``weights`` (marks, 2).
     """
     if len(part.detections) * len(part.nodes) <= limits.FOLDED_PAIRS or not _slides(part):
         return 0
@@ -56,7 +56,7 @@ def fold_sliding(part: Part, operation: int, weights: Floats, found: Floats) -> 
 
 
 def _in_portions(kernel: Kernel, part: Part, fold: tuple[Any, ...], state: tuple[Any, ...], found: NDArray[Any]) -> int:
-    """Run a kernel over some detections at a time, which go on from the same state; returns the first one left out."""
+    """Run a kernel over portions of detections with shared state; returns the first detection left out."""
     for begin, end in portions(0, len(part.detections)):
         graph = (part.nodes, part.nodes.view(np.int32), part.detections[begin:end])
         done: int = begin + kernel(*graph, *fold, *state, found[begin:end])

@@ -1,4 +1,4 @@
-"""NEXT, LAST and MAX of a window: the graph of the chosen matches, made when matches are read."""
+"""Applies NEXT, LAST or MAX of a window when matches are read, by making the graph of the chosen matches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cerflow.values.array_types import IntRows, SmallRows
 
 
 class ChosenParts:
-    """Parts with the strategy of the query applied, again for every reading."""
+    """Parts with the strategy of the query applied at each reading."""
 
     def __init__(self, parts: Iterable[Part]) -> None:
         self._parts = parts
@@ -34,7 +34,7 @@ class ChosenParts:
 
 
 def _picked(part: Part) -> Iterator[Part]:
-    """The matches that NEXT or LAST choose, as parts of bounded size, unless one event needs a larger part."""
+    """The matches that NEXT or LAST choose, in parts of bounded size, unless one event needs a larger part."""
     place = np.zeros(len(part.nodes), np.int32)
     seen = np.zeros(len(part.nodes), np.int32)
     stack = np.empty(2 * len(part.nodes) + 256, np.int32)
@@ -58,7 +58,7 @@ def _picked(part: Part) -> Iterator[Part]:
 
 
 def _largest(part: Part) -> Iterator[Part]:
-    """The matches that MAX chooses, in the same way."""
+    """The matches that MAX chooses, in such parts."""
     compared = np.array([bool(labels & part.by) if part.by else bool(labels) for labels in part.label_sets])
     counts = compared[part.marks[:, layout.M_LABEL]]
     size = _first_size(part)
@@ -83,7 +83,7 @@ def _first_size(part: Part) -> int:
 
 
 def _graph(size: int) -> tuple[IntRows, SmallRows]:
-    """Room for a match graph, with the complex event without events; the second array is the first as int32."""
+    """Room for a match graph, with the empty complex event; the second array is the first as int32."""
     nodes = np.zeros((size, layout.NODE_WORDS), np.int64)
     small = nodes.view(np.int32)
     small[layout.BOTTOM, [layout.I_CHILD, layout.I_LEFT, layout.I_RIGHT]] = -1

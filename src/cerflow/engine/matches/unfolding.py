@@ -1,4 +1,4 @@
-"""Matches read from the shared graph as flat arrays, a bounded number at a time."""
+"""Reads matches from the shared graph as flat arrays, a bounded number at a time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cerflow.engine.stopping import look
 from cerflow.values.array_types import IntRows, Ints, Mask, SmallRows, Smalls
 
 NO_LIMIT = 2**62
-#: Sets of events that are remembered while matches are unfolded, and their events at most.
+#: The number of sets of events that are remembered during unfolding, and of all their events.
 _SETS, _LISTED = 1 << 10, 1 << 15
 
 
@@ -102,7 +102,7 @@ def unfolded(part: Part, limit: int, max_rows: int) -> Iterator[Unfolded]:
     size = 8 * max_rows + 64
     while True:
         look()
-        # The caller keeps the arrays, so the next matches need new ones.
+        # The caller keeps the arrays, so the next matches get new ones.
         offsets = np.empty(max_rows + 1, np.int32)
         events = np.empty(size, np.int32)
         ends = np.empty((2, max_rows), np.int32)
@@ -121,7 +121,7 @@ def unfolded(part: Part, limit: int, max_rows: int) -> Iterator[Unfolded]:
                 offsets[: matches + 1],
                 events[: offsets[matches]],
                 ends[:, :matches],
-                # Columns one by one are quicker than rows.
+                # One column at a time is faster than rows.
                 part.marks[:, layout.M_POSITION][chosen],
                 part.marks[:, layout.M_LABEL][chosen],
                 bool(marked.all()),
@@ -132,7 +132,7 @@ def unfolded(part: Part, limit: int, max_rows: int) -> Iterator[Unfolded]:
             return
         if reason == OUTPUT_FULL:
             if matches == 0:
-                # One match is longer than the whole buffer.
+                # A single match is longer than the buffer.
                 size *= 2
         else:
             stack = np.concatenate([stack, np.zeros_like(stack)])

@@ -1,9 +1,9 @@
-"""Matches of a single event that no other follows for a while, found on columns instead of by the automaton.
+"""Finds matches of a single event that another does not follow for a while, on columns instead of by the automaton.
 
-A run of `A NOT FOLLOWED BY B FOR 1 HOUR` waits from its only event on; any B of its key before the deadline ends it.
-So for each A the next B of its key decides, and a pass from the end of a batch finds it. The automaton reads only what
+A run of `A NOT FOLLOWED BY B FOR 1 HOUR` waits from its only event on; any B of its key before the deadline ends it. So
+the next B of its key decides for each A, and a pass from the end of a batch finds it. The automaton reads only what
 crosses the borders of the batch: the events up to the row that shows the last earlier deadline, and those from the
-first A on whose deadline lies behind the batch.
+first A on whose deadline lies after the batch.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Absences(NamedTuple):
 
 
 def absence(tables: TransducerTables) -> Absence | str:
-    """How matches wait for their deadline, or why only the automaton can tell."""
+    """How matches wait for their deadline, or the reason why only the automaton can tell."""
     moves, transducer, arrays = tables.moves, tables.transducer, tables.arrays
     if len(tables.deadlines) != 1 or tables.reached:
         return "more than one duration, or a deadline at a value of an attribute"

@@ -1,4 +1,4 @@
-"""The needs of a query: which columns, the positions of events, and whether one task must see all events."""
+"""What a query needs: columns, positions of events, and whether one task must see all events."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ def needs_positions(select: Select, schema: Schema) -> bool:
 
 
 def separable_by_key(select: Select, schema: Schema | None = None, *, clocked: bool = False) -> bool:
-    """Whether the substreams of different keys may be recognised apart from each other, even on different machines.
+    """Whether the keys of a query may be recognised separately, even on different machines.
 
-    With a schema, it must also be certain that another system, which brings the events of a key together, finds the
-    same keys equal as the engine does. ``clocked`` says that a clock shows each substream that deadlines pass.
+    With a schema, another system that brings the events of a key together must also find the same keys equal as the
+    engine does. ``clocked`` says that a clock shows each substream that deadlines pass.
     """
     if not select.partition or select.consume is Consumption.ANY or numbers_matches(select.projection):
         return False
@@ -81,5 +81,5 @@ def separable_by_key(select: Select, schema: Schema | None = None, *, clocked: b
 
 def _surely_equal(key: tuple[str, ...], schema: Schema) -> bool:
     types = {schema.columns.field(schema.column(name)).type for name in key}
-    # Other systems may compare times of different types in the time zone of a session, and may round decimals.
+    # Other systems may compare times of several types in a session's time zone, and may round decimals.
     return len(types) == 1 or schema.key_kind(key) not in (ValueKind.TIMESTAMP, ValueKind.DURATION, ValueKind.DECIMAL)

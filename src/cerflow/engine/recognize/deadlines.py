@@ -29,7 +29,7 @@ from cerflow.language.formula import DurationWindow
 from cerflow.values.array_types import IntRows, Ints, Mask
 
 _NOTHING = np.zeros(0, np.int64)
-#: A measure beyond all.
+#: Greater than every measure.
 _NEVER = 2**63
 
 
@@ -48,7 +48,7 @@ class _Passed:
     order: Ints
 
     def chosen(self, some: Ints) -> _Passed:
-        """Some of them, in this order."""
+        """Some of them, in the given order."""
         if len(some) == len(self.rows) and (some[1:] > some[:-1]).all():
             return self
         times = self.times.take(pa.array(some))
@@ -63,7 +63,7 @@ class _Passed:
 class Deadlines:
     """The open deadlines of one machine, whose events are in ``store``.
 
-    If ``prompt`` is set, the clock shows each deadline before a later event does: all are moments of their own.
+    If ``prompt`` is set, the clock shows each deadline before a later event does: each has a moment of its own.
     """
 
     def __init__(self, reader: EventReader, store: EventStore) -> None:
@@ -74,7 +74,7 @@ class Deadlines:
         self.prompt = False
         #: The partition keys of opening events that came one by one since the last batch.
         self._words: dict[int, tuple[int, ...]] = {}
-        #: The signatures of ticks and pauses, which are those of this list, as the tables may forget them.
+        #: The signatures of ticks and pauses, which are those of this list, as the tables may forget signatures.
         self._things: tuple[list[bool], list[int]] = ([], [])
         #: The least measure at which a deadline has passed, None if it is not known.
         self._due: int | None = None
@@ -153,7 +153,6 @@ class Deadlines:
         return whole.chosen(np.flatnonzero(whole.begins() | (np.diff(whole.order, prepend=0) != 0)))
 
     def _keys(self, positions: Ints) -> IntRows:
-        """The partition keys of some stored events."""
         stored = one_batch(self._store.kept().at(positions))
         return self._reader.key_words(BatchRows(stored, self._tables.schema, positions, self._reader.unit))[0]
 
@@ -167,7 +166,7 @@ class Deadlines:
         return [-(-size.numerator // size.denominator) for size in sizes]
 
     def open(self, signature: int, position: int, now: int, words: tuple[int, ...]) -> None:
-        """Remember a single event, with its measure, if it opens deadlines."""
+        """Remember a single event and its measure if it opens deadlines."""
         for k in self._tables.opened[signature]:
             self._open[k].add(position, now, 1)
             self._words[position] = words
@@ -182,7 +181,7 @@ class Deadlines:
         return self._due
 
     def passed(self, now: int) -> list[tuple[tuple[int, ...], dict[int, int]]]:
-        """The deadlines that an event with this measure shows to have passed, which are open no longer.
+        """Close and return the deadlines that an event with this measure shows to have passed.
 
         For each partition gives the times of deadlines, as the time column has them, in order, and an opening event.
         """
@@ -197,7 +196,7 @@ class Deadlines:
         return [(words, dict(sorted(times.items()))) for words, times in sorted(found.items())]
 
     def forget_words(self) -> None:
-        """Forget what may have changed: the numbers of texts, and which deadline is the next."""
+        """Forget what may have changed: the numbers of texts, and the next deadline."""
         self._words.clear()
         self._due = None
 
@@ -225,7 +224,7 @@ class Deadlines:
         self, events: EventArrays, at_rows: Ints, passed: _Passed, at: Ints
     ) -> tuple[EventArrays, Ints, Moments]:
         """Events with the ticks of deadlines that the clock shows; see `_woven`."""
-        # Deadlines at one time are one moment; no row has a number below 0.
+        # Deadlines at one time share a moment; row numbers are never below 0.
         rows = np.unique(passed.order, return_inverse=True)[1] - len(passed.order)
         passed = replace(passed, rows=rows)
         sorted_ = np.lexsort((*passed.keys.T, passed.rows))
@@ -236,7 +235,7 @@ class Deadlines:
 
     @property
     def next(self) -> pa.Scalar | None:
-        """The earliest time at which a deadline passes that is open; None if none is."""
+        """The earliest time at which an open deadline passes; None without one."""
         schema, unit = self._tables.schema, self._reader.unit
         first = [
             deadlines(window, queue.opened.measures[:1], schema, unit)
@@ -246,7 +245,7 @@ class Deadlines:
         return times.take(pa.array([int(np.argmin(event_times(self._at(times), schema)))]))[0] if len(times) else None
 
     def _at(self, times: pa.Array) -> BatchRows:
-        """Rows that have nothing but times."""
+        """Rows with only times."""
         schema = self._tables.schema
         assert schema.time is not None
         rows = pa.RecordBatch.from_arrays([times], names=[schema.time])
@@ -255,7 +254,7 @@ class Deadlines:
     # -- ticks and pauses ----------------------------------------------------------------------------------------------
 
     def _columns(self, rows: BatchRows) -> IntRows:
-        """The event columns of ticks; only those that measure time have values."""
+        """The event columns of ticks; only columns that measure time have values."""
         columns = np.full((rows.count, max(1, len(self._tables.columns))), NULL)
         for k, column in enumerate(self._tables.columns):
             if isinstance(column.window, DurationWindow):
@@ -281,7 +280,7 @@ class Deadlines:
         and the moments of the pauses.
         """
         n, ticks = len(events.signature), len(passed.rows)
-        # The ticks of one row and partition stand together, then comes their event or pause.
+        # The ticks of one row and partition are adjacent; their event or pause follows.
         begins = passed.begins()
         paused = np.flatnonzero(begins & ~own)
         ends = np.flatnonzero(np.roll(begins, -1) & ~own)
@@ -312,7 +311,6 @@ class Deadlines:
         return woven, order, moments
 
     def _signatures(self) -> list[int]:
-        """The signatures of ticks and of pauses."""
         known, found = self._things
         if known is self._tables.relevant:
             return found
@@ -327,13 +325,13 @@ class Deadlines:
     # -- snapshots -----------------------------------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, Ints]:
-        """The arrays that a snapshot holds beside the opening events: their positions, for each deadline."""
+        """The arrays that a snapshot holds besides the opening events: their positions, for each deadline."""
         return {_name(k): queue.opened.positions for k, queue in enumerate(self._open)}
 
     def restorer(self, arrays: Mapping[str, Any], rows: pa.Table, kept: Ints) -> Callable[[], None]:
         """A function that continues from a snapshot with these arrays, and events at the positions ``kept``.
 
-        Raises `SnapshotError` if the arrays name other events, or are not in order.
+        Raises `SnapshotError` if the arrays name other events, or are out of order.
         """
         restored: list[Opened] = []
         for k, window in enumerate(self._tables.deadlines):
@@ -393,7 +391,7 @@ def sorted_by_row(rows: Ints, *less: Ints) -> Ints:
     """The order by rows, then by the others, of which each counts less than those before."""
     if (rows[1:] < rows[:-1]).any():
         return np.lexsort((*less[::-1], rows))
-    # Deadlines come in the order of time, so there is little to sort.
+    # Deadlines come in the order of time, so little is left to sort.
     tied = rows[1:] == rows[:-1]
     some = np.flatnonzero(np.append(tied, False) | np.append(False, tied))
     found = np.arange(len(rows))
@@ -402,7 +400,7 @@ def sorted_by_row(rows: Ints, *less: Ints) -> Ints:
 
 
 def ascending(*positions: Ints) -> Ints:
-    """All of these positions in order, each once; every array must ascend."""
+    """All of these positions in order, each once; every array must be ascending."""
     # A stable sort merges sorted stretches, which costs much less than `np.unique`.
     whole = np.sort(np.concatenate([_NOTHING, *positions]), kind="stable")
     return whole[np.diff(whole, prepend=-1) > 0]

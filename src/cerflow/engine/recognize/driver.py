@@ -36,14 +36,14 @@ from cerflow.values.event_tables import as_rows
 
 
 def columns_kept(plans: Mapping[str, Plan], schema: Schema, *, whole: bool = False) -> list[str]:
-    """The columns of the events that queries keep in common; see `Driver` for a ``whole`` table."""
+    """The columns of the events that queries keep together; see `Driver` for a ``whole`` table."""
     kept = [plan for plan in plans.values() if plan.shares_events or (whole and plan.keeps_input)]
     wanted = {name for plan in kept for name in plan.columns}
     return [name for name in schema.attributes if name in wanted]
 
 
 def broken_off() -> CerflowError:
-    """The error for a recogniser that was interrupted where it could not be undone."""
+    """The error of a recogniser whose interruption could not be undone."""
     return CerflowError("an earlier push failed midway, so the state is incomplete; restore a snapshot")
 
 
@@ -84,7 +84,7 @@ class Driver:
             machine.reader.share_room(room)
         self._numbering = {n: m for n, m in self.machines.items() if m.plan.report.numbers_matches}
         self._kept = [(store, list(common.values())), *((m.store, [m]) for m in self._apart.values())]
-        #: Who takes single events, of the machines that share events and of each other one.
+        #: The machines that take single events: those that share events, and each other one.
         self._takers = [Takers(each, checker.schema) for each in (common, *({n: m} for n, m in self._apart.items()))]
         self._in_use = Lock()
         #: Whether a push broke off, and could not be undone.
@@ -93,7 +93,7 @@ class Driver:
         self._amid = False
         #: The seconds that the last push has taken.
         self._spent = 0.0
-        #: Bytes that a push may need for all that is remembered.
+        #: The bytes that all remembered data may take.
         self.memory = None if memory is None else at_least_one(memory, "memory")
         for machine in self.machines.values():
             machine.look_at_memory = None if memory is None else self._look_at_memory
@@ -118,17 +118,17 @@ class Driver:
 
     @property
     def rows_at_once(self) -> int:
-        """This many rows make a batch at most."""
+        """The greatest number of rows in a batch."""
         return min((machine.reader.rows_at_once for machine in self.machines.values()), default=limits.BATCH_ROWS)
 
     @property
     def taken(self) -> int:
-        """The number of events that automata have read by themselves."""
+        """The number of events that the automata have read themselves."""
         return sum(machine.taken for machine in self.machines.values())
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Hold the recogniser for one caller; raises `InUseError` if another one has it, and as `broken_off`."""
+        """Hold the recogniser for one caller; raises `InUseError` if another one has it, and `broken_off` errors."""
         self._hold()
         try:
             yield
@@ -143,7 +143,6 @@ class Driver:
             raise broken_off()
 
     def _look_at_memory(self) -> None:
-        """Raise `MemoryLimitError` if more is remembered than may be."""
         taken = sum(store.bytes for store, _ in self._kept) + sum(machine.bytes for machine in self.machines.values())
         if self.memory is not None and taken > self.memory:
             raise MemoryLimitError(
@@ -159,7 +158,7 @@ class Driver:
 
         See `Recognizer.push` for the events and the errors.
         """
-        # No context manager here: for single events its cost would count.
+        # A context manager would slow down single events.
         if self._broken or not self._in_use.acquire(False):
             self._hold()
         try:
@@ -197,11 +196,11 @@ class Driver:
     def checkpoint(self, rows: int | None = None) -> Callable[[], None]:
         """A function that goes back to the present state if a push of ``rows`` rows fails (None: after any push).
 
-        All failures that are foreseen can be undone. Others, and interruptions, only where the state was copied, which
-        must cost little beside the push; else the recogniser can only be restored from a snapshot.
+        All foreseen failures can be undone. Others, and interruptions, only where the state was copied, which must be
+        cheap compared with the push; else the recogniser can only be restored from a snapshot.
         """
         machines, strict = self.machines.values(), self.checker.policy != "skip"
-        # When a later slice or a later query fails, machines have processed events already.
+        # When a later slice or query fails, machines have already processed events.
         processed = rows is None or rows > self.rows_at_once
         if len(machines) > 1:
             processed = processed or any(machine.may_fail(strict=strict) for machine in machines)
@@ -222,7 +221,7 @@ class Driver:
         return undo
 
     def advance(self, time: object) -> dict[str, list[Part]]:
-        """The detections of each query once no event before a time is to come; see `Recognizer.advance`."""
+        """The detections of each query once no event before a time can come; see `Recognizer.advance`."""
         with self.alone():
             clock = clock_time(time, self.checker.schema)
             undo = self.checkpoint(1)
@@ -267,7 +266,7 @@ class Driver:
 
     @cached_property
     def _single(self) -> SingleEvents | None:
-        """The object that first checks single events, for all queries; None if some query never takes any."""
+        """The object that first checks single events, for all queries; None if a query does not take them."""
         found = [takers.single for takers in self._takers if takers.used]
         return None if None in found else found[0]
 
@@ -294,7 +293,7 @@ class Driver:
         self._amid = True
         found = self._take_one(values, takers) if takers else {}
         if found is None:
-            # The checker refuses it as a batch of one event; no query has processed it.
+            # The checker refuses it as a batch of one event; queries have not processed it.
             self._amid = False
             return self._push_rows(as_batch(event, self._columns))
         checker.numbered += 1
@@ -346,7 +345,8 @@ class Driver:
     def clean(self) -> None:
         """Drop events that no match needs if there are many.
 
-        This comes before a push, so that the last one costs nothing, and once for all its rows, which are one table.
+        This happens before a push, so that the last push is not charged for it, and once for all its rows, which are
+        one table.
         """
         for store, machines in self._kept:
             if store.wants_cleaning:

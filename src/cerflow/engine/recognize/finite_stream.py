@@ -22,7 +22,7 @@ class FiniteStream:
     ``numbers`` are the numbers of the rows in the input, for errors, if they differ from those in the table. ``until``
     is an array with a time before which no more events come, if one is known. The last ``clocked`` events are matches
     that the clock detected; it shows each deadline before they do. ``memory`` bounds the bytes that each driver needs
-    beside the table.
+    besides the table.
     """
 
     def __init__(
@@ -94,6 +94,6 @@ class FiniteStream:
 
 
 def _batches(table: pa.Table) -> list[pa.RecordBatch]:
-    """The rows of a table where they are; copied to one batch if many small chunks hold them."""
+    """The rows of a table in place; many small chunks are copied to one batch."""
     batches = table.to_batches()
     return batches if len(batches) * limits.BATCH_LEAST <= table.num_rows else [one_batch(table)]

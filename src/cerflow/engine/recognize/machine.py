@@ -35,15 +35,15 @@ from cerflow.engine.tables.event_room import some_events
 from cerflow.errors import SnapshotError
 from cerflow.values.array_types import Ints
 
-#: Is called with the number of a given row that cannot be used after all.
+#: Called with the number of a given row that cannot be used after all.
 Refuse = Callable[[int], None]
 
 
 class RelevantEvents(NamedTuple):
     """The relevant events of a batch ``whole``, whose first row has number ``accepted`` in the input.
 
-    The query's streams have the ``rows``, numbered from ``first`` on, which are those ``admitted`` of the batch (None:
-    all). The first ``found`` of the ``events`` count. The store must keep the rows at ``positions``.
+    The query's streams have the ``rows``, numbered from ``first`` on, which are the rows ``admitted`` of the batch
+    (None: all). The first ``found`` of the ``events`` count. The store must keep the rows at ``positions``.
     """
 
     whole: pa.RecordBatch
@@ -57,13 +57,13 @@ class RelevantEvents(NamedTuple):
 
     @property
     def at_rows(self) -> Ints:
-        """The rows of the batch that the events come from."""
+        """The rows of the batch that contain the events."""
         rows = self.positions - self.first
         return rows if self.admitted is None else self.admitted[rows]
 
 
 class _StateBefore:
-    """A state to go back to. Call `keep`, which copies it, before the state changes."""
+    """A former state. Call `keep`, which copies it, before the state changes."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
@@ -96,7 +96,7 @@ class Machine:
             self.tables.arrays = self.tables.arrays._replace(options=self.tables.arrays.options.copy())
         self.reader = EventReader(scan, plan.keys, plan.evaluation, plan.streams.position)
         self.memory = Memory(self.tables)
-        #: The ticks and pauses that are read beside events; None if deadlines do not matter.
+        #: The ticks and pauses that are read besides events; None if deadlines do not matter.
         self.deadlines = Deadlines(self.reader, store) if self.tables.ticking else None
         told = absence(self.tables)
         #: How matches wait for a deadline, where they are found on columns.
@@ -111,10 +111,10 @@ class Machine:
         self.taken = 0
         #: Where the window of the last event begins.
         self.last_bound = layout.NO_BOUND
-        #: The state before a push, which must be copied before it changes: always, or unless no event surely fails.
+        #: The state before a push, and whether it is always copied, or only if an event may fail.
         self._before: tuple[_StateBefore, bool] | None = None
         self._strict = False
-        #: Is called when more memory was taken; raises an error if that is too much.
+        #: Called when more memory was taken; raises an error if that is too much.
         self.look_at_memory: Callable[[], None] | None = None
         #: The bytes of nodes that only the detections of the present push hold.
         self._beside = 0
@@ -153,7 +153,7 @@ class Machine:
         if not count and self.deadlines is None:
             if self.reader.consecutive is None:
                 return None
-            # The whole batch is kept.
+            # The store keeps the whole batch.
             positions = np.array([first])
         return RelevantEvents(whole, accepted, rows, first, events, count, positions, index)
 
@@ -169,7 +169,7 @@ class Machine:
                 return parts
             graphs = [MatchGraph(part.detections, part.nodes, part.marks) for part in parts]
             if graphs:
-                # What the automaton detected may lie among what columns tell.
+                # Detections of the automaton may lie between those found on columns.
                 found = sum(len(graph.detections) for graph in graphs) + consecutive.count
                 make = partial(_together, graphs, consecutive)
                 consecutive = CountedMatches(found, make, single=True)
@@ -212,7 +212,7 @@ class Machine:
         return BatchRows(whole, self.tables.schema, places, self.reader.unit)
 
     def until(self, clock: pa.Array) -> list[Part]:
-        """The detections once no event before a time is to come; ``clock`` is an array with that time."""
+        """The detections once no event before a time can come; ``clock`` is an array with that time."""
         if self.deadlines is None:
             return []
         events, moments = self.deadlines.until(clock)
@@ -220,7 +220,7 @@ class Machine:
 
     def number(self, parts: Iterable[Part]) -> None:
         """Number the matches in parts that were found just now."""
-        # No match with a number beyond 64 bits can be listed.
+        # Matches with numbers beyond 64 bits cannot be listed.
         found = Matches(parts, self.plan.report, self.plan.limit).count()
         self.reported = min(self.reported + found, 2**63 - 1)
 
@@ -231,7 +231,7 @@ class Machine:
     def process_one(
         self, single: SingleEvents, values: Mapping[str, Any], position: int, satisfied: frozenset[int]
     ) -> list[Part]:
-        """Process an event that ``single`` prepares, where no event can be refused; a relevant one goes into the store.
+        """Process an event that ``single`` prepares and that cannot be refused; a relevant one goes into the store.
 
         See `SingleEvents.read` for the arguments.
         """
@@ -258,7 +258,7 @@ class Machine:
         return parts
 
     def about_to_change(self, events: EventArrays | None = None, count: int = 0) -> None:
-        """Copy the state, if it is to be copied, before the first ``count`` events change it."""
+        """Copy the state, if necessary, before the first ``count`` events change it."""
         if self._before is None:
             self._greatest = None
             return
@@ -275,7 +275,7 @@ class Machine:
         self._read(events, 0, counted.begin, _nobody, None, parts)
         self._close_part(parts, None)
         if counted.matches:
-            # The tables learn signatures and forget them again; these stay as they are.
+            # Copy the tables, as they learn and forget signatures.
             tables = copy(self.tables)
 
             def make() -> MatchGraph:
@@ -312,11 +312,11 @@ class Machine:
     def _read_at_once(
         self, events: EventArrays, count: int, refuse: Refuse, moments: Moments, parts: list[Part]
     ) -> None:
-        """Process events where a match drops all others, but those of the same moment in other partitions."""
+        """Process events where a match drops all others except those of the same moment in other partitions."""
         memory, together = self.memory, moments.together[:count]
         firsts = np.flatnonzero(np.diff(together, prepend=together[0] - 1))
         paused = np.logical_or.reduceat(Moments.among(events.position[:count]), firsts)
-        # A moment with pauses is read by itself, all others between two of them in one go.
+        # Read a moment with pauses by itself, and all others between two such moments in one go.
         begins = firsts[paused | np.append(True, paused[:-1])].tolist()
         alone = dict(zip(firsts.tolist(), paused.tolist()))
         for begin, end in zip(begins, [*begins[1:], count]):
@@ -358,7 +358,7 @@ class Machine:
                 self.look_at_memory()
 
     def _tidy(self) -> None:
-        """Forget strings if there are many; no prepared event may be left, as those name strings by number."""
+        """Forget strings if there are many; prepared events must be done, as they name strings by number."""
         if self.tables.strings.wants_cleaning:
             texts = self.tables.strings.texts
             forget_strings(self.tables, self.memory)
@@ -396,7 +396,7 @@ class Machine:
     # -- snapshots -----------------------------------------------------------------------------------------------
 
     def came(self, description: Mapping[str, Any]) -> int:
-        """How many events of the query came before a snapshot, as its description says."""
+        """The number of events of the query before a snapshot, by its description."""
         return check_number(description, "accepted" if self.plan.counts_all else "next", least=0)
 
     def contents(self, counts: Mapping[str, object], events: StoredEvents) -> Contents:

@@ -1,4 +1,4 @@
-"""The events that have opened deadlines, in the order of the stream, until these pass."""
+"""The events whose deadlines are open, in the order of the stream."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Opened:
 class OpenDeadlines:
     """The opening events of one duration whose deadlines are open, with room after them.
 
-    Events are added after all others and taken in front, so a former state is a stretch of an array.
+    Events are added at the end and removed at the front, so an earlier state is a slice of an array.
     """
 
     def __init__(self, opened: Opened | None = None) -> None:
@@ -47,7 +47,7 @@ class OpenDeadlines:
         """Add later events."""
         rows, begin, end = self.state
         if end + count > rows.shape[1]:
-            # Views of the old rows stay as they are.
+            # Views of the old rows remain valid.
             old, rows = rows[:, begin:end], np.empty((2, 64 + 2 * (end - begin + count)), np.int64)
             rows[:, : end - begin] = old
             begin, end = 0, end - begin

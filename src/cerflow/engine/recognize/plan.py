@@ -43,7 +43,7 @@ _CONSUME = {Consumption.NONE: 0, Consumption.ANY: 1, Consumption.PARTITION: 2}
 
 
 def lasting(select: Select) -> bool:
-    """Whether many recognisers can share the tables of a query: whether it calls no predicates.
+    """Whether recognisers can share the tables of a query: it does not call predicates.
 
     Predicates are looked up whenever recognition begins, and may know the strings of one recogniser.
     """
@@ -104,7 +104,7 @@ class Plan:
         self.evaluation = Evaluation.of(self._tables)
         #: The program by which batches are scanned.
         self.scan = scan_program(self._tables, self.keys, self.streams.position, self.evaluation)
-        #: The columns that recognition reads, in the order of the input; never none, or the rows could not be counted.
+        #: The columns that recognition reads, in the order of the input; at least one, or rows could not be counted.
         self.reads = [name for name in schema.attributes if name in self._read() | {schema.type}]
 
     def _read(self) -> frozenset[str]:
@@ -124,7 +124,7 @@ class Plan:
 
     @property
     def tests(self) -> list[Condition]:
-        """The conditions on one event alone that stand on its transitions."""
+        """The conditions on one event alone in its transitions."""
         return self._tables.tests
 
     def reading(self, test: Condition) -> frozenset[str]:
@@ -133,7 +133,7 @@ class Plan:
 
     @cached_property
     def numbering(self) -> str:
-        """A hash of the numbers of states and registers, and of what they stand for."""
+        """A hash of the numbers of states and registers, and of their meaning."""
         made = self._tables.transducer
         moves = [
             (
@@ -177,12 +177,12 @@ class Plan:
 
     @property
     def counts_all(self) -> bool:
-        """Whether every event of the input is one of the query, numbered as it comes."""
+        """Whether every event of the input belongs to the query and is numbered as it comes."""
         return self.streams.position is None
 
     @property
     def keeps_input(self) -> bool:
-        """Whether the events that the query keeps are events of the input as they are, with their numbers there."""
+        """Whether the query keeps events of the input unchanged, with their numbers in the input."""
         return self.counts_all and not self.by_session
 
     @property
@@ -208,7 +208,7 @@ class Plan:
             "type": self.schema.type,
             **({"typed_by": t, "constant_type": c} if (t, c) != (None, None) else {}),
             "time": self.schema.time,
-            # The default is milliseconds, so both spellings are equal.
+            # Milliseconds are the default, so both spellings are equal.
             "time_unit": None if self.schema.time_unit == "ms" else self.schema.time_unit,
             "stream": self.schema.stream,
             "forget": self.schema.forget,
@@ -231,7 +231,7 @@ def _written(write: Write) -> tuple[int, bool, list[str], list[str]]:
 
 
 def _hash(value: object) -> str:
-    """A hash of what can be written down."""
+    """A hash of a value by its notation."""
     return hashlib.blake2b(repr(value).encode(), digest_size=8).hexdigest()
 
 

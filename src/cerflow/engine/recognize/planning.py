@@ -39,9 +39,11 @@ def compile_select(select: Select) -> Transducer:
 
 
 def fitted(select: Select, schema: Schema, *, times: bool = True) -> Select:
-    """The query as it is evaluated on events of a schema: with fields of structs in place of registers that are never
-    written, with windows of time, also those that follow from gaps, without conditions on times that hold in any case,
-    with bounds that follow from others, without tests of types where there is one, and without arithmetic on ``times``.
+    """The query as it is evaluated on events of a schema.
+
+    Fields of structs replace registers that are never written, and windows of time replace windows on the time column;
+    windows that follow from gaps and bounds that follow from others are added; conditions on times that always hold,
+    tests of the only type, and arithmetic on ``times`` are removed.
 
     With ``times=False`` the query must be its own `with_times_as_numbers`; the schema may lack columns of precomputed
     conditions.
@@ -63,24 +65,24 @@ def _of_one_type(select: Select, only: str | None) -> Select:
 
 
 def _with_windows_of_time(select: Select, schema: Schema) -> Select:
-    """The query with windows of time in place of windows on the numeric time column; the query itself if none is.
+    """The query with windows of time in place of windows on the numeric time column; itself without such windows.
 
-    Both mean the same. But time never decreases in the whole stream, so a window that is over for one key is over
-    for all, and the checker refuses late events. A window that is not a whole number of microseconds stays as it is.
+    Both mean the same. But time never decreases in the whole stream, so a window that is over for one key is over for
+    all, and the checker refuses late events. A window that is not a whole number of microseconds remains.
     """
     if schema.time is None or not schema.kind(schema.time).numeric:
         return select
 
     def of_time(current: Node) -> Node:
         if isinstance(current, f.AttributeWindow) and current.attribute == schema.time:
-            # A float means the decimal as it is written, unless it is too large to have fractions.
+            # A float means the decimal as written, unless it is too large to have fractions.
             exact = isinstance(current.size, int) or abs(current.size) >= 2**53
             size = (Fraction(current.size) if exact else Fraction(repr(current.size))) * schema.microseconds
             if size.denominator == 1:
                 return f.DurationWindow(size.numerator, span=current.span)
         return current
 
-    # A deadline at a value of an attribute is shown by events of the same key alone.
+    # Only events of the same key show a deadline at a value of an attribute.
     apart = any(isinstance(node, f.NotFollowedBy) and of_time(node.window) is not node.window for node in walk(select))
     if apart or all(of_time(node) is node for node in walk(select)):
         return select
@@ -133,7 +135,7 @@ def transducer_of(select: Select) -> Transducer:
 def strategy_of(select: Select, transducer: Transducer) -> tuple[int, int]:
     """Two strategies, as numbers of `cerflow.engine.layout`: for recognition, and for the reading of matches.
 
-    In a window the second one costs less, since during recognition every start would need a choice of its own.
+    In a window the second one is cheaper, since during recognition every start would need a choice of its own.
     """
     divided = _divided(select)
     if divided.strategy is f.Strategy.MAX:
@@ -145,7 +147,7 @@ def strategy_of(select: Select, transducer: Transducer) -> tuple[int, int]:
         # All matches of an event have the same events.
         return layout.EVERYTHING, layout.EVERYTHING
     if strategy == layout.LATEST and is_gapless(divided.formula) and select.consume is not Consumption.NONE:
-        # An event is in the matches of one detection at most, so little is walked when they are read.
+        # An event is in the matches of at most one detection, so reading them visits little.
         return layout.EVERYTHING, strategy
     if transducer.window is not None and (strategy == layout.LATEST or transducer.one_support):
         return layout.EVERYTHING, strategy
@@ -158,7 +160,7 @@ def compared_labels(select: Select) -> frozenset[str]:
 
 
 def limit_of(select: Select) -> int | None:
-    """The greatest number of matches per detecting event, None for any."""
+    """The greatest number of matches per detecting event, None if unlimited."""
     if select.strategy is f.Strategy.ANY or select.projection.kind is ProjectionKind.NONE:
         return 1
     return select.limit
@@ -168,24 +170,24 @@ def _divided(select: Select) -> Select:
     """The query with MAX, and NEXT and LAST without labels, as its strategy; STRICT and the others in its formula.
 
     The engine evaluates the strategy of the query, since it compares whole matches at less cost; the automaton
-    evaluates the formula, and also NEXT and LAST with labels beside deadlines. STRICT may move there because it gives
-    the same before and after the window.
+    evaluates the formula, also NEXT and LAST with labels in queries with deadlines. STRICT may move there because it
+    gives the same before and after the window.
 
-    Without output a strategy of the whole query makes no difference: among finitely many matches of an event there is
-    always one to which none is preferred. STRICT makes one, as it compares no matches.
+    Without output a strategy of the whole query makes no difference: among finitely many matches of an event,
+    one is always best. STRICT does make a difference, as it does not compare matches.
     """
     if detects_only(select):
         select = _without_preference(select)
     divided = _with_strategy_outside(select)
     if divided.strategy in (f.Strategy.MAX, *_STRATEGIES) and not divided.by and is_gapless(divided.formula):
-        # Of two matches without gaps that end together the longer one has all events of the other, so these strategies
-        # choose the same. LAST costs least.
+        # Of two matches without gaps that end together, the longer one has all events of the other, so these strategies
+        # choose the same. LAST is the cheapest.
         return replace(divided, strategy=f.Strategy.LAST)
     return divided
 
 
 def _with_strategy_outside(select: Select) -> Select:
-    """The query with the strategy that stands around its whole formula, or STRICT in its formula."""
+    """The query with the strategy around its whole formula as its own, or with its STRICT in its formula."""
     formula, window = select.formula, select.window
     match select.strategy:
         case f.Strategy.STRICT:
@@ -194,7 +196,7 @@ def _with_strategy_outside(select: Select) -> Select:
             )
         case f.Strategy.NEXT | f.Strategy.LAST if select.by:
             if waits_for_ticks(formula):
-                # In a formula it would choose at each deadline, not at the event that shows several.
+                # In a formula it would choose at each deadline, not at an event that shows several.
                 return select
             inner = formula if window is None else f.Within(formula, window)
             chosen = f.Selection(select.strategy, inner, select.by, span=formula.span)

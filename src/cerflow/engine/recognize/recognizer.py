@@ -58,7 +58,7 @@ class Recognizer:
         self._plan = plan = plan or Plan(select, schema, position=position, positions=positions)
         self._driver = Driver({_NAME: plan}, RecordChecker(plan.schema, on_bad_record), memory=memory)
         self._machine = self._driver.machines[_NAME]
-        #: What most pushes of single events return.
+        #: The result of most pushes of single events.
         self._nothing = self._machine.matches((), 0)
 
     @property
@@ -83,7 +83,7 @@ class Recognizer:
 
     @property
     def live(self) -> dict[str, int]:
-        """How many configurations, nodes of the match graph, events, … are remembered; ``visited`` counts work done."""
+        """How many configurations, nodes of the match graph, events, … are remembered; ``visited`` measures work."""
         c = self._machine.memory.state.counters
         return {
             "configurations": int(c[layout.N_LIVE]),
@@ -117,7 +117,7 @@ class Recognizer:
         return self._machine.may_fail(strict=True)
 
     def remembers_little(self, rows: int) -> bool:
-        """Whether a copy of what is remembered costs little beside a push of this many rows (for other parts)."""
+        """Whether copying the state costs little compared with a push of this many rows (for other parts)."""
         return self._machine.memory.changing <= max(limits.COPIED_BYTES, limits.COPIED_BYTES_EACH * rows)
 
     def checkpoint(self) -> Callable[[], None]:

@@ -1,6 +1,6 @@
-"""The sessions of keys that start again after a pause, kept apart where a deadline may outlast one (``forget=``).
+"""Numbers the sessions of keys that start again after a pause, where a deadline may outlast a session (``forget=``).
 
-Elsewhere a key has one partition, which the kernel empties when the key begins again. Here every session is a partition
+Elsewhere a key has one partition, which the kernel empties when the key starts again. Here every session is a partition
 of its own, whose key ends with the number of the session.
 """
 
@@ -45,7 +45,7 @@ class Sessions:
         self._keys = keys
         self._schema = schema
         self._open: dict[tuple[int, ...], tuple[int, int]] = {}
-        #: Sessions that had their last event until then have ended; with more keys than these it is time to forget.
+        #: Sessions whose last event is at or before this have ended; with more keys than these it is time to forget.
         self._bound = NO_BOUND
         self._many = 1024
 
@@ -104,7 +104,7 @@ class Sessions:
     def restorer(self, arrays: Mapping[str, Any], texts: int, count: int) -> Callable[[], None]:
         """A function that continues from a snapshot with these arrays, this many ``texts`` and this many events.
 
-        Raises `SnapshotError` if there are no such sessions.
+        Raises `SnapshotError` if such sessions are impossible.
         """
         rows = arrays.get(_ARRAY)
         width = max(1, len(self._keys))

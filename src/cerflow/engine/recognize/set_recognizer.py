@@ -54,7 +54,7 @@ class SetRecognizer:
         return self._driver.checker.refused
 
     def push(self, events: Any) -> dict[str, Matches]:
-        """Process events; returns the matches of each query that they detect any of. See `Recognizer.push`."""
+        """Process events; returns the matches of each query that has any. See `Recognizer.push`."""
         return self._matches(self._driver.push, events)
 
     def advance(self, time: Any) -> dict[str, Matches]:

@@ -35,7 +35,7 @@ _bits_of = struct.Struct("<q").unpack
 _float_as_bytes = struct.Struct("<d").pack
 _NAN = int(np.array([np.nan]).view(np.int64)[0])
 
-#: Functions that give the 64-bit word for an event column or key: from a value, or from an event and its position.
+#: Functions from a value, or from an event and its position, to the 64-bit word of an event column or key.
 _Word = Callable[[Any], int]
 _OfEvent = Callable[[Mapping[str, Any], int], int]
 #: A column with what `PlainType` says of it.
@@ -77,7 +77,7 @@ class SingleEvents:
             or any(test is None for _, test in tests)
             or any(column is None for column in columns)
             or any(word is None for key in words for _, word in key)
-            # Where a key has integers and floats, integers that are not exactly a float are refused.
+            # A key of integers and floats refuses integers that are not exactly a float.
             or any(
                 self._kinds[name] is int and schema.key_kind(key) is ValueKind.FLOAT
                 for key in keys
@@ -93,7 +93,7 @@ class SingleEvents:
         self._tests = [(number, test) for number, test in tests if test is not None]
         self._columns = [column for column in columns if column is not None]
         self._keys = [[(name, word) for name, word in key if word is not None] for key in words]
-        #: The tests that hold for ticks and for pauses; what one in the time column counts in the units of measures.
+        #: The tests that hold for ticks and for pauses; the units of measures in one unit of the time column.
         self._things: list[frozenset[int]] = []
         if self.ready and tables.ticking:
             nothing = dict.fromkeys(schema.columns.names)
@@ -214,7 +214,7 @@ class SingleEvents:
     def plain(self, event: Mapping[str, Any], latest: int | float | None) -> dict[str, Any] | None:
         """The columns of an event, times as integers; None if a batch must check it.
 
-        That is so for unusual values and bad records. ``latest`` is the time of the event before.
+        Unusual values and bad records need that. ``latest`` is the time of the event before.
         """
         values: dict[str, Any] = {}
         get = event.get
@@ -240,7 +240,6 @@ class SingleEvents:
         return values
 
     def _satisfied(self, values: Mapping[str, Any], of_texts: frozenset[int]) -> frozenset[int]:
-        """The tests that hold for an event."""
         held = [number for number, test in self._tests if test(values) is True]
         return of_texts.union(held) if held else of_texts
 
@@ -266,7 +265,7 @@ class SingleEvents:
         if self._window is not None:
             measure, size = self._window
             value = measure(values, position)
-            # An event without a measure can neither begin nor end a complex event, and ends no window.
+            # An event without a measure cannot begin or end a complex event, nor end a window.
             events.measure[0] = NOT_BEGUN if value is None else value
             events.bound[0] = NO_BOUND if value is None else _bound(value, size)
         elif self._things:

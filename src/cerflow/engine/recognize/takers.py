@@ -1,4 +1,4 @@
-"""Finds the queries for which a single event may be relevant: its texts decide, and are tested once for all queries."""
+"""Finds the queries to which a single event may be relevant; its texts are tested once for all queries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cerflow.schema import Schema
 
 
 class Member:
-    """One query among others; ``numbers`` gives the number that a test has for all queries in common."""
+    """One of several queries; ``numbers`` numbers the tests of all of them."""
 
     def __init__(self, name: str, machine: Machine, numbers: Mapping[Condition, int]) -> None:
         self.name = name
@@ -30,7 +30,7 @@ class Member:
         return SingleEvents(self.machine.plan, self.machine.tables, self._evaluation)
 
     def satisfied(self, common: frozenset[int]) -> frozenset[int]:
-        """The tests of the query among common tests that hold, by the query's own numbers."""
+        """Those of the ``common`` tests that belong to the query, by its own numbers."""
         found = self._satisfied.get(common)
         if found is None:
             found = self._satisfied[common] = frozenset(self._own[t] for t in common if t in self._own)
@@ -43,7 +43,7 @@ class Member:
         return tables.counted or tables.ticking or self._evaluation.may_be_relevant(tables, self.satisfied(common))
 
 
-#: A query that gets a single event: its name and machine, what prepares the event, and the tests of texts that hold.
+#: A query that gets a single event: its name, machine, the object that prepares the event, tests of texts that hold.
 Taker = tuple[str, Machine, SingleEvents, frozenset[int]]
 
 
@@ -61,12 +61,12 @@ class Takers:
 
     @property
     def used(self) -> bool:
-        """Whether there is any query."""
+        """Whether there are queries."""
         return bool(self._members)
 
     @cached_property
     def single(self) -> SingleEvents | None:
-        """The object that first checks single events, for all queries; None if no query takes single events."""
+        """The object that first checks single events, for all queries; None if the queries do not take them."""
         return next((member.singles for member in self._members if member.singles.ready), None)
 
     def of(self, values: Mapping[str, Any]) -> tuple[Taker, ...] | None:

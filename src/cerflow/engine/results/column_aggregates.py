@@ -1,4 +1,4 @@
-"""Aggregates as computed columns: the events of a label in each match, side by side for many matches.
+"""Aggregates as computed columns: the events of a label in each match, for many matches at a time.
 
 The values are those of `cerflow.semantics.operators.aggregate` to the last bit: floats are added one by one in the
 order of their positions, whole numbers exactly.
@@ -21,7 +21,7 @@ from cerflow.values.operators import ORDERS
 
 @dataclass(frozen=True)
 class Grouping:
-    """Values in groups that follow one another: group g has the values ``[starts[g], starts[g] + sizes[g])``."""
+    """Values in consecutive groups: group g has the values ``[starts[g], starts[g] + sizes[g])``."""
 
     sizes: Ints
 
@@ -83,7 +83,7 @@ def _places(values: Vector) -> Ints:
 def aggregated(name: str, groups: Grouping, values: Vector | None) -> Vector:
     """``count`` (also of distinct values), ``sum``, ``avg`` or ``stddev`` of each group.
 
-    Counting events needs no values.
+    Without values it counts events.
     """
     if values is None:
         return Vector(ValueKind.INTEGER, groups.sizes)
@@ -111,10 +111,10 @@ def aggregated(name: str, groups: Grouping, values: Vector | None) -> Vector:
 
 
 def _distinct(groups: Grouping, values: Vector, known: Mask) -> Ints:
-    """How many different values each group has, nulls left out."""
+    """The number of distinct values in each group, without nulls."""
     data = values.data[known]
     if values.kind.coded and len(data):
-        # Functions of texts may give one text under several codes.
+        # Functions of texts may give one text several codes.
         data = np.unique(np.array(values.dictionary, object), return_inverse=True)[1][data]
     distinct, codes = np.unique(data, return_inverse=True)
     pairs = np.unique(groups.of[known] * max(1, len(distinct)) + codes)
@@ -141,6 +141,6 @@ def _float_sums(groups: Grouping, values: Vector) -> Floats:
 
 
 def _words(groups: Grouping, values: Vector) -> tuple[Ints, Ints]:
-    """The sum of the whole numbers of each group in two words, the low one in ``[0, WORD)``."""
+    """The sum of each group's whole numbers in two words, the low one in ``[0, WORD)``."""
     high, low = (groups.sums(np.asarray(word(values, high=h).data, np.int64)) for h in (True, False))
     return high + low // WORD, low % WORD

@@ -42,19 +42,19 @@ ARROW_TYPES = {
     ValueKind.BOOLEAN: pa.bool_(),
     ValueKind.TIMESTAMP: pa.timestamp("us"),
     ValueKind.DURATION: pa.duration("us"),
-    # Decimals are only handed on, in their own type; no operation computes them.
+    # Decimals keep their own type; operations do not compute them.
     ValueKind.DECIMAL: pa.null(),
     ValueKind.OTHER: pa.null(),
 }
 
-#: The flat name of the number of the match.
+#: The flat name of the match number.
 _NUMBER = "\0number"
 
 _SELECTING = ("min", "max", "first", "last")
 
 
 def computed_type(expression: c.Expression, schema: Schema) -> pa.DataType:
-    """The type of an expression that is more than an attribute; timestamps keep the time zone of their attributes."""
+    """The type of an expression other than an attribute; timestamps keep the time zone of their attributes."""
     kind = kind_of_expression(expression, schema)
     if kind is not ValueKind.TIMESTAMP:
         return ARROW_TYPES[kind]
@@ -62,7 +62,7 @@ def computed_type(expression: c.Expression, schema: Schema) -> pa.DataType:
 
 
 def selected_attribute(expression: c.Expression) -> c.Attribute | None:
-    """The attribute whose values an expression hands on as they are: ``x.a``, ``first(x.a)``, ``max(x.a)``, …"""
+    """The attribute whose values an expression takes unchanged: ``x.a``, ``first(x.a)``, ``max(x.a)``, …"""
     if isinstance(expression, c.Aggregate) and expression.name in _SELECTING:
         expression = expression.argument
     return expression if isinstance(expression, c.Attribute) else None
@@ -79,7 +79,7 @@ class LabelAttributes:
         self.kept = kept
         self.schema = report.events
         self.predicates = report.predicates
-        #: The column with the positions of events in the whole stream, if they are not those of ``found``.
+        #: The column with the positions of events in the whole stream, unless ``found`` has them.
         self.numbered = report.position
         self._position: dict[str, Ints] = {}
         self._flat: dict[str, tuple[str, str] | c.Aggregate | c.SetTest | c.PredicateCall] = {}
@@ -93,14 +93,14 @@ class LabelAttributes:
         column = self.attribute(expression)
         if column is not None:
             values = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column.cast(target)
-            # Attributes of events stay as they are; the value of an expression is null instead of NaN.
+            # Attributes of events are unchanged; an expression is null instead of NaN.
             return nan_as_null(values)
         # Columns of times hold microseconds.
         flat = fold(as_microseconds(expression, self.schema), self.flatten)
         return _array(self._rows(flat).value(cast(c.Expression, flat)), target, len(self.found))
 
     def attribute(self, expression: c.Expression) -> pa.Array | None:
-        """The column of an expression that hands on an attribute as it is; None for any other."""
+        """The column of an expression that takes an attribute unchanged; None for others."""
         attribute = selected_attribute(expression)
         if attribute is None:
             return None
@@ -118,7 +118,7 @@ class LabelAttributes:
         return _LabelEvents(positions, groups, self.kept, self.schema, self.numbered)
 
     def positions(self, label: str) -> Ints:
-        """The position of the label's event in each match, -1 if it has none."""
+        """The position of the label's event in each match, -1 without one."""
         if label not in self._position:
             match, positions = self._having(label)
             result = np.full(len(self.found), -1, np.int64)
@@ -127,7 +127,7 @@ class LabelAttributes:
         return self._position[label]
 
     def _having(self, label: str) -> tuple[Ints, Ints]:
-        """The events of a label: for each its match and its position, match by match."""
+        """The events of a label: their matches and positions, match by match."""
         found = self.found
         having = np.array([label in s for s in self.label_sets], bool)[found.labels][found.events]
         match = np.repeat(np.arange(len(found)), np.diff(found.offsets))
@@ -206,7 +206,7 @@ class LabelAttributes:
         predicate = self.predicates[call.name]
         if predicate.kind is PredicateKind.SET:
             return self._answers_about_sets(predicate, call)
-        # A missing event is null; an event is never null.
+        # Only a missing event is null.
         asked = np.ones(len(self.found), bool)
         given: list[c.Expression] = []
         for argument in call.arguments:

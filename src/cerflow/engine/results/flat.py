@@ -22,7 +22,7 @@ from cerflow.language.sremo import Terminal
 if TYPE_CHECKING:
     from cerflow.engine.results.report import Report
 
-#: Stands instead of a label for events of EVENT and NOT that have none of the other labels.
+#: Instead of a label, for events of EVENT and NOT without one of the other labels.
 OTHERS = "EVENT"
 
 
@@ -48,10 +48,10 @@ class FlatColumn:
 
 
 def flat_columns(report: Report) -> list[FlatColumn]:
-    """The columns that stand instead of ``events``.
+    """The columns that replace ``events``.
 
-    They are named ``label_field``. A name that is taken gets an underscore; upper and lower case count as equal, as
-    in SQL.
+    They are named ``label_field``. A name that is taken gets an underscore; upper and lower case count as equal, as in
+    SQL.
     """
     if not report.select.projection.has_events:
         return []
@@ -87,7 +87,7 @@ def _labels(select: Select) -> list[tuple[str | None, bool, frozenset[str] | Non
             listed[item.label] = None if item.attributes is None or before is None else before.union(item.attributes)
     if listed:
         return [(label, several(label), attributes) for label, attributes in listed.items()]
-    # The name of an event type adds nothing to events that always have another label too.
+    # The name of an event type adds nothing if its events always have another label, too.
     alone = unaccompanied(select.formula, scopes)
     shown = (known.assigned - known.relations) | alone.labels
     found: list[tuple[str | None, bool, frozenset[str] | None]]
@@ -96,12 +96,12 @@ def _labels(select: Select) -> list[tuple[str | None, bool, frozenset[str] | Non
 
 
 def _in_order(select: Select, labels: Iterable[str]) -> list[str]:
-    """The labels as the text of the query names them."""
+    """The labels in the order of the query's text."""
     named: dict[str, None] = {}
     for current in walk(select.formula):
         match current:
             case EventType():
-                # The name may stand under a label first, and alone only further on.
+                # The name may occur under a label first, and alone only later.
                 named.pop(current.name, None)
                 named[current.name] = None
             case As():

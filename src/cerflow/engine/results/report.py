@@ -1,4 +1,4 @@
-"""The form of a query's result: its Arrow schema, and the input columns that it is made of."""
+"""The form of a query's result: its Arrow schema, and the input columns that fill it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cerflow.predicates.registry import predicates_in
 from cerflow.schema import Schema, ValueKind
 from cerflow.values.nested import is_nested, unnested
 
-#: The forms of the events of a match: each with its attributes, or as its number in a dictionary of events.
+#: The forms of a match's events: with their attributes, or as numbers in a dictionary of events.
 EventForm = Literal["structs", "dictionary"]
 
 #: The forms of numbers of matches: decimals of up to 38 digits, or text of any length.
@@ -31,10 +31,10 @@ CountForm = Literal["decimal", "text"]
 #: The stored column with an event's position in the whole stream, if the caller numbers events.
 POSITION = "\0position"
 
-#: The columns of a result that are positions; they are absent where events are not numbered.
+#: The columns of a result that are positions, absent where events are not numbered.
 _COUNTED = ("detected_at", "start", "end")
 
-#: Counts of matches may be exponential in the length of the stream.
+#: Counts of matches can be exponential in the length of the stream.
 COUNT_TYPE = pa.decimal128(38, 0)
 
 
@@ -92,12 +92,12 @@ class Report:
 
     @property
     def stored(self) -> list[str]:
-        """The input columns that results are made of, at least one."""
+        """The input columns that results need, at least one."""
         return [n for n in self.events.attributes if n in self.shown_columns or n == self.events.type]
 
     @property
     def shown_columns(self) -> frozenset[str]:
-        """The input columns that results are made of."""
+        """The input columns that results need."""
         found = set(self.attributes)
         if self.select.projection.has_events:
             found.add(self.events.type)
@@ -133,7 +133,6 @@ class Report:
         return computed_type(expression, self.events)
 
     def _event_fields(self) -> dict[str, str]:
-        """For each reported attribute the field that holds it."""
         taken = {"position", "labels", "type"}
         names: dict[str, str] = {}
         for name in self.attributes:
@@ -152,14 +151,14 @@ class Report:
         return pa.struct(fields)
 
     def key_type(self, key: tuple[str, ...]) -> pa.DataType:
-        """The type of a key: one for all values of its attributes, float64 where integers meet floats."""
+        """The type of a key: one type for all values of its attributes, float64 where integers meet floats."""
         types = [_plain(self.events.columns.field(self.events.column(name)).type) for name in key]
         types = [t for t in types if not pa.types.is_null(t)] or types
         return types[0] if len(set(types)) == 1 else _common(self.events.key_kind(key), types, finest_unit(self.events))
 
     @cached_property
     def flat(self) -> list[FlatColumn]:
-        """The columns of the flat form, which stand instead of ``events``."""
+        """The columns of the flat form, which replace ``events``."""
         return flat_columns(self)
 
     def shown(
@@ -201,7 +200,7 @@ class Report:
 
 
 def _common(kind: ValueKind, types: Sequence[pa.DataType], unit: str) -> pa.DataType:
-    """A type for the values of several types of a kind; int64 holds all integers that can be used."""
+    """A common type for values of several types of a kind; int64 holds all valid integers."""
     match kind:
         case ValueKind.INTEGER:
             return pa.int64()

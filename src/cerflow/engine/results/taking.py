@@ -19,22 +19,22 @@ from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, numbe
 
 #: The largest offset of texts and lists.
 _OFFSETS = 2**31
-#: Bits of the values that a kernel takes.
+#: Bits of values that a kernel can take.
 _BITS = (1, 8, 16, 32, 64, 128)
-#: Places after which values are expected to repeat, at most, and the places that are looked at first.
+#: The longest period of repeating values, and the number of values that are tested for it first.
 _PERIOD, _BEGINNING = 16, 64
 
 
 def taken(values: pa.Array, at: Smalls) -> pa.Array:
-    """The values at some places, which are known to be within bounds."""
+    """The values at these indices, which must be within bounds."""
     return taken_together([values], at)[0]
 
 
 def taken_together(columns: Sequence[pa.Array], at: Smalls) -> list[pa.Array]:
-    """The values of several columns at some places, which are known to be within bounds.
+    """The values of several columns at these indices, which must be within bounds.
 
-    A kernel takes all columns of numbers at many places. It also takes texts and lists of texts, for which Arrow needs
-    many times as long.
+    For many indices one kernel takes all columns of numbers, and texts and lists of texts, for which Arrow needs many
+    times as long.
     """
     if len(at) < limits.GATHERED_ROWS:
         places = array_of_numbers(at)
@@ -49,7 +49,7 @@ def taken_together(columns: Sequence[pa.Array], at: Smalls) -> list[pa.Array]:
 
 
 def _fits(values: pa.Array) -> bool:
-    """Whether the kernel takes the values of a column, or their numbers in its dictionary."""
+    """Whether the kernel can take the values of a column, or their codes in its dictionary."""
     kind = values.type
     if isinstance(kind, pa.BaseExtensionType) or kind.num_fields or not len(values):
         return False
@@ -60,7 +60,7 @@ def _fits(values: pa.Array) -> bool:
 
 
 def _gathered(values: pa.Array, count: int, rows: list[tuple[int, int, int, int]]) -> list[pa.Buffer | None]:
-    """Buffers for the values at this many places; ``rows`` tells the kernel how to fill them."""
+    """Buffers for the values at this many indices; ``rows`` tells the kernel how to fill them."""
     plain = values.indices if pa.types.is_dictionary(values.type) else values
     found: list[pa.Buffer | None] = []
     for source, bits, wanted in zip(plain.buffers(), (1, plain.type.bit_width), (plain.null_count, True)):
@@ -92,10 +92,10 @@ def _taken_alone(values: pa.Array, at: Smalls) -> pa.Array:
 
 
 def repeated_or_taken(coded: Sequence[tuple[pa.Array, Ints]], at: Smalls) -> list[pa.Array]:
-    """Columns of texts, or of lists of texts, at some places; none are null.
+    """Columns of texts, or of lists of texts, without nulls, at some indices.
 
-    A column is given by some values and the numbers of those that it has. They often repeat in the order of a
-    pattern's labels. Then most of the result is there from the batch before.
+    A column is given by distinct values and the code of each row. The codes often repeat in the order of a pattern's
+    labels; then most of the result exists from the batch before.
     """
     both = np.zeros(1, np.int64)
     for values, codes in coded:
@@ -115,8 +115,8 @@ def repeated_or_taken(coded: Sequence[tuple[pa.Array, Ints]], at: Smalls) -> lis
 
 
 def _repeating(pattern: pa.Array, count: int) -> pa.Array:
-    """This many texts or lists of texts, which repeat those of a pattern."""
-    # Batches of about one size have the same texts.
+    """This many texts or lists of texts, repeating a pattern."""
+    # Batches of similar size have the same texts.
     size = 1 << max(16, 2 * -(-(count - 1).bit_length() // 2))
     if pattern.nbytes * size > limits.REPEATED_BYTES * len(pattern):
         return taken(pattern, _around(len(pattern), count))
@@ -125,12 +125,12 @@ def _repeating(pattern: pa.Array, count: int) -> pa.Array:
 
 
 def _around(period: int, count: int) -> Smalls:
-    """This many numbers: those below the period, again and again."""
+    """This many numbers: 0 up to the period, again and again."""
     return np.tile(np.arange(period, dtype=np.int32), -(-count // period))[:count]
 
 
 def _period(numbers: NDArray[Any]) -> int:
-    """After how many places numbers repeat; 0 if they do not, or after too many."""
+    """The period of repeating numbers; 0 if they do not repeat, or the period is too long."""
     beginning = numbers[:_BEGINNING]
     for period in range(1, min(_PERIOD, len(beginning)) + 1):
         if beginning[period:].tobytes() == beginning[: len(beginning) - period].tobytes():
@@ -140,20 +140,20 @@ def _period(numbers: NDArray[Any]) -> int:
 
 @lru_cache(maxsize=8)
 def _repeated(texts: tuple[str, ...] | tuple[tuple[str, ...], ...], count: int) -> pa.Array:
-    """This many texts or lists of texts, which repeat some; those of the last batches are mostly wanted again."""
+    """This many texts or lists of texts, which repeat some; the last batches usually want the same ones."""
     values = array_of_texts(texts) if isinstance(texts[0], str) else lists_of_texts(texts)
     return taken(values, _around(len(texts), count))
 
 
 @lru_cache(maxsize=8)
 def lists_of_texts(texts: tuple[tuple[str, ...], ...]) -> pa.ListArray:
-    """Lists of texts; those of the last batches are mostly wanted again."""
+    """Lists of texts; the last batches usually want the same ones."""
     ends = np.cumsum([0, *map(len, texts)], dtype=np.int32)
     return pa.ListArray.from_arrays(array_of_numbers(ends), array_of_texts([*chain(*texts)]))
 
 
 def _texts(values: pa.Array, at: Smalls) -> pa.Array | None:
-    """Texts, or lists of texts; None if there are nulls in lists, long elements, or more than fit an array."""
+    """Texts, or lists of texts; None for nulls in lists, long elements, or more than fit an array."""
     from cerflow.engine.kernels.matches.gather import WORD
     from cerflow.engine.kernels.table import gather_texts, read_texts
 
@@ -176,7 +176,7 @@ def _texts(values: pa.Array, at: Smalls) -> pa.Array | None:
     for k in range(most):
         ends[:, k] = starts[np.minimum(lists[:-1] + k + 1, lists[1:])] - offsets[:-1]
     items = most * len(at) if counts.min() == most else int(counts[at].sum())
-    # Few bytes are wasted if elements are short; their sum costs time.
+    # Short elements waste few bytes, and their sum takes time.
     size = longest * len(at) if longest <= WORD else int(lengths[at].sum())
     out, to_offsets = pa.allocate_buffer(size + WORD), pa.allocate_buffer(4 * items + 4 + WORD)
     to_lists = pa.allocate_buffer(4 * len(at) + 4 + WORD) if listed else None
@@ -188,23 +188,22 @@ def _texts(values: pa.Array, at: Smalls) -> pa.Array | None:
 
 
 def _offsets(values: pa.Array) -> Smalls:
-    """The offsets of texts or lists."""
     if not len(values):
-        # Arrow may leave out their buffer.
+        # Arrow may omit their buffer.
         return np.zeros(1, np.int32)
     found = np.frombuffer(values.buffers()[1], np.int32, values.offset + len(values) + 1)
-    # Kernels are compiled for arrays that may be written to.
+    # Kernels need writable arrays.
     return found[values.offset :].copy()
 
 
 def taken_or_null(values: pa.Array, at: Smalls) -> pa.Array:
-    """The values at some places, null where the place is negative."""
+    """The values at these indices, null for negative ones."""
     missing = at < 0
     return values.take(array_of_numbers(at, missing)) if missing.any() else taken(values, at)
 
 
 def spelt(values: pa.Array) -> pa.Array:
-    """Texts as such, where they may be in a dictionary."""
+    """Texts themselves, decoded if they are in a dictionary."""
     if not pa.types.is_dictionary(values.type) or values.null_count or values.dictionary.null_count:
         return values.cast(pa.string())
     return taken(values.dictionary.cast(pa.string()), numbers_of(values.indices.cast(pa.int32())))

@@ -11,7 +11,7 @@ from cerflow.engine.layout import Ranking, Scratch, State
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.values.array_types import Ints
 
-#: The places of the addresses of kernels that the step calls.
+#: The options that hold the addresses of kernels that the step calls.
 _BY_ADDRESS = {
     layout.O_PROGRAMS: call_predicate,
     layout.O_SETS: group_by_labels,
@@ -35,7 +35,7 @@ def first_state(tables: TransducerTables, nodes: int) -> State:
     counters[layout.N_CLASSES] = 1
     forgets = int(tables.arrays.options[layout.O_FORGET])
     partitions = 1
-    # Only strategies have classes beside the one without events; a configuration holds each of these.
+    # Only strategies have classes besides the one without events; a configuration holds each of these.
     classes = 65 if tables.arrays.options[layout.O_STRATEGY] else 1
     if not tables.partitioned:
         counters[layout.N_PARTITIONS] = 1
@@ -73,13 +73,13 @@ def first_state(tables: TransducerTables, nodes: int) -> State:
 
 
 def enter_addresses(tables: TransducerTables) -> None:
-    """Tell the step where the kernels are that only some queries need."""
+    """Give the step the addresses of kernels that only some queries need."""
     for option, kernel in _BY_ADDRESS.items():
         tables.arrays.options[option] = kernel.address
 
 
 def first_scratch(capacity: int, slots: int, tables: TransducerTables) -> Scratch:
-    """Room for the work on one event, which has rows for this many updates with this many register slots."""
+    """Room for the work on one event: updates with this many register slots."""
     members = max(capacity, 4 * tables.transducer.states)
     code = len(tables.arrays.code) + 4
     fields = max([1, *(r.fields for r in tables.transducer.registers)])

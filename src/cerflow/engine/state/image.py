@@ -2,7 +2,7 @@
 
 In a state many numbers point from one array into another. An image leaves out those that follow from its order, and
 spare room: configurations stand in the order of their lists, classes are numbered in their order, members and words of
-collections stand in the order of their use. Lists, hash tables, indexes, free places and counters are computed.
+collections stand in the order of their use. Lists, hash tables, indexes, free slots and counters are computed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Image(NamedTuple):
 
 
 def image_of(state: State, tables: TransducerTables, order: Smalls) -> Image:
-    """The image of a state whose living configurations are ``order`` (see `kernels.upkeep.list_configurations`)."""
+    """The image of a state whose live configurations are ``order`` (see `kernels.upkeep.list_configurations`)."""
     counters = state.counters
     config = state.config[order]
     partitions = int(counters[layout.N_PARTITIONS])
@@ -72,7 +72,7 @@ def image_of(state: State, tables: TransducerTables, order: Smalls) -> Image:
 
 
 def _places_in_order(state: State, config: Smalls) -> Smalls:
-    """The class of each configuration by its place among those of all partitions; 0 for the class without events."""
+    """The number of each configuration's class among those of all partitions; 0 for the class without events."""
     own = config[:, layout.C_CLASS]
     partition_of = np.zeros(len(state.classes), np.int32)
     partition_of[own] = config[:, layout.C_PARTITION]
@@ -104,7 +104,7 @@ def set_holders(image: Image, tables: TransducerTables) -> list[tuple[IntRows, I
 
 
 def set_widths(image: Image, tables: TransducerTables) -> Ints:
-    """For each collection the words of a row; 0 if no register holds it."""
+    """For each collection the words of a row; 0 if it is not held by a register."""
     widths = np.zeros(len(image.set_sizes), np.int64)
     for array, rows, slot, register in set_holders(image, tables):
         widths[array[rows, slot]] = tables.transducer.registers[register].fields
@@ -113,7 +113,7 @@ def set_widths(image: Image, tables: TransducerTables) -> Ints:
 
 
 def _with_sets(image: Image, state: State, tables: TransducerTables) -> Image:
-    """The image, with the collections that its registers hold; these are numbered again."""
+    """The image with the collections that its registers hold, numbered again."""
     holders = set_holders(image, tables)
     if not holders:
         return image
@@ -129,7 +129,7 @@ def _with_sets(image: Image, state: State, tables: TransducerTables) -> Image:
 def state_of(image: Image, tables: TransducerTables, empty: State) -> State:
     """The state that a valid image was taken of, without hashes and hash tables (`Memory.take_over` adds these).
 
-    ``empty`` is the state of a recogniser that has seen no events.
+    ``empty`` is the state of a recogniser before the first event.
     """
     configs, nodes, members = len(image.configs), len(image.nodes), len(image.members)
     partitions, sets = len(image.moved), len(image.set_sizes)
@@ -183,14 +183,14 @@ def state_of(image: Image, tables: TransducerTables, empty: State) -> State:
 
 
 def _power(least: int, at_least: int) -> int:
-    """A power of two times ``at_least`` that is ``least`` or more."""
+    """The least ``at_least`` times a power of two that is ``least`` or more."""
     while at_least < least:
         at_least *= 2
     return at_least
 
 
 def _in(array: NDArray[Any], rows: int) -> NDArray[Any]:
-    """A copy of an array, with room for this number of rows."""
+    """A copy of an array with room for this number of rows."""
     larger = np.zeros((rows, *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
     return larger

@@ -61,15 +61,15 @@ class Memory:
         self._shared = SharedArrays()
         self._row = Row(advance, self._shared.address)
         self._words, self._step = self._row.words, self._row.call
-        #: The same for one event, for which letting go of Python's lock would take as long.
+        #: The same for one event, which releasing Python's lock would double.
         self._step_once = self._row.call_held
         self._shared.allow(limits.CALL_WORK)
-        #: The groups of arrays that the kernels see at present.
+        #: The groups of arrays that kernels see at present.
         self._shown: tuple[object, ...] = (None,) * 5
         self._address()
 
     def begin_anew(self) -> None:
-        """Forget all events, but keep the room that they took."""
+        """Forget all events, but keep the memory."""
         state, first = self.state, first_state(self._tables, 1)
         if state.nodes is self._handed_out:
             state = state._replace(nodes=np.empty_like(state.nodes), marks=np.empty_like(state.marks))
@@ -80,13 +80,13 @@ class Memory:
         self._last_request = (-1, -1)
 
     def copied(self) -> State:
-        """A copy of the state; it shares nodes and marks, as those that are written never change."""
+        """A copy of the state; it shares nodes and marks, as written ones never change."""
         state = self.state
         self._handed_out = state.nodes
         return State._make((state[0].copy(), state.nodes, state.marks, *[array.copy() for array in state[3:]]))
 
     def copied_briefly(self) -> State:
-        """The same, for a copy that nobody needs when the next such one is made: it takes a fifth of the time."""
+        """A copy that is needed only until the next such copy is made: it takes a fifth of the time."""
         if self.changing > limits.COPIED_BYTES:
             return self.copied()
         of, copy, views = self._brief
@@ -116,8 +116,8 @@ class Memory:
     def advance(self, events: EventArrays, at: int, end: int) -> tuple[int, int]:
         """Process events from number ``at`` to ``end``; returns the reason for stopping, and the first one left.
 
-        The same ``events`` object as in the last call costs least, even if its arrays now hold other events. What takes
-        long can be stopped (see `cerflow.engine.stopping`); then the state is not whole.
+        The same ``events`` object as in the last call is cheapest, even if its arrays now hold other events. Long work
+        can be stopped (see `cerflow.engine.stopping`); then the state is incomplete.
         """
         self._address(events)
         words = self._words
@@ -140,7 +140,7 @@ class Memory:
             shared.allow(limits.CALL_WORK)
 
     def _address(self, events: EventArrays | None = None) -> int:
-        """The address of the shared arrays, brought up to date; without events, with the last ones."""
+        """The address of the shared arrays, brought up to date; without events it keeps the last ones."""
         shared = self._shared
         state, arrays, scratch, ranking, shown = self._shown
         if (
@@ -159,12 +159,12 @@ class Memory:
         return shared.address
 
     def make_room(self, lacking: int, events: EventArrays, k: int) -> None:
-        """Make room for event ``k``; ``lacking`` says which room the kernel lacked for it.
+        """Make room for event ``k``; ``lacking`` says which room the kernel lacked.
 
-        All new arrays are made before anything changes, so an error leaves a whole state that means the same. Raises
+        All new arrays are made before anything changes, so after an error the state is whole and means the same. Raises
         `MemoryLimitError` if there are too many collections.
         """
-        # If an event needs very much, cleaning up may not be enough. Then the kernel asks again, and the array grows.
+        # If cleaning up is not enough for an event, the kernel asks again, and the array grows.
         request = (lacking, int(events.position[k]))
         again = request == self._last_request
         self._last_request = request
@@ -188,7 +188,7 @@ class Memory:
             self.state = self.state._replace(detections=grown(detections, 2 * len(detections)))
 
     def take_detections(self) -> tuple[Ints, Ints, Ints] | None:
-        """The detections since the last call, with the nodes and the marks that they refer to; None without any."""
+        """The detections since the last call, with their nodes and marks; None without any."""
         state = self.state
         n = state.counters[layout.N_DETECTIONS]
         if not n:
@@ -203,7 +203,7 @@ class Memory:
 
     @property
     def occupied(self) -> int:
-        """The states in which runs may be, as bits; -1 (all of them) unless states alone say where runs are."""
+        """The states in which runs may be, as bits; -1 (all) unless a state alone describes a run."""
         tables = self._tables
         if tables.grouped or tables.transducer.states > layout.STATE_BITS:
             return -1
@@ -217,7 +217,7 @@ class Memory:
             self._collect_nodes(bound)
         n = int(self.state.counters[layout.N_MARKS])
         positions = self.state.marks[1:n, layout.M_POSITION]
-        # Marks are in the order of the events.
+        # Marks are in the order of events.
         return positions[np.diff(positions, prepend=-1) > 0]
 
     @property
@@ -225,7 +225,7 @@ class Memory:
         return self._tables.global_window
 
     def _collect_nodes(self, bound: int, *, grow: bool = False) -> None:
-        """Copy the living nodes to a new arena, which is larger if they fill more than a quarter of the old one."""
+        """Copy the live nodes to a new arena, which is larger if they fill more than a quarter of the old one."""
         state = self.state
         configs = int(state.counters[layout.N_CONFIGS])
         top = int(state.counters[layout.N_NODES])
@@ -236,14 +236,14 @@ class Memory:
         bounds = np.full(len(roots), bound)
         if not self._bound_is_global:
             bounds = np.ascontiguousarray(state.partition_long[state.config[living, layout.C_PARTITION], -1])
-        # Kernels read nothing of the new arrays that they have not written.
+        # Kernels read only what they have written to the new arrays.
         new, marks = np.empty_like(state.nodes), np.empty_like(state.marks)
         forward = np.full(top, -1, np.int32)
         used = np.zeros(int(state.counters[layout.N_MARKS]), np.int32)
         stack = np.empty(top, np.int32)
         nodes = (state.nodes, state.nodes.view(np.int32), new, new.view(np.int32))
         count, mark_count = collect(*nodes, state.marks, marks, roots, bounds, forward, used, stack)
-        # Nodes stay in their order.
+        # Nodes keep their order.
         new[:count, layout.NODE_WORDS :] = state.nodes[np.flatnonzero(forward >= 0), layout.NODE_WORDS :]
         if grow or 4 * count > len(new):
             size = 2 * len(new)
@@ -280,9 +280,9 @@ class Memory:
         self._rebuild()
 
     def _sweep(self, events: EventArrays, k: int) -> bool:
-        """Free what can be freed before event ``k``; returns whether that is needed often in a large batch.
+        """Free what can be freed before event ``k``; returns whether a large batch needs that often.
 
-        Then more room costs less. Small pushes copy the state each time, so it stays small for them.
+        Then more room is cheaper. Small pushes copy the state each time, so it stays small for them.
         """
         bound = int(events.bound[k]) if self._bound_is_global else layout.NO_BOUND
         sweep(self._address(events), bound, k)
@@ -331,21 +331,21 @@ class Memory:
         self.state = compact
 
     def _owners(self) -> Smalls:
-        """The partition of each member of the living configurations of several, in the order of these."""
+        """The partition of each member of the live configurations of several, in their order."""
         config = self.state.config[: int(self.state.counters[layout.N_CONFIGS])]
         several = config[:, layout.C_GROUP] == self._tables.transducer.states
         rows = config[several & (config[:, layout.C_ROOT] >= 0)]
         return np.repeat(rows[:, layout.C_PARTITION], rows[:, layout.C_COUNT])
 
     def _clean_sets(self, *, grow: bool) -> None:
-        """Renumber the collections that registers still hold; make room for many more, as it looks at all of them."""
+        """Renumber the collections that registers still hold; make room for many more, as this visits all of them."""
         holders = self._set_holders()
         # Finding the holders replaces the state, as it moves members.
         state = self.state
         self._limit_guesses()
         old = np.unique(np.concatenate([array[rows, slot] for array, rows, slot in holders] or [np.zeros(0, np.int64)]))
         old = np.union1d(old, [0])
-        # The table below is probed with a mask, so its size must be a power of two.
+        # The table below is probed with a mask, so its size is a power of two.
         capacity = max(len(state.set_index), limits.COLLECTIONS)
         # Collections that may grow without bound are cleaned more often.
         room = 2 if self._tables.guessing else 8
@@ -375,7 +375,7 @@ class Memory:
             self.rehash()
 
     def _limit_guesses(self) -> None:
-        """Raise `MemoryLimitError` if runs of one partition have guessed too many contents of a collection."""
+        """Raise `MemoryLimitError` if runs of one partition have too many guesses of a collection's content."""
         state, tables = self.state, self._tables
         owners: Ints = np.concatenate([state.config[:, layout.C_PARTITION], self._owners()], dtype=np.int64)
         first_member = len(state.config)
@@ -424,13 +424,13 @@ class Memory:
         return image_of(self.state, self._tables, order[:count])
 
     def take_over(self, image: Image) -> None:
-        """Go on from an image, which must be valid; see `cerflow.engine.state.validation`."""
+        """Continue from an image, which must be valid; see `cerflow.engine.state.validation`."""
         self.state = state_of(image, self._tables, Memory(self._tables).state)
         enter_sets(self._address(), set_widths(image, self._tables))
         self.rehash()
 
     def rehash(self) -> None:
-        """Compute the hashes of configurations and all hash tables again, after registers were rewritten."""
+        """Compute the hashes of configurations and all hash tables again, after registers have changed."""
         rehash(self._address())
         self._rebuild()
 
@@ -443,11 +443,11 @@ def _overwrite(array: Any, new: Any, *, fill: bool) -> None:
 
 
 def _enter(table: Smalls, hashes: Ints) -> None:
-    """Enter the numbers from 1 on by their hashes into an empty table, whose size is a power of two."""
+    """Enter the numbers from 1 on into an empty table by their hashes; the table's size is a power of two."""
     mask = len(table) - 1
     slots, left = hashes & mask, np.arange(len(hashes))
     while len(left):
-        # Of those that come to one free slot the first stays; the others continue to the next slot.
+        # The first of those that hit one free slot gets it; the others try the next slot.
         free = left[table[slots[left]] < 0]
         taken, first = np.unique(slots[free], return_index=True)
         table[taken] = free[first] + 1

@@ -1,12 +1,12 @@
-"""Snapshots as bytes: named arrays and a description, with a version and a checksum, and never any code.
+"""Snapshots as bytes: named arrays and a description, with a version and a checksum, never code.
 
 A snapshot begins with a line of text that holds its version. A checksum of all that follows comes next, then an index
 in JSON: the kind of the snapshot, and for each section its name, type, shape and length. The sections follow one after
-the other, compressed by LZ4 where that makes them smaller. Before that the bytes of numbers are regrouped (all first
-bytes, all second ones, …), because bytes of one place are similar.
+the other, compressed by LZ4 where that makes them smaller. Before compression the bytes of numbers are regrouped (all
+first bytes, all second ones, …), because corresponding bytes are similar.
 
 The checksum detects accidents, not forgeries; `cerflow.engine.state.validation` checks the content of the arrays. LZ4
-makes nothing more than 255 times smaller, so reading takes memory in proportion to the length of the snapshot.
+compresses by a factor of at most 255, so reading takes memory in proportion to the length of the snapshot.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LENGTH = struct.Struct("<I")
 _RATIO = 255
 _CODEC = pa.Codec("lz4")
 _TYPES: dict[str, type[np.generic]] = {"int32": np.int32, "int64": np.int64, "bytes": np.uint8}
-#: Exceptions that damaged bytes may cause while they are read.
+#: Exceptions that reading damaged bytes may raise.
 _DAMAGES = (
     *(ValueError, KeyError, TypeError, IndexError, AttributeError, OSError),
     *(struct.error, RecursionError, MemoryError, pa.ArrowException),
@@ -188,7 +188,7 @@ def _is_compressed(metadata: bytes) -> bool:
     """Whether the batch in an Arrow message says that its buffers are compressed (a table of Flatbuffers)."""
 
     def field(table: int, number: int) -> int:
-        """Where a field of a table is, or 0 if it is not there."""
+        """The offset of a field of a table, 0 if it is missing."""
         layout = table - struct.unpack_from("<i", metadata, table)[0]
         if 4 + 2 * number >= struct.unpack_from("<H", metadata, layout)[0]:
             return 0

@@ -1,4 +1,4 @@
-"""Forgets strings that are no longer needed, so that a stream with ever more identifiers keeps its size."""
+"""Forgets strings that are not needed, so that a stream of ever new identifiers does not grow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cerflow.engine.tables.transducer_tables import TransducerTables
 
 
 def forget_strings(tables: TransducerTables, memory: Memory) -> None:
-    """Renumber the strings that registers and partition keys still hold; the order of their codes stays."""
+    """Renumber the strings that registers and partition keys still hold; their codes keep their order."""
     if tables.collects_strings:
         # Collections are shared by content, with or without strings, so their words cannot be renumbered.
         tables.strings.replace(tables.strings.texts)
@@ -29,7 +29,7 @@ def forget_strings(tables: TransducerTables, memory: Memory) -> None:
     places = [(array, rows, slot) for array, rows, slot in holders]
     places += [(state.partition_long, np.arange(partitions), word) for word in keys]
     held = [array[rows, slot] for array, rows, slot in places]
-    # Arrays are made before the first change, as memory may be lacking.
+    # Make all arrays before the first change, as memory may run out.
     renumbered = [np.where(codes >= 0, np.searchsorted(used, codes), codes) for codes in held]
     for (array, rows, slot), codes in zip(places, renumbered):
         array[rows, slot] = codes

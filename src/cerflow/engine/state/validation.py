@@ -21,7 +21,7 @@ from cerflow.errors import SnapshotError
 from cerflow.schema import Schema
 from cerflow.values.array_types import Ints, array_types
 
-#: No heap of less than 2⁶³ nodes has a higher rank.
+#: Heaps of fewer than 2⁶³ nodes do not have a higher rank.
 _HIGHEST = 63
 _INT64 = range(-(2**63), 2**63)
 
@@ -33,7 +33,7 @@ def require(condition: object, what: str) -> None:
 
 
 def image_in(arrays: Mapping[str, NDArray[Any]], empty: State) -> Image:
-    """The image that these arrays are, if they are of the right types and shapes beside an empty state."""
+    """The image of these arrays, if their types and shapes agree with an empty state."""
     widths = {
         "nodes": empty.nodes.shape[1],
         "marks": 2,
@@ -56,7 +56,7 @@ def image_in(arrays: Mapping[str, NDArray[Any]], empty: State) -> Image:
 def check_image(image: Image, tables: TransducerTables, positions: Ints, events: int, strings: int) -> None:
     """Check a whole image. There are ``strings`` known strings, and events are kept at ``positions``.
 
-    ``events`` is the number of events that came.
+    ``events`` is the number of events so far.
     """
     check_marks(image, tables, positions)
     check_nodes(image, tables)
@@ -87,7 +87,7 @@ def check_counts(header: Mapping[str, Any], schema: Schema) -> None:
 
 
 def check_events(events: pa.Table, positions: Ints, columns: pa.Schema, came: int) -> None:
-    """Events have the columns that are kept; their positions ascend, and are among those of the events that came."""
+    """Events have the kept columns; their positions ascend, and are below the number of events so far."""
     require(events.schema == columns, "its events have other columns")
     rows = events.num_rows
     require(positions.dtype == np.int64 and positions.ndim == 1, "the positions are not a list of 64-bit integers")
@@ -138,7 +138,7 @@ def check_nodes(image: Image, tables: TransducerTables) -> None:
 
 
 def _check_lists(image: Image) -> None:
-    """Where nodes are parts of lists: each is the top of a tree of those before it, and knows what is in it."""
+    """Lists: each node is the top of a tree of earlier nodes, and knows its content."""
     nodes = image.nodes[layout.BOTTOM + 1 :]
     small, everything = nodes.view(np.int32), image.nodes.view(np.int32)
     child, left, right, rest = (small[:, k] for k in (layout.I_CHILD, layout.I_LEFT, layout.I_RIGHT, layout.I_REST))
@@ -178,7 +178,7 @@ def _check_lists(image: Image) -> None:
 
 
 def check_partition_images(image: Image, tables: TransducerTables, events: int) -> None:
-    """A query without PARTITION BY has one partition; none has counted more events than came."""
+    """A query without PARTITION BY has one partition; a partition has counted at most as many events as came."""
     require(tables.partitioned or len(image.moved) == 1, "a query without PARTITION BY has several partitions")
     require(len(image.partition_long) == len(image.moved), "there are partitions without a key")
     require(_within(image.moved, 0, 2), "a partition has neither moved on nor stayed")
@@ -190,7 +190,7 @@ def check_partition_images(image: Image, tables: TransducerTables, events: int) 
 
 
 def check_configurations(image: Image, tables: TransducerTables) -> None:
-    """Configurations stand by partition and group, and have a root; only sets of several have more than one member."""
+    """Configurations are ordered by partition and group, and have a root; only sets of several have several members."""
     configs, states = image.configs, tables.transducer.states
     for name in ("config_long", "values"):
         require(len(getattr(image, name)) == len(configs), "there are configurations without registers")
@@ -210,7 +210,7 @@ def check_configurations(image: Image, tables: TransducerTables) -> None:
 
 
 def check_classes(image: Image, tables: TransducerTables) -> None:
-    """Classes are numbered without gaps, those of a partition one after the other; only strategies have any."""
+    """Classes are numbered without gaps, partition by partition; only strategies have classes."""
     own, partition = image.configs[:, CLASS], image.configs[:, PARTITION]
     require(_within(own, 0, len(own) + 1), "a configuration has a class that is not there")
     if not tables.arrays.options[layout.O_STRATEGY]:
@@ -226,7 +226,7 @@ def check_classes(image: Image, tables: TransducerTables) -> None:
 
 
 def check_members(image: Image, tables: TransducerTables) -> None:
-    """Sets of several members have them, sorted by state and registers, each once."""
+    """Sets of several members have them in the order of state and registers, each once."""
     several = image.configs[:, GROUP] == tables.transducer.states
     counts = image.configs[several, COUNT].astype(np.int64)
     members, values = image.members, image.member_values
@@ -261,7 +261,7 @@ def check_collections(image: Image, tables: TransducerTables, known: int) -> Non
 
 
 def _check_rows(image: Image, tables: TransducerTables, numbers: Ints, register: int, known: int) -> None:
-    """In the rows of a register's collections strings are codes of known ones."""
+    """Strings in the rows of a register's collections are codes of known strings."""
     fields = [f for f, kind in enumerate(tables.kinds[register]) if kind.coded]
     if not fields:
         return
@@ -304,10 +304,9 @@ def check_number(header: Mapping[str, Any], name: str, least: int = _INT64.start
 
 
 def _within(numbers: NDArray[Any], least: int, end: int) -> bool:
-    """Whether all numbers are in ``[least, end)``."""
     return not numbers.size or bool(numbers.min() >= least and numbers.max() < end)
 
 
 def _are_codes(words: Ints, known: int) -> bool:
-    """Whether all words are codes of that many known strings, or null."""
+    """Whether all words are null, or codes of that many known strings."""
     return bool((((words >= 0) & (words < known)) | (words == layout.NULL)).all())

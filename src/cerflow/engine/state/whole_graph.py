@@ -1,4 +1,4 @@
-"""The match graph of events whose matches have only been counted."""
+"""The match graph of events whose matches have only been counted so far."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cerflow.values.array_types import Ints, Smalls
 def whole_graph(tables: TransducerTables, signatures: Smalls, positions: Ints) -> tuple[Ints, Ints, Ints]:
     """All detections of some events, as `Memory.take_detections` gives them.
 
-    The events have signatures and positions alone, and no run is open before them.
+    The events have only signatures and positions, and runs are not open before them.
     """
     memory = Memory(tables)
     events = room_for(tables, len(signatures), windowed=False, narrowed=False)._replace(
@@ -26,7 +26,7 @@ def whole_graph(tables: TransducerTables, signatures: Smalls, positions: Ints) -
             assert found is not None
             return found
         if reason == layout.FULL_NODES:
-            # No node may go, as the detections so far need all of them.
+            # Keep all nodes, as the detections so far need them.
             nodes, marks = memory.state.nodes, memory.state.marks
             memory.state = memory.state._replace(nodes=grown(nodes, 2 * len(nodes)), marks=grown(marks, 2 * len(marks)))
         else:

@@ -1,4 +1,4 @@
-"""Atoms as table rows: a comparison of an event column with a register slot if possible, otherwise a small program."""
+"""Atoms as table rows: comparisons of an event column with a register slot if possible, otherwise small programs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class AtomCompiler(Instructions):
         return len(self.rows)
 
     def add(self, atom: Condition, places: Places) -> None:
-        """Add the row of an atom, tested in a state whose registers are at ``places``."""
+        """Add the row of an atom, tested in a state whose registers begin at the slots ``places``."""
         if isinstance(atom, InWindow) and self._is_scalar(atom.start):
             slot = places[atom.start.register] + atom.start.field
             self.rows.append([layout.LT, layout.INT, self.bound_column(atom.window), slot, 0, 0])

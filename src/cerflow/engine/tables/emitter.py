@@ -1,4 +1,4 @@
-"""The program of one condition or value, written instruction by instruction."""
+"""Writes the program of one condition or value, instruction by instruction."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _FLOAT_CODE = {
     "/": opcodes.DIVIDE,
 }
 _ROUNDING = {"floor": opcodes.FLOOR, "ceil": opcodes.CEIL, "round": opcodes.ROUND}
-#: Where each register begins among the slots of a configuration.
+#: The first slot of each register of a configuration.
 Places = Mapping[int, int]
 
 
 class Emitter:
-    """Writes the program of one atom or expression. Pending work waits on a stack, so depth does not matter."""
+    """Writes the program of one atom or expression. Pending work waits on a stack, so depth is unlimited."""
 
     def __init__(self, to: Instructions, places: Places, sets: Mapping[int, int]) -> None:
         self.to = to
@@ -68,7 +68,7 @@ class Emitter:
         return lambda: self.to.emit(opcode, argument)
 
     def _is_read(self, current: Node) -> bool:
-        """Whether a condition or value is read of the current event, from a column."""
+        """Whether an event column holds the value of a condition or expression."""
         return is_local(current)
 
     def _condition(self, current: c.Condition) -> None:
@@ -257,7 +257,7 @@ class Emitter:
 
 
 def _decimal(expression: c.Expression) -> c.Expression:
-    """A literal beside an exact decimal, as the text that represents it."""
+    """A literal compared with an exact decimal, as the text that represents it."""
     if isinstance(expression, c.Literal) and isinstance(expression.value, int | float | str):
         return c.Literal(written_text(expression.value))
     return expression

@@ -26,10 +26,10 @@ def _zeros(events: int) -> Ints:
 
 
 def room_for(tables: TransducerTables, events: int, *, windowed: bool, narrowed: bool) -> EventArrays:
-    """Arrays for this many events, each of which is given a signature and a position.
+    """Arrays for this many events, each of which gets a signature and a position.
 
-    ``windowed`` says that each is given a measure and a bound, too, ``narrowed`` that some are left out before others.
-    All rooms share the values that no event is given; kernels may write zeros over zeros there.
+    ``windowed`` says that each gets a measure and a bound, too, ``narrowed`` that some are left out before others. All
+    rooms share the values that events do not set; kernels may write zeros over zeros there.
     """
     never_written = _zeros(events)
     return EventArrays(

@@ -15,7 +15,7 @@ _KINDS = {
     layout.LE: layout.GREATEST_FIRST,
 }
 
-#: How an atom finds configurations (kind, slot, whether it is a float), and the event column that it compares.
+#: How an atom finds configurations (kind, slot, whether it is a float), and the event column that it compares with.
 _Candidate = tuple[int, int, int]
 
 

@@ -110,5 +110,5 @@ class Instructions:
         if isinstance(expression, WholeEvent):
             return Argument(tuple(map(self.kind, expression.values)), expression.names)
         kind = self.kind(expression)
-        # NULL has no kind; the predicate will not be called.
+        # NULL does not have a kind, and the predicate will not be called.
         return Argument((ValueKind.INTEGER if kind is ValueKind.OTHER else kind,))

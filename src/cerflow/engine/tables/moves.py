@@ -1,4 +1,4 @@
-"""The moves of a transducer: the transitions that kernels know, the tests that each needs, the effect of an event."""
+"""The moves of a transducer: the transitions that kernels know, the tests of each, and the effect of an event."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from cerflow.engine.evaluate.precomputed_conditions import numbered_conditions, 
 from cerflow.language.condition import Condition, Not
 from cerflow.language.node import walk
 
-#: The moves that an event allows, and the states in which no run may stay over it.
+#: The moves that an event allows, and the states that runs cannot keep over it.
 Effect = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def _opposite(condition: Condition) -> Condition:
-    """The condition that holds exactly where another, about whether a window has passed, does not."""
+    """The condition that holds exactly where a condition on a passed window fails."""
     match condition:
         case Not(Satisfied(operand)):
             return operand
@@ -51,7 +51,7 @@ class Move:
 class Moves:
     """The moves of a transducer; in ``measured`` states labels do not matter.
 
-    ``precomputed`` are conditions that were evaluated before. Tests are numbered here.
+    ``precomputed`` are conditions that were evaluated before. Tests get their numbers here.
     """
 
     def __init__(self, transducer: Transducer, measured: frozenset[int], precomputed: Sequence[Condition]) -> None:
@@ -60,20 +60,20 @@ class Moves:
         self._precomputed = numbered_conditions(precomputed)
         self._test_numbers: dict[Condition, int] = {}
         self.tests: list[Condition] = []
-        #: The states in which what is read is looked at though no run may stay: the initial ones, and beside ticks all.
+        #: The states in which every event is looked at: the initial ones, and with ticks all.
         self._met = transducer.initial
         if has_ticks(transducer):
             self._met |= {t.source for t in transducer.transitions}
-        #: For each state the tests of its loops that change nothing: where one holds, a run may stay as it is.
+        #: For each state the tests of its loops that change nothing: where one holds, a run may stay.
         self.loops = self._loops()
         self.rows = self._rows()
         self._needs = [self._tests_of(move.transition) for move in self.rows]
         self._effects: dict[frozenset[int], Effect] = {}
-        #: States in which a run stays only from a tick to what comes next: any event there has the effect of a pause.
+        #: States that a run keeps only from a tick to the next thing: any event there acts like a pause.
         self._momentary = self._states_after_ticks()
 
     def marks(self, t: Transition) -> frozenset[str]:
-        """The labels of a transition, as far as they matter."""
+        """The labels of a transition that matter."""
         return frozenset() if t.source in self._measured else t.labels
 
     @property
@@ -83,23 +83,23 @@ class Moves:
 
     @property
     def waiting(self) -> Sequence[Sequence[frozenset[int]]]:
-        """For each state whose waiting an event may end, the tests of its loops: while one holds, it continues."""
+        """For each state whose waiting an event may end, the tests of its loops: waiting continues while one holds."""
         initial = self._transducer.initial
         return [loops for q, loops in enumerate(self.loops) if loops or q in initial]
 
     def other_tests(self, test: int) -> list[frozenset[int]]:
-        """The tests beside this one, for each move and loop that has it."""
+        """The tests besides this one, for each move and loop that has it."""
         together = [*self._needs, *(needs for loops in self.loops for needs in loops)]
         return [needs - {test} for needs in together if test in needs]
 
     def may_be_relevant(self, satisfied: frozenset[int], unknown: frozenset[int]) -> bool:
-        """Whether an event may fire a transition or end some waiting, if any of the unknown tests may hold, too."""
+        """Whether an event may fire a transition or end some waiting, if any of the unknown tests may also hold."""
         possible = (move.number for move, needs in zip(self.rows, self._needs) if needs <= satisfied | unknown)
-        # If fewer tests are known to hold, no fewer states are left.
+        # With fewer tests known to hold, at least as many states are left.
         return self.matters((possible, self._leaves(satisfied)))
 
     def matters(self, effect: tuple[Iterable[int], Iterable[int]]) -> bool:
-        """Whether an event with this effect, see `effect`, does more than a pause would."""
+        """Whether an event with this effect, see `effect`, does more than a pause."""
         moves, left = effect
         sources = (self.rows[number].transition.source for number in moves)
         return any(q not in self._momentary for states in (sources, left) for q in states)
@@ -115,9 +115,9 @@ class Moves:
         return effect
 
     def unless_staying(self, numbers: Sequence[int]) -> list[int] | None:
-        """The moves without the one by which a run stays as it is; None if others may fire or fail beside it.
+        """The moves without the one by which a run stays unchanged; None if others may fire or fail together with it.
 
-        All are moves of one state. A run stays then exactly if none of the others fires.
+        All are moves of one state. Then a run stays exactly if none of the others fires.
         """
         staying: list[int] = []
         others: list[int] = []
@@ -156,7 +156,7 @@ class Moves:
     def _alternatives(self, test: Condition) -> list[tuple[Condition, ...]]:
         """Conjunctions of which one holds where a test does.
 
-        An event that may not be both of a type and of a name goes by if its type alone is another.
+        For an event that must not be both of a type and of a name, another type alone is enough.
         """
         parts = conjuncts(test)
         if self._precomputed:
@@ -166,9 +166,9 @@ class Moves:
         return [tuple(parts)] if many else list(product(*choices))
 
     def _leaves(self, satisfied: frozenset[int]) -> tuple[int, ...]:
-        """The states in which no run may stay over an event that satisfies these tests, but may over other events.
+        """The states that runs cannot keep over an event that satisfies these tests, but can over others.
 
-        States without any such loop are left out (except some): for them, every event in between counts.
+        States without any such loop are left out (except some): for them every event in between counts.
         """
         return tuple(
             q

@@ -1,4 +1,4 @@
-"""Users' predicates as C functions that kernels call by their address."""
+"""Users' predicates as C functions that kernels call by address."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WHERE = struct.Struct("qq")
 
 
 class Calls:
-    """The calls that kernels make, by number. In ``failure`` they record the first that fails."""
+    """The calls that kernels make, by number. Kernels record the first that fails in ``failure``."""
 
     def __init__(self, strings: Strings, unit: str) -> None:
         self._strings = strings
@@ -45,7 +45,7 @@ class Calls:
     def constants_of_set(
         self, predicate: Predicate, arguments: tuple[Argument, ...], sets: tuple[int, ...], gathered: int, here: int
     ) -> tuple[int, int, int]:
-        """The same for a predicate of sets: the address of the rows, their number of words, and its own arguments.
+        """`constants` for a predicate of sets: the address of the rows, their number of words, and its own arguments.
 
         See `cerflow.engine.evaluate.binding.CallOfSet`.
         """
@@ -86,13 +86,13 @@ class _Target(ABC):
         self._error: BaseException | None = None
 
     def _called(self, function: Any = None) -> None:
-        """Take the address of a compiled function, or of this object's own function; its owner must live as long."""
+        """Take the address of a compiled function or of this object's own, whose owner must live as long."""
         self._function = function or _Function(self._ask)
         address = getattr(self._function, "address", None)
         self.address = ctypes.cast(self._function, ctypes.c_void_p).value or 0 if address is None else address
 
     def _ask(self, address: int) -> int:
-        # Only a number may leave this function: compiled code calls it.
+        # Compiled code calls this function, so it must not raise.
         try:
             answer = self._answer(ctypes.string_at(address, 8 * self.words))
         except BaseException as error:
@@ -118,8 +118,6 @@ class _Target(ABC):
 
 
 class _ValueTarget(_Target):
-    """A predicate of single values."""
-
     def __init__(self, predicate: Predicate, arguments: tuple[Argument, ...], strings: Strings, unit: str) -> None:
         super().__init__(predicate)
         self._words = Words(arguments, strings, unit)

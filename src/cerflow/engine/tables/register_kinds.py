@@ -1,4 +1,4 @@
-"""The kinds of the values that registers of a transducer hold for a schema."""
+"""The kinds of the values that a transducer's registers hold for a schema."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def register_kinds(transducer: Transducer, schema: Schema) -> list[list[ValueKin
                     kinds[register][k] = joined
                     changed = True
                 if isinstance(expression, Stored) and joined is ValueKind.FLOAT and found is ValueKind.INTEGER:
-                    # Values copied from register to register must have one form.
+                    # Values copied between registers must have one form.
                     kinds[expression.register][expression.field] = joined
                     changed = True
     return [[kind or ValueKind.INTEGER for kind in row] for row in kinds]
@@ -45,7 +45,7 @@ def register_expression_kind(
     kinds: RegisterKinds,
     known: dict[c.Expression, ValueKind | None] | None = None,
 ) -> ValueKind | None:
-    """The kind of an expression on the current event and registers; None if it is not known yet.
+    """The kind of an expression on the current event and registers; None if it is still unknown.
 
     ``known`` remembers the kinds of its parts as well.
     """

@@ -21,7 +21,7 @@ _OPERATIONS = {
 
 @dataclass
 class Slots:
-    """The places of the registers of each state.
+    """The slots of the registers of each state.
 
     ``at[state][register]`` is the first slot of a register, ``count[state]`` the number of slots.
     """
@@ -46,7 +46,7 @@ class StepCompiler:
         self.products: list[list[int]] = []
 
     def add(self, t: Transition, target: int) -> None:
-        """Add the effects of a transition on the registers of a target state (-1: no run continues from it)."""
+        """Add the effects of a transition on the registers of a target state (-1: runs do not continue from it)."""
         if target >= 0:
             self._copy(t, target)
             self._write(t, target)

@@ -1,4 +1,4 @@
-"""A transducer and a schema turned into tables for the kernels.
+"""Tables for the kernels, made from a transducer and a schema.
 
 States get slots for their live registers, and expressions become columns. Atoms become comparisons of a column with a
 slot, or small programs. The tests of transitions become the *signature* of an event: the set of tests it satisfies.
@@ -73,12 +73,12 @@ class TransducerTables:
         #: Label sets by number; 0 is the empty one.
         self.label_sets: list[frozenset[str]] = [frozenset()]
         self._label_numbers: dict[frozenset[str], int] = {frozenset(): 0}
-        # In these states it does not matter any more what is marked, as nothing but the first mark is measured.
+        # Only the first mark is measured, so later labels do not matter in these states.
         self.moves = Moves(transducer, begun(transducer) if detecting else frozenset(), precomputed)
         #: Whether runs are kept as sets: those with equal outputs, or those that begin with the first event.
         self.grouped = self._begins_once or (not detecting and ambiguous(transducer))
-        #: The strategy that is applied when matches are read, the labels that it compares (empty for all events),
-        #: whether it needs lists, and whether it leaves one match per event.
+        #: The strategy applied when matches are read, the labels that it compares (empty for all events), whether it
+        #: needs lists, and whether it leaves one match per event.
         self.pick = pick
         self.by = by
         self.lists = pick in (layout.EARLIEST, layout.LATEST)
@@ -89,7 +89,7 @@ class TransducerTables:
         self._allowed: list[frozenset[int]] = []
         #: For each signature whether it allows any move, or ends any waiting.
         self.relevant: list[bool] = []
-        #: The registers with collections of which there may be too many.
+        #: The registers whose collections may become too many.
         self.guessing = growing_collections(transducer)
         #: Whether runs may read ticks; the durations after which they do; for each signature those that may begin.
         self.ticking = has_ticks(transducer)
@@ -121,7 +121,7 @@ class TransducerTables:
 
     @property
     def consumes_at_once(self) -> bool:
-        """Whether a match of one partition drops those of others, which may be known at the same moment."""
+        """Whether a match drops those of other partitions, which may be known at the same moment."""
         return bool(self.deadlines) and self.partitioned and self.consume == 1
 
     @property
@@ -134,7 +134,7 @@ class TransducerTables:
         """Whether every event of a substream counts, because positions in it or pauses matter."""
         if self.schema.forget is not None or self.reached:
             return True
-        # Starts of windows may also be kept among other values; the measured column tells.
+        # The measured column tells, as starts of windows may be among other values.
         windows = [self.transducer.window, *(column.window for column in self.columns)]
         strict = not self.ticking and any(not self.moves.loops[t.source] for t in self.transducer.transitions)
         return self.partitioned and (strict or any(isinstance(w, CountWindow) for w in windows))
@@ -146,14 +146,14 @@ class TransducerTables:
 
     @property
     def _begins_once(self) -> bool:
-        """Whether the initial states do not survive every event, so that it matters which event is the first."""
+        """Whether the initial states do not survive every event, so that the first event matters."""
         return any(frozenset() not in self.moves.loops[q] for q in self.transducer.initial)
 
     @property
     def hasty(self) -> bool:
-        """Whether the first configuration that ends a match may spare the engine the others.
+        """Whether the engine may skip the other configurations once one has ended a match.
 
-        Configurations that are not visited are not forgotten, so all windows must allow forgetting later.
+        Unvisited configurations are not forgotten, so all windows must allow forgetting later.
         """
         windows = [self.transducer.window, *(register.window for register in self.transducer.registers)]
         passing = all(window is None or is_global(window, self.partitioned) for window in windows)
@@ -227,7 +227,7 @@ class TransducerTables:
     def _telling(self) -> list[int]:
         """For each state, the number of its slots that distinguish configurations.
 
-        For mere detection the last slot may not: only the latest of the starts of a window is kept.
+        The last slot may not do so in mere detection, where only the latest start of a window is kept.
         """
         if not self.detecting:
             return self.slots.count
@@ -237,7 +237,7 @@ class TransducerTables:
     def _better(self, fields: list[list[int]], strategy: int) -> list[int]:
         """For each state, where ``fields`` say how its slots compare with those of a worse configuration, or -1.
 
-        Only in mere detection, where one of two such configurations suffices.
+        Only for mere detection, where one of two such configurations is enough.
         """
         if not self.detecting or self.grouped or strategy != layout.EVERYTHING:
             return [-1] * self.transducer.states
@@ -284,7 +284,7 @@ class TransducerTables:
         windows = Windows(self.transducer, self.slots, self.atoms, partitioned=self.partitioned)
         expiring, expiring_start = windows.expiring()
         states = self.transducer.states
-        # Ticks come between events, so there no run may be told by the event that it last read.
+        # Ticks come between events, so the last event read does not identify a run.
         skips = [bool(loops) or self.ticking for loops in self.moves.loops]
         # Sets of several members are processed as a whole.
         indexed = [not self.grouped and skip for skip in skips]
@@ -349,7 +349,7 @@ class TransducerTables:
         return [self._signatures[satisfied] for satisfied in found]
 
     def without(self, signature: int, moves: frozenset[int]) -> int:
-        """The number of the signature with the same effect but for some moves."""
+        """The number of the signature with the same effect except some moves."""
         allowed, left = list(self._by_effect)[signature]
         added: list[Effect] = []
         number = self._number((tuple(move for move in allowed if move not in moves), left), added)
@@ -358,7 +358,7 @@ class TransducerTables:
         return number
 
     def leaves(self, signature: int) -> tuple[int, ...]:
-        """The states in which no run may stay over events with a signature."""
+        """The states that runs cannot keep over events with a signature."""
         return list(self._by_effect)[signature][1]
 
     def _number(self, effect: Effect, added: list[Effect]) -> int:

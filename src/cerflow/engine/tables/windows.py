@@ -33,7 +33,7 @@ class Windows:
         return found[0][1] if len(found) == 1 else -1
 
     def expiring(self) -> tuple[list[list[int]], list[int]]:
-        """Windows that every path from a state to a match still tests: once they have passed, no match is possible."""
+        """Windows that every path from a state to a match still tests: once passed, they rule out all matches."""
         needed = windows_needed(self._transducer)
         rows: list[list[int]] = []
         starts = [0]

@@ -243,7 +243,7 @@ def select(
 
     The pattern is a formula, or an expression e of SREMO for ``SREMO(e)``. ``items`` are labels, `item`, attributes and
     aggregates of them, ``value.as_(name)`` and `count_matches`; none of them means ``*``, and ``events=False`` means
-    ``SELECT NONE``. ``"*"`` before values reports the events beside them. ``by`` are the labels of
+    ``SELECT NONE``. ``"*"`` before values reports the events, too. ``by`` are the labels of
     ``SELECT NEXT BY x, y …``. A key in ``partition_by`` is an attribute (``"id"``, nested
     ``this.device.id``) or alternatives of one key.
     """

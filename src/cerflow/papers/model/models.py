@@ -38,7 +38,7 @@ _CONVERSIONS: dict[type, str] = {
 def defined_for(*models: type[Automaton]) -> Callable[[F], F]:
     """Decorator of a construction that is defined for automata of these models, all of the same one.
 
-    An SRT beside an RMA is read as an RMA. What does not fit raises `TransitionKindError`.
+    An SRT given with an RMA is read as an RMA. What does not fit raises `TransitionKindError`.
     """
 
     def decorated(construction: F) -> F:

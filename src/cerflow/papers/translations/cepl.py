@@ -1,6 +1,6 @@
 """Bounded CEPL to register match automata, by the algorithms of 003 (Theorem 9, Algorithms 1, 3 and 4).
 
-Two maps are built beside the automaton: δx gives the labels of the event that a transition reads (none for ε and for
+Two maps are built besides the automaton: δx gives the labels of the event that a transition reads (none for ε and for
 loops that skip), and rx the register for the event of each label. A filter changes transitions in place.
 
 Three things differ from the printed algorithms, because these are wrong there. A filter is checked where all *other*

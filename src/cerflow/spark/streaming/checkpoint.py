@@ -1,4 +1,4 @@
-"""The folder ``cerflow`` in the checkpoint of a streaming query, beside Spark's own files.
+"""The folder ``cerflow`` in the checkpoint of a streaming query, next to Spark's own files.
 
 ``query.json`` describes the query, ``status.json`` and ``metrics.prom`` (for Prometheus) say how far it has come, the
 files in ``clock`` hold times up to which the stream is known to be complete, and ``times.json`` has the longest delay
@@ -139,7 +139,7 @@ class Checkpoint:
         """Forget the micro-batches from the first one whose events took the watermark beyond an instant.
 
         They are done again at the next start, from the state before them; ``batch`` names the first one instead.
-        Returns its number. Raises `InputError` if there is none, or its state is not kept any more.
+        Returns its number. Raises `InputError` if there is none, or its state is no longer kept.
         """
         planned = sorted(self.batches("offsets"))
         if batch is None:
@@ -154,7 +154,7 @@ class Checkpoint:
         if batch not in planned or (batch and batch - 1 not in self.batches("commits")):
             rest = f", which begins with micro-batch {planned[0]}" if planned else ""
             raise InputError(
-                f"micro-batch {batch} is not in the checkpoint '{self.path}' any more{rest}: take a new checkpoint; "
+                f"micro-batch {batch} is no longer in the checkpoint '{self.path}'{rest}: take a new checkpoint; "
                 "the events that the source still has pass again then"
             )
         versions = self._versions()

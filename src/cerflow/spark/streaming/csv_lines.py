@@ -30,7 +30,7 @@ _LINE = re.compile(rb"\S[^\r\n]*[\r\n]")
 class LinesByName:
     """A function for `mapInArrow` over lines, their files, and where in these Spark begins to read.
 
-    It gives each line but the header with values for ``columns``, in this order, beside the line as it was. Columns
+    It gives each line but the header with values for ``columns``, in this order, next to the original line. Columns
     that a file lacks have no values. A line that has not as many values as its header gets more than there are columns,
     so that Spark takes it for malformed; and so does each line of a file whose header names none of the columns.
     """

@@ -18,7 +18,7 @@ from cerflow.spark.frames.tasks import as_larger_tables, readable_value
 from cerflow.spark.streaming.instants import BEGINNING
 from cerflow.values.arrow_columns import one_array
 
-#: The columns that travel beside those of the events: bucket, why an event cannot be used, its time, and, if it cannot
+#: The columns that travel with those of the events: bucket, why an event cannot be used, its time, and, if it cannot
 #: be used and more is known than its values, that as text.
 BUCKET, REASON, INSTANT, RECORD = "bucket", "reason", "instant", "record"
 #: The rows that travel. ``task`` and ``number`` tell in which order the events stood in the input; ``bad`` marks dead

@@ -25,7 +25,7 @@ from cerflow.spark.streaming.packing import packed_rows
 #: The version of what is kept in the store.
 _FORMAT = 1
 _REMEDY = "continue with the cerflow that wrote it, or start with a new checkpoint"
-#: The cost of an entry of the log beside its bytes.
+#: The cost of an entry of the log besides its bytes.
 _ENTRY_BYTES = 100
 
 

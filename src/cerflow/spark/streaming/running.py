@@ -54,7 +54,7 @@ class _BatchWriter:
     def __init__(self, stream: PreparedStream, output: StreamOutput, checkpoint: Checkpoint, *, corrupt: bool) -> None:
         self._stream, self._output, self._checkpoint, self._corrupt = stream, output, checkpoint, corrupt
         self.ended = threading.Event()
-        #: The watermark of a flush; None once events have been late behind it, which is told once.
+        #: The watermark of a flush; None once later events have been late, which is told once.
         self.flushed: int | None = None
         self._warned = set[str]()
         found = checkpoint.read(STATUS)

@@ -49,7 +49,7 @@ def _array_of(context, builder, kind, words, name):
 
     def word(k):
         load = builder.load(builder.gep(words, [ir.Constant(_WORD, first + k)]))
-        # No array is replaced while kernels run.
+        # Arrays are not replaced while kernels run.
         load.set_metadata("invariant.load", builder.module.add_metadata([]))
         return load
 

@@ -1,7 +1,7 @@
 """Builds the library of all kernels: ``cc`` links the objects of their units.
 
-Processes of their own make the objects: Numba writes LLVM's text of kernels, and LLVM optimises it for each level of
-processors. Objects are kept, so that a changed kernel costs seconds. ``python -m cerflow.engine.kernels.base.building``
+Separate processes make the objects: Numba writes the kernels as LLVM's text, which LLVM optimises for each level of
+processors. Objects are kept, so a changed kernel costs seconds. ``python -m cerflow.engine.kernels.base.building``
 builds the library of the package.
 """
 
@@ -41,9 +41,9 @@ from cerflow.engine.kernels.base.library import PACKAGE, library_name, processor
 from cerflow.engine.kernels.base.parts import BUILDING, OPTIONS
 from cerflow.engine.kernels.table import UNITS
 
-#: What objects depend on besides the modules of their kernels.
+#: Modules that objects depend on, besides those of their kernels.
 _SELF, _ARRAYS = f"{PACKAGE}.base.building", f"{PACKAGE}.base.array_groups"
-#: The first function of Numba that is called where a kernel has failed becomes a trap, as kernels raise nothing.
+#: Kernels never raise: the function that Numba calls first to report an error becomes a trap.
 _REPORTING = r'(?m)^declare (void @"?numba_gil_ensure"?\([^)]*\)).*$'
 _TRAP = r"define internal \1 {\n call void @llvm.trap()\n unreachable\n}\ndeclare void @llvm.trap()"
 _log = logging.getLogger("cerflow")
@@ -70,7 +70,7 @@ def build(path: Path, machine: str = "") -> bool:
 
 
 def in_process() -> Callable[[str], int]:
-    """All kernels in this process only, as a function from their symbols to addresses."""
+    """Compile all kernels for this process alone; returns a function from their symbols to addresses."""
     machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     for content in _objects(""):
@@ -80,7 +80,7 @@ def in_process() -> Callable[[str], int]:
 
 
 def _objects(machine: str) -> Iterator[bytes]:
-    """The objects of all units; two processes make those that are not kept."""
+    """The objects of all units; two processes make the missing ones."""
     began = time.perf_counter()
     _log.warning("compiling the kernels, which may take three minutes")
     with TemporaryDirectory() as other, ThreadPoolExecutor(2) as pool:
@@ -90,12 +90,12 @@ def _objects(machine: str) -> Iterator[bytes]:
 
 
 def _of_unit(folder: Path, machine: str, unit: str) -> list[bytes]:
-    """The objects of a unit for each level of processors, made if they are not kept."""
+    """The objects of a unit for each level of processors; makes them if one is missing."""
     where = f"{unit}-{_version(unit)}-{machine or sysconfig.get_platform()}"
     paths = [folder / f"{where}-{processor}.o" for processor in processors(machine)]
     if None in map(open_own, paths):
         began, given = time.perf_counter(), (unit, machine, [*map(str, paths)])
-        # The same modules as here, and no instructions that only this processor has.
+        # Import the same modules as here, and use only instructions that all processors have.
         command = f"import sys; sys.path[:] = {sys.path}; from {_SELF} import make; make{given}"
         options = {"NUMBA_OPT": "0", "NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", BUILDING: "1"}
         subprocess.run([sys.executable, "-c", command], env={**os.environ, **options}, check=True)
@@ -116,7 +116,7 @@ def _version(unit: str) -> str:
 
 def make(unit: str, machine: str, paths: Sequence[str]) -> None:
     """Write the objects of a unit for a machine (empty: this one), one for each level of its processors."""
-    # A compilation makes millions of objects that are needed to its end.
+    # A compilation needs its millions of objects to the end.
     gc.disable()
     whole, names = llvm.parse_assembly(""), {}
     for kernel in UNITS[unit]:

@@ -15,17 +15,17 @@ from cerflow.engine.kernels.base.library import load_kernels, symbol
 
 #: All kernels of the table, by the units that are compiled together.
 UNITS: dict[str, list[Kernel]] = {}
-#: Functions of C without Python's lock, and with it: to let go of it costs as much as a small kernel.
+#: C functions without Python's lock, and with it: releasing it costs as much as a small kernel.
 _FREE, _HELD = ctypes.CFUNCTYPE(ctypes.c_int64), ctypes.PYFUNCTYPE(ctypes.c_int64)
-#: The first for a row that is only read, as bytes: they are passed by their address.
+#: Without the lock, for a row that is only read: its bytes are passed by their address.
 _READING = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_char_p)
 
 
 class Kernel:
-    """A kernel of the table; ``where`` is its module. Kernels call an ``inner`` one, with its arguments themselves.
+    """A kernel of the table; ``where`` is its module. Other kernels call an ``inner`` one, with its arguments directly.
 
     A call takes numbers and arrays without gaps, and returns an integer (0 without ``results``), or a tuple of several.
-    Where calls are frequent, a `Row` is made once.
+    For frequent calls, make a `Row` once.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Kernel:
             if argument.dtype != dtype or argument.ndim != axes or not (flags.c_contiguous and flags.aligned):
                 kind = f"{argument.dtype} of shape {argument.shape}, {argument.strides}"
                 raise TypeError(f"the kernel {self.name} cannot use {kind}: it needs {dtype} with {axes} axes")
-            # NumPy itself takes six times as long to tell the address.
+            # NumPy takes six times as long to give the address.
             words.append(pa.py_buffer(argument).address)
             words += argument.shape
         if self.results <= 1:
@@ -76,7 +76,7 @@ class Kernel:
 class Row:
     """A row of words for many calls of a kernel, without arrays: ``words`` can be written to.
 
-    ``call()`` calls the kernel; ``call_held()`` keeps Python's lock meanwhile, for what takes less than a microsecond.
+    ``call()`` calls the kernel; ``call_held()`` keeps Python's lock, for kernels that take less than a microsecond.
     """
 
     def __init__(self, kernel: Kernel, *words: int) -> None:

@@ -1,4 +1,4 @@
-"""Users' functions, called by their address, so that kernels need not be compiled for each of them.
+"""Calls users' functions by their address, so that kernels are not compiled for each of them.
 
 Such a function takes a pointer to its arguments, 64 bits each, and returns one of the numbers below.
 """

@@ -1,4 +1,4 @@
-"""Users' functions, compiled: the wrappers through which kernels call them by address."""
+"""Compiles users' functions, with wrappers through which kernels call them by address."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from cerflow.engine.layout import NULL
 def entry(function: Any, given: Sequence[types.Type]) -> Any:
     """The C function (see `cerflow.engine.kernels.base.calls`) that calls a function on arguments of these Numba types.
 
-    It answers unknown for a null argument, and reports a failure if the function raises. Raises Numba's error if the
-    function cannot be compiled.
+    It returns `UNKNOWN` for a null argument, and `FAILED` if the function raises. Raises Numba's error if the function
+    cannot be compiled.
     """
     body = function if hasattr(function, "py_func") else njit(function)
     unpacked, missing = _readers(given)
@@ -53,7 +53,7 @@ def _readers(given):
             for k, kind in enumerate(given):
                 value = load(builder, arguments[0], k)
                 if kind is types.float64:
-                    # Zero has no sign.
+                    # Functions never see -0.0.
                     zero = ir.Constant(ir.DoubleType(), 0.0)
                     value = builder.fadd(builder.bitcast(value, ir.DoubleType()), zero)
                 elif kind is types.boolean:

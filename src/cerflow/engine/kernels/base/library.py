@@ -1,7 +1,7 @@
-"""The library of all kernels: where it is, that it belongs to these sources and to nobody else, and what is in it.
+"""Finds the compiled library of all kernels, or unpacks or builds it.
 
-It is in the package, or it is unpacked or built into the user's `cache_folder`. It has each kernel for one or two
-levels of processors. It knows nothing of Python, NumPy or Numba.
+The library is part of the package, or is kept in the user's `cache_folder`; its name holds a hash of the sources. It
+has each kernel for one or two levels of processors. It does not depend on Python, NumPy or Numba.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from cerflow.cache_folder import cache_folder, keep, open_own
 from cerflow.errors import CerflowError
 
 PACKAGE = "cerflow.engine.kernels"
-#: What kernels are compiled from: their folder, and modules whose numbers are in them.
+#: The sources of kernels: their folder, and modules whose constants they use.
 _SOURCES = (
     "engine/kernels",
     "engine/layout.py",
@@ -35,7 +35,7 @@ _SOURCES = (
     "conditions/register_values.py",
     "values/array_types.py",
 )
-#: A comment or docstring that has lines of its own.
+#: A comment or docstring on lines of its own.
 _COMMENT = r'(?m)^ *(#.*|"""[^"]*(?:"{1,2}[^"]+)*""")\n'
 _log = logging.getLogger("cerflow")
 
@@ -56,7 +56,7 @@ def sources() -> dict[str, str]:
 
 @cache
 def library_name(machine: str = "") -> str:
-    """The name of the library for a machine (empty: this one): other sources give another name."""
+    """The name of the library for a machine (empty: this one), with a hash of the sources."""
     stamp = hashlib.sha256(repr(sorted(sources().items())).encode()).hexdigest()[:16]
     return f"kernels-{stamp}-{f'linux-{machine}' if machine else sysconfig.get_platform()}.so"
 
@@ -68,16 +68,16 @@ def processors(machine: str = "") -> tuple[str, ...]:
 
 def symbol(kernel: str, processor: str = "") -> str:
     """The name of a kernel in the library, for a level of processors (empty: that of this one)."""
-    # It is the last part of x86-64-v3 that processors got.
+    # Processors got AVX2 last of all that x86-64-v3 requires.
     wide = pa.runtime_info().detected_simd_level in ("avx2", "avx512")
     return f"cerflow_{kernel}_{processor or processors()[-1 if wide else 0]}"
 
 
 @cache
 def load_kernels() -> Callable[[str], int]:
-    """The library, as a function from names to addresses; it is found, unpacked or built if it is not there.
+    """The library, as a function from names to addresses; it is found, unpacked or built.
 
-    Raises `CerflowError` if it has to be built, but there is no Numba.
+    Raises `CerflowError` if it must be built without Numba.
     """
     began, path, library = time.perf_counter(), kept_path(), find_library()
     if library is None:
@@ -89,7 +89,7 @@ def load_kernels() -> Callable[[str], int]:
                 f"and cannot compile them ({error}): install the extra 'compile', as by pip install 'cerflow[compile]'"
             ) from error
         if path is not None:
-            # The lock ends with the process, whatever happens to it. Windows has none, nor have some file systems.
+            # The lock ends with the process. Windows and some file systems do not have it.
             with path.with_name("lock").open("a") as lock:
                 with suppress(ImportError, OSError):
                     import fcntl
@@ -104,7 +104,7 @@ def load_kernels() -> Callable[[str], int]:
 
 
 def find_library() -> ctypes.CDLL | None:
-    """The library of the package or of the user's folder, where that of an archive is unpacked; None: there is none."""
+    """The library of the package or of the user's folder, where one in an archive is unpacked; None without any."""
     place, path, began = files(PACKAGE) / library_name(), kept_path(), time.perf_counter()
     with suppress(OSError):
         if isinstance(place, Path):
@@ -120,6 +120,6 @@ def find_library() -> ctypes.CDLL | None:
 
 
 def kept_path() -> Path | None:
-    """The path of a library that is not part of the package; None if there is no folder for it."""
+    """The path of a library outside the package; None without a folder for it."""
     folder = cache_folder()
     return None if folder is None else folder / library_name()

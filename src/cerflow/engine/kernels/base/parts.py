@@ -11,9 +11,9 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-#: The variable that is set for a process that builds.
+#: The environment variable of a process that builds.
 BUILDING = "CERFLOW_BUILDING"
-#: Numba's options for all kernels. They hold no references to arrays, so these are not counted.
+#: Numba's options for all kernels, which do not count references to arrays.
 OPTIONS: dict[str, Any] = {"_nrt": False, "error_model": "numpy"}
 
 ir: Any

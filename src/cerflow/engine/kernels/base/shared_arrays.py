@@ -20,17 +20,17 @@ from cerflow.values.array_types import array_types
 _GROUPS: tuple[Any, ...] = (State, TableArrays, Scratch, Ranking, EventArrays)
 #: Words for an array: its address and the lengths of up to two axes.
 WORDS = 3
-#: Before the words of the arrays: how much a call may do (negative: nothing more), and how much it has done.
+#: The words before the arrays: how much a call may do (negative: stop at once), and how much it has done.
 _MAY, _DONE, _FIRST = range(3)
 
 FIELDS = {group.__name__: array_types(group) for group in _GROUPS}
 *_BEGINS, _END = np.cumsum([_FIRST, *(WORDS * len(fields) for fields in FIELDS.values())]).tolist()
 _STARTS = dict(zip(FIELDS, _BEGINS))
-#: Arrays of one more group, which kernels that do not read it need not know.
+#: Room for the arrays of one more group, which only some kernels read.
 _MORE = 64
-#: As much as a call likes.
+#: No limit on the work of a call.
 WITHOUT_END = 2**58
-#: An event is left for another call only when it has cost this many times the budget of a call.
+#: A call stops amid an event only when the event has cost this many times the budget of a call.
 _PATIENCE = 16
 
 
@@ -44,13 +44,13 @@ class SharedArrays:
         self.address = int(self._words.ctypes.data)
 
     def allow(self, work: int) -> None:
-        """How much calls of kernels may do; negative, also from another thread, it ends the present one soon."""
+        """Set how much work calls may do; a negative number, also from another thread, soon ends the running call."""
         self._words[_MAY] = work
 
     def hold(self, group: Any) -> None:
         """Make the arrays of a tuple of `cerflow.engine.layout` visible to kernels."""
         name = _known(type(group))
-        # If this breaks off, some words are of the new arrays, and none may count as held.
+        # If this is interrupted, some words belong to the new arrays, so none may count as held.
         before = self._held.pop(name, None) or (None,) * len(group)
         at = _STARTS[name]
         for array, held, (dtype, axes) in zip(group, before, FIELDS[name].values()):
@@ -72,7 +72,7 @@ def _known(group: type) -> str:
 
 
 def group_at(group: type) -> Any:
-    """What gives kernels the arrays of a group by the address of their words."""
+    """The function by which kernels get the arrays of a group from an address."""
     name = _known(group)
     start = _STARTS[name]
 
@@ -92,8 +92,7 @@ def group_at(group: type) -> Any:
 state_at, tables_at, scratch_at, ranking_at, events_at = map(group_at, _GROUPS)
 
 
-# -- other uses of addresses
-# ---------------------------------------------------------------------------------------------
+# -- other uses of addresses ------------------------------------------------------------------------------------------
 
 
 @intrinsic
@@ -139,7 +138,7 @@ def prefetch(_, pointer):
         byte, small = ir.IntType(8).as_pointer(), ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [byte, small, small, small])
         fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-        # They are read, at last written, and stay in all caches for data.
+        # They are read, then written, and stay in all caches for data.
         builder.call(fetch, [builder.bitcast(arguments[0], byte), *(small(word) for word in (1, 3, 1))])
         return context.get_dummy_value()
 
@@ -158,20 +157,20 @@ def words_at(_, address):
 
 @inlined
 def begin_work(address):
-    """Note that a call begins."""
+    """Begin to count the work of a call."""
     words_at(address)[_DONE] = 0
 
 
 @inlined
 def enough_work(address):
-    """Whether a call has done, before an event, what it may do."""
+    """Between two events: whether a call has used up its budget."""
     words = words_at(address)
     return words[_DONE] > words[_MAY]
 
 
 @inlined
 def too_much_work(address, amount):
-    """Count work of some ``amount``; whether the call is to end amid an event."""
+    """Count an ``amount`` of work; whether the call must end amid an event."""
     words = words_at(address)
     words[_DONE] += amount
     return words[_DONE] > _PATIENCE * words[_MAY]
@@ -179,7 +178,7 @@ def too_much_work(address, amount):
 
 @inlined
 def is_stopped(address):
-    """Whether another thread has stopped the call; then what is half done may stay so."""
+    """Whether another thread has stopped the call; then its work may stay unfinished."""
     return words_at(address)[_MAY] < 0
 
 

@@ -1,6 +1,6 @@
-"""Kernels that read the match graph: unfolding, counting, folding, picking, slices of a listing.
+"""Kernels that read the match graph: they count, fold, choose and unfold matches.
 
-Arguments of one name are the same everywhere here, beside those of `cerflow.engine.kernels`:
+Arguments besides those in `cerflow.engine.kernels`:
 
 - ``first`` and ``last``: the detections ``[first, last)``; ``found``: one result for each detection.
 - ``amounts``: int64 (nodes,), the number of complex events of each set.

@@ -14,8 +14,8 @@ def add_counts(nodes, small, detections, first, last, amounts, low, stack, found
     """The number of matches of each detection ``[first, last)`` in ``found`` (int64).
 
     ``amounts`` (zeros at first) caches the number of complex events of each set at the bound of its count, and ``low``
-    the earliest start among them: as long as that is in the window, the number stays right. Returns the first detection
-    not counted: one whose number needs more than 63 bits.
+    the earliest start among them: as long as that is in the window, the number remains valid. Returns the first
+    detection not counted: one whose number needs more than 63 bits.
     """
     for d in range(first, last):
         bound = detections[d, D_BOUND]
@@ -23,7 +23,7 @@ def add_counts(nodes, small, detections, first, last, amounts, low, stack, found
         stack[0] = root
         depth = 1
         # Nodes on the stack have decreasing numbers. A node that leaves it is counted for the bound, without starts
-        # before it, and does not return.
+        # before it, and does not come back.
         while depth > 0:
             n = stack[depth - 1]
             if amounts[n] != 0 and low[n] > bound:
@@ -65,7 +65,7 @@ def add_counts(nodes, small, detections, first, last, amounts, low, stack, found
 
 @kernel
 def add_long_counts(nodes, small, detections, first, last, amounts, low, stack, found):
-    """The same for numbers of several words, the lowest first.
+    """`add_counts` for numbers of several words, the lowest first.
 
     ``amounts`` (nodes, words) and ``found`` (detections, words) are uint64. At first ``low`` is less than every bound.
     The number of detection d is ``found[d - first]``. Returns the first detection not counted: one whose number needs
@@ -112,7 +112,7 @@ def add_long_counts(nodes, small, detections, first, last, amounts, low, stack, 
 
 @inlined
 def _add(amounts, n, other):
-    """Add a number to another one; returns whether that needs more words."""
+    """Add a number to another one; returns whether the sum needs more words."""
     carry = np.uint64(0)
     for w in range(amounts.shape[1]):
         part = amounts[n, w] + carry

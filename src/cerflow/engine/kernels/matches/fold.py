@@ -8,7 +8,7 @@ from __future__ import annotations
 from cerflow.engine.kernels.base.parts import kernel
 from cerflow.engine.layout import BOTTOM, D_BOUND, D_MARK, D_ROOT, I_CHILD, I_LEFT, I_MARK, I_RIGHT, NO_MARK, W_MEASURE
 
-# The ways in which `best` combines the values of two events of a complex event
+# How `best` combines the values of two events of a complex event
 PLUS, LEAST, GREATEST = range(3)
 
 
@@ -16,7 +16,7 @@ PLUS, LEAST, GREATEST = range(3)
 def reach(nodes, small, root, bound, known, low, stack, order):
     """The nodes below ``root`` without a value, or without one for ``bound``: children first. Returns their number.
 
-    A value stays right as long as the earliest start below its node, in ``low``, is in the window. ``known`` (zeros at
+    A value is valid as long as the earliest start below its node, in ``low``, is in the window. ``known`` (zeros at
     first) says which nodes have a value.
     """
     count = 0

@@ -1,9 +1,9 @@
-"""Columns, texts, and lists of texts, at some places.
+"""Gathers columns, texts, and lists of texts from some rows.
 
-Arrow takes a column of numbers as fast, but it needs a call for each.
+Arrow is as fast for a column of numbers, but needs a call for each.
 
 An element is a text, or the texts of a list together. A row of ``elements`` (int64) describes it: the numbers of its
-bytes and of its texts, 32 bits each, then the bytes, then two by two where its texts end.
+bytes and of its texts, 32 bits each, then the bytes, then in pairs where its texts end.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from cerflow.engine.kernels.scan.values import has_bit, store_byte, store_word
 
 #: Bytes of a word.
 WORD = 8
-#: Doubles a number of 31 bits, one in each half of a word.
+#: Puts a number of 31 bits into both halves of a word.
 _TWICE = (1 << 32) + 1
 
-# Columns of the columns to gather: the bits of a value, the address of the values, the first of them, where to write
+# Columns of the columns to gather: bits of a value, address of the values, the first of them, where to write
 G_BITS, G_FROM, G_FIRST, G_TO = range(4)
 
 
 def _copier(bits):
-    """Copies value ``index`` at an address to value ``place`` at another one."""
+    """Copies value ``index`` at one address to value ``place`` at another."""
 
     @intrinsic
     def copy(_, source, index, target, place):
@@ -43,7 +43,7 @@ _copy_8, _copy_16, _copy_32, _copy_64, _copy_128 = (_copier(bits) for bits in (8
 
 @kernel
 def gather_columns(at, columns):
-    """Write the values of columns at the places ``at`` (int32), one after the other.
+    """Write the values of columns in the rows ``at`` (int32), one after the other.
 
     A row of ``columns`` (int64, columns G_…) is a column, whose values have 1, 8, 16, 32, 64 or 128 bits.
     """
@@ -87,18 +87,18 @@ def read_texts(offsets, data, words, elements):
 
 @kernel
 def gather_texts(at, elements, words, out, offsets, lists):
-    """Write the elements at the places ``at``, one after the other, to the address ``out``.
+    """Write the elements in the rows ``at``, one after the other, to the address ``out``.
 
-    Where each text begins and the last one ends is written to the address ``offsets``, 32 bits each, and the same of
-    each list to ``lists``, unless that is zero. Rows have ``words`` words of bytes. Behind all three addresses a word
-    more is written than there are bytes, texts or lists.
+    The bounds of the texts are written to the address ``offsets``, 32 bits each, and those of the lists to ``lists``,
+    unless that is zero. Rows have ``words`` words of bytes. Each address needs room for one more word than there are
+    bytes, texts or lists.
     """
     to = 0
     texts = 0
     store_word(offsets, 0, 0)
     if lists != 0:
         store_word(lists, 0, 0)
-    # The next element overwrites what is written behind one.
+    # The next element overwrites the bytes beyond this one.
     for i in range(at.shape[0]):
         row = at[i]
         length = elements[row, 0] & 0xFFFFFFFF

@@ -1,4 +1,4 @@
-"""Writes the complex events that MAX leaves of those an event detects as a match graph of these alone.
+"""Writes the complex events that MAX leaves of those an event detects as a match graph.
 
 The states of `cerflow.engine.kernels.matches.largest_states` are written from the first marks to the last.
 """
@@ -39,7 +39,7 @@ from cerflow.engine.layout import BOTTOM, D_BOUND, D_MARK, D_POSITION, D_ROOT
 
 @part
 def _written(room, s, root):
-    """The root of a member of a state in the graph that is written, -1 if nothing of it is left."""
+    """The root of a member of a state in the new graph, -1 if nothing is left of the member."""
     if s < 0:
         return np.int32(-1)
     low, high = room.states[s, X_MEMBERS], room.states[s, X_RIVALS]
@@ -55,7 +55,7 @@ def _written(room, s, root):
 
 @inlined
 def _add(room, new, small, count, mark, child, member):
-    """Add a part to a member in the graph that is written, if anything is left of its child.
+    """Add a part to a member in the new graph, if anything is left of its child.
 
     Returns the number of nodes, or -1 if there is too little room.
     """
@@ -69,7 +69,7 @@ def _add(room, new, small, count, mark, child, member):
 
 @part
 def _write(room, s, new, small, count):
-    """Write the members of a state, behind those of the states that its steps lead to; returns as `_add` does."""
+    """Write the members of a state, after those of the states that its steps lead to; returns what `_add` does."""
     members, states, steps, parts = room.members, room.states, room.steps, room.parts
     alone = states[s, X_STEPS] == states[s, X_STEPS_END] and states[s, X_RIVALS] == states[s, X_END]
     for m in range(states[s, X_MEMBERS], states[s, X_RIVALS]):

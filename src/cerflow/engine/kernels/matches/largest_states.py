@@ -1,13 +1,13 @@
-"""Finds the complex events that MAX leaves of those an event detects: those that are part of no other in the window.
+"""Finds the complex events that MAX leaves of those an event detects: those not part of another one in the window.
 
-They are found from their last event to their first. A state has sets of the match graph that were reached with the
-same marks, its members, and others that were reached with more marks, its rivals: a complex event of a member is left
-out if a rival has all of its marks. A step chooses the next mark. Members that have it go on; so do members and rivals
-that have it behind further marks, as rivals. The same members with the same rivals are one state, so what many complex
-events have in common is done once.
+They are found from their last event to their first. A state has sets of the match graph that were reached with the same
+marks, its members, and sets that were reached with more marks, its rivals: a complex event of a member is left out if a
+rival has all of its marks. A step chooses the next mark. Members that have it continue; members and rivals that have it
+after further marks continue as rivals. The same members with the same rivals are one state, so the work that many
+complex events share is done once.
 
-With BY only marks with one of these labels count; a state has what lies behind its members over other marks as members,
-too. `cerflow.engine.kernels.matches.largest` makes the states and writes what is left.
+With BY only marks with one of these labels count; the sets that a member reaches over other marks are members, too.
+`cerflow.engine.kernels.matches.largest` makes the states and writes what is left.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from cerflow.values.array_types import IntRows, Mask, SmallRows, Smalls
 
 # Columns of the sets that were listed: root, first and last part, whether the complex event without events is in it
 L_ROOT, L_FIRST, L_LAST, L_END = range(4)
-# Columns of parts and steps: mark, child; of a step also the member that it is of, and the state that it leads to
+# Columns of parts and steps: mark, child; of a step also its member and the state that it leads to
 P_MARK, P_CHILD, P_MEMBER, P_TO = range(4)
-# Columns of members and rivals: root, root in the graph that is written
+# Columns of members and rivals: root, root in the new graph
 E_ROOT, E_NEW = range(2)
 # Columns of the states: its first member, first rival, last rival, place in the table of states, first and last step
 X_MEMBERS, X_RIVALS, X_END, X_SLOT, X_STEPS, X_STEPS_END = range(6)
@@ -39,7 +39,7 @@ NOTHING, NO_ROOM = -1, -2
 
 
 class Room(NamedTuple):
-    """A match graph, the marks that count, and where `largest` keeps its notes."""
+    """A match graph, the marks that count, and the working memory of `largest`."""
 
     nodes: IntRows
     small: SmallRows
@@ -73,7 +73,7 @@ def room(nodes: IntRows, marks: IntRows, counts: Mask, size: int) -> Room:
 
 @part
 def sort_rows(rows, first, last, column, falling):
-    """Sort the ``rows`` from ``first`` to ``last`` by a ``column``, the greatest first if ``falling``, as Shell did."""
+    """Sort ``rows[first:last]`` by a ``column``, the greatest first if ``falling`` (Shell's sort)."""
     gap = 1
     while gap < (last - first) // 3:
         gap = 3 * gap + 1
@@ -92,7 +92,7 @@ def sort_rows(rows, first, last, column, falling):
 
 @part
 def _listed(room, root, bound):
-    """The number of a set among the listed ones, -1 if there is too little room. Its latest parts come first."""
+    """The number of a set in the lists, its latest parts first; -1 if there is too little room."""
     nodes, small, numbers, parts, lists = room.nodes, room.small, room.numbers, room.parts, room.lists
     found = room.place[root]
     if found < numbers[N_LISTS] and lists[found, L_ROOT] == root:
@@ -118,7 +118,7 @@ def _listed(room, root, bound):
             count += 1
         for field in (I_LEFT, I_RIGHT):
             beside = small[n, field]
-            # Only in an altered graph is a node met twice.
+            # A node is met twice only in a forged graph.
             if beside >= 0 and nodes[beside, W_MEASURE] > bound and room.seen[beside, WALKED] != numbers[N_WALK]:
                 room.seen[beside, WALKED] = numbers[N_WALK]
                 room.stack[depth] = beside
@@ -136,7 +136,7 @@ def _listed(room, root, bound):
 
 @part
 def _closed(room, begin, last, end, bound):
-    """The last member once those behind marks that do not count are members, too; -1 if there is too little room."""
+    """Add the members after marks that do not count; returns the last member, -1 if there is too little room."""
     members, seen = room.members, room.seen
     at = begin
     while at < last:
@@ -149,7 +149,7 @@ def _closed(room, begin, last, end, bound):
                 seen[child, MEMBER] = room.numbers[N_STEP]
                 if end >= members.shape[0]:
                     return -1
-                # The rivals lie behind the members.
+                # Rivals follow the members.
                 members[end, E_ROOT] = members[last, E_ROOT]
                 members[last, E_ROOT] = child
                 last += 1
@@ -160,13 +160,13 @@ def _closed(room, begin, last, end, bound):
 
 @part
 def _state(room, begin, last, end, bound):
-    """The number of the state of the members and rivals that stand behind those of all other states."""
+    """The number of the state of the last members and rivals, which follow those of all other states."""
     members, states, table, numbers = room.members, room.states, room.table, room.numbers
     closed = _closed(room, begin, last, end, bound)
     if closed < 0:
         return NO_ROOM
     end += closed - last
-    # A set that is a member and a rival is left to the rival, which has it with more marks.
+    # A set that is both a member and a rival counts as a rival, which has more marks.
     rivals = begin
     for at in range(begin, closed):
         if room.seen[members[at, E_ROOT], RIVAL] != numbers[N_STEP]:
@@ -210,7 +210,7 @@ def _state(room, begin, last, end, bound):
 
 @inlined
 def _pass(room, root, passed):
-    """Make a set pending, unless it is there; returns how many are."""
+    """Make a set pending unless it is; returns the number of pending sets."""
     if room.seen[root, PASSED] == room.numbers[N_PASSED]:
         return passed
     room.seen[root, PASSED] = room.numbers[N_PASSED]
@@ -221,7 +221,7 @@ def _pass(room, root, passed):
 
 @part
 def _rivals(room, position, passed, end, bound):
-    """Let the pending sets go on to a mark at this position; those that have one become rivals behind ``end``.
+    """Move the pending sets to a mark at this position; those that have one become rivals after ``end``.
 
     Returns the last of them, -1 if there is too little room, and the number of pending sets.
     """
@@ -251,7 +251,7 @@ def _rivals(room, position, passed, end, bound):
 
 @part
 def steps_from(room, s, count, bound):
-    """Append the steps from state ``s`` of a ``room`` behind the ``count`` there are, and the states they lead to.
+    """Append the steps from state ``s`` of a ``room`` to the first ``count``, and the states that they lead to.
 
     Returns the number of steps, or -1 if there is too little room.
     """
@@ -297,7 +297,7 @@ def steps_from(room, s, count, bound):
             return -1
         for k in range(group, after):
             steps[k, P_TO] = to
-            # With a mark that others lack, it is a rival of earlier ones.
+            # Its extra mark makes it a rival of the others at earlier marks.
             passed = _pass(room, steps[k, P_CHILD], passed)
         group = after
     return count
@@ -305,9 +305,9 @@ def steps_from(room, s, count, bound):
 
 @part
 def begin_states(room, detections, at, end, counting, bound):
-    """The state of those of the detections from ``at`` to ``end`` whose last mark counts, or does not (``counting``).
+    """The state of those detections from ``at`` to ``end`` whose last mark counts, or does not (``counting``).
 
-    If it does not, the others are rivals. ``room`` is that of the function `room`.
+    If it does not, the others are rivals. ``room`` is a `Room`.
     """
     numbers, members = room.numbers, room.members
     numbers[N_STEP] += 1

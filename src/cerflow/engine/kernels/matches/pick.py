@@ -1,10 +1,10 @@
 """The choice of a strategy among the complex events of a detection: all with the best support in the window.
 
-They are found layer by layer, from their last event to their first. A layer has sets of complex events. The parts of
-each set that may be good enough lead to the sets of the next layer. With LAST these are the parts with the latest mark
-in any set of the layer, because the latest difference decides. With NEXT, where all complex events of one start have
-one support (see `cerflow.automata.compile.selection`), they are the parts with the earliest start in the window. Then
-the layers are written, from the last to the first, as a match graph of the chosen complex events alone.
+They are found layer by layer, from their last event to their first. A layer has sets of complex events. The promising
+parts of each set lead to the sets of the next layer. With LAST these are the parts with the latest mark in any set of
+the layer, because the latest difference decides. With NEXT, where all complex events of one start have one support (see
+`cerflow.automata.compile.selection`), they are the parts with the earliest start in the window. Then the layers are
+written, from the last to the first, as a match graph of the chosen complex events alone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cerflow.engine.kernels.state.lists import NOTHING
 
 # Reasons for which `pick` returns
 PICKED, ROOM_FULL = range(2)
-# Columns of the sets: root, first and last part, root in the graph that is written
+# Columns of the sets: root, first and last part, root in the new graph
 S_ROOT, S_FIRST, S_LAST, S_NEW = range(4)
 # Columns of the parts: mark, set of the child (-1: none)
 P_MARK, P_CHILD = range(2)
@@ -72,7 +72,7 @@ def _best(nodes, small, root, bound, earliest, stack, seen, number):
                         seen[small[t, layout.I_CHILD]] = number
                         stack[depth] = ~small[t, layout.I_CHILD]
                         depth += 1
-                # The latest marks are mostly on the left, the earliest starts on the right.
+                # Most of the latest marks are on the left, most of the earliest starts on the right.
                 for field in (layout.I_LEFT, layout.I_RIGHT) if earliest else (layout.I_RIGHT, layout.I_LEFT):
                     if small[t, field] >= 0:
                         stack[depth] = small[t, field]
@@ -85,14 +85,14 @@ def _best(nodes, small, root, bound, earliest, stack, seen, number):
 
 @part
 def _parts(nodes, small, root, bound, goal, earliest, stack, seen, number, sets, place, set_count, begin, parts, count):
-    """Append the parts of a list whose value is the goal, as far as visible here; their children become sets.
+    """Append the parts of a list whose value is the goal, as far as known here; their children become sets.
 
     Sets of the next layer, from number ``begin`` on, are reused. Returns the numbers of parts and of sets, the first -1
     if there is too little room.
     """
     stack[0] = ~root
     depth = 1
-    # As above. The stack is large enough for every graph of the engine; in other graphs less is found.
+    # The loop ends as above. The stack suffices for every graph of the engine; in a forged graph less is found.
     while 0 < depth < stack.shape[0] - 4:
         depth -= 1
         t = stack[depth]
@@ -256,7 +256,7 @@ def pick(nodes, small, marks, detections, at, earliest, place, seen, stack, sets
         for d in range(at, end):
             if _is_worse(detections, d, marked, earliest, goal):
                 continue
-            # Rows are only written where they have been read.
+            # A row is written only after it has been read.
             root = sets[found[begin + d - at, layout.D_ROOT], S_NEW]
             if root >= 0:
                 written = write_detection(found, written, detections, d, root)

@@ -1,8 +1,8 @@
-"""Best-first search for the matches of an event with the least values, in the order of `unfold` where they are equal.
+"""Best-first search for the matches of an event with the least values; equal ones come in the order of `unfold`.
 
-A branch stands for the matches with a common end: the least value among them, and the number of the first of them, are
-known before any is looked at. So a branch taken from the heap leads to one of the matches that are asked for, unless
-the value is that of a match that has left the window.
+A branch stands for the matches with a common end. The least value among them, and the number of the first of them, are
+known in advance. So a branch taken from the heap leads to one of the wanted matches, unless the value is that of a
+match that has left the window.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cerflow.engine.layout import BOTTOM, D_BOUND, I_CHILD, I_LEFT, I_MARK, I_RI
 B_NODE, B_DETECTION, B_PATH = range(3)
 # Columns of values: the least one of a branch, the one of its path so far
 V_LEAST, V_SO_FAR = range(2)
-# Columns of paths: a mark, and the path that it is in front of (-1: none)
+# Columns of paths: a mark, and the path after it (-1: none)
 P_MARK, P_NEXT = range(2)
 # The cursor: branches on the heap, branches made, paths made
 K_WAITING, K_BRANCHES, K_PATHS = range(3)
@@ -53,7 +53,6 @@ def _joined(operation, value, other):
 
 @part
 def _push(branch, values, ranks, heap, cursor):
-    """Put a branch on the heap."""
     at = cursor[K_WAITING]
     cursor[K_WAITING] += 1
     while at > 0 and _precedes(values, ranks, branch, heap[(at - 1) // 2]):
@@ -64,11 +63,10 @@ def _push(branch, values, ranks, heap, cursor):
 
 @part
 def _pop(values, ranks, heap, cursor):
-    """Take the first branch from the heap."""
     top = heap[0]
     cursor[K_WAITING] -= 1
     size = cursor[K_WAITING]
-    # The last one takes its place, and sinks.
+    # The last branch takes its place, and sinks.
     moved = heap[size]
     at = 0
     while 2 * at + 1 < size:
@@ -147,7 +145,7 @@ def search(
             made += 1
             rank += amounts[go_on] if go_on >= 0 else 1
         cursor[K_BRANCHES] = made
-        # The best one mostly comes before all others, so that it need not wait.
+        # Usually the best one precedes all others and need not wait.
         top = following
         if cursor[K_WAITING] > 0 and _precedes(values, ranks, heap[0], top):
             _push(top, values, ranks, heap, cursor)

@@ -21,7 +21,7 @@ from cerflow.engine.kernels.base.arithmetic import checked_product, checked_sum
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.layout import BOTTOM, D_BOUND, D_ROOT, I_CHILD, I_LEFT, I_MARK, I_RIGHT, NOT_BEGUN, W_MEASURE
 
-#: The greatest number of sets on the frontier; beyond it, other ways of counting are better.
+#: The greatest number of sets on the frontier; with more of them other counts are faster.
 FRONTIER = 8
 #: How often a node may be visited, on average.
 WORK = 64
@@ -35,7 +35,7 @@ PROGRESS_WORDS = 8
 
 @kernel
 def note_starts(nodes, small, floor, pivot, bound, place, starts):
-    """Number the marks at which complex events of old nodes begin, in their order; returns how many there are.
+    """Number the marks at which complex events of old nodes begin, in their order; returns their number.
 
     ``place`` (zeros at first) gets the number of each plus one, ``starts`` its start. Returns -1 if there are complex
     events without events, which never leave the window.
@@ -63,7 +63,7 @@ def note_starts(nodes, small, floor, pivot, bound, place, starts):
 
 @kernel
 def note_old_set(nodes, small, floor, root, bound, place, count, paths, later):
-    """Fill ``later[k]`` with the number of complex events of an old set that begin at start k or a later one.
+    """Fill ``later[k]`` with the number of complex events of an old set that begin at start k or later.
 
     ``paths`` has room for a number per node. Returns whether all numbers fit 63 bits.
     """
@@ -96,7 +96,7 @@ def note_old_set(nodes, small, floor, root, bound, place, count, paths, later):
 
 @inlined
 def _add(numbers, at, amount):
-    """Add to a number that is not negative; returns whether it fits 63 bits."""
+    """Add to a non-negative number; returns whether the sum fits 63 bits."""
     numbers[at] = checked_sum(numbers[at], amount)
     return numbers[at] >= 0
 
@@ -112,7 +112,7 @@ def move_window(nodes, small, root, bound, place, starts, progress):
             place[small[n, I_MARK]] = 0
         count = progress[G_COUNT]
         if count == 0 or starts[count - 1] <= bound:
-            # No start at an old node is in the window.
+            # All starts at old nodes have left the window.
             progress[G_FLOOR] = max(1, progress[G_PIVOT])
         pivot = max(1, progress[G_DONE], root + 1)
         progress[G_PIVOT] = pivot
@@ -161,8 +161,8 @@ def slide(nodes, small, detections, place, starts, paths, later, fresh, through,
     """The number of matches of each detection in ``found``; their bounds must not decrease.
 
     A set at new node n has ``fresh[n - pivot]`` complex events that begin at new nodes, and ``through[n - pivot, s]``
-    paths to the old set s. Returns the first detection not counted: one with a number beyond 63 bits or too large a
-    frontier, or one where pivots move so often that this way of counting takes longer than others.
+    paths to the old set s. Returns the first detection not counted: its number exceeds 63 bits, its frontier is too
+    large, or pivots move so often that other counts are faster.
     """
     for d in range(detections.shape[0]):
         bound = detections[d, D_BOUND]

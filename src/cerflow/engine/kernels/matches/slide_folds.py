@@ -27,13 +27,12 @@ from cerflow.engine.kernels.matches.slide import (
 )
 from cerflow.engine.layout import BOTTOM, D_BOUND, D_ROOT, I_CHILD, I_LEFT, I_MARK, I_RIGHT, W_MEASURE
 
-# Operations beside those of `fold.best`
+# Operations besides those of `fold.best`
 SUMS, FACTORS = 3, 4
 
 
 @inlined
 def _add(operation, into, x, y):
-    """Add a pair to one in an array."""
     if operation >= SUMS:
         into[0] += x
         into[1] += y
@@ -45,10 +44,9 @@ def _add(operation, into, x, y):
 
 @part
 def _add_product(operation, into, one, other):
-    """Add the product of two pairs to a third."""
     x, y = one[0], other[0]
     if operation >= SUMS:
-        # Products with nothing may be NaN.
+        # A product with an empty set may be NaN.
         if one[1] != 0 and other[1] != 0:
             into[0] += x * y if operation == FACTORS else x * other[1] + y * one[1]
             into[1] += one[1] * other[1]

@@ -117,7 +117,7 @@ def unfold(
     top = path.shape[1]
     offsets[0] = 0
     if cursor[K_OPEN] == 1 and cursor[K_DEPTH] > 0:
-        # The marks on the path are numbered again.
+        # Number the marks on the path again.
         for at in range(top - stack[cursor[K_DEPTH] - 1, S_LENGTH], top):
             _note(path[P_MARK, at], at, path, number, used, cursor)
     while cursor[K_DETECTION] < detections.shape[0]:
@@ -149,7 +149,7 @@ def unfold(
                     return STACK_FULL, matches
                 child = small[n, layout.I_CHILD]
                 if child <= layout.BOTTOM:
-                    # A complex event is complete. The bottom node itself (or a copy with more beside it) adds nothing.
+                    # A complex event is complete. The bottom node (or a copy with more beside it) adds nothing.
                     whole = length + 1 if child == layout.BOTTOM else length
                     to = offsets[matches]
                     if matches + 1 >= offsets.shape[0] or to + whole > events.shape[0]:

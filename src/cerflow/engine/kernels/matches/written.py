@@ -1,4 +1,4 @@
-"""A match graph and its detections as a strategy writes them: every complex event once, without a window."""
+"""Writes a match graph and its detections for a strategy: every complex event once, without a window."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cerflow.engine.kernels.base.parts import inlined
 
 @inlined
 def write_part(new, small, n, mark, child, beside):
-    """Write node ``n`` of the graph ``new``, in int32 ``small``: a child and then a mark, or what is in ``beside``.
+    """Write node ``n`` of the graph ``new``, in int32 ``small``: a child and then a mark, or the set ``beside``.
 
     Returns ``n``.
     """
@@ -23,9 +23,9 @@ def write_part(new, small, n, mark, child, beside):
 
 @inlined
 def write_detection(found, written, detections, d, root):
-    """Write detection ``d`` behind the ``written`` ones of ``found``, with the ``root`` of what is left of it.
+    """Append detection ``d`` to the ``written`` ones of ``found``, with the ``root`` of what is left of it.
 
-    Returns how many are written.
+    Returns the number of written ones.
     """
     found[written, layout.D_POSITION] = detections[d, layout.D_POSITION]
     found[written, layout.D_BOUND] = layout.NO_BOUND

@@ -27,7 +27,7 @@ _WITH_EVENT = 2**62
 
 @inlined
 def rank(cls, marked, strategy, classes):
-    """The place of ``cls``, or if ``marked`` of it with the current event, in the order: the greater, the better."""
+    """The rank of ``cls``, or if ``marked`` of ``cls`` with the current event: the greater, the better."""
     if strategy == layout.EARLIEST:
         return 2 * classes[cls, layout.K_NUMBER] + (1 if marked else 0)
     return classes[cls, layout.K_NUMBER] + (_WITH_EVENT if marked else 0)
@@ -37,7 +37,7 @@ def rank(cls, marked, strategy, classes):
 def new_class(p, cls, strategy, classes, partition, counters):
     """The class of ``cls`` with the current event; there must be room.
 
-    With LAST the classes of one event have to be made from the worst to the best.
+    With LAST the classes of one event must be made from the worst to the best.
     """
     new = counters[layout.N_FREE_CLASS]
     if new != layout.NO_EVENTS:
@@ -60,7 +60,7 @@ def new_class(p, cls, strategy, classes, partition, counters):
             number = classes[better, layout.K_NUMBER] - GAP
         if -_EDGE < number < _EDGE and (worse == layout.NO_EVENTS or number > classes[worse, layout.K_NUMBER]):
             break
-        # No number is left: renumber the whole list.
+        # Renumber the whole list, as it has run out of numbers here.
         number = 0
         other = partition[p, layout.R_WORST]
         while other != layout.NO_EVENTS:

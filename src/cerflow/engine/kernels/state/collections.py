@@ -1,4 +1,4 @@
-"""Collections in registers: sorted sets of rows, each distinct set stored once, so that equal ones have one number."""
+"""Collections in registers: sorted sets of rows. Equal sets are stored once, under one number."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def with_row(number, row, begin, width, ending, bound, state, tables):
     """The number of the set with one more row, without rows that it makes unnecessary; -1 if the arrays are full.
 
     ``number`` is the number of the set so far. The row has ``width`` words; ``begin`` is its first field in the tables.
-    Rows are left out, too, whose field ``ending`` is not beyond ``bound``.
+    Rows whose field ``ending`` is at or below ``bound`` are left out, too.
     """
     index, words, counters = state.set_index, state.set_words, state.counters
     start = index[number, layout.SET_BEGIN]
@@ -86,9 +86,9 @@ def with_row(number, row, begin, width, ending, bound, state, tables):
 
 @part
 def with_rows(number, count, width, state):
-    """The set ``number`` with ``count`` more rows of ``width`` words, which stand behind all sets; -1 if it is full.
+    """The set ``number`` with ``count`` more rows of ``width`` words, stored after all sets; -1 if the arrays are full.
 
-    Rows make only equal ones unnecessary. Added one by one, many rows would take quadratic time.
+    Only for rows that make none but equal ones unnecessary. Adding many rows one by one would take quadratic time.
     """
     index, words, counters = state.set_index, state.set_words, state.counters
     first = counters[layout.N_SET_WORDS]
@@ -124,7 +124,7 @@ def with_rows(number, count, width, state):
 
 @part
 def _sorted(first, other, size, width, words):
-    """Sort rows of ``size`` words at ``first``, with as much room at ``other``; returns where they are then."""
+    """Sort rows of ``size`` words at ``first``, with as much room at ``other``; returns where the result is."""
     run = width
     while run < size:
         for low in range(0, size, 2 * run):

@@ -1,10 +1,10 @@
 """The match graph: shared, immutable sets of complex events.
 
-A node is an event marked with labels, in front of every complex event of the set ``child``, together with the two
-further sets ``left`` and ``right``. Nodes form leftist heaps by the latest start among the complex events that go
+A node stands for the union of three sets: its event, marked with labels, in front of every complex event of ``child``,
+and the sets ``left`` and ``right``. Nodes form leftist heaps by the latest start among the complex events that go
 through the event. No set below begins later, so enumeration under a window stops early and never meets a dead end (cf.
-tECS of CORE). Melding copies the few nodes on its way and leaves its operands unchanged. A node points only to nodes
-with smaller numbers, so bottom-up computations visit the nodes in order.
+tECS of CORE). Melding copies a few nodes and leaves its operands unchanged. A node points only to nodes with smaller
+numbers, so bottom-up computations visit the nodes in order.
 
 Nodes refer to events by the numbers of their marks, each a position and a label set, so a match is a list of numbers.
 """
@@ -51,8 +51,8 @@ def add_node(nodes, small, counters, mark, measure, child):
 def meld(nodes, small, counters, path, limit, a, b, bound):
     """The union of two disjoint sets ``a`` and ``b``; parts that start at or before ``bound`` may be left out.
 
-    Ranks bound the number of new nodes. Only in a graph from a forged snapshot, where sets are not disjoint, may ranks
-    grow without end: then a set is left out, and no node is made beyond ``limit``.
+    Ranks bound the number of new nodes, except in a graph from a forged snapshot, whose sets may overlap: there a set
+    is left out rather than a node made beyond ``limit``.
     """
     length = 0
     while a >= 0 and b >= 0 and length < path.shape[0]:
@@ -100,7 +100,7 @@ def add_to_set(nodes, small, counters, path, limit, mark, measure, child, old, b
     if old < 0:
         return n
     if nodes[n, layout.W_MEASURE] >= nodes[old, layout.W_MEASURE]:
-        # The usual case: the new event begins no earlier, so it goes on top without any copy.
+        # Usually the new event begins no earlier, so it goes on top without a copy.
         small[n, layout.I_LEFT] = old
         return n
     return meld(nodes, small, counters, path, limit, n, old, bound)

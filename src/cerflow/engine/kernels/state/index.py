@@ -17,7 +17,7 @@ from cerflow.engine.kernels.base.arithmetic import wrapped_product, wrapped_sum
 from cerflow.engine.kernels.base.parts import part
 from cerflow.engine.kernels.base.shared_arrays import as_float, bits_of
 
-#: In C_HIGHER: nothing is above in the heap; not in the heap, because no comparison with null holds.
+#: In C_HIGHER: at the top of the heap; not in the heap, as comparisons with null never hold.
 _TOP, _ABSENT = -1, -2
 
 
@@ -32,7 +32,7 @@ def key_of(value, q, tables):
         x = as_float(value)
         if math.isnan(x):
             return np.int64(layout.NULL)
-        # Zero has no sign; negative floats descend by their bits.
+        # Both zeros have one key; negative floats descend by their bits.
         value = bits_of(x + 0.0)
         if kind != layout.EQUAL:
             value ^= (value >> 63) & 0x7FFFFFFFFFFFFFFF
@@ -130,7 +130,7 @@ def next_candidate(c, p, q, key, state, tables):
 
 @part
 def skip_candidate(c, p, q, key, state, tables):
-    """The next candidate after ``c``, which leaves the index."""
+    """The next candidate after ``c``; takes ``c`` out of the index."""
     if tables.indexes[q, layout.X_KIND] == layout.EQUAL:
         after = _next_equal(c, p, q, key, state)
         leave_index(c, q, state, tables)

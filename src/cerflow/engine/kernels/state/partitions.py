@@ -34,7 +34,8 @@ def find_partition(key, state, tables):
 def foresee(k, stop, events, state, tables):
     """Fetch into the cache what the events after event ``k`` (and before ``stop``) need of their partitions.
 
-    With many partitions nearly all of that is far away, and one thing leads to the next, so this goes in three steps.
+    With many partitions most of it is far from the processor, and each read depends on the one before, so this takes
+    three steps.
     """
     mask = state.partition_table.shape[0] - 1
     width = tables.options[layout.O_KEY]

@@ -1,8 +1,8 @@
 """The pool of configurations: one entry per distinct (partition, set of states with registers).
 
-The configurations of a partition and a group (a state, or all sets of several members) are a list, latest first. One
-that is alone in its list need not be in the hash table, which may be far away in memory; but those that strategies
-choose among are in it.
+The configurations of a partition and a group (a state, or all sets of several members) form a list, latest first. A
+configuration that is alone in its list may stay out of the hash table, which may be far away in memory, unless a
+strategy chooses.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _APART = -2
 
 @inlined
 def seed(p, cls, tables):
-    """The beginning of all hashes of a partition and a class.
+    """The start of all hashes of a partition and a class.
 
-    If configurations have one member, the class is left out: all with the same member are then in one chain.
+    If configurations have one member, the class is left out, so all with the same member share a chain.
     """
     return np.int64(p) + np.int64(cls) * 0x9E3779B1 * tables.options[layout.O_GROUPED]
 
@@ -63,7 +63,7 @@ def enter_table(c, state):
 
 @inlined
 def _candidate(p, group, h, state):
-    """The first configuration that may have a hash, or none; its chain leads to the others."""
+    """The first configuration that may have hash ``h``, or -1; the others follow in its chain."""
     c = np.int64(state.heads[p, group])
     if c >= 0 and state.config[c, layout.C_NEXT] >= 0:
         c = np.int64(state.table[h & (state.table.shape[0] - 1)])
@@ -206,7 +206,7 @@ def unlink(c, state, tables):
 
 @part
 def unlink_rest(c, state, tables):
-    """The same for a configuration that has left its index."""
+    """`unlink` for a configuration that has left its index."""
     config = state.config
     p = np.int64(config[c, layout.C_PARTITION])
     group = np.int64(config[c, layout.C_GROUP])

@@ -17,7 +17,7 @@ from cerflow.engine.kernels.state.pool import clear_partition, enter_table, hash
 def sweep(address, bound, k):
     """Drop configurations that have left the window at event ``k``, in every partition, and free idle partitions.
 
-    ``bound`` must hold for all partitions; of the windows inside formulas only those that do are tested.
+    ``bound`` must hold for all partitions. Of the windows inside formulas, it tests those that hold for all partitions.
     """
     state = state_at(address)
     tables = tables_at(address)
@@ -27,7 +27,7 @@ def sweep(address, bound, k):
         if state.partition[p, layout.R_LIVE] == FREE:
             continue
         if forgetting and state.partition_long[p, state.partition_long.shape[1] - 2] <= events.idle[k]:
-            # It would begin again at its next event.
+            # The partition would start again at its next event.
             clear_partition(p, state, tables)
         for g in range(state.heads.shape[1]):
             c = np.int64(state.heads[p, g])

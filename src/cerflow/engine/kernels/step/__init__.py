@@ -1,5 +1,5 @@
 """Kernels of one event: guards, programs, transitions, and the updates that they cause.
 
-Arguments beside those of all kernels (`cerflow.engine.kernels`): ``members`` is the number of members of the updates in
-the scratch, ``removed`` the number of configurations to drop there.
+Arguments besides those in `cerflow.engine.kernels`: ``members`` is the number of members of the updates in the scratch,
+``removed`` the number of configurations to drop there.
 """

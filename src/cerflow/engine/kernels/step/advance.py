@@ -1,7 +1,7 @@
-"""The step of the engine: the effects of one event on all configurations, first collected, then applied.
+"""The step of the engine: collects the effects of one event on all configurations, then applies them.
 
-An event does not see its own effects. All room is claimed before anything is applied, so an event that does not fit can
-simply be tried again.
+An event does not see its own effects. The step makes sure of all room before it applies anything, so an event that does
+not fit can be tried again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from cerflow.engine.kernels.step.detect import detects, keep_starts
 from cerflow.engine.kernels.step.grow import detect, grow
 from cerflow.engine.kernels.step.transitions import fire
 
-#: Beyond this many partitions, the caches next to the processor have no room for their state.
+#: With more partitions than this, their state does not fit into the processor's inner caches.
 _FAR = 1 << 14
 
 
@@ -141,7 +141,7 @@ def advance(address, start, stop):
                 if state.counters[layout.N_TO_INDEX] > 0:
                     index_state(state.counters[layout.N_TO_INDEX] - 1, state, tables)
                     state.counters[layout.N_TO_INDEX] = 0
-        # Only now, as strategies compare with them; those that consumption has dropped have no root.
+        # Strategies have compared with these until now. Those that consumption has dropped do not have a root.
         for r in range(removed):
             c = np.int64(scratch.removed[r])
             if state.config[c, layout.C_DEAD] == 1 and state.config[c, layout.C_ROOT] >= 0:
@@ -153,7 +153,6 @@ def advance(address, start, stop):
 
 @inlined
 def _decreased(p, k, events, tables, state):
-    """Whether an attribute that measures a window has decreased."""
     for c in range(tables.checked.shape[0]):
         value = events.columns[k, tables.checked[c]]
         if value != layout.NULL and value < state.partition_long[p, 1 + tables.options[layout.O_KEY] + c]:
@@ -164,7 +163,7 @@ def _decreased(p, k, events, tables, state):
 @inlined
 def _clear_others(p, state, tables):
     for q in range(state.counters[layout.N_PARTITIONS]):
-        # Slots on the free list have no configurations and are not removed twice.
+        # Slots on the free list do not have configurations, and are not freed twice.
         if q != p and (
             state.partition[q, layout.R_LIVE] > 0
             or (state.partition[q, layout.R_MOVED] == 1 and state.partition[q, layout.R_LIVE] == 0)
@@ -197,9 +196,8 @@ def _gather(k, p, place, bound, address, events, tables, state, scratch):
     """Collect the effects of event ``k``.
 
     Returns the numbers of updates, of their members and of configurations to drop, and whether the initial set has
-    changed.
-    The first is -1 if there is too little room, -2 if the collections are full.
-    What it returns means nothing if it was too much work for this call.
+    changed. The first is -1 if there is too little room, -2 if the collections are full. The results are invalid if the
+    call has done too much work.
     """
     grouped = tables.options[layout.O_GROUPED] == 1
     strategy = tables.options[layout.O_STRATEGY]
@@ -211,12 +209,12 @@ def _gather(k, p, place, bound, address, events, tables, state, scratch):
     removed = np.int64(0)
     moved = False
     signature = events.signature[k]
-    # First the states with transitions for the event, then the sets of several members (decided later for these).
+    # First the states with transitions for the event, then the sets of several members, decided later.
     row = tables.signature_start[signature]
     last_row = tables.signature_start[signature + 1]
     initial = grouped and (p < 0 or state.partition[p, layout.R_MOVED] == 0)
     ended = False
-    # Rows only grow; the list of a group only shrinks.
+    # ``row`` only grows, and the list of a group only shrinks.
     while row <= last_row:
         ends = row < last_row and tables.signature_rows[row, layout.ROW_ENOUGH] == 1
         if ends and ended:

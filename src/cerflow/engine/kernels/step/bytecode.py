@@ -1,6 +1,6 @@
 """Small programs: conditions other than comparisons, computed values, and rows for collections.
 
-Only some queries have them; the others neither compile nor load this. `call_predicate` is called by its address.
+Only some queries have them, so the step calls `call_predicate` by its address.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from cerflow.engine.kernels.base.shared_arrays import (
 from cerflow.engine.kernels.state.collections import with_row, with_rows
 from cerflow.engine.kernels.step.guards import words_compare
 
-#: A bound on the high words of integers within 64 bits.
+#: The high word of a 64-bit integer is in ``[-HALF, HALF)``.
 HALF = 2**31
-#: Floats from here on are not integers of 64 bits.
+#: Floats of this size or more exceed 64-bit integers.
 BEYOND = 2.0**63
 
 
@@ -77,7 +77,7 @@ def _for_all(atom, k, row, address):
 
 @part
 def _first_choice(first, last, row, tables, state, scratch):
-    """Choose the first row of each collection; False if one has none."""
+    """Choose the first row of each collection; False if one is empty."""
     for r in range(first, last):
         scratch.odometer[r - first] = 0
         if state.set_index[row[tables.ranges[r, layout.RANGE_SLOT]], layout.SET_SIZE] == 0:
@@ -115,9 +115,9 @@ def _with_rows(number, step, k, row, address):
     width = np.int64(tables.steps[step, layout.S_FIELDS_END] - begin)
     if not _first_choice(first, last, row, tables, state, scratch):
         return number
-    # Where rows do not make others unnecessary, those of collections are added together.
+    # Where rows do not make others unnecessary, the rows of collections are added in one go.
     together = first < last
-    # Those whose window has passed are left out.
+    # Rows whose window has passed are left out.
     ending, bound = np.int64(0), np.int64(layout.NO_BOUND)
     for f in range(width):
         together = together and tables.fields[begin + f, layout.FIELD_COMPARES] == layout.SAME_BITS
@@ -146,7 +146,6 @@ def _with_rows(number, step, k, row, address):
 
 @inlined
 def _field(f, first, k, row, address):
-    """A field of a new row."""
     tables = tables_at(address)
     source = tables.fields[f, layout.FIELD_SOURCE]
     where = np.int64(tables.fields[f, layout.FIELD_INDEX])

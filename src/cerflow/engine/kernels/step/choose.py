@@ -105,13 +105,13 @@ def _enter(n, p, bound, tables, state, scratch, ranking):
             updates[u, layout.U_CLASS], updates[u, layout.U_LABEL] > 0, strategy, state.classes
         )
         ranking.entries[entries, layout.E_WHAT] = u
-        # Without a window all starts are in time.
+        # Without a window every start is inside.
         ranking.entries[entries, layout.E_START] = nodes[updates[u, layout.U_ROOT], layout.W_MEASURE] if windowed else 0
         ranking.entries[entries, layout.E_COVER] = cover
         entries += 1
         if grouped or p < 0 or covers == known:
             continue
-        # Configurations of one member are in one chain if it is the same.
+        # Configurations of the same single member share a chain.
         h = hash_one(p, q, pointer_to(scratch.update_values, u), tables)
         c = state.table[h & (state.table.shape[0] - 1)]
         while c >= 0:

@@ -1,6 +1,6 @@
 """Covers: the entries of better classes with one member (a state with registers).
 
-Updates and configurations with that member come to its cover from the best class to the worst.
+Updates and configurations with that member are added to its cover from the best class to the worst.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cerflow.engine.layout import E_RANK, E_SPARE, NULL, V_BETTER, V_PLACE, V_RA
 def find_cover(q, registers, width, new, ranking):
     """The cover of a member with the ``width`` registers at a pointer.
 
-    A missing one is made with number ``new``; -1 if that is negative, or if there is too little room.
+    A missing one is made with number ``new``. Returns -1 if ``new`` is negative, or if there is too little room.
     """
     table = ranking.cover_table
     at = hash_words(registers, width, q) & (table.shape[0] - 1)
@@ -49,7 +49,7 @@ def forget_covers(covers, slots, ranking):
     table = ranking.cover_table
     for v in range(covers):
         q = ranking.covers[v, V_STATE]
-        # Entries that block the place of a cover are covers, too.
+        # Only covers block the slot of a cover.
         at = hash_words(pointer_to(ranking.cover_values, v), np.int64(slots[q]), q) & (table.shape[0] - 1)
         while table[at] >= 0:
             table[at] = -1

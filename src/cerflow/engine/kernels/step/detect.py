@@ -1,10 +1,10 @@
-"""Detection alone: a configuration keeps only the latest start of its partial matches, and no match graph is built.
+"""Detection alone: a configuration keeps only the latest start of its partial matches, without a match graph.
 
-Where conditions ask only whether values are less or greater, a configuration may be better than another in all that
-they ask, and begin no earlier. Then the other goes.
+Where conditions only ask whether values are less or greater, one configuration may satisfy all conditions that another
+satisfies, and begin no earlier. Then the other is dropped.
 
 Whether an event detects a match depends on the latest start of the ending runs: if it is outside the window, so are all
-others. A first mark sets the latest start, later events keep it, and where runs meet the later start stays.
+others. The first mark sets the latest start, later events keep it, and where runs meet the later start is kept.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from cerflow.engine.kernels.state.pool import (
     unlink,
 )
 
-#: A new configuration is compared with this many that stay. The latest are first: in a window, those that a better one
-#: makes unnecessary are mostly among them.
+#: A new configuration is compared with this many others, the latest first: in a window most of those that a better one
+#: makes unnecessary are among them.
 _COMPARED = 16
 
 
@@ -50,7 +50,7 @@ def detects(updates, position, bound, state, scratch):
 def keep_starts(address, updates, p, place, measure, bound, tables, state, scratch):
     """Apply the updates: find or make the configurations, each of which keeps its latest start.
 
-    Returns whether it came to the end.
+    Returns False if the call was stopped.
     """
     from_seed = seed(p, layout.NO_EVENTS, tables)
     for u in range(updates):
@@ -82,11 +82,11 @@ def keep_starts(address, updates, p, place, measure, bound, tables, state, scrat
                     continue
                 c = add_one(p, q, registers, h, layout.NO_EVENTS, layout.BOTTOM, place, state, tables)
                 state.config_long[c, layout.L_START] = start
-            # Configurations of an earlier event in a state without loops have not outlived this event.
+            # In a state without loops, configurations of earlier events end with this one.
             over = tables.skips[q] == 0 and state.config_long[c, layout.L_LAST] != place
             if over:
                 state.config_long[c, layout.L_START] = start
-            # A window inside the formula needs only its latest start, too.
+            # Of a window inside the formula, too, only the latest start matters.
             for s in range(tables.telling[q], tables.slots[q]):
                 if over or state.values[c, s] < registers[s]:
                     state.values[c, s] = registers[s]
@@ -98,7 +98,7 @@ def keep_starts(address, updates, p, place, measure, bound, tables, state, scrat
 
 @part
 def _is_covered(p, q, registers, start, place, state, tables):
-    """Whether a configuration is at least as good as a new one; if not, those that the new one covers go."""
+    """Whether a configuration is at least as good as a new one; if not, drops those that the new one covers."""
     begin, width = np.int64(tables.better[q]), np.int64(tables.slots[q])
     windowed = tables.options[layout.O_WINDOWED] == 1
     compared = 0

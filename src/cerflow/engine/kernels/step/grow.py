@@ -1,4 +1,4 @@
-"""With matches: the detections of an event's updates, and their additions to the match graph."""
+"""For queries that report matches: an event's detections, and its additions to the match graph."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def detect(updates, position, bound, state, scratch):
 
 @inlined
 def grow(address, updates, p, k, place, measure, bound, events, tables, state, scratch):
-    """Apply the updates: grow the match graph, find or make the configurations. Returns whether it came to the end."""
+    """Apply the updates: grow the match graph, find or make configurations. Returns False if the call was stopped."""
     placed = tables.options[layout.O_STRATEGY] != layout.EVERYTHING and tables.options[layout.O_GROUPED] == 0
     picking = tables.options[layout.O_PICK] != layout.EVERYTHING
     nodes = state.nodes

@@ -22,8 +22,7 @@ def insert_member(q, registers, states, values, first, count, slots, dominated):
     """Add state q with registers to the sorted members ``[first, first + count)``; returns their new number.
 
     ``states`` are int32 and ``values`` int64 arrays of members, ``slots[q]`` is the number of registers of a state.
-    ``dominated[q]`` is a slot whose greatest value alone matters, or -1: of members that differ only there
-    one is kept.
+    ``dominated[q]`` is a slot whose greatest value alone matters, or -1: of members that differ only there one is kept.
     """
     width = slots[q]
     free = dominated[q]
@@ -62,7 +61,7 @@ def insert_member(q, registers, states, values, first, count, slots, dominated):
 def group_by_labels(address, k, c, place, root, n, members):
     """Collect the successors of a configuration (-1: the initial set), one update for each label set.
 
-    Returns the number of updates (-1 or -2 as `fire`), and in ``scratch.answers`` the number of members, and whether
+    Returns the number of updates (-1 or -2 as `fire`). Writes the number of members to ``scratch.answers``, and whether
     the configuration itself is replaced or dropped.
     """
     events, tables, state, scratch = events_at(address), tables_at(address), state_at(address), scratch_at(address)
@@ -79,7 +78,7 @@ def group_by_labels(address, k, c, place, root, n, members):
     for m in range(count):
         if too_much_work(address, 1):
             return n
-        # The member with its registers is copied out, wherever it is stored.
+        # Copy the member's registers from wherever they are stored.
         if c < 0:
             q = m
             if tables.initial[q] == 0:
@@ -139,7 +138,7 @@ def group_by_labels(address, k, c, place, root, n, members):
         else:
             changed = True
     # One update for each label set: first the empty one, which includes the skipping members, then the others. Label -1
-    # marks a result that was taken.
+    # marks a result that has been used.
     for i in range(-1, results):
         if too_much_work(address, 0):
             return n

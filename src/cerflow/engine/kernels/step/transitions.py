@@ -14,9 +14,8 @@ from cerflow.engine.kernels.step.guards import holds
 def fire(first, last, k, registers, out, out_values, n, address, events, tables):
     """Append the targets of all enabled transitions in ``signature_transitions[first:last]``, from entry ``n`` on.
 
-    ``out`` is int32 with columns U_…, ``out_values`` int64, the registers of each entry. Reads the registers at a
-    pointer.
-    Returns the new number of entries, -1 if ``out`` is full, -2 if the collections are.
+    ``out`` is int32 with columns U_…, ``out_values`` int64, the registers of each entry. Returns the new number of
+    entries, -1 if ``out`` is full, -2 if the collections are.
     """
     for e in range(first, last):
         t = tables.signature_transitions[e]
@@ -36,7 +35,7 @@ def fire(first, last, k, registers, out, out_values, n, address, events, tables)
             value = registers[tables.copies[c, layout.P_SOURCE]]
             bound = tables.copies[c, layout.P_BOUND]
             if bound >= 0 and value <= events.columns[k, bound]:
-                # All starts of a window that has passed are equivalent.
+                # Starts whose window has passed are equivalent.
                 value = layout.EXPIRED
             out_values[n, tables.copies[c, layout.P_TARGET]] = value
         for step in range(tables.transitions[t, layout.T_STEP], tables.transitions[t, layout.T_STEP_END]):
@@ -76,7 +75,7 @@ def _store(step, k, registers, out, address, events, tables):
     elif kind == layout.FLOAT:
         x = as_float(new)
         y = as_float(old)
-        # One null among the values decides: no comparison with all of them holds.
+        # One null decides: no comparison with all values can hold.
         if math.isnan(x) or math.isnan(y):
             out[slot] = bits_of(math.nan)
         elif (x < y) == (operation == layout.LEAST):
