@@ -93,7 +93,7 @@ def _check_optional(root: f.Formula) -> None:
     """A part that can be absent stands next to one that cannot, in a sequence or ALL."""
     alone: list[Node] = [root]
     for current in walk(root):
-        if not isinstance(current, f.Sequence | f.StrictSequence | f.All):
+        if not isinstance(current, f.Join):
             alone += current.children
     for current in alone:
         if isinstance(current, f.Formula) and f.can_be_absent(current):

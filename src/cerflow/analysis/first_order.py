@@ -17,6 +17,7 @@ from cerflow.language.node import Node, fold, walk
 
 Names = frozenset[str]
 _NONE: Names = frozenset()
+_CORE = f.SingleEvent, f.As, f.Filter, f.Disjunction, f.Sequence, f.Iteration, f.Selection, f.Within
 
 
 def condition_variables(current: f.Formula) -> Names:
@@ -81,25 +82,13 @@ def check_first_order(formula: f.Formula) -> None:
     defines itself do not count (erratum E9).
     """
     for current in walk(formula):
-        if isinstance(current, f.As) and not isinstance(current.operand, f.EventType | f.AnyEvent | f.NotEvent):
+        if isinstance(current, f.As) and not isinstance(current.operand, f.SingleEvent):
             raise QueryError(
                 f"in the first-order reading AS labels an event type, but '{current.label}' labels a formula",
                 span=current.span,
                 hint='Read the query without reading="first-order" to label several events at once.',
             )
-        if isinstance(current, f.Formula) and not isinstance(
-            current,
-            f.EventType
-            | f.AnyEvent
-            | f.NotEvent
-            | f.As
-            | f.Filter
-            | f.Disjunction
-            | f.Sequence
-            | f.Iteration
-            | f.Selection
-            | f.Within,
-        ):
+        if isinstance(current, f.Formula) and not isinstance(current, _CORE):
             raise QueryError(
                 f"the first-order reading does not support {type(current).__name__}",
                 span=current.span,

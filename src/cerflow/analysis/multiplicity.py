@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Set
 from collections.abc import Sequence as Many
+from collections.abc import Set
 from dataclasses import dataclass
 from math import inf
-from operator import add
 
 from cerflow.analysis.scopes import Labels, Scopes, labels_of, relation_names
 from cerflow.language import formula as f
@@ -108,15 +107,11 @@ def _counted(current: f.Formula, parts: list[_Counts], names: Set[str]) -> _Coun
     match current:
         case f.EventType():
             return {None: (1, 1), current.name: (1, 1)}
-        case f.AnyEvent() | f.NotEvent():
+        case f.SingleEvent():
             read = {*names, _OTHER} - labels_of(current).never
             return {None: (1, 1), **dict.fromkeys(read, (0, 1))}
-        case r.Regular():
-            several = _repeated(current.expression)
-            given = (n.label for n in walk(current.expression) if isinstance(n, r.Terminal) and n.label is not None)
-            return {None: (0, inf), **{label: (0, inf if label in several else 1) for label in given}}
-        case AutomatonFormula():
-            several = _given_again(current)
+        case r.Regular() | AutomatonFormula():
+            several = _given_again(current) if isinstance(current, AutomatonFormula) else _repeated(current.expression)
             return {None: (0, inf), **{label: (0, inf if label in several else 1) for label in current.labels}}
         case f.As():
             return {**parts[0], current.label: parts[0][None]}
@@ -129,32 +124,13 @@ def _counted(current: f.Formula, parts: list[_Counts], names: Set[str]) -> _Coun
             kept: _Counts = {label: parts[0].get(label, (0, 0)) for label in current.labels}
             least = max((least for least, _ in kept.values()), default=0)
             return {**kept, None: (least, min(parts[0][None][1], sum(most for _, most in kept.values())))}
-        case f.Iteration() | f.StrictIteration():
-            return {label: (least, inf) for label, (least, _) in parts[0].items()}
-        case f.Repetition():
-            often = inf if current.most is None else current.most
-            return {label: (least * current.least, most * often) for label, (least, most) in parts[0].items()}
-        case f.Disjunction():
-            return _merged(parts, (0, 0), min, max)
-        case f.Conjunction():
-            return _merged(parts, (0, inf), max, min)
-        case f.Sequence() | f.StrictSequence():
-            return _merged(parts, (0, 0), add, add)
-        case f.All():
-            return _merged(parts, (0, 0), max, add)
+        case f.Repeating(times=(rarely, often)):
+            return {label: (least * rarely, most and most * often) for label, (least, most) in parts[0].items()}
+        case f.Combination(counting=f.Counting(fewest, most, absent)):
+            first, second = parts
+            pairs = ((label, first.get(label, absent), second.get(label, absent)) for label in {**first, **second})
+            return {label: (fewest(a[0], b[0]), most(a[1], b[1])) for label, a, b in pairs}
     return parts[0]
-
-
-def _merged(
-    parts: list[_Counts],
-    absent: tuple[int, float],
-    least: Callable[[int, int], int],
-    most: Callable[[float, float], float],
-) -> _Counts:
-    """The counts of two formulas as one, where ``absent`` are those of a label that one of them does not give."""
-    first, second = parts
-    pairs = ((label, first.get(label, absent), second.get(label, absent)) for label in {**first, **second})
-    return {label: (least(a[0], b[0]), most(a[1], b[1])) for label, a, b in pairs}
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,23 +166,18 @@ def _alone(current: f.Formula, parts: list[Unaccompanied], labels: Labels) -> Un
     match current:
         case f.EventType():
             return Unaccompanied(frozenset((current.name,)))
-        case f.AnyEvent() | f.NotEvent():
+        case f.SingleEvent():
             return Unaccompanied(others=1)
-        case r.Regular() | AutomatonFormula() | f.As():
+        case f.Embedded() | f.As():
             return Unaccompanied()
         case f.Rename():
             inner = parts[0]
             return Unaccompanied(inner.labels - {current.old} | (labels.assigned & {current.new}), inner.others)
         case f.Project():
             return Unaccompanied(frozenset(current.labels) if labels.wildcard else labels.assigned)
-        case f.Repetition(most=1):
-            return parts[0]
-        case f.Iteration() | f.StrictIteration() | f.Repetition():
-            return Unaccompanied(parts[0].labels, min(2, 2 * parts[0].others))
-        case f.Disjunction():
-            return Unaccompanied(parts[0].labels | parts[1].labels, max(parts[0].others, parts[1].others))
-        case f.Conjunction():
-            return Unaccompanied(parts[0].labels | parts[1].labels, min(parts[0].others, parts[1].others))
-        case f.Sequence() | f.StrictSequence() | f.All():
-            return Unaccompanied(parts[0].labels | parts[1].labels, min(2, parts[0].others + parts[1].others))
+        case f.Repeating(times=(_, often)):
+            return parts[0] if often == 1 else Unaccompanied(parts[0].labels, min(2, 2 * parts[0].others))
+        case f.Combination(counting=f.Counting(most=most)):
+            others = int(min(2, most(parts[0].others, parts[1].others)))
+            return Unaccompanied(parts[0].labels | parts[1].labels, others)
     return parts[0]

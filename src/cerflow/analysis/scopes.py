@@ -13,10 +13,8 @@ from functools import lru_cache
 
 from cerflow.errors import QueryError, nearest
 from cerflow.language import formula as f
-from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.condition import Attribute, Bracket, Condition, LabelReference, Some
 from cerflow.language.node import Node, fold, walk
-from cerflow.language.sremo import Regular, Terminal
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +81,7 @@ def _combine(current: f.Formula, below: Many[Labels]) -> Labels:
             whole = current.condition is None and current.event.stream is None
             never = frozenset((current.event.name, *current.hidden) if whole else current.hidden)
             return Labels(wildcard=True, single=True, never=never)
-        case Regular():
-            given = (n.label for n in walk(current.expression) if isinstance(n, Terminal))
-            return Labels(frozenset(label for label in given if label is not None))
-        case AutomatonFormula():
+        case f.Embedded():
             return Labels(current.labels)
         case f.As():
             inner = below[0]
@@ -102,27 +97,15 @@ def _combine(current: f.Formula, below: Many[Labels]) -> Labels:
             # A wildcard still gives the kept labels to events of types with these names.
             assigned, bound, relations = (names & kept for names in (inner.assigned, inner.bound, inner.relations))
             return Labels(assigned, bound, relations, inner.wildcard, never=inner.never)
-        case f.Repetition(least=1, most=1):
-            return below[0]
-        case f.Iteration() | f.StrictIteration() | f.Repetition():
-            inner = below[0]
-            return replace(inner, bound=frozenset(), single=False)
-        case f.Disjunction():
+        case f.Repeating():
+            return below[0] if current.times == (1, 1) else replace(below[0], bound=frozenset(), single=False)
+        case f.Combination():
             left, right = below
+            twice = (left.assigned & right.assigned) | left.also_by(right) | right.also_by(left)
+            either = isinstance(current, f.Disjunction)
             return Labels(
                 left.assigned | right.assigned,
-                left.bound & right.bound,
-                left.relations | right.relations,
-                left.wildcard or right.wildcard,
-                never=_never(left, right),
-            )
-        case f.Sequence() | f.StrictSequence() | f.Conjunction() | f.All():
-            left, right = below
-            twice = left.assigned & right.assigned
-            twice |= left.also_by(right) | right.also_by(left)
-            return Labels(
-                left.assigned | right.assigned,
-                (left.bound | right.bound) - twice,
+                left.bound & right.bound if either else (left.bound | right.bound) - twice,
                 left.relations | right.relations,
                 left.wildcard or right.wildcard,
                 never=_never(left, right),

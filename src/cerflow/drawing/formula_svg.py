@@ -80,7 +80,8 @@ def formula_svg(tree: Node, *, theme: Theme = "auto", counts: Mapping[int, str] 
 
 
 def _box(current: Node, below: Sequence[Box | None]) -> Box | None:
-    maker = _MAKERS.get(type(current))
+    # Operators that look alike are drawn by their base.
+    maker = next((_MAKERS[kind] for kind in type(current).__mro__ if kind in _MAKERS), None)
     return None if maker is None else maker(current, [box for box in below if box is not None])
 
 
@@ -177,8 +178,8 @@ def _all_in_row(connector: Connector, word: str) -> Callable[[Any, Sequence[Box]
     return made
 
 
-def _in_stack(word: str) -> Callable[[Any, Sequence[Box]], Box]:
-    return lambda node, below: stacked(below[0], word, below[1], show(node, kinds=False))
+def _in_stack(word: str = "") -> Callable[[Any, Sequence[Box]], Box]:
+    return lambda node, below: stacked(below[0], word or node.sign, below[1], show(node, kinds=False))
 
 
 def _again(sign: str, skips: bool) -> Callable[[Any, Sequence[Box]], Box]:
@@ -197,8 +198,8 @@ def _repetition(node: f.Repetition, below: Sequence[Box]) -> Box:
     )
 
 
-def _exclusion(word: str) -> Callable[[Any, Sequence[Box]], Box]:
-    return lambda node, below: excluding(below[0], word, below[1], show(node, kinds=False))
+def _exclusion(node: f.Exclusion, below: Sequence[Box]) -> Box:
+    return excluding(below[0], node.sign, below[1], show(node, kinds=False))
 
 
 def _not_followed(node: f.NotFollowedBy, below: Sequence[Box]) -> Box:
@@ -241,22 +242,17 @@ _MAKERS_OF_ROWS: dict[type[Node], Connector] = {f.Sequence: _LATER, f.StrictSequ
 _MAKERS: dict[type[Node], Callable[[Any, Sequence[Box]], Box]] = {
     Select: _select,
     f.EventType: _event_type,
-    f.EventKind: _event_type,
     f.AnyEvent: _any_event,
     f.NotEvent: _not_event,
     f.As: _as,
     f.Rename: _rename,
     f.Filter: _filter,
-    f.Disjunction: _in_stack("OR"),
-    f.Conjunction: _in_stack("AND"),
-    f.All: _in_stack("ALL"),
+    f.Combination: _in_stack(),
     f.Sequence: _in_row(_LATER),
     f.StrictSequence: _in_row(_NEXT),
-    f.Iteration: _again("+", True),
-    f.StrictIteration: _again(":+", False),
+    **{kind: _again(kind.sign, not kind.gapless) for kind in (f.Iteration, f.StrictIteration)},
     f.Repetition: _repetition,
-    f.Unless: _exclusion("UNLESS"),
-    f.Without: _exclusion("WITHOUT"),
+    f.Exclusion: _exclusion,
     f.NotFollowedBy: _not_followed,
     f.Project: _headed(lambda node: f"PROJECT {', '.join(map(quote_name, node.labels))}"),
     f.Start: _headed(lambda node: "START"),

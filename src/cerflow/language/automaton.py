@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from cerflow.language.condition import Attribute, Condition, LabelReference
-from cerflow.language.formula import Formula
+from cerflow.language.formula import Embedded
 from cerflow.language.node import Node, node, transform
 
 #: The head of an automaton in a register selection: the event read.
@@ -66,7 +66,7 @@ class AutomatonStep(Node):
 
 
 @node
-class AutomatonFormula(Formula):
+class AutomatonFormula(Embedded):
     """An automaton as a formula: its complex events between i and j are those of the runs that read S[i…j].
 
     With ``anywhere`` runs begin at any event between i and j instead (004 Definition 32). With ``ends_marked`` they

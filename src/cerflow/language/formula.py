@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field
 from enum import StrEnum
+from math import inf
+from operator import add
+from typing import ClassVar, NamedTuple
 
 from cerflow.errors import QueryError
 from cerflow.language.condition import Condition, LabelReference
@@ -16,23 +20,28 @@ __all__ = [
     "AnyEvent",
     "As",
     "AttributeWindow",
+    "Combination",
     "Conjunction",
     "CountWindow",
     "Disjunction",
     "DurationWindow",
+    "Embedded",
     "EventKind",
     "EventType",
     "Exclusion",
     "Filter",
     "Formula",
     "Iteration",
+    "Join",
     "NotEvent",
     "NotFollowedBy",
     "Project",
     "Rename",
+    "Repeating",
     "Repetition",
     "Selection",
     "Sequence",
+    "SingleEvent",
     "Start",
     "Strategy",
     "StrictIteration",
@@ -100,11 +109,71 @@ class AttributeWindow(Window):
 
 
 class Formula(Node):
-    """A formula: for a stream and positions i, j it denotes a set of complex events."""
+    """A formula: for a stream and positions i, j it denotes a set of complex events.
+
+    An operator's class says what analysis, rewritings and pictures need to know of it beside its meaning, here and in
+    the bases below. ``sign`` is how it is written. ``gapless`` says that its complex events are consecutive, and
+    detected by their last event, if those of its operands are.
+    """
+
+    sign: ClassVar[str] = ""
+    gapless: ClassVar[bool] = False
+
+    @property
+    def whole(self) -> bool:
+        """Whether its complex events consist of whole ones of its `sides`."""
+        return True
+
+    @property
+    def sides(self) -> tuple[Formula, ...]:
+        """The operands whose events its complex events have."""
+        return tuple(child for child in self.children if isinstance(child, Formula))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The labels that the operator itself gives or asks for."""
+        return ()
+
+
+class SingleEvent(Formula):
+    """What reads one event."""
+
+    gapless = True
+
+
+class Embedded(Formula):
+    """A formula in another notation, whose complex events have `labels` of its own."""
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """The labels that it may give to events."""
+        raise NotImplementedError
+
+
+class Counting(NamedTuple):
+    """How many events of a label both operands have together, at least and at most; ``absent`` if one never has it."""
+
+    least: Callable[[int, int], int] = add
+    most: Callable[[float, float], float] = add
+    absent: tuple[int, float] = (0, 0)
 
 
 @node
-class EventType(Formula):
+class Combination(Formula):
+    """Two operands, of which a complex event has the events of both, or of either one."""
+
+    left: Formula
+    right: Formula
+
+    counting: ClassVar[Counting] = Counting()
+
+
+class Join(Combination):
+    """Complex events of both operands together; one of these may be absent, see `can_be_absent`."""
+
+
+@node
+class EventType(SingleEvent):
     """``R`` or ``stream>R``: one event of that type."""
 
     name: str
@@ -122,7 +191,7 @@ class EventKind(EventType):
 
 
 @node
-class AnyEvent(Formula):
+class AnyEvent(SingleEvent):
     """``EVENT`` or ``stream>EVENT``: one event of any type.
 
     The label is the type, but `UNNAMED` for the types ``hidden``, whose names are those of event kinds. Where all
@@ -135,7 +204,7 @@ class AnyEvent(Formula):
 
 
 @node
-class NotEvent(Formula):
+class NotEvent(SingleEvent):
     """``NOT(R FILTER c)``: one event that does not satisfy ``R FILTER c``; condition None is ``NOT(R)``.
 
     ``hidden`` and ``only`` are those of `AnyEvent`.
@@ -154,6 +223,13 @@ class As(Formula):
     operand: Formula
     label: str
 
+    gapless = True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The label."""
+        return (self.label,)
+
 
 @node
 class Rename(Formula):
@@ -163,6 +239,13 @@ class Rename(Formula):
     old: str
     new: str
 
+    gapless = True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Both labels."""
+        return self.old, self.new
+
 
 @node
 class Filter(Formula):
@@ -171,47 +254,62 @@ class Filter(Formula):
     operand: Formula
     condition: Condition
 
+    gapless = True
+
 
 @node
-class Disjunction(Formula):
+class Disjunction(Combination):
     """``φ OR ψ``."""
 
-    left: Formula
-    right: Formula
+    sign = "OR"
+    gapless = True
+    counting = Counting(min, max)
 
 
 @node
-class Sequence(Formula):
+class Sequence(Join):
     """``φ ; ψ``."""
 
-    left: Formula
-    right: Formula
+    sign = ";"
 
 
 @node
-class Iteration(Formula):
-    """``φ+``."""
-
-    operand: Formula
-
-
-@node
-class StrictSequence(Formula):
+class StrictSequence(Join):
     """``φ : ψ``."""
 
-    left: Formula
-    right: Formula
+    sign = ":"
+    gapless = True
 
 
 @node
-class StrictIteration(Formula):
-    """``φ :+``."""
+class Repeating(Formula):
+    """One operand, several times in sequence."""
 
     operand: Formula
 
+    @property
+    def times(self) -> tuple[int, float]:
+        """How often at least and at most."""
+        return 1, inf
+
 
 @node
-class Repetition(Formula):
+class Iteration(Repeating):
+    """``φ+``."""
+
+    sign = "+"
+
+
+@node
+class StrictIteration(Repeating):
+    """``φ :+``."""
+
+    sign = ":+"
+    gapless = True
+
+
+@node
+class Repetition(Repeating):
     """``φ{least,most}``: φ between ``least`` and ``most`` times in sequence; ``φ:{…}`` if ``strict``.
 
     ``most`` None is not an upper bound.
@@ -220,10 +318,19 @@ class Repetition(Formula):
     Raises `QueryError` for bounds that no number of repetitions can meet.
     """
 
-    operand: Formula
     least: int
     most: int | None
     strict: bool = False
+
+    @property
+    def gapless(self) -> bool:  # type: ignore[override]
+        """Whether nothing can come between two repetitions."""
+        return self.strict or self.most == 1
+
+    @property
+    def times(self) -> tuple[int, float]:
+        """How often at least and at most."""
+        return self.least, inf if self.most is None else self.most
 
     def __post_init__(self) -> None:
         if self.most is not None and (self.most < 1 or self.most < self.least):
@@ -241,7 +348,7 @@ def can_be_absent(formula: Formula) -> bool:
     stack = [formula]
     while stack:
         current = stack.pop()
-        if isinstance(current, Sequence | StrictSequence | All):
+        if isinstance(current, Join):
             stack += (current.left, current.right)
         elif not (isinstance(current, Repetition) and current.least == 0):
             return False
@@ -249,19 +356,20 @@ def can_be_absent(formula: Formula) -> bool:
 
 
 @node
-class Conjunction(Formula):
+class Conjunction(Combination):
     """``φ AND ψ``: the complex events of both."""
 
-    left: Formula
-    right: Formula
+    sign = "AND"
+    gapless = True
+    counting = Counting(max, min, (0, inf))
 
 
 @node
-class All(Formula):
+class All(Join):
     """``φ ALL ψ``: unions of a complex event of each."""
 
-    left: Formula
-    right: Formula
+    sign = "ALL"
+    counting = Counting(max)
 
 
 @node
@@ -271,15 +379,24 @@ class Exclusion(Formula):
     left: Formula
     right: Formula
 
+    @property
+    def sides(self) -> tuple[Formula, ...]:
+        """The left formula."""
+        return (self.left,)
+
 
 @node
 class Unless(Exclusion):
     """``φ UNLESS ψ``: no match of ψ between the positions φ is evaluated on."""
 
+    sign = "UNLESS"
+
 
 @node
 class Without(Exclusion):
     """``φ WITHOUT ψ``: no match of ψ between the first and the last event of the complex event."""
+
+    sign = "WITHOUT"
 
 
 @node
@@ -291,6 +408,8 @@ class NotFollowedBy(Exclusion):
 
     window: Window
 
+    sign = "NOT FOLLOWED BY"
+
 
 @node
 class Project(Formula):
@@ -298,6 +417,16 @@ class Project(Formula):
 
     labels: tuple[str, ...]
     operand: Formula
+
+    @property
+    def whole(self) -> bool:
+        """False: events without one of the labels are left out."""
+        return False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The labels."""
+        return self.labels
 
 
 def positions_alone(formula: Formula) -> Formula:
@@ -310,6 +439,9 @@ class Start(Formula):
     """``START(φ)``: the complex event begins at the first position of the evaluation."""
 
     operand: Formula
+
+    sign = "START"
+    gapless = True
 
 
 @node
@@ -325,6 +457,16 @@ class Selection(Formula):
     operand: Formula
     by: tuple[LabelReference, ...] = ()
 
+    @property
+    def whole(self) -> bool:
+        """False for strategies that compare complex events with others."""
+        return self.strategy is Strategy.STRICT
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The labels after BY; none if all events are compared."""
+        return tuple(str(reference.label) for reference in self.by)
+
     def __post_init__(self) -> None:
         check_by(self.strategy, self.by)
         super().__post_init__()
@@ -336,3 +478,5 @@ class Within(Formula):
 
     operand: Formula
     window: Window
+
+    gapless = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Several
 from dataclasses import replace
 from datetime import timedelta
@@ -97,8 +97,30 @@ def _grammar_of_statements() -> Lark:
     return load_grammar("ceql", ["statements"], _CeqlBuilder())
 
 
+#: Rules of `ceql.lark` for operators whose trees consist of what the rules consist of.
+_OPERATORS: dict[str, type[f.Formula]] = {
+    "within": f.Within,
+    "unless": f.Unless,
+    "without": f.Without,
+    "not_followed_by": f.NotFollowedBy,
+    "disjunction": f.Disjunction,
+    "all_": f.All,
+    "intersection": f.Conjunction,
+    "strict_sequence": f.StrictSequence,
+    "sequence": f.Sequence,
+    "iteration": f.Iteration,
+    "strict_iteration": f.StrictIteration,
+    "start": f.Start,
+}
+
+
 class _CeqlBuilder(SremoBuilder):
     """Callbacks for `ceql.lark`."""
+
+    def __getattr__(self, rule: str) -> Callable[[Several[Piece]], Parsed]:
+        if rule not in _OPERATORS:
+            raise AttributeError(rule)
+        return lambda children: self.operator(children, _OPERATORS[rule])
 
     # -- texts that are not queries
 
@@ -172,39 +194,6 @@ class _CeqlBuilder(SremoBuilder):
         operand, condition = self.parts(children)
         return self.settled(children, f.Filter, operand.value, self.condition(self.closed(condition)))
 
-    def within(self, children: Several[Piece]) -> Parsed:
-        return self.operator(children, f.Within)
-
-    def unless(self, children: Several[Piece]) -> Parsed:
-        return self.operator(children, f.Unless)
-
-    def without(self, children: Several[Piece]) -> Parsed:
-        return self.operator(children, f.Without)
-
-    def not_followed_by(self, children: Several[Piece]) -> Parsed:
-        return self.operator(children, f.NotFollowedBy)
-
-    def disjunction(self, children: Several[Piece]) -> Parsed:
-        return self.operator(children, f.Disjunction)
-
-    def all_(self, children: Several[Piece]) -> Parsed:
-        return self.operator(children, f.All)
-
-    def intersection(self, children: Several[Piece]) -> Parsed:
-        return self.operator(children, f.Conjunction)
-
-    def strict_sequence(self, children: Several[Piece]) -> Parsed:
-        return self.operator(children, f.StrictSequence)
-
-    def sequence(self, children: Several[Piece]) -> Parsed:
-        return self.operator(children, f.Sequence)
-
-    def iteration(self, children: Several[Piece]) -> Parsed:
-        return self.operator(children, f.Iteration)
-
-    def strict_iteration(self, children: Several[Piece]) -> Parsed:
-        return self.operator(children, f.StrictIteration)
-
     def optional(self, children: Several[Piece]) -> Parsed:
         return self.settled(children, f.Repetition, self.parts(children)[0].value, 0, 1)
 
@@ -228,9 +217,6 @@ class _CeqlBuilder(SremoBuilder):
 
     def at_most(self, children: Several[Piece]) -> Parsed:
         return self.part(children, (0, _times(children[1])))
-
-    def start(self, children: Several[Piece]) -> Parsed:
-        return self.operator(children, f.Start)
 
     def automaton(self, children: Several[Piece]) -> Parsed:
         """``AUTOMATON 'JSON'``."""

@@ -252,7 +252,7 @@ def _filter(node: f.Filter, asked: int) -> tuple[int, list[_Piece]]:
 
 def _not_followed_by(node: f.NotFollowedBy, _: int) -> tuple[int, list[_Piece]]:
     right: _Piece = (node.right, _EXCLUSION + 1)
-    return _EXCLUSION, [(node.left, _EXCLUSION), " NOT FOLLOWED BY ", right, " FOR ", (node.window, 0)]
+    return _EXCLUSION, [(node.left, _EXCLUSION), f" {node.sign} ", right, " FOR ", (node.window, 0)]
 
 
 def _by(node: f.Selection | s.Select) -> str:
@@ -350,6 +350,14 @@ def _terminal(node: r.Terminal, _: int) -> tuple[int, list[_Piece]]:
     return _OPERAND, ["[", (node.condition, _OR), f"]{label}{registers}"]
 
 
+_BINARY: dict[type[f.Formula], int] = {
+    **dict.fromkeys((f.Unless, f.Without), _EXCLUSION),
+    f.Disjunction: _DISJUNCTION,
+    f.All: _ALL,
+    f.Conjunction: _AND,
+    f.StrictSequence: _STRICT,
+    f.Sequence: _SEQUENCE,
+}
 _WRITERS: dict[type[Node], _Writer] = {
     c.Literal: _literal,
     c.Attribute: _attribute,
@@ -381,19 +389,12 @@ _WRITERS: dict[type[Node], _Writer] = {
     f.As: _behind(lambda node: f" AS {quote_name(node.label)}", _POSTFIX),
     f.Rename: _rename,
     f.Filter: _filter,
-    f.Disjunction: _binary(" OR ", _DISJUNCTION),
-    f.Sequence: _binary(" ; ", _SEQUENCE),
-    f.Iteration: _behind("+", _POSTFIX),
-    f.StrictSequence: _binary(" : ", _STRICT),
-    f.StrictIteration: _behind(":+", _POSTFIX),
+    **{kind: _binary(f" {kind.sign} ", level) for kind, level in _BINARY.items()},
+    **{kind: _behind(kind.sign, _POSTFIX) for kind in (f.Iteration, f.StrictIteration)},
     f.Repetition: _repetition,
-    f.Conjunction: _binary(" AND ", _AND),
-    f.All: _binary(" ALL ", _ALL),
-    f.Unless: _binary(" UNLESS ", _EXCLUSION),
-    f.Without: _binary(" WITHOUT ", _EXCLUSION),
     f.NotFollowedBy: _not_followed_by,
     f.Project: _inside(lambda node: f"PROJECT {_names(node.labels)} "),
-    f.Start: _inside("START"),
+    f.Start: _inside(f.Start.sign),
     f.Selection: _inside(lambda node: f"{node.strategy}{_by(node)}"),
     f.Within: _in_window(_WITHIN),
     f.CountWindow: _whole(lambda node: f"{node.events} {'EVENT' if node.events == 1 else 'EVENTS'}"),

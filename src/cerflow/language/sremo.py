@@ -11,7 +11,7 @@ from typing import TypeVar, cast
 
 from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.condition import Attribute, Bracket, Condition, Constant, LabelReference, PredicateCall
-from cerflow.language.formula import As, EventType, Formula, Rename, Window
+from cerflow.language.formula import As, Embedded, EventType, Rename, Window
 from cerflow.language.node import Node, fold, node, transform, walk, with_children
 
 N = TypeVar("N", bound=Node)
@@ -129,10 +129,15 @@ ANY_EVENT = Terminal(Constant(True))
 
 
 @node
-class Regular(Formula):
+class Regular(Embedded):
     """An expression as a formula: its complex events at j are its matches on S[m…j], i ≤ m ≤ j, that mark event j."""
 
     expression: Sremo
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """The labels that some terminal gives."""
+        return frozenset(n.label for n in walk(self.expression) if isinstance(n, Terminal) and n.label is not None)
 
 
 def names_told_apart(root: N) -> N:
@@ -216,10 +221,8 @@ def _labels_in(current: Node) -> Iterable[str]:
     match current:
         case EventType(name):
             return (name,)
-        case As(_, label):
-            return (label,)
-        case Rename(_, old, new):
-            return (old, new)
+        case As() | Rename():
+            return current.names
         case Terminal(label=str(label)):
             return (label,)
         case AutomatonFormula():

@@ -30,11 +30,6 @@ _NONE: frozenset[_Bound] = frozenset()
 _LOWER, _UPPER = (Operator.GT, Operator.GE), (Operator.LT, Operator.LE)
 #: What also holds of different integers that are the same float.
 _LOOSE = {Operator.LT: Operator.LE, Operator.GT: Operator.GE}
-#: Formulas whose complex events are those of their only operand, or consist of them.
-_KEEPING = (
-    *(f.Filter, f.Iteration, f.StrictIteration, f.Repetition, f.Selection, f.Start, f.Within, f.Project),
-    f.Exclusion,
-)
 
 
 def with_implied_bounds(select: Select, schema: Schema) -> Select:
@@ -69,7 +64,7 @@ def with_implied_bounds(select: Select, schema: Schema) -> Select:
 
 def _known(current: f.Formula, labels: Labels, below: Many[tuple[Labels, _Bounds]]) -> _Bounds:
     """What holds of the labels of a formula, from what holds of those of its operands."""
-    if isinstance(current, f.Sequence | f.StrictSequence | f.Conjunction | f.All | f.Disjunction):
+    if isinstance(current, f.Combination):
         (left, one), (right, other) = below
         return {
             place: one.get(place, _NONE) & other.get(place, _NONE)
@@ -84,7 +79,8 @@ def _known(current: f.Formula, labels: Labels, below: Many[tuple[Labels, _Bounds
             if label in labels.bound:
                 known[current.label, name] = known.get((current.label, name), _NONE) | bounds
         return known
-    return below[0][1] if isinstance(current, _KEEPING) else {}
+    # Other complex events are those of the first operand, or consist of them.
+    return below[0][1] if current.sides and not isinstance(current, f.Rename | f.SingleEvent) else {}
 
 
 def _gives(labels: Labels, label: str) -> bool:

@@ -127,7 +127,7 @@ def _is_event(formula: f.Formula) -> bool:
     """Whether a formula reads one event."""
     while isinstance(formula, f.As | f.Rename | f.Filter):
         formula = formula.operand
-    return isinstance(formula, f.EventType | f.AnyEvent | f.NotEvent)
+    return isinstance(formula, f.SingleEvent)
 
 
 def endings(formula: f.Formula) -> list[BlockEnd]:

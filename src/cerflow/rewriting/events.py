@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Sequence as Many
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeVar, cast
 
 from cerflow.analysis.scopes import Labels, Scopes, relation_names, resolve
 from cerflow.errors import UnsupportedQueryError
@@ -15,6 +15,8 @@ from cerflow.language.condition import And, Condition
 from cerflow.language.node import Node, walk
 from cerflow.rewriting.names import FreshNames
 from cerflow.rewriting.rebuild import relabelled, transformed
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,30 @@ def below(formula: f.Formula) -> list[tuple[int, ...]]:
     return found
 
 
+def handed_down(
+    formula: f.Formula,
+    start: T,
+    enter: Callable[[int, f.Formula, T], T],
+    *,
+    first_only: tuple[type[f.Formula], ...] = (f.Exclusion,),
+) -> dict[int, T]:
+    """What each formula is given by the one around it, by occurrence; the whole formula is given ``start``.
+
+    ``enter`` says what a formula hands on to those below it. Of those ``first_only`` the second operand gets ``start``:
+    the right side of UNLESS, WITHOUT and NOT FOLLOWED BY is not part of the complex event.
+    """
+    nodes = list(walk(formula))
+    parts = below(formula)
+    given = {len(nodes) - 1: start}
+    for index in range(len(nodes) - 1, -1, -1):
+        if index in given:
+            current = cast(f.Formula, nodes[index])
+            handed = enter(index, current, given[index])
+            for place, part in enumerate(parts[index]):
+                given[part] = start if place and isinstance(current, first_only) else handed
+    return given
+
+
 def spread(formula: f.Formula, moved: Callable[[f.Formula], Many[Operation] | None]) -> f.Formula:
     """Move operators down to the formulas that read one event.
 
@@ -66,21 +92,16 @@ def spread(formula: f.Formula, moved: Callable[[f.Formula], Many[Operation] | No
     PROJECT, AND, ANY and a choice BY labels, so there they stay, and conditions pass with the labels that they have
     inside. Raises `UnsupportedQueryError` for a condition that would have to pass a strategy.
     """
-    nodes = list(walk(formula))
     labels = resolve(formula).labels
     parts = below(formula)
-    pending: dict[int, _Pending] = {len(nodes) - 1: None}
     apply = _Application(formula)
     gone: set[int] = set()
     here: dict[int, list[Operation]] = {}
-    for index in range(len(nodes) - 1, -1, -1):
-        if index not in pending:
-            continue
-        current, waiting = nodes[index], pending[index]
-        assert isinstance(current, f.Formula)
+
+    def enter(index: int, current: f.Formula, waiting: _Pending) -> _Pending:
         if labels[index].single:
             here[index] = _listed(waiting)
-            continue
+            return None
         operations = moved(current)
         if operations is not None:
             gone.add(index)
@@ -92,10 +113,10 @@ def spread(formula: f.Formula, moved: Callable[[f.Formula], Many[Operation] | No
                 here[index], waiting = _listed(waiting), None
         elif stops_labels(current):
             here[index], waiting = _divided(current, waiting, labels[parts[index][0]])
-        # The right side of UNLESS, WITHOUT and NOT FOLLOWED BY is not part of the complex event.
-        reached = parts[index][:1] if isinstance(current, f.Exclusion | f.Conjunction) else parts[index]
-        for part in parts[index]:
-            pending[part] = waiting if part in reached else None
+        return waiting
+
+    # What both sides of AND must satisfy, one of them may check.
+    handed_down(formula, None, enter, first_only=(f.Exclusion, f.Conjunction))
 
     def change(index: int, current: Node) -> Node:
         if index in gone:

@@ -28,13 +28,6 @@ _Ends = tuple[frozenset[str], frozenset[str]]
 _NO_ENDS: _Ends = frozenset(), frozenset()
 #: A schema whose time column no attribute names.
 _UNKNOWN = Schema(pa.schema({"type": pa.string(), "\0time": pa.int64()}), time="\0time")
-#: Formulas of consecutive events, the last of which detects them, if their operands are such formulas.
-_GAPLESS = (
-    *(f.EventType, f.AnyEvent, f.NotEvent, f.As, f.Rename, f.Filter, f.Disjunction, f.Conjunction, f.StrictSequence),
-    *(f.StrictIteration, f.Repetition, f.Start, f.Within),
-)
-#: Formulas whose complex events begin and end as those of their first operand.
-_KEEPING = f.Filter, f.Within, f.Selection, f.Start, f.Exclusion, f.Iteration, f.StrictIteration
 
 
 def with_windows_of_gaps(select: Select, schema: Schema | None) -> Select:
@@ -80,11 +73,7 @@ def with_windows_of_gaps(select: Select, schema: Schema | None) -> Select:
 
 def is_gapless(formula: f.Formula) -> bool:
     """True only if the events of every match are consecutive, and the last of them detects it."""
-    return all(
-        isinstance(node, _GAPLESS) and (not isinstance(node, f.Repetition) or node.strict or node.most == 1)
-        for node in walk(formula)
-        if isinstance(node, f.Formula)
-    )
+    return all(node.gapless for node in walk(formula) if isinstance(node, f.Formula))
 
 
 def _ends(current: Node, below: Many[_Ends]) -> _Ends:
@@ -92,7 +81,7 @@ def _ends(current: Node, below: Many[_Ends]) -> _Ends:
     match current:
         case f.EventType():
             return frozenset({current.name}), frozenset({current.name})
-        case f.AnyEvent() | f.NotEvent() | f.All() | f.Project():
+        case f.SingleEvent() | f.All() | f.Project():
             # Projection may leave no event, or others.
             return _NO_ENDS
         case f.As():
@@ -103,13 +92,14 @@ def _ends(current: Node, below: Many[_Ends]) -> _Ends:
                 frozenset(current.new if label == current.old else label for label in labels) for labels in below[0]
             )
             return first, last
-        case f.Sequence() | f.StrictSequence():
+        case f.Join():
             return below[0][0], below[1][1]
-        case f.Conjunction() | f.Disjunction():
+        case f.Combination():
             return below[0][0] & below[1][0], below[0][1] & below[1][1]
-        case f.Repetition():
-            return below[0] if current.least else _NO_ENDS
-    return below[0] if isinstance(current, _KEEPING) else _NO_ENDS
+        case f.Repetition(least=0):
+            return _NO_ENDS
+    # Other formulas begin and end as their first operand does.
+    return below[0] if isinstance(current, f.Formula) and below else _NO_ENDS
 
 
 def _extents(condition: c.Condition, first: frozenset[str], last: frozenset[str], schema: Schema) -> list[int]:

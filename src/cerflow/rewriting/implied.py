@@ -29,11 +29,6 @@ from cerflow.values.operators import MIRRORED, Operator
 #: A bound on a difference of times in microseconds, and whether the difference may equal it; lesser ones are tighter.
 _Bound = tuple[Fraction, bool]
 TimeEdges = dict[tuple[str, str], _Bound]
-#: Formulas whose complex events consist of whole ones of their operands.
-_KEEPING: tuple[type[f.Formula], ...] = (
-    *(f.As, f.Rename, f.Filter, f.Disjunction, f.Sequence, f.StrictSequence, f.Iteration, f.StrictIteration),
-    *(f.Repetition, f.Conjunction, f.All, f.Start, f.Within),
-)
 _NO_TIME = Fraction(0), True
 _FARTHEST = 2**63
 
@@ -211,11 +206,9 @@ def _windows(select: Select) -> dict[int, int]:
             continue
         above = parents[index]
         around = nodes[above]
-        if isinstance(around, f.Selection):
-            # Other strategies compare complex events that the window would leave out.
-            passes = around.strategy is f.Strategy.STRICT
-        else:
-            passes = isinstance(around, _KEEPING) or (isinstance(around, f.Exclusion) and index == first[above])
+        assert isinstance(around, f.Formula)
+        # Strategies compare complex events that the window would leave out.
+        passes = around.whole and (not isinstance(around, f.Exclusion) or index == first[above])
         sizes = [found[above]] if passes and above in found else []
         if isinstance(around, f.Within) and isinstance(around.window, f.DurationWindow):
             sizes.append(around.window.microseconds)

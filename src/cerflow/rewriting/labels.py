@@ -13,7 +13,7 @@ from cerflow.language.node import Node, fold, walk, with_children
 from cerflow.rewriting.events import (
     Labelling,
     Operation,
-    below,
+    handed_down,
     outer_labels,
     refuse_outer_labels,
     spread,
@@ -22,6 +22,10 @@ from cerflow.rewriting.events import (
 from cerflow.rewriting.names import FreshNames
 from cerflow.rewriting.rebuild import relabelled, transformed
 from cerflow.rewriting.repetitions import without_repetitions
+
+#: Renamings around a formula, the innermost first.
+_Renamings = tuple[tuple[str, str], ...]
+_NO_RENAMINGS: _Renamings = ()
 
 
 @of_formula
@@ -86,20 +90,13 @@ def _apart(formula: f.Formula, scopes: Scopes) -> f.Formula:
 
 def _given_above(formula: f.Formula, scopes: Scopes) -> dict[int, frozenset[str]]:
     """For each formula the labels of the AS around it that will be moved into it."""
-    nodes = list(walk(formula))
-    parts = below(formula)
-    given: dict[int, frozenset[str]] = {len(nodes) - 1: frozenset()}
-    for index in range(len(nodes) - 1, -1, -1):
-        if index not in given:
-            continue
-        current, here = nodes[index], given[index]
+
+    def enter(index: int, current: f.Formula, here: frozenset[str]) -> frozenset[str]:
         if isinstance(current, f.As) and not scopes.labels[index].single:
-            here |= {current.label}
-        elif stops_labels(current):
-            here = frozenset()
-        for place, part in enumerate(parts[index]):
-            given[part] = frozenset() if place and isinstance(current, f.Exclusion) else here
-    return given
+            return here | {current.label}
+        return frozenset() if stops_labels(current) else here
+
+    return handed_down(formula, frozenset[str](), enter)
 
 
 @of_formula
@@ -117,29 +114,18 @@ def push_down_renames(formula: f.Formula) -> f.Formula:
     scopes = resolve(formula)
     renamings = [n for n in walk(formula) if isinstance(n, f.Rename)]
     refuse_outer_labels(formula, scopes, frozenset(name for r in renamings for name in (r.old, r.new)))
-    nodes = list(walk(formula))
-    parts = below(formula)
-    # The renamings around each occurrence, the innermost first.
-    around: dict[int, tuple[tuple[str, str], ...]] = {len(nodes) - 1: ()}
     stay: set[int] = set()
-    for index in range(len(nodes) - 1, -1, -1):
-        if index not in around:
-            continue
-        current, here = nodes[index], around[index]
-        match current:
-            case f.EventType() | f.AnyEvent() | f.NotEvent():
-                stay.add(index)
-                continue
-            case f.Rename() if current.old != current.new:
-                here = ((current.old, current.new), *here)
-            case f.Filter() if not _passes(current, scopes.labels[index], here):
-                stay.add(index)
-                here = ()
-            case _ if stops_labels(current):
-                stay.add(index)
-                here = ()
-        for place, part in enumerate(parts[index]):
-            around[part] = () if place and isinstance(current, f.Exclusion) else here
+
+    def enter(index: int, current: f.Formula, here: _Renamings) -> _Renamings:
+        if isinstance(current, f.Rename):
+            return here if current.old == current.new else ((current.old, current.new), *here)
+        passes = not isinstance(current, f.Filter) or _passes(current, scopes.labels[index], here)
+        if passes and not isinstance(current, f.SingleEvent) and not stops_labels(current):
+            return here
+        stay.add(index)
+        return ()
+
+    around = handed_down(formula, _NO_RENAMINGS, enter)
 
     def change(index: int, current: Node) -> Node:
         if index in stay:
@@ -205,7 +191,7 @@ def with_labels_replaced(formula: f.Formula, names: Mapping[str, str]) -> f.Form
                 return f.Rename(current, current.name, names[current.name])
             case f.EventType():
                 return current
-            case f.AnyEvent() | f.NotEvent():
+            case f.SingleEvent():
                 renamed: f.Formula = current
                 for name in sorted(names):
                     renamed = f.Rename(renamed, name, names[name])

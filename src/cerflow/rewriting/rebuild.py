@@ -74,7 +74,7 @@ def one_event(formula: f.Formula) -> bool:
     """Whether each match is its last event alone."""
     while isinstance(formula, f.As | f.Filter | f.Selection):
         formula = formula.operand
-    return isinstance(formula, f.EventType | f.AnyEvent | f.NotEvent)
+    return isinstance(formula, f.SingleEvent)
 
 
 def refuse_later_choices(formula: f.Formula) -> None:

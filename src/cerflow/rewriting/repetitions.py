@@ -23,8 +23,8 @@ def without_repetitions(formula: f.Formula) -> f.Formula:
         match rebuilt:
             case f.Repetition():
                 return _written_out(rebuilt)
-            case f.Sequence() | f.StrictSequence() | f.All():
-                assert isinstance(current, f.Sequence | f.StrictSequence | f.All)
+            case f.Join():
+                assert isinstance(current, f.Join)
                 # The copies no longer say whether they can be absent.
                 whole: f.Formula = rebuilt
                 if f.can_be_absent(current.right):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
+from typing import cast
 
 from cerflow.analysis.scopes import resolve
 from cerflow.errors import UnsupportedQueryError
@@ -12,7 +13,7 @@ from cerflow.language import formula as f
 from cerflow.language.builder.given import of_formula
 from cerflow.language.node import Node, walk
 from cerflow.rewriting.ends import adjacent, beginnings, endings, joined_strictly
-from cerflow.rewriting.events import below, outer_labels
+from cerflow.rewriting.events import handed_down, outer_labels
 from cerflow.rewriting.filters import push_down_filters
 from cerflow.rewriting.labels import push_down_labels
 from cerflow.rewriting.names import FreshNames
@@ -87,16 +88,9 @@ def _refuse_projection(formula: f.Formula) -> None:
 
 def _inside(formula: f.Formula, *kinds: type[f.Formula]) -> Iterator[tuple[int, f.Formula]]:
     """The formulas within those of some kind, with their occurrences."""
+    inside = handed_down(formula, False, lambda _, current, here: here or isinstance(current, kinds), first_only=())
     nodes = list(walk(formula))
-    parts = below(formula)
-    inside: set[int] = set()
-    for index in range(len(nodes) - 1, -1, -1):
-        current = nodes[index]
-        if index in inside:
-            assert isinstance(current, f.Formula)
-            yield index, current
-        if index in inside or isinstance(current, kinds):
-            inside.update(parts[index])
+    yield from ((index, cast(f.Formula, nodes[index])) for index, here in sorted(inside.items(), reverse=True) if here)
 
 
 @of_formula
@@ -142,17 +136,8 @@ def _check_iterations(formula: f.Formula) -> None:
 
 
 def _largest_iterations(formula: f.Formula) -> set[int]:
-    nodes = list(walk(formula))
-    parts = below(formula)
-    found: set[int] = set()
-    pending = [len(nodes) - 1]
-    while pending:
-        index = pending.pop()
-        if isinstance(nodes[index], f.StrictIteration):
-            found.add(index)
-        else:
-            pending += parts[index]
-    return found
+    inner = {index for index, _ in _inside(formula, f.StrictIteration)}
+    return {k for k, n in enumerate(walk(formula)) if isinstance(n, f.StrictIteration) and k not in inner}
 
 
 def _without_strict_iterations(formula: f.Formula) -> f.Formula:

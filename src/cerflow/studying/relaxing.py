@@ -92,7 +92,7 @@ def _of_node(k: int, current: Node) -> Iterator[Constraint]:
                 yield Constraint("repetition", k, 1, current, f"{{{current.least},{most}}}")
         case f.Exclusion():
             end = f" FOR {show(current.window)}" if isinstance(current, f.NotFollowedBy) else ""
-            text = f"{_OPERATORS[type(current).__name__]} {show(current.right, kinds=False)}{end}"
+            text = f"{current.sign} {show(current.right, kinds=False)}{end}"
             yield Constraint("exclusion", k, 0, current, text)
         case f.Conjunction():
             for side, operand in enumerate((current.left, current.right)):
@@ -104,9 +104,6 @@ def _of_node(k: int, current: Node) -> Iterator[Constraint]:
             yield Constraint(kind, k, 0, current, str(current.strategy))
         case f.Within() | Windowed():
             yield Constraint("window", k, 0, current.window, f"WITHIN {show(current.window)}")
-
-
-_OPERATORS = {"Unless": "UNLESS", "Without": "WITHOUT", "NotFollowedBy": "NOT FOLLOWED BY"}
 
 
 def _of_clauses(select: Select) -> Iterator[Constraint]:

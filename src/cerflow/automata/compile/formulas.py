@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Sequence as Many
 from functools import reduce
+from typing import cast
 
 from cerflow.analysis.scopes import Scopes, condition_labels, occurrences_above, relation_names, resolve
 from cerflow.automata.compile.aggregates import between_bounds, gather, without_some
@@ -123,11 +124,6 @@ def compile_formula(
     return simplify(whole, compiler.registers.registers, left, compiler.mentioned)
 
 
-def _labels_compared(choice: f.Selection) -> frozenset[str]:
-    """The labels after BY; empty if all events are compared."""
-    return frozenset(str(reference.label) for reference in choice.by)
-
-
 def _with_joined_filters(formula: f.Formula) -> f.Formula:
     """One filter instead of several around the same formula; a long chain would be applied one by one."""
 
@@ -212,7 +208,7 @@ class _FormulaCompiler:
                 return atom(self._any_type(stream, current))
             case f.NotEvent():
                 return self._not_event(current, index)
-            case f.Sequence() | f.StrictSequence() | f.All():
+            case f.Join():
                 return self._joined(current, below)
             case f.Repetition():
                 count = self.count and needs_counter(below[0], current)
@@ -228,11 +224,11 @@ class _FormulaCompiler:
             case f.Project():
                 kept = frozenset(current.labels)
                 return relabel(below[0], lambda labels: labels & kept)
-            case Regular() | AutomatonFormula():
+            case f.Embedded():
                 regular = (
                     compile_automaton(current, self.registers)
                     if isinstance(current, AutomatonFormula)
-                    else compile_sremo(current.expression, self.registers, windowed=self.windowed)
+                    else compile_sremo(cast(Regular, current).expression, self.registers, windowed=self.windowed)
                 )
                 if not self.ticking:
                     return regular
@@ -243,7 +239,7 @@ class _FormulaCompiler:
             case f.Selection(f.Strategy.STRICT):
                 return contiguous(below[0], ticking=self.ticking)
             case f.Selection(strategy):
-                return preferred(below[0], strategy, self.registers, _labels_compared(current))
+                return preferred(below[0], strategy, self.registers, frozenset(current.names))
             case f.Unless():
                 return unless(below[0], below[1], self.registers, self._events_read(index))
             case f.Without():
@@ -255,7 +251,7 @@ class _FormulaCompiler:
                 return self._filter(below[0], current.condition, index)
         raise TypeError(f"{type(current).__name__} is not a formula")
 
-    def _joined(self, current: f.Sequence | f.StrictSequence | f.All, below: list[Fragment]) -> Fragment:
+    def _joined(self, current: f.Join, below: list[Fragment]) -> Fragment:
         optional = (f.can_be_absent(current.left), f.can_be_absent(current.right))
         if not isinstance(current, f.All):
             if isinstance(current, f.Sequence):
@@ -354,15 +350,8 @@ def _named_labels(formula: f.Formula) -> frozenset[str]:
     """Labels that some operator tells apart from others: an event of a type called so must be distinguished too."""
     found: set[str] = set()
     for current in walk(formula):
-        match current:
-            case f.Filter() | f.NotEvent() if current.condition is not None:
-                found.update(condition_labels(current.condition))
-            case f.Rename():
-                found.update((current.old, current.new))
-            case f.Project():
-                found.update(current.labels)
-            case f.As():
-                found.add(current.label)
-            case f.Selection():
-                found.update(_labels_compared(current))
+        if isinstance(current, f.Formula):
+            found.update(current.names)
+        if isinstance(current, f.Filter | f.NotEvent) and current.condition is not None:
+            found.update(condition_labels(current.condition))
     return frozenset(found)
