@@ -185,7 +185,7 @@ def test_conjunctions_are_eliminated(text, found):
     [
         (compile_star, "A : B", "does not cover StrictSequence"),
         (compile_star, "(A ; B) FILTER A.v < B.v", "relates several labels"),
-        (eliminate_conjunctions, "(A AND A) UNLESS B", "not beside Unless"),
+        (eliminate_conjunctions, "(A AND A) UNLESS B", "not next to Unless"),
         (eliminate_conjunctions, "(A ALL B) FILTER A.v < B.v", "relates several labels"),
     ],
 )
