@@ -55,6 +55,8 @@ def test_a_type_is_refused_with_ways_out():
         labelled("SELECT * WHERE login")
     for way in ("such as result, code, user", "type=…", "constant_type='login'", "DEFINE login AS condition"):
         assert way in str(no.value)
+    with pytest.raises(QueryError, match="Did you mean 'failed'"):
+        labelled("DEFINE failed AS result = 'failed' SELECT * WHERE faild ; failed")
     with pytest.raises(QueryError, match="unknown attribute 'type'"):
         labelled("SELECT * WHERE EVENT AS x FILTER x.type = 'a'")
     with pytest.raises(QueryError, match="unknown partition key 'type'"):
@@ -73,7 +75,7 @@ def test_types_are_integers_and_booleans():
     ]
     with pytest.raises(BadRecordError, match="row 2: no event type in 'remote'"):
         labelled('SELECT * WHERE "true"', type="remote")
-    with pytest.raises(InputError, match="must hold text, integers or booleans, not double"):
+    with pytest.raises(InputError, match="text, integers or booleans, not double; pandas holds integers"):
         labelled("SELECT * WHERE A", pa.table({"type": [1.5]}))
 
 
@@ -146,6 +148,7 @@ def test_types_that_no_event_has_are_told_where_nothing_matches(text, says, hint
     with pytest.warns(cerflow.QueryWarning) as found:
         assert not query.match(table, type="result", stream="stream").count()
     (said,) = {str(warning.message) for warning in found}
+    assert {warning.filename for warning in found} == {__file__}
     assert says in said
     assert hint in said
 

@@ -27,6 +27,8 @@ from __future__ import annotations
 
 import difflib
 import operator
+import sys
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -57,6 +59,7 @@ __all__ = [
     "expect",
     "nearest",
     "visible",
+    "warn",
 ]
 
 
@@ -289,3 +292,11 @@ class Located:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if self.text is not None and isinstance(error, QueryError | UnsupportedQueryError):
             error.with_source(self.text)
+
+
+def warn(warning: Warning) -> None:
+    """Give a warning about the line outside cerflow that called it, however deep in cerflow the reason is found."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "cerflow":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(warning, stacklevel=level)

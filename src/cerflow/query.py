@@ -5,7 +5,6 @@ Queries are read and checked often where nothing is matched, so the engine is im
 
 from __future__ import annotations
 
-import warnings as python_warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -31,6 +30,7 @@ from cerflow.errors import (
     UnsupportedQueryError,
     at_least_one,
     expect,
+    warn,
 )
 from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.builder.formulas import FormulaExpr
@@ -444,7 +444,7 @@ class Query:
     def warn_of_times(self, schema: Schema, times: tuple[float | None, float | None]) -> None:
         """Give the warning about the unit of ``times`` (see `warnings`) as a Python warning, if there is one."""
         for warning in self._warner.of_times(schema, times):
-            python_warnings.warn(warning, stacklevel=3)
+            warn(warning)
 
     def types_named(self) -> dict[str, Span | None]:
         """The types of events that the query names, each with its first place (for other parts of cerflow)."""
@@ -457,7 +457,7 @@ class Query:
     def warn_of_no_match(self, schema: Schema, events: pa.Table) -> None:
         """Give Python warnings that may explain why nothing matches: see `match`."""
         for warning in self._warner.of_no_match(schema, events):
-            python_warnings.warn(warning, stacklevel=2)
+            warn(warning)
 
     def trace(
         self, events: Any, *, sequence: str | None = None, until: Any = None, **roles: Unpack[EventRoles]

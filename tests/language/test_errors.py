@@ -187,6 +187,8 @@ def test_a_pattern_of_like_that_is_too_large_is_refused_with_its_place() -> None
         ("A FILTER x.a = 1 && x.b = 2", "write AND"),
         ("A FILTER x.a = 1 || x.b = 2", "write OR"),
         ("!A", "write NOT"),
+        ("A ; 4625 AS x", 'a type that is not a plain name is written in double quotes: "4625"'),
+        ("A ; 'a b'", 'a type that is not a plain name is written in double quotes: "…"'),
         ("A AS from", 'FROM is a reserved word; in double quotes it is a name: "from"'),
         ("last", None),
         ("A FILTER x.a = 1 ; B", "FILTER and WITHIN bind loosest"),

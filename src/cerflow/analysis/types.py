@@ -11,10 +11,11 @@ import pyarrow as pa
 from cerflow.analysis.columns import attributes_in
 from cerflow.analysis.kind_checks import a_kind, check_moment, check_ordered, check_string
 from cerflow.analysis.kinds import inexact, kind_of_attribute, refuse_mixture, refuse_zones, sort_of
-from cerflow.errors import QueryError, Span
+from cerflow.errors import QueryError, Span, nearest
 from cerflow.language import condition as c
 from cerflow.language import formula as f
 from cerflow.language.automaton import AutomatonStep
+from cerflow.language.event_kinds import kinds_in
 from cerflow.language.event_tests import TypeTest
 from cerflow.language.node import Node, walk
 from cerflow.language.select import ExpressionItem, LabelItem, Select
@@ -69,10 +70,13 @@ def _refuse_type(named: f.EventType | TypeTest, select: Select, schema: Schema) 
         n for n in schema.known_names if n != schema.time and schema.kind(n) in (ValueKind.STRING, ValueKind.INTEGER)
     ]
     columns = f" (such as {', '.join(could[:5])})" if could else ""
+    near = nearest(name, [n for n, condition in kinds_in(select.formula).items() if condition is not None])
     raise QueryError(
         f"'{name}' is named as the type of an event, but the events have no types",
         span=named.span,
-        hint=f"Name the column that holds them{columns} with type=… (--type-column), give all events one type with "
+        hint=f"Did you mean '{near}'?"
+        if near
+        else f"Name the column that holds them{columns} with type=… (--type-column), give all events one type with "
         f"constant_type='{name}' (--constant-type), or say which events are meant: DEFINE {name} AS condition.",
     )
 

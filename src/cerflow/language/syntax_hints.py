@@ -136,6 +136,10 @@ def hint_for(found: str, before: str, accepted: Collection[str], names: Collecti
         "FOR" in accepted and word == "FILTER"
     ):
         return "FILTER and WITHIN bind loosest: to continue after them, put the formula and them in parentheses"
+    if "a formula" in names and (found == "'" or found[0].isdigit()):
+        return 'a type that is not a plain name is written in double quotes: "{}"'.format(
+            "…" if found == "'" else found
+        )
     if not found[0].isalpha():
         return None
     words = [w for w in accepted if w in RESERVED or w in CONTEXTUAL]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from datetime import timedelta
 from typing import Any, Literal, Unpack
 
@@ -11,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from cerflow.engine.results.report import CountForm
-from cerflow.errors import ArgumentError, BadRecordError, InputError, QueryWarning, UnsupportedQueryError
+from cerflow.errors import ArgumentError, BadRecordError, InputError, QueryWarning, UnsupportedQueryError, warn
 from cerflow.programs.program import Program, without_definitions
 from cerflow.query import Query
 from cerflow.schema import HIDDEN_TYPES, Schema
@@ -137,7 +136,7 @@ def match(
             "match is called in foreachBatch, so it sees one micro-batch at a time and loses matches across them; give "
             "the streaming DataFrame to cerflow.spark.match or cerflow.spark.stream"
         )
-        warnings.warn(QueryWarning(text), stacklevel=2)
+        warn(QueryWarning(text))
     # A survey of the input may meet a bad record.
     with own_errors_raised():
         placement = _placed(df, whole, plan, rows)

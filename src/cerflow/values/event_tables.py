@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from cerflow import limits
-from cerflow.errors import InputError
+from cerflow.errors import InputError, warn
 from cerflow.values.arrow_columns import values_as_array, with_plain_columns
 
 _TAKEN = "a table of Arrow, pandas or Polars, record batches, or a list of dicts"
@@ -140,7 +139,7 @@ def _leave_out(name: object, needed: Collection[str] | None, error: InputError) 
     """Warn that a column is left out, or raise its error if it is needed."""
     if needed is None or name in needed:
         raise error
-    warnings.warn(f"the column '{name}' is left out: {error}", stacklevel=5)
+    warn(UserWarning(f"the column '{name}' is left out: {error}"))
 
 
 def from_rows(rows: Sequence[Any], schema: pa.Schema | None = None, needed: Collection[str] | None = None) -> pa.Table:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from cerflow.errors import PerformanceWarning
+from cerflow.errors import PerformanceWarning, warn
 from cerflow.predicates.predicate import Predicate
 from cerflow.schema import ValueKind
 
@@ -29,12 +29,8 @@ def compile_predicate(predicate: Predicate, kinds: Sequence[ValueKind | None]) -
     if key not in known:
         known[key] = _compile(predicate, kinds)
         if isinstance(known[key], str):
-            warnings.warn(
-                f"predicate '{predicate.name}' runs as plain Python, which is slow: {known[key]} "
-                "(compile=False suppresses this warning)",
-                PerformanceWarning,
-                stacklevel=2,
-            )
+            text = f"predicate '{predicate.name}' runs as plain Python, which is slow: {known[key]} "
+            warn(PerformanceWarning(f"{text}(compile=False suppresses this warning)"))
     return None if isinstance(known[key], str) else known[key]
 
 

@@ -50,7 +50,8 @@ class RecordChecker:
         # If types are not read, the known facts about them are used.
         if schema.type != PRECOMPUTED and schema.kind(schema.type) is not ValueKind.STRING:
             found = schema.columns.field(schema.type).type
-            raise InputError(f"the type column '{schema.type}' must hold text, integers or booleans, not {found}")
+            hint = "; pandas holds integers with nulls as 'Int64'" if pa.types.is_floating(found) else ""
+            raise InputError(f"the type column '{schema.type}' must hold text, integers or booleans, not {found}{hint}")
         self.schema = schema
         self._limits = value_limits(schema)
         self._check = batch_check(schema, self._limits) if in_order else None

@@ -6,7 +6,6 @@ import hashlib
 import io
 import math
 import re
-import warnings
 from collections.abc import Iterator, Mapping, Set
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType
 from cerflow.automata.compile.deadlines import waits_for_time
 from cerflow.conditions.connectives import TRUE
 from cerflow.engine.recognize.columns_needed import separable_by_key
-from cerflow.errors import ArgumentError, InputError, QueryWarning, UnsupportedQueryError, at_least_one
+from cerflow.errors import ArgumentError, InputError, QueryWarning, UnsupportedQueryError, at_least_one, warn
 from cerflow.language.parser import duration_in_microseconds
 from cerflow.language.printer import show
 from cerflow.programs.program import read_query
@@ -199,7 +198,7 @@ def number_of_buckets(plan: JobPlan, buckets: int) -> int:
     else:
         why = "it has no PARTITION BY, or none that all statements of a program have"
     text = f"one task at a time recognises the whole stream: {why}"
-    warnings.warn(QueryWarning(text), stacklevel=4)
+    warn(QueryWarning(text))
     return 1
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
-from cerflow.errors import QueryWarning
+from cerflow.errors import QueryWarning, warn
 from cerflow.schema import HIDDEN_TYPES
 from cerflow.spark.failures import own_errors_raised
 from cerflow.spark.frames.events import CORRUPT
@@ -60,7 +59,7 @@ class _BatchWriter:
         found = checkpoint.read(STATUS)
         if found is None and checkpoint.batches("commits"):
             text = f"there is no {STATUS} in the checkpoint '{checkpoint.path}': counts start again with this start"
-            warnings.warn(QueryWarning(text), stacklevel=4)
+            warn(QueryWarning(text))
         self._buckets: dict[str, dict[str, int]] = {} if found is None else found.pop("buckets")
         self.status = None if found is None else StreamStatus(**found)
 
@@ -130,7 +129,7 @@ class _BatchWriter:
                 f"{last['late']:,} events are late: this stream was flushed up to {shown}, so no earlier ones were "
                 "expected; do not flush at the end of a run that others follow"
             )
-            warnings.warn(QueryWarning(text), stacklevel=2)
+            warn(QueryWarning(text))
         now = datetime.now(UTC).isoformat(timespec="seconds")
         reached = {"buckets": len(counts), "held": sum(count["held"] for count in counts)}
         status = StreamStatus(batch, now, shown, totals, {**last, **reached}, remembered, dict(lacking))
@@ -146,13 +145,13 @@ class _BatchWriter:
                 f"batch {batch}: {missing[name]:,} of the events have no '{name}', which the query reads of them, so "
                 "conditions on it do not hold: does a file lack the column? (status.json counts them; said once)"
             )
-            warnings.warn(QueryWarning(text), stacklevel=2)
+            warn(QueryWarning(text))
         if 2 * last["late"] > last["events"]:
             text = (
                 f"batch {batch}: {last['late']:,} of {last['events']:,} events are late, so no match has them: either "
                 f"{_CAUSES}"
             )
-            warnings.warn(QueryWarning(text), stacklevel=2)
+            warn(QueryWarning(text))
 
     def _observed(self, name: str) -> dict[str, int]:
         """The metrics of the micro-batch that Spark has just computed in this thread, without zeros."""
