@@ -40,5 +40,5 @@ def test_a_definition_may_be_looked_at():
 
 def test_reasons_have_their_place_in_the_text_of_the_program():
     program = cerflow.parse_program(DIP + QUERIES[0])
-    ((part,),) = program.why_not(EVENTS, [0, 1]).ways
+    ((part,),) = program.why_not(EVENTS, [0, 1]).reasons
     assert program.text[part.span.start : part.span.end] == "y.low > x.low"

@@ -307,7 +307,7 @@ def test_named_files_are_streams(session, tmp_path):
 def test_steps_and_answers_count_positions_of_the_sample(session):
     assert session.trace(2, 3)[0].event.position == 2
     assert session.why_not([2, 4]).detected_at == 4
-    (way,) = session.why_not([("x", 2), ("y", 3)]).ways
+    (way,) = session.why_not([("x", 2), ("y", 3)]).reasons
     assert {part.text for part in way} == {"B", "y.v > x.v"}
 
 

@@ -109,7 +109,7 @@ def test_events_of_other_partitions_are_not_blamed():
     query = cerflow.parse("SELECT * WHERE failed AS a : failed AS b PARTITION BY [user]")
     table = long_stream(5000)
     assert query.why_not(table, [("a", 3), ("b", 1003)], time="t").detected_at == 1003
-    ((part,),) = query.why_not(table, [3, 3003], time="t").ways
+    ((part,),) = query.why_not(table, [3, 3003], time="t").reasons
     assert part.words == "event 1003, event 2003 lie in between"
 
 
@@ -119,7 +119,7 @@ def test_a_deadline_may_pass_far_behind_the_events():
     row = query.match(table, time="t").to_pylist()[2]
     assert row["detected_at"] == row["start"] + 3600
     assert query.why_not(table, [("a", row["start"])], time="t").detected_at == row["detected_at"]
-    ((part,),) = query.why_not(table.slice(0, 3000), [("a", 2)], time="t").ways
+    ((part,),) = query.why_not(table.slice(0, 3000), [("a", 2)], time="t").reasons
     assert "has not passed yet" in part.words
 
 
@@ -128,7 +128,7 @@ def test_keys_and_deadlines_refuse_together():
         "SELECT * WHERE ((failed AS a ; failed AS b) NOT FOLLOWED BY ok FOR 5 SECONDS) PARTITION BY [user]"
     )
     table = pa.concat_tables([long_stream(2000), pa.table({"type": ["ok"], "t": [2_000_000], "user": [5]})])
-    (way,) = query.why_not(table, [1000, 1999], time="t").ways
+    (way,) = query.why_not(table, [1000, 1999], time="t").reasons
     assert "PARTITION BY user" in {part.text for part in way}
 
 
@@ -221,7 +221,7 @@ def test_matches_by_deadlines_consume_what_has_begun():
 def test_the_deadline_is_named(right, chosen, words):
     query = cerflow.parse(f"SELECT * WHERE (cart AS c NOT FOLLOWED BY {right}) PARTITION BY [user]")
     answer = query.why_not(EVENTS, chosen, time="at")
-    ((reason,),) = answer.ways
+    ((reason,),) = answer.reasons
     assert reason.text.startswith("NOT FOLLOWED BY checkout")
     assert reason.text.endswith(right[-5:])
     assert words in reason.words

@@ -53,7 +53,7 @@ def test_without_a_reason_the_events_would_be_a_match(data):
         assume(False)
     named = {c.text: c for c in constraints(query.tree)}
     assume(len(named) == len(constraints(query.tree)))
-    for way in answer.ways:
+    for way in answer.reasons:
         changed = relaxed(query.tree, [named[part.text] for part in way])
         try:
             found = semantics(cerflow.Query(changed), table, time="t")
@@ -80,7 +80,7 @@ def test_without_a_reason_the_events_would_be_a_match(data):
 )
 def test_the_part_that_refuses_is_named(query, events, chosen, part, words):
     answer = cerflow.parse(f"SELECT * WHERE {query}").why_not(events, chosen)
-    (way,) = answer.ways
+    (way,) = answer.reasons
     (reason,) = way
     assert reason.text == part
     assert words in reason.words
@@ -97,19 +97,19 @@ def test_several_parts_refuse_together():
     answer = cerflow.parse("SELECT * WHERE (A AS x ; B AS y) FILTER x.v > 5 AND y.v > 5").why_not(
         rows("AB", v=[1, 2]), [0, 1]
     )
-    (way,) = answer.ways
+    (way,) = answer.reasons
     assert {part.text for part in way} == {"x.v > 5", "y.v > 5"}
 
 
 def test_parts_have_their_place_in_the_text():
     text = "SELECT * WHERE (A AS x ; B) FILTER x.v > 5"
-    ((part,),) = cerflow.parse(text).why_not(rows("AB", v=[3, 0]), [("x", 0), ("B", 1)]).ways
+    ((part,),) = cerflow.parse(text).why_not(rows("AB", v=[3, 0]), [("x", 0), ("B", 1)]).reasons
     assert text[part.span.start : part.span.end] == "x.v > 5"
 
 
 def test_events_may_have_another_shape():
     answer = cerflow.parse("SELECT * WHERE A ; B").why_not(rows("AAB"), [0, 1, 2])
-    assert answer.ways == ()
+    assert answer.reasons == ()
     assert "more or fewer" in str(answer)
 
 
@@ -143,7 +143,17 @@ def test_labels_count():
     assert "labels" in str(query.why_not(rows("AA"), [("y", 0), ("x", 1)]))
 
 
-@pytest.mark.parametrize(("chosen", "message"), [([], "choose events"), ([7], "no event 7"), ([-1], "no event -1")])
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        ([], "choose events"),
+        ([7], "no event 7"),
+        ([-1], "no event -1"),
+        (3, "choose events"),
+        (["x"], "choose events"),
+        ([("x", 0, 1)], "pairs"),
+    ],
+)
 def test_events_that_are_not_there_are_refused(chosen, message):
     with pytest.raises(ValueError, match=message):
         cerflow.parse("SELECT * WHERE A").why_not(rows("A"), chosen)
@@ -152,7 +162,7 @@ def test_events_that_are_not_there_are_refused(chosen, message):
 def test_a_stretch_of_a_stream_keeps_its_positions():
     query = cerflow.parse("SELECT NEXT * WHERE (A AS x ; B) FILTER x.v > 5 WITHIN 3 EVENTS")
     sample = read_sample(query, rows("ABAACB", v=[3, 0, 9, 9, 0, 0]), first=100)
-    ((part,),) = why_not(query.tree, sample, [100, 101]).ways
+    ((part,),) = why_not(query.tree, sample, [100, 101]).reasons
     assert "x.v = 3 at event 100" in part.words
     assert why_not(query.tree, sample, [103, 105]).detected_at == 105
     assert [step.event.position for step in Trace(query.tree, sample)] == list(range(100, 106))

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from numbers import Integral
 from typing import Any
 
 import pyarrow as pa
 
 from cerflow import limits
 from cerflow.analysis.scopes import labels_of
-from cerflow.errors import ArgumentError, QueryError, Span, UnsupportedQueryError, dotted
+from cerflow.errors import ArgumentError, QueryError, Span, UnsupportedQueryError, dotted, expect
 from cerflow.language import formula as f
 from cerflow.language.condition import Attribute, LabelReference
 from cerflow.language.node import walk
@@ -30,6 +31,7 @@ from cerflow.values.events import Event, Stream, Value
 
 #: Positions of events, or pairs of label and position.
 Chosen = Iterable[int | tuple[str, int]]
+_CHOSEN = "choose events by positions, such as [0, 3], or by pairs such as ('x', 0)"
 
 #: Parts are tried in this order when several refuse together; the first to be kept are the last to be blamed.
 _KEPT_FIRST = ("type", "both", "start", "repetition", "contiguity", "partition", "exclusion", "preference", "limit")
@@ -52,13 +54,12 @@ class WhyNot:
     """The answer to `Query.why_not`.
 
     Events that are a match are detected at event ``detected_at``, or by the clock at the ``detected_time``; otherwise
-    both are None. Each of ``ways`` is a set of parts
-    of the query: without these parts, and not without fewer of them, the events would be a match. Where no way is
-    found, the events do not have the shape of a match, and ``shape`` says so.
+    both are None. Each of the ``reasons`` is a set of parts of the query: without them, but not without fewer of them,
+    the events would be a match. Events that do not have the shape of a match have a ``shape`` instead, which says so.
     """
 
     detected_at: int | None
-    ways: tuple[tuple[RefusingPart, ...], ...] = ()
+    reasons: tuple[tuple[RefusingPart, ...], ...] = ()
     shape: str | None = None
     detected_time: Value = None
 
@@ -73,7 +74,7 @@ class WhyNot:
             return f"the events are a match, detected at {shown_value(self.detected_time)} as time passes"
         if self.shape is not None:
             return self.shape
-        return "\nor ".join("\n  and ".join(map(str, way)) for way in self.ways)
+        return "\nor ".join("\n  and ".join(map(str, parts)) for parts in self.reasons)
 
 
 def why_not(select: Select, sample: StudiedEvents, chosen: Chosen) -> WhyNot:
@@ -91,7 +92,7 @@ def why_not(select: Select, sample: StudiedEvents, chosen: Chosen) -> WhyNot:
         )
     single = [part for part in parts if _accepted(select, [part], sample, wanted)]
     if single:
-        ways: list[list[Constraint]] = [[part] for part in single]
+        reasons: list[list[Constraint]] = [[part] for part in single]
     elif not _accepted(select, parts, sample, wanted):
         return WhyNot(None, shape=_shape(select, parts, sample, wanted))
     else:
@@ -100,20 +101,22 @@ def why_not(select: Select, sample: StudiedEvents, chosen: Chosen) -> WhyNot:
             fewer = [other for other in left_out if other is not part]
             if _accepted(select, fewer, sample, wanted):
                 left_out = fewer
-        ways = [left_out]
-    return WhyNot(None, tuple(_explained(select, way, sample, wanted) for way in ways))
+        reasons = [left_out]
+    return WhyNot(None, tuple(_explained(select, parts, sample, wanted) for parts in reasons))
 
 
 def _wanted(chosen: Chosen, sample: StudiedEvents) -> Wanted:
     wanted: dict[int, frozenset[str]] = {}
+    expect(chosen, Iterable, _CHOSEN)
     for one in chosen:
-        label, position = one if isinstance(one, tuple) else (None, one)
+        label, position = one if isinstance(one, tuple) and len(one) == 2 else (None, one)
         last = sample.first + len(sample.events) - 1
+        expect(position, Integral, _CHOSEN)
         if not sample.first <= position <= last:
             raise ArgumentError(f"there is no event {position}: the positions are {sample.first} to {last}")
         wanted[position] = wanted.get(position, frozenset()) | ({label} if label is not None else set())
     if not wanted:
-        raise ArgumentError("choose events by their positions, such as [0, 3], or pairs such as ('x', 0)")
+        raise ArgumentError(_CHOSEN)
     return wanted
 
 

@@ -108,10 +108,10 @@ class AskingPanel:
                 ui.label(f"{sentence(str(answer))}.").classes("text-positive font-medium").mark("answer")
             elif answer.shape is not None:
                 ui.label(f"{sentence(answer.shape)}.").mark("answer")
-            for number, way in enumerate(answer.ways):
+            for number, parts in enumerate(answer.reasons):
                 lead = "They would be a match without" if number == 0 else "or without"
-                ui.label(lead + (" these parts:" if len(way) > 1 else " this part:")).classes("text-sm opacity-80")
-                for part in way:
+                ui.label(lead + (" these parts:" if len(parts) > 1 else " this part:")).classes("text-sm opacity-80")
+                for part in parts:
                     with ui.card().classes("w-full gap-1 cs-refuses"):
                         ui.label(part.text).classes("font-mono font-medium").mark("answer")
                         ui.label(part.words).classes("text-sm")
