@@ -55,7 +55,7 @@ class ValueKind(StrEnum):
 #: How a column of other values becomes one of times.
 _TIME_HINTS = {
     ValueKind.DECIMAL: " that fits 64 bits: cast it to int64",
-    ValueKind.STRING: "; make times of text first: pandas.to_datetime(frame['{0}']), str.to_datetime() in Polars, "
+    ValueKind.STRING: "; convert text first: pandas.to_datetime(frame['{0}']), str.to_datetime() in Polars, "
     "to_timestamp in Spark and DuckDB, or read the file by cerflow.read_events(path, time='{0}')",
 }
 #: The same for fields of structs.

@@ -102,6 +102,11 @@ def test_queries_that_are_not(predicate, query, place, message, suggestion):
     assert query[error.span.start : error.span.end] == place
 
 
+def test_an_attribute_in_place_of_a_label_is_explained():
+    with pytest.raises(QueryError, match=r"are A, x\. An attribute follows a label, as in A\.v"):
+        check_query(parse_query("SELECT v WHERE A AS x"))
+
+
 @pytest.mark.parametrize(
     ("expression", "message"),
     [

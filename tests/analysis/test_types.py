@@ -267,6 +267,12 @@ def test_the_partition_key_itself_is_underlined():
     assert str(caught.value).splitlines()[2] == " " * text.index("nam]") + "^^^"
 
 
+@pytest.mark.parametrize("text", ["SELECT * WHERE A AS x PARTITION BY x.id", "DEFINE k AS x.id = 1 SELECT * WHERE k"])
+def test_attributes_without_a_label_need_none(text):
+    with pytest.raises(QueryError, match="Write id, without a label"):
+        check_types(parse_query(text), SCHEMA)
+
+
 @pytest.mark.parametrize("formula", ["A ; (B ; C) WITHIN 5 MINUTES", "A ; (B NOT FOLLOWED BY C FOR 5 MINUTES)"])
 def test_windows_of_time_need_a_time_column(formula):
     query = parse_query(f"SELECT * WHERE {formula}")

@@ -366,6 +366,7 @@ def test_durations_are_shown_as_durations(times):
                 "a condition that columns cannot decide",
             ],
         ),
+        ("A ; A", ["those that fail the condition under which an event matters"]),
         ("A ; B", ["satisfy none of the 2 conditions", "none by their neighbours: matches have gaps"]),
     ],
 )

@@ -187,6 +187,7 @@ def test_a_pattern_of_like_that_is_too_large_is_refused_with_its_place() -> None
         ("A FILTER x.a = 1 && x.b = 2", "write AND"),
         ("A FILTER x.a = 1 || x.b = 2", "write OR"),
         ("!A", "write NOT"),
+        ("A WITHIN '5 minutes'", "a duration is written without quotes, as in 5 MINUTES"),
         ("A ; 4625 AS x", 'a type that is not a plain name is written in double quotes: "4625"'),
         ("A ; 'a b'", 'a type that is not a plain name is written in double quotes: "…"'),
         ("A AS from", 'FROM is a reserved word; in double quotes it is a name: "from"'),
@@ -278,7 +279,7 @@ def test_words_and_signs_of_other_languages(formula: str) -> None:
         ("SELECT x.v + 1 WHERE A AS x", "Write the name after AS"),
         ("SELECT * FROM s MATCH_RECOGNIZE (PATTERN (A B+))", "SELECT * WHERE (A ; B+ ; C) FILTER"),
         ("PATTERN SEQ(A a)", "MATCH_RECOGNIZE"),
-        ("SELECT f.*, g.v WHERE A AS f ; B AS g", "SELECT f[a, b]"),
+        ("SELECT f.*, g.v WHERE A AS f ; B AS g", "SELECT f[v, w]"),
         ("SELECT g.v AS v,f.* WHERE A AS f ; B AS g", "by the label alone, SELECT f, and"),
         *(
             (f"SELECT * {clause}", hint)

@@ -107,14 +107,12 @@ def _check_optional(root: f.Formula) -> None:
 def _check_label(label: str, place: Node, labels: Labels, formula: f.Formula) -> None:
     # EVENT and NOT give their event the name of its type, which may be anything.
     if label not in labels.assigned and not labels.wildcard:
-        known = ", ".join(sorted(labels.assigned))
-        raise QueryError(
-            f"unknown label '{label}'",
-            span=place.span,
-            suggestion=nearest(label, labels.assigned),
-            hint=excluded_label(label, formula)
-            or (f"The labels of the formula are {known}." if known else "The formula gives no labels."),
-        )
+        known, near = sorted(labels.assigned), nearest(label, labels.assigned)
+        hint = f"The labels of the formula are {', '.join(known)}." if known else "The formula gives no labels."
+        if known and not near and isinstance(place, LabelItem) and place.attributes is None:
+            hint += f" An attribute follows a label, as in {known[0]}.{label}."
+        hint = excluded_label(label, formula) or hint
+        raise QueryError(f"unknown label '{label}'", span=place.span, suggestion=near, hint=hint)
 
 
 def _check_compared(chosen: f.Selection | Select, own: Labels, known: Set[str]) -> None:

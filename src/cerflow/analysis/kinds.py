@@ -215,7 +215,10 @@ def _unknown(name: str, place: Node, schema: Schema, what: str) -> QueryError:
             return QueryError(
                 f"unknown {what} '{above[0]}'", span=place.span, hint=f"The column is written in quotes: {column}."
             )
-        return _unknown(shorter, there or place, schema, what)
+        error = _unknown(shorter, there or place, schema, what)
+        if last in schema.known_names and getattr(place, "label", None) is None:
+            error.hint = f"Write {quote_attribute(last)}, without a label."
+        return error
     if not above:
         below = [name for name in nested_names(schema.columns) if parts_of(name)[-1] == last]
         return QueryError(

@@ -354,8 +354,9 @@ def _left_out(program: ScanProgram, tables: TransducerTables) -> list[str]:
     guards, found = program.guards, program.contiguity
     lines = []
     if guards is not None and guards.narrows:
-        conditions = f"none of the {len(guards.guards)} conditions under which an event matters"
-        lines.append(f"those that satisfy {conditions}, tested on whole columns")
+        count = len(guards.guards)
+        fail = "fail the condition" if count == 1 else f"satisfy none of the {count} conditions"
+        lines.append(f"those that {fail} under which an event matters, tested on whole columns")
     if not isinstance(found, str) and found.undecided is None:
         keyed = " of a key" if found.keyed else ""
         return [*lines, f"nearly all: matches are consecutive events{keyed}, found and counted on whole columns"]

@@ -136,6 +136,8 @@ def hint_for(found: str, before: str, accepted: Collection[str], names: Collecti
         "FOR" in accepted and word == "FILTER"
     ):
         return "FILTER and WITHIN bind loosest: to continue after them, put the formula and them in parentheses"
+    if "interval" in names and found == "'":
+        return "a duration is written without quotes, as in 5 MINUTES"
     if "a formula" in names and (found == "'" or found[0].isdigit()):
         return 'a type that is not a plain name is written in double quotes: "{}"'.format(
             "…" if found == "'" else found
@@ -155,7 +157,7 @@ def _at_its_place(word: str, before: str, accepted: Collection[str], names: Coll
     last = before.rstrip()[-1:]
     if word == "*" and last == ".":
         label = before.rstrip(" .\n")[-40:].split()[-1].rpartition(",")[2]
-        return f"all attributes are reported by the label alone, SELECT {label}, and some by SELECT {label}[a, b]"
+        return f"all attributes are reported by the label alone, SELECT {label}, and some by SELECT {label}[v, w]"
     if word == "!":
         return "write NOT" if "a comparison" not in names else "write != for not equal, or NOT in front of a condition"
     if last == "=" and word in ("<", ">"):
