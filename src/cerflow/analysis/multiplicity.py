@@ -13,6 +13,7 @@ from cerflow.language import formula as f
 from cerflow.language import sremo as r
 from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.node import Node, fold, walk
+from cerflow.values.graphs import reached
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +55,13 @@ def _repeated(expression: r.Sremo) -> frozenset[str]:
 def _given_again(automaton: AutomatonFormula) -> frozenset[str]:
     """The labels that some walk of an automaton gives to several events."""
     leaving = automaton.leaving()
-    found: set[str] = set()
-    for label in automaton.labels:
-        reached = {step.target for step in automaton.steps if label in step.output}
-        pending = list(reached)
-        while pending:
-            for step in leaving.get(pending.pop(), ()):
-                if label in step.output:
-                    found.add(label)
-                if step.target not in reached:
-                    reached.add(step.target)
-                    pending.append(step.target)
-    return frozenset(found)
+
+    def again(label: str) -> bool:
+        given = [step.target for step in automaton.steps if label in step.output]
+        states = reached(given, lambda state: [step.target for step in leaving.get(state, ())])
+        return any(label in step.output for state in states for step in leaving.get(state, ()))
+
+    return frozenset(filter(again, automaton.labels))
 
 
 #: For each label the least and the greatest number of its events in a match; None stands for all events of the match,

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from cerflow.language.condition import Attribute, Condition, LabelReference
 from cerflow.language.formula import Embedded
 from cerflow.language.node import Node, node, transform
+from cerflow.values.graphs import reached
 
 #: The head of an automaton in a register selection: the event read.
 HEAD = "~"
@@ -97,14 +98,9 @@ class AutomatonFormula(Embedded):
 
 def closed(states: Iterable[State], leaving: Mapping[State, list[AutomatonStep]]) -> frozenset[State]:
     """These states, and those reachable by ε-transitions; ``leaving`` as `AutomatonFormula.leaving` gives it."""
-    found = set(states)
-    pending = list(found)
-    while pending:
-        for step in leaving.get(pending.pop(), ()):
-            if step.condition is None and step.target not in found:
-                found.add(step.target)
-                pending.append(step.target)
-    return frozenset(found)
+    return frozenset(
+        reached(states, lambda state: [step.target for step in leaving.get(state, ()) if step.condition is None])
+    )
 
 
 def rename_registers(condition: Condition, names: Mapping[str, str]) -> Condition:

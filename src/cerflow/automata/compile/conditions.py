@@ -7,9 +7,10 @@ those labels, and the register contents for the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from operator import and_, or_
 
 from cerflow.automata.model.fragment import Fragment, track, without_dead_states
 from cerflow.automata.model.registers import RegisterFile, accumulation_for
@@ -17,6 +18,7 @@ from cerflow.automata.model.transducer import Accumulation, Register, Transition
 from cerflow.conditions.connectives import TRUE, conjunction, conjuncts
 from cerflow.conditions.guards import Of, Satisfied, Stored, is_local, leaves, substitute
 from cerflow.language.condition import Condition, Expression, Not, Some
+from cerflow.values.graphs import settled_values
 
 #: The replacements of leaves.
 _Values = dict[Expression, Expression]
@@ -38,45 +40,28 @@ def reguarded(t: Transition, guards: Sequence[Condition]) -> Transition:
 
 def several(operand: Fragment, labels: frozenset[str]) -> frozenset[str]:
     """The labels that some run gives to more than one event."""
-    found: set[str] = set()
     if not labels:
         return frozenset()
-    leaving: dict[int, list[Transition]] = {}
-    for t in operand.transitions:
-        leaving.setdefault(t.source, []).append(t)
-    # The labels that some run to a state has given; they grow until a fixed point.
-    given: dict[int, frozenset[str]] = dict.fromkeys(operand.initial, frozenset())
-    pending = list(operand.initial)
-    while pending:
-        state = pending.pop()
-        before = given[state]
-        for t in leaving.get(state, ()):
-            found |= t.labels & before & labels
-            after = given.get(t.target)
-            grown = before | (t.labels & labels) | (after or frozenset())
-            if after is None or len(grown) > len(after):
-                given[t.target] = grown
-                pending.append(t.target)
-    return frozenset(found)
+    given = _given(operand, labels, or_)
+    return labels & frozenset().union(*(t.labels & given.get(t.source, frozenset()) for t in operand.transitions))
 
 
 def given_always(operand: Fragment, labels: frozenset[str]) -> frozenset[str]:
     """The labels that every accepting run gives to some event."""
-    leaving: dict[int, list[Transition]] = {}
-    for t in operand.transitions:
-        leaving.setdefault(t.source, []).append(t)
-    # The labels that all runs to a state have given; they shrink until a fixed point.
-    given: dict[int, frozenset[str]] = dict.fromkeys(operand.initial, frozenset())
-    pending = list(operand.initial)
-    while pending:
-        state = pending.pop()
-        for t in leaving.get(state, ()):
-            there = given[state] | (t.labels & labels)
-            before = given.get(t.target)
-            if before is None or not before <= there:
-                given[t.target] = there if before is None else before & there
-                pending.append(t.target)
+    given = _given(operand, labels, and_)
     return frozenset.intersection(labels, *(given[q] for q in operand.final if q in given))
+
+
+def _given(
+    operand: Fragment, labels: frozenset[str], joined: Callable[[frozenset[str], frozenset[str]], frozenset[str]]
+) -> dict[int, frozenset[str]]:
+    """The labels that runs to a state have given, joined over all runs."""
+    return settled_values(
+        dict.fromkeys(operand.initial, frozenset[str]()),
+        ((t.source, t.target, t.labels & labels) for t in operand.transitions),
+        or_,
+        joined,
+    )
 
 
 def own_labels(atom: Condition, scope: int) -> list[str]:

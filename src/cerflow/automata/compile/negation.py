@@ -11,6 +11,7 @@ from cerflow.automata.compile.waiting import Reference, postponed, references
 from cerflow.automata.model.fragment import Fragment, reachable_states, track, without_dead_states
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Transition
+from cerflow.values.graphs import reached
 
 #: The name of the runs that must not end.
 _EXCLUDED = "excluded"
@@ -58,17 +59,11 @@ class EventsRead:
         """The sets of events that runs of the part before may have read, of those that the other part asks for."""
         asked = _asked(excluded)
         leaving = operand.leaving()
-        start = self.before & asked
-        found = {(q, start) for q in operand.initial}
-        pending = list(found)
-        while pending:
-            state, seen = pending.pop()
-            for t in leaving[state]:
-                there = (t.target, self.after(seen, t) & asked)
-                if there not in found:
-                    found.add(there)
-                    pending.append(there)
-        return {seen for _, seen in found}
+
+        def following(place: tuple[int, frozenset[Reference]]) -> Iterator[tuple[int, frozenset[Reference]]]:
+            return ((t.target, self.after(place[1], t) & asked) for t in leaving[place[0]])
+
+        return {seen for _, seen in reached([(q, self.before & asked) for q in operand.initial], following)}
 
 
 def _asked(excluded: Fragment) -> frozenset[Reference]:

@@ -15,6 +15,7 @@ from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
 from cerflow.conditions.guards import Of, Stored, leaves, substitute
 from cerflow.language.condition import Condition, Expression
+from cerflow.values.graphs import reached
 
 
 @dataclass(frozen=True)
@@ -127,13 +128,10 @@ def _resolve_in_place(
     leaving: dict[int, list[Transition]] = {}
     for t in operand.transitions:
         leaving.setdefault(t.source, []).append(t)
-    after = {t.target for t in operand.transitions if label in t.labels}
-    pending = list(after)
-    while pending:
-        for t in leaving.get(pending.pop(), ()):
-            if t.target not in after and label not in t.labels:
-                after.add(t.target)
-                pending.append(t.target)
+    after = reached(
+        (t.target for t in operand.transitions if label in t.labels),
+        lambda q: [t.target for t in leaving.get(q, ()) if label not in t.labels],
+    ).keys()
     if not after.isdisjoint(operand.initial):
         return None
     changed: list[Transition] = []

@@ -27,6 +27,7 @@ from cerflow.conditions.connectives import conjunction, conjuncts
 from cerflow.conditions.contradiction import contradicts
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.formula import Strategy
+from cerflow.values.graphs import reached
 
 _Counts = Callable[[Transition], bool]
 _Sources = list[Source]
@@ -168,7 +169,7 @@ def _rivals_that_matter(
     others_counts, better_from_better, better_from_others = order
     #: Pairs of a run's state and its rival's, and whether the rival is preferred.
     before: dict[tuple[int, int, bool], list[tuple[int, int, bool]]] = {}
-    pending: list[tuple[int, int, bool]] = []
+    start: list[tuple[int, int, bool]] = []
     tests = [conjuncts(t.test) for t in transitions]
     for (k, t), (j, u) in combinations_with_replacement(enumerate(transitions), 2):
         if k != j and contradicts([*tests[k], *tests[j]]):
@@ -183,15 +184,9 @@ def _rivals_that_matter(
                     source, target = (a.source, b.source, was), (a.target, b.target, becomes)
                     before.setdefault(target, []).append(source)
                     if becomes and a.target in fragment.final and b.target in fragment.final:
-                        pending.append(source)
-    found = set(pending)
-    while pending:
-        for pair in before.get(pending.pop(), ()):
-            if pair not in found:
-                found.add(pair)
-                pending.append(pair)
+                        start.append(source)
     matter: list[list[set[int]]] = [[set() for _ in range(fragment.states)] for _ in range(2)]
-    for state, rival, preferred_already in found:
+    for state, rival, preferred_already in reached(start, lambda pair: before.get(pair, ())):
         matter[preferred_already][state].add(rival)
     return list(map(frozenset, matter[False])), list(map(frozenset, matter[True]))
 

@@ -12,6 +12,7 @@ from typing import TypeVar
 from cerflow import limits
 from cerflow.automata.model.transducer import Transition
 from cerflow.errors import UnsupportedQueryError
+from cerflow.values.graphs import reached
 
 T = TypeVar("T", bound=Hashable)
 
@@ -124,14 +125,7 @@ def with_own_beginning(fragment: Fragment) -> Fragment:
 
 def reachable_states(start: Iterable[int], edges: Sequence[Iterable[int]]) -> set[int]:
     """The states reachable from ``start``; ``edges[state]`` are the direct successors of a state."""
-    seen = set(start)
-    pending = list(seen)
-    while pending:
-        for q in edges[pending.pop()]:
-            if q not in seen:
-                seen.add(q)
-                pending.append(q)
-    return seen
+    return set(reached(start, edges.__getitem__))
 
 
 def _beside(left: Fragment, right: Fragment) -> Fragment:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from operator import and_
 from typing import Final
 
 from cerflow.automata.model.clock import has_ticks, never_reads_tick, reads_tick
@@ -11,6 +12,7 @@ from cerflow.automata.model.transducer import Accumulation, Transducer, Transiti
 from cerflow.conditions.guards import InWindow, Measure, Stored
 from cerflow.language.formula import CountWindow, DurationWindow, Window
 from cerflow.language.node import walk
+from cerflow.values.graphs import settled_values
 
 #: Rounds after which ages that still grow are taken to have no bound.
 _ROUNDS = 100
@@ -27,21 +29,17 @@ def windows_needed(transducer: Transducer) -> list[frozenset[int]]:
     Once such a window has passed, the run cannot lead to a match.
     """
     windows = frozenset(r for r, kept in enumerate(transducer.registers) if kept.window is not None)
-    needed = [windows] * transducer.states
-    changed = bool(windows)
-    while changed:
-        changed = False
-        for t in transducer.transitions:
-            if t.skips:
-                continue
-            asked = {a.start.register for a in t.atoms if isinstance(a, InWindow)}
-            written = {w.register for w in t.writes if w.fresh}
-            after = frozenset[int]() if t.target in transducer.final else needed[t.target] - written
-            left = needed[t.source] & (asked | after)
-            if left != needed[t.source]:
-                needed[t.source] = left
-                changed = True
-    return needed
+    if not windows:
+        return [windows] * transducer.states
+
+    def before(t: Transition, after: frozenset[int]) -> frozenset[int]:
+        asked = {a.start.register for a in t.atoms if isinstance(a, InWindow)}
+        written = {w.register for w in t.writes if w.fresh}
+        return (frozenset() if t.target in transducer.final else after - written) | asked
+
+    edges = ((t.target, t.source, t) for t in transducer.transitions if not t.skips)
+    needed = settled_values(dict.fromkeys(range(transducer.states), windows), edges, before, and_)
+    return [needed[state] for state in range(transducer.states)]
 
 
 def window_of_runs(transducer: Transducer) -> Window | None:
@@ -137,31 +135,25 @@ class _Ages:
         return found
 
     def _everywhere(
-        self, after: Callable[[Transition, Sequence[frozenset[_Timer]]], frozenset[_Timer]]
+        self, after: Callable[[Transition, frozenset[_Timer]], frozenset[_Timer]]
     ) -> Sequence[frozenset[_Timer]]:
         """For each state the timers of which something holds, as it does after every transition into it."""
-        initial = self._transducer.initial
-        found = [frozenset() if q in initial else self._timers for q in range(self._transducer.states)]
-        changed = True
-        while changed:
-            changed = False
-            for t in self._moves:
-                left = found[t.target] & after(t, found)
-                changed |= left != found[t.target]
-                found[t.target] = left
-        return found
+        states, nothing = range(self._transducer.states), frozenset[_Timer]()
+        begin = {q: nothing if q in self._transducer.initial else self._timers for q in states}
+        found = settled_values(begin, ((t.source, t.target, t) for t in self._moves), after, and_)
+        return [found[q] for q in states]
 
-    def _opened_after(self, t: Transition, before: Sequence[frozenset[_Timer]]) -> frozenset[_Timer]:
+    def _opened_after(self, t: Transition, before: frozenset[_Timer]) -> frozenset[_Timer]:
         """The timers whose deadlines are open after a transition, or were."""
         measured = {row for write in t.writes for row in write.row if isinstance(row, Measure)}
 
         def opened(register: int, window: Window) -> bool:
             value = self._values[t][register]
-            return Measure(window) in measured if value == _NOW else (value, window) in before[t.source]
+            return Measure(window) in measured if value == _NOW else (value, window) in before
 
         return frozenset(timer for timer in self._timers if opened(*timer))
 
-    def _running_after(self, t: Transition, before: Sequence[frozenset[_Timer]]) -> frozenset[_Timer]:
+    def _running_after(self, t: Transition, before: frozenset[_Timer]) -> frozenset[_Timer]:
         """The timers that run after a transition."""
         on_time = self._ticking and never_reads_tick(t)
 
@@ -170,7 +162,7 @@ class _Ages:
             if value is None or value == _NOW:
                 return value == _NOW
             tested = InWindow(Stored(value, 0), window) in t.atoms
-            return tested or (on_time and (value, window) in before[t.source])
+            return tested or (on_time and (value, window) in before)
 
         return frozenset(timer for timer in self._timers & self._opened[t.target] if runs(*timer))
 

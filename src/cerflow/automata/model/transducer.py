@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from operator import or_
 from typing import TYPE_CHECKING
 
 from cerflow.conditions.connectives import TRUE
@@ -19,6 +20,7 @@ from cerflow.drawing.targets import picture, shown_or_told
 from cerflow.language.condition import Condition, Expression
 from cerflow.language.formula import Window
 from cerflow.language.node import Node
+from cerflow.values.graphs import settled_values
 from cerflow.values.operators import Operator
 
 if TYPE_CHECKING:
@@ -173,21 +175,17 @@ class Transducer:
 
     def live(self) -> tuple[frozenset[int], ...]:
         """For each state, the registers that some transition may still read before writing them again."""
-        live: list[set[int]] = [set() for _ in range(self.states)]
-        incoming: dict[int, list[tuple[int, _Reads]]] = {}
-        for t in self.transitions:
-            reads = registers_read(t.atoms), [(w.register, w.fresh, w.reads()) for w in reversed(t.writes)]
-            incoming.setdefault(t.target, []).append((t.source, reads))
-            live[t.source] |= _needs(reads, live[t.target])
-        pending = list(range(self.states))
-        while pending:
-            state = pending.pop()
-            for source, reads in incoming.get(state, ()):
-                needed = _needs(reads, live[state])
-                if not needed <= live[source]:
-                    live[source] |= needed
-                    pending.append(source)
-        return tuple(frozenset(s) for s in live)
+
+        def reads(t: Transition) -> _Reads:
+            return registers_read(t.atoms), [(w.register, w.fresh, w.reads()) for w in reversed(t.writes)]
+
+        live = settled_values(
+            dict.fromkeys(range(self.states), frozenset[int]()),
+            ((t.target, t.source, reads(t)) for t in self.transitions),
+            _needs,
+            or_,
+        )
+        return tuple(live[state] for state in range(self.states))
 
 
 #: What a transition reads: the registers in its atoms; and of each write, from the last on, its register, whether it is
@@ -200,7 +198,7 @@ def registers_read(roots: Iterable[Node]) -> set[int]:
     return {leaf.register for root in roots for leaf in leaves(root) if isinstance(leaf, Stored)}
 
 
-def _needs(reads: _Reads, after: Iterable[int]) -> set[int]:
+def _needs(reads: _Reads, after: Iterable[int]) -> frozenset[int]:
     wanted = set(after)
     # All reads see the registers before the transition; writes happen in their order.
     tested, writes = reads
@@ -211,7 +209,7 @@ def _needs(reads: _Reads, after: Iterable[int]) -> set[int]:
         if fresh:
             wanted.discard(register)
         found |= read
-    return found | wanted
+    return frozenset(found | wanted)
 
 
 def _fault(what: str) -> ValueError:

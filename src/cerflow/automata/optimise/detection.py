@@ -18,6 +18,7 @@ from cerflow.automata.optimise.covering import Field, Relation, covering_relatio
 from cerflow.automata.optimise.simplify import simplify
 from cerflow.conditions.connectives import conjuncts
 from cerflow.conditions.guards import InWindow, Stored
+from cerflow.values.graphs import reached
 from cerflow.values.operators import Operator
 
 _MARK = frozenset((HIDDEN_LABEL,))
@@ -39,18 +40,12 @@ def begun(transducer: Transducer) -> frozenset[int]:
     """The states in which further marks do not change where a run began: it has begun, or there is no window."""
     if transducer.window is None:
         return frozenset(range(transducer.states))
-    waiting = set(transducer.initial)
-    pending = list(waiting)
     following: dict[int, list[int]] = {}
     for t in transducer.transitions:
         if not t.labels:
             following.setdefault(t.source, []).append(t.target)
-    while pending:
-        for q in following.get(pending.pop(), ()):
-            if q not in waiting:
-                waiting.add(q)
-                pending.append(q)
-    return frozenset(range(transducer.states)) - waiting
+    waiting = reached(transducer.initial, lambda q: following.get(q, ()))
+    return frozenset(range(transducer.states)) - waiting.keys()
 
 
 def latest_starts(transducer: Transducer) -> tuple[int | None, ...]:

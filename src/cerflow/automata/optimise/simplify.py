@@ -5,7 +5,6 @@ Impossible transitions, useless states and registers are removed, and equivalent
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -17,6 +16,7 @@ from cerflow.conditions.contradiction import contradicts
 from cerflow.conditions.guards import Satisfied, is_local, with_registers
 from cerflow.language.condition import Condition, Expression, Not
 from cerflow.language.formula import Window
+from cerflow.values.graphs import reached
 
 
 def simplify(
@@ -113,14 +113,7 @@ def _from_the_first(transducer: Transducer) -> list[int]:
     leaving: dict[int, list[int]] = {}
     for t in transducer.transitions:
         leaving.setdefault(t.source, []).append(t.target)
-    order = dict.fromkeys(sorted(transducer.initial))
-    pending = deque(order)
-    while pending:
-        for q in leaving.get(pending.popleft(), ()):
-            if q not in order:
-                order[q] = None
-                pending.append(q)
-    return list(order)
+    return list(reached(sorted(transducer.initial), lambda q: leaving.get(q, ())))
 
 
 def _bisimulation(transducer: Transducer) -> list[int]:

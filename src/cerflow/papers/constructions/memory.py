@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
+from operator import or_
 
 from cerflow.language.automaton import rename_registers
 from cerflow.papers.model.automaton import State, Successor
 from cerflow.papers.model.models import AnyA
 from cerflow.papers.model.srt import SymbolicRegisterTransducer
+from cerflow.values.graphs import settled_values
 
 #: A state, the number of the next register, and that of the register with the event of each own register.
 _Place = tuple[State, int, tuple[tuple[str, int], ...]]
@@ -22,16 +24,12 @@ def without_idle_writes(automaton: AnyA) -> AnyA:
 
 def _live(automaton: AnyA) -> Mapping[State, frozenset[str]]:
     """The registers that are read after each state before they are written again."""
-    live: dict[State, frozenset[str]] = dict.fromkeys(automaton.states, frozenset())
-    changed = True
-    while changed:
-        changed = False
-        for t in automaton.transitions:
-            needed = live[t.source].union(t.reads, live[t.target] - t.writes)
-            if needed != live[t.source]:
-                live[t.source] = needed
-                changed = True
-    return live
+    return settled_values(
+        dict.fromkeys(automaton.states, frozenset[str]()),
+        ((t.target, t.source, t) for t in automaton.transitions),
+        lambda t, after: (after - t.writes).union(t.reads),
+        or_,
+    )
 
 
 def events_remembered(transducer: SymbolicRegisterTransducer) -> int | None:

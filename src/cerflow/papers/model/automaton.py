@@ -22,6 +22,7 @@ from cerflow.language.condition import Condition
 from cerflow.language.sremo import MARK
 from cerflow.papers.model import faults
 from cerflow.papers.model.conditions import register_selection, rename_registers
+from cerflow.values.graphs import reached
 
 __all__ = [
     "MARKED",
@@ -225,14 +226,14 @@ class Automaton:
         By default it has the registers that it uses.
         """
         first = list(starts)
-        found = dict.fromkeys(first)
         transitions: dict[TransitionLike, None] = {}
-        for state in (frontier := list(found)):
+
+        def following(state: Q) -> Iterator[Q]:
             for target, condition, output, writes in successors(state):
                 transitions[cls.transition(state, target, condition, output, writes)] = None
-                if target not in found:
-                    found[target] = None
-                    frontier.append(target)
+                yield target
+
+        found = reached(first, following)
         finals = filter(is_final, found)
         return cls.made(transitions, starts=first, finals=finals, registers=registers, states=found)
 
@@ -276,21 +277,17 @@ class Automaton:
 
     def renumbered(self) -> Self:
         """The same with states 0, 1, …, in breadth-first order from the start states."""
-        following = _following((t.source, t.target) for t in self.transitions)
-        order: dict[State, State] = {state: k for k, state in enumerate(sorted_states(self.starts))}
-        for state in (frontier := list(order)):
-            for target in following.get(state, ()):
-                if target not in order:
-                    order[target] = len(order)
-                    frontier.append(target)
-        for state in sorted_states(self.states - order.keys()):
-            order[state] = len(order)
-        return self.relocated(order)
+        order = reached(sorted_states(self.starts), lambda q: [t.target for t in self.leaving(q)])
+        states = (*order, *sorted_states(self.states - order.keys()))
+        return self.relocated({state: k for k, state in enumerate(states)})
 
     def trimmed(self) -> Self:
         """Without unreachable states, and those that cannot reach a final one; the start of an SRT stays."""
-        edges = [(t.source, t.target) for t in self.transitions]
-        useful = _reachable(self.starts, edges) & _reachable(self.finals, [(b, a) for a, b in edges])
+        into: dict[State, list[State]] = {}
+        for t in self.transitions:
+            into.setdefault(t.target, []).append(t.source)
+        ahead = reached(self.starts, lambda q: [t.target for t in self.leaving(q)])
+        useful = frozenset(ahead.keys() & reached(self.finals, lambda q: into.get(q, ())).keys())
         if self.model is Model.SRT:
             useful |= self.starts
         return self.made(
@@ -376,35 +373,10 @@ def check_epsilon_free(*automata: Automaton) -> None:
 
 def enclosed(automaton: Automaton, states: Iterable[State]) -> frozenset[State]:
     """``Enclose``: the states that are reachable by ε-transitions alone."""
-    found = set(states)
-    pending = list(found)
-    while pending:
-        for t in automaton.leaving(pending.pop()):
-            if t.condition is None and t.target not in found:
-                found.add(t.target)
-                pending.append(t.target)
-    return frozenset(found)
+    return frozenset(reached(states, lambda q: [t.target for t in automaton.leaving(q) if t.condition is None]))
 
 
 def fresh_names(taken: Iterable[Hashable], like: str = "r") -> Iterator[str]:
     """Names r1, r2, … that are not taken."""
     used = frozenset(taken)
     return (name for number in count(1) if (name := f"{like}{number}") not in used)
-
-
-def _reachable(begin: Iterable[State], edges: Iterable[tuple[State, State]]) -> frozenset[State]:
-    following = _following(edges)
-    found = dict.fromkeys(begin)
-    for state in (frontier := list(found)):
-        for target in following.get(state, ()):
-            if target not in found:
-                found[target] = None
-                frontier.append(target)
-    return frozenset(found)
-
-
-def _following(edges: Iterable[tuple[State, State]]) -> dict[State, list[State]]:
-    following: dict[State, list[State]] = {}
-    for source, target in edges:
-        following.setdefault(source, []).append(target)
-    return following

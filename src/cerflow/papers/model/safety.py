@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from operator import and_
 from typing import Protocol, TypeVar
 
 from cerflow.papers.model.automaton import Automaton, State, TransitionLike
 from cerflow.papers.model.conditions import register_selection
+from cerflow.values.graphs import settled_values
 
 
 class _Arc(Protocol):
@@ -27,21 +29,12 @@ def on_every_trail(
     A trail enters no state twice, but the items of every trail are also those of every walk. So this is the greatest
     solution of the equations of all transitions.
     """
-    leaving: dict[State, list[T]] = {}
-    for t in transitions:
-        leaving.setdefault(t.source, []).append(t)
-    found: dict[State, frozenset[str]] = {state: frozenset() for state in starts}
-    pending = list(found)
-    while pending:
-        state = pending.pop()
-        for t in leaving.get(state, ()):
-            given = found[state] | gives(t)
-            former = found.get(t.target)
-            new = given if former is None else former & given
-            if new != former:
-                found[t.target] = new
-                pending.append(t.target)
-    return found
+    return settled_values(
+        dict.fromkeys(starts, frozenset[str]()),
+        ((t.source, t.target, t) for t in transitions),
+        lambda t, before: before | gives(t),
+        and_,
+    )
 
 
 def unsafe_reads(automaton: Automaton) -> Iterator[tuple[TransitionLike, str]]:

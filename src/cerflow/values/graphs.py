@@ -1,0 +1,48 @@
+"""Graphs of any kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import TypeVar
+
+N = TypeVar("N", bound=Hashable)
+E = TypeVar("E")
+V = TypeVar("V")
+
+
+def reached(start: Iterable[N], following: Callable[[N], Iterable[N]]) -> dict[N, None]:
+    """The nodes that paths from some nodes lead to, these included, breadth first."""
+    found = dict.fromkeys(start)
+    for node in (frontier := list(found)):
+        for other in following(node):
+            if other not in found:
+                found[other] = None
+                frontier.append(other)
+    return found
+
+
+def settled_values(
+    begin: Mapping[N, V],
+    edges: Iterable[tuple[N, N, E]],
+    along: Callable[[E, V], V],
+    joined: Callable[[V, V], V],
+) -> dict[N, V]:
+    """For each node the value that it begins with, joined with what each edge into it makes of the value at its source.
+
+    These are the least values that hold along all edges, or the greatest; nodes that none of the first ones leads to
+    have none.
+    """
+    leaving: dict[N, list[tuple[N, E]]] = {}
+    for source, target, edge in edges:
+        leaving.setdefault(source, []).append((target, edge))
+    found = dict(begin)
+    pending = list(found)
+    while pending:
+        node = pending.pop()
+        for target, edge in leaving.get(node, ()):
+            given = along(edge, found[node])
+            value = joined(found[target], given) if target in found else given
+            if target not in found or value != found[target]:
+                found[target] = value
+                pending.append(target)
+    return found
