@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 
 from cerflow.automata.compile.formulas import compile_formula
-from cerflow.automata.model.runs import accepting_runs, matches
+from cerflow.automata.model.runs import matches
 from cerflow.deciding.subset_construction import determinize
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.parser import parse_formula
@@ -14,6 +14,7 @@ from cerflow.values.events import Stream
 from support.generators.queries import Fragment, formulas, stream_of, streams
 from support.golden import rows
 from support.runners import examples
+from support.transducer_runs import accepting_runs
 
 SMALL = Fragment(depth=2, relating=False, outer=False, windows=False, projection=False)
 

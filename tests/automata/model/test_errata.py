@@ -4,7 +4,7 @@ E… are those of complex event logic §11, 11.… those of register transducers
 """
 
 from cerflow.automata.compile.formulas import compile_formula
-from cerflow.automata.model.runs import accepting_runs, matches
+from cerflow.automata.model.runs import matches
 from cerflow.automata.model.transducer import Accumulation, Register, Transducer, Transition, Write
 from cerflow.conditions.connectives import TRUE
 from cerflow.conditions.guards import Satisfied, Stored, TypeTest
@@ -20,6 +20,7 @@ from cerflow.semantics.strategies import kept_by
 from cerflow.values.events import Stream
 from cerflow.values.operators import Operator
 from support.golden import at_end, rows
+from support.transducer_runs import accepting_runs
 
 MARK = frozenset({"event"})
 SKIP = frozenset()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerflow.automata.compile.formulas import compile_formula
-from cerflow.automata.model.runs import accepting_runs, matches
+from cerflow.automata.model.runs import matches
 from cerflow.automata.model.transducer import HIDDEN_LABEL, Accumulation, Register, Transducer, Transition, Write
 from cerflow.automata.optimise.ambiguity import ambiguous
 from cerflow.conditions.connectives import conjunction
@@ -31,6 +31,7 @@ from support.generators.conditions import FIRST, Fragment
 from support.generators.queries import formulas, stream_of, streams
 from support.golden import SENSORS, SIX, at_end, rows
 from support.runners import examples
+from support.transducer_runs import accepting_runs
 
 
 @st.composite

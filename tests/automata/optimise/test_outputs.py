@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from cerflow import limits
 from cerflow.automata.compile.formulas import compile_formula
-from cerflow.automata.model.runs import accepting_runs, matches
+from cerflow.automata.model.runs import matches
 from cerflow.automata.optimise.ambiguity import ambiguous
 from cerflow.automata.optimise.output_determinization import determinized_on_outputs
 from cerflow.errors import UnsupportedQueryError
@@ -16,6 +16,7 @@ from support.generators.conditions import Fragment
 from support.generators.queries import OPERATORS, around, formulas, overlapping, stream_of, streams
 from support.golden import rows
 from support.runners import examples
+from support.transducer_runs import accepting_runs
 
 
 def assert_determinized(transducer, stream):

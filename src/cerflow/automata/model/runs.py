@@ -9,11 +9,10 @@ negation true. Complex events hold positions in the list of events.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 
 from cerflow.automata.model.transducer import TYPE_LABEL, Accumulation, Transducer, Transition, Write, registers_read
 from cerflow.conditions import guards
@@ -50,65 +49,52 @@ from cerflow.values.operators import Operator
 #: The content of a register: nothing yet, a row of values, or the rows of a collection.
 Content = tuple[Value, ...] | frozenset[tuple[Value, ...]] | None
 Memory = tuple[Content, ...]
+#: The state, the registers and the complex event of a run, and whether the last event read is part of it.
+_PartialRun = tuple[int, Memory, ComplexEvent, bool]
 
 
-@dataclass(frozen=True)
-class TransducerRun:
-    """A run over the events 0 … ``end``: a transition for each, and the complex event of their labels."""
-
-    transitions: tuple[Transition, ...]
-    complex_event: ComplexEvent
-
-    @property
-    def end(self) -> int:
-        """The position of the last event read."""
-        return len(self.transitions) - 1
+P = TypeVar("P", bound=Hashable)
 
 
-def accepting_runs(
-    transducer: Transducer, events: Sequence[Event], *, reporting: bool = False
-) -> Iterator[TransducerRun]:
-    """All runs that enter a final state with their last event, by length; there may be exponentially many.
+def partial_runs(
+    begin: Iterable[P], step: Callable[[P, int], Iterable[P]], length: int, *, anywhere: bool = False
+) -> Iterator[set[P]]:
+    """The runs before the first of ``length`` events and after each of them; ``anywhere``: they begin at every event.
+
+    ``step`` gives what becomes of a run at an event. Runs that are equal have the same future and are one.
+    """
+    first = set(begin)
+    current = first
+    yield current
+    for position in range(length):
+        current = {after for run in (current | first if anywhere else current) for after in step(run, position)}
+        yield current
+
+
+def matches(transducer: Transducer, events: StreamGiven, *, reporting: bool = False) -> set[tuple[int, ComplexEvent]]:
+    """All (n, C) such that some run over the events 0 … n enters a final state with the last one and labels C.
 
     With ``reporting`` only runs that label their last event count, as in complex event automata, register match
     automata and symbolic register transducers (P1 §6, 003 Def. 7, 004 Def. 24). All runs must meet the window of the
     transducer. Raises `QueryError` for a window of time over events without times.
     """
-    reader = RunReader(transducer, events)
-    current: list[tuple[tuple[Transition, ...], int, Memory, ComplexEvent]] = [
-        ((), state, reader.empty, frozenset()) for state in sorted(transducer.initial)
-    ]
-    for position in range(len(events)):
-        following = []
-        for path, state, memory, labelled in current:
-            for t in reader.leaving[state]:
-                if reader.fires(t, position, memory):
-                    marked = labelled | reader.labelled(t, position)
-                    following.append(((*path, t), t.target, reader.written(t, position, memory), marked))
-        current = following
-        for path, state, _, labelled in current:
-            if reader.accepts(path[-1], state, labelled, reporting):
-                yield TransducerRun(path, labelled)
-
-
-def matches(transducer: Transducer, events: StreamGiven, *, reporting: bool = False) -> set[tuple[int, ComplexEvent]]:
-    """All (n, C) such that some accepting run over the events 0 … n gives the complex event C; see `accepting_runs`."""
     events = as_stream(events)
     reader = RunReader(transducer, events)
-    found: set[tuple[int, ComplexEvent]] = set()
-    # Runs with the same state, registers and complex event have the same future.
-    current = {(state, reader.empty, frozenset[tuple[str, int]]()) for state in transducer.initial}
-    for position in range(len(events)):
-        following = set()
-        for state, memory, labelled in current:
-            for t in reader.leaving[state]:
-                if reader.fires(t, position, memory):
-                    marked = labelled | reader.labelled(t, position)
-                    following.add((t.target, reader.written(t, position, memory), marked))
-                    if reader.accepts(t, t.target, marked, reporting):
-                        found.add((position, marked))
-        current = following
-    return found
+
+    def step(run: _PartialRun, position: int) -> Iterator[_PartialRun]:
+        state, memory, labelled, _ = run
+        for t in reader.leaving[state]:
+            if reader.fires(t, position, memory):
+                after = labelled | reader.labelled(t, position)
+                yield t.target, reader.written(t, position, memory), after, bool(t.labels)
+
+    start: list[_PartialRun] = [(state, reader.empty, frozenset(), False) for state in transducer.initial]
+    return {
+        (n, labelled)
+        for n, runs in enumerate(partial_runs(start, step, len(events)), -1)
+        for state, _, labelled, marked in runs
+        if n >= 0 and (marked or not reporting) and reader.accepts(state, labelled)
+    }
 
 
 class RunReader:
@@ -132,12 +118,10 @@ class RunReader:
         own = self.events[position].type
         return frozenset((own if label == TYPE_LABEL else label, position) for label in t.labels)
 
-    def accepts(self, last: Transition, state: int, labelled: ComplexEvent, reporting: bool) -> bool:
+    def accepts(self, state: int, labelled: ComplexEvent) -> bool:
         """Whether a run that has just entered a state detects its complex event."""
-        if state not in self.transducer.final or (reporting and not last.labels):
-            return False
         window = self.transducer.window
-        return window is None or self._within(window, support(labelled))
+        return state in self.transducer.final and (window is None or self._within(window, support(labelled)))
 
     # -- guards --------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
@@ -95,39 +95,29 @@ class TransitionLike:
         """The register selection: the registers that the condition reads, in its order."""
         return () if self.condition is None else register_selection(self.condition)
 
+    @classmethod
+    @abstractmethod
+    def of_effect(cls, source: State, target: State, effect: Effect) -> Self:
+        """The transition of this model; what the model does not have is left out."""
+
     def between(self, source: State, target: State) -> Self:
         """The same transition between other states."""
         return cast(Self, replace(cast(Any, self), source=source, target=target))
 
 
+@dataclass(frozen=True, kw_only=True)
 class Automaton:
-    """What the automata of all models have; raises a subclass of `AutomatonError` for parts that do not fit."""
+    """An automaton; those of the models raise a subclass of `AutomatonError` for parts that do not fit."""
+
+    states: frozenset[State]
+    starts: frozenset[State]
+    finals: frozenset[State]
+    transitions: tuple[TransitionLike, ...] = ()
+    registers: tuple[str, ...] = ()
 
     #: The model, and the class of its transitions.
     model: ClassVar[Model]
     _KIND: ClassVar[type[TransitionLike]]
-
-    if TYPE_CHECKING:
-
-        @property
-        def states(self) -> frozenset[State]:
-            """All states."""
-
-        @property
-        def starts(self) -> frozenset[State]:
-            """The states in which runs begin."""
-
-        @property
-        def finals(self) -> frozenset[State]:
-            """The states in which runs may end."""
-
-        @property
-        def registers(self) -> tuple[str, ...]:
-            """The names of the registers."""
-
-        @property
-        def transitions(self) -> tuple[TransitionLike, ...]:
-            """All transitions."""
 
     def __post_init__(self) -> None:
         for t in self.transitions:
@@ -157,28 +147,27 @@ class Automaton:
 
     # -- other automata of the same model, and of others -------------------------------------------------------------
 
-    @staticmethod
-    @abstractmethod
+    @classmethod
     def transition(
+        cls,
         source: State,
         target: State,
         condition: Condition | None,
-        output: frozenset[str],
+        output: frozenset[str] = SKIPPED,
         writes: frozenset[str] = frozenset(),
     ) -> TransitionLike:
         """A transition of this model."""
+        return cls._KIND.of_effect(source, target, (condition, output, writes))
 
     @classmethod
-    @abstractmethod
-    def of_parts(
-        cls,
-        states: frozenset[State],
-        starts: frozenset[State],
-        finals: frozenset[State],
-        transitions: tuple[Any, ...],
-        registers: tuple[str, ...],
-    ) -> Self:
-        """The automaton of these parts; an SRT gets one start state, by ε-transitions if need be."""
+    def of_parts(cls, **parts: Any) -> Self:
+        """The automaton of these parts, named as its fields; an SRT gets one start, by ε-transitions if need be."""
+        return cls(**parts)
+
+    @classmethod
+    def of(cls, transitions: Iterable[Any], *, starts: Iterable[State], finals: Iterable[State]) -> Self:
+        """The automaton with these transitions (once each), the states they name, and the registers they use."""
+        return cls._with(transitions, starts, finals)
 
     @classmethod
     def made(
@@ -211,7 +200,7 @@ class Automaton:
         every = first.union(last, states, (t.source for t in distinct), (t.target for t in distinct))
         if registers is None:
             registers = sorted({r for t in distinct for r in (*t.reads, *t.writes)})
-        return cls.of_parts(every, first, last, distinct, tuple(registers))
+        return cls.of_parts(states=every, starts=first, finals=last, transitions=distinct, registers=tuple(registers))
 
     @classmethod
     def built(
@@ -361,6 +350,7 @@ class Automaton:
         return shown_or_told(self.to_svg)
 
 
+@dataclass(frozen=True, kw_only=True)
 class RegisterAutomaton(Automaton):
     """What the automata with registers have: RMA and SRT, which the constructions of 003 and 004 take."""
 

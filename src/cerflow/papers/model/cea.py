@@ -7,14 +7,13 @@ it read (so nothing depends on the future), a run of a UCEA need not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Self, TypeVar, cast
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self, cast
 
 from cerflow.conditions.connectives import TRUE
 from cerflow.language.automaton import Model
 from cerflow.language.condition import Condition
-from cerflow.papers.model.automaton import MARKED, SKIPPED, Automaton, State, TransitionLike
+from cerflow.papers.model.automaton import MARKED, SKIPPED, Automaton, Effect, State, TransitionLike
 from cerflow.papers.model.conditions import settle_condition
 from cerflow.papers.model.faults import EpsilonTransitionError, LabelSetError
 
@@ -44,6 +43,11 @@ class ComplexEventTransition(_MemorylessTransition):
     condition: Condition = TRUE
     marks: bool = False
 
+    @classmethod
+    def of_effect(cls, source: State, target: State, effect: Effect) -> Self:
+        """A transition that marks its event if there is any output; what it writes is left out."""
+        return cls(source=source, target=target, condition=cast(Condition, effect[0]), marks=bool(effect[1]))
+
     @property
     def output(self) -> frozenset[str]:
         """The label "event" for •, none for ◦."""
@@ -64,48 +68,31 @@ class UnaryComplexEventTransition(_MemorylessTransition):
         if not isinstance(self.labels, frozenset) or not all(isinstance(label, str) for label in self.labels):
             raise LabelSetError(f"the labels of a transition are a frozenset of names, not {self.labels!r}")
 
+    @classmethod
+    def of_effect(cls, source: State, target: State, effect: Effect) -> Self:
+        """A transition that gives its event the labels of the output; what it writes is left out."""
+        return cls(source=source, target=target, condition=cast(Condition, effect[0]), labels=effect[1])
+
     @property
     def output(self) -> frozenset[str]:
         """The labels."""
         return self.labels
 
 
-T = TypeVar("T", ComplexEventTransition, UnaryComplexEventTransition)
-
-
 @dataclass(frozen=True, kw_only=True)
-class MemorylessAutomaton(Automaton, Generic[T]):
+class MemorylessAutomaton(Automaton):
     """The common part of both automata: ``A = (Q, Δ, I, F)``.
 
     Raises a subclass of `AutomatonError` for parts that do not fit together.
     """
 
-    states: frozenset[State]
-    starts: frozenset[State]
-    finals: frozenset[State]
-    transitions: tuple[T, ...] = ()
+    registers: tuple[str, ...] = field(default=(), init=False, repr=False)
 
     @classmethod
-    def of(cls, transitions: Iterable[T], *, starts: Iterable[State], finals: Iterable[State]) -> Self:
-        """The automaton with these transitions (once each) and the states they name."""
-        return cls._with(transitions, starts, finals)
-
-    @classmethod
-    def of_parts(
-        cls,
-        states: frozenset[State],
-        starts: frozenset[State],
-        finals: frozenset[State],
-        transitions: tuple[Any, ...],
-        registers: tuple[str, ...],
-    ) -> Self:
-        """The automaton of these parts."""
-        return cls(states=states, starts=starts, finals=finals, transitions=transitions)
-
-    @property
-    def registers(self) -> tuple[str, ...]:
-        """None."""
-        return ()
+    def of_parts(cls, **parts: Any) -> Self:
+        """The automaton of these parts, without registers."""
+        del parts["registers"]
+        return cls(**parts)
 
     @property
     def label_sets(self) -> frozenset[frozenset[str]]:
@@ -114,48 +101,26 @@ class MemorylessAutomaton(Automaton, Generic[T]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ComplexEventAutomaton(MemorylessAutomaton[ComplexEventTransition]):
+class ComplexEventAutomaton(MemorylessAutomaton):
     """A complex event automaton: C is in ``⟦A⟧_n`` if a run over the events 0 … n ends in F and marks C, with n in C.
 
     Raises a subclass of `AutomatonError` for parts that do not fit together.
     """
 
+    transitions: tuple[ComplexEventTransition, ...] = ()
+
     model: ClassVar[Model] = Model.CEA
     _KIND: ClassVar[type[TransitionLike]] = ComplexEventTransition
 
-    @staticmethod
-    def transition(
-        source: State,
-        target: State,
-        condition: Condition | None,
-        output: frozenset[str],
-        writes: frozenset[str] = frozenset(),
-    ) -> ComplexEventTransition:
-        """A transition that marks its event if there is any output; what it writes is left out."""
-        return ComplexEventTransition(
-            source=source, target=target, condition=cast(Condition, condition), marks=bool(output)
-        )
-
 
 @dataclass(frozen=True, kw_only=True)
-class UnaryComplexEventAutomaton(MemorylessAutomaton[UnaryComplexEventTransition]):
+class UnaryComplexEventAutomaton(MemorylessAutomaton):
     """A unary complex event automaton: C is in ``⟦A⟧_n`` if a run over the events 0 … n ends in F and labels as C does.
 
     Raises a subclass of `AutomatonError` for parts that do not fit together.
     """
 
+    transitions: tuple[UnaryComplexEventTransition, ...] = ()
+
     model: ClassVar[Model] = Model.UCEA
     _KIND: ClassVar[type[TransitionLike]] = UnaryComplexEventTransition
-
-    @staticmethod
-    def transition(
-        source: State,
-        target: State,
-        condition: Condition | None,
-        output: frozenset[str],
-        writes: frozenset[str] = frozenset(),
-    ) -> UnaryComplexEventTransition:
-        """A transition that gives its event the labels of the output; what it writes is left out."""
-        return UnaryComplexEventTransition(
-            source=source, target=target, condition=cast(Condition, condition), labels=output
-        )

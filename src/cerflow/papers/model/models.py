@@ -22,7 +22,7 @@ CEA, UCEA, RMA, SRT = (
 
 #: An automaton of one of the four models, of those without memory, of those with registers.
 AnyA = TypeVar("AnyA", bound=Automaton)
-FreeA = TypeVar("FreeA", bound=MemorylessAutomaton[Any])
+FreeA = TypeVar("FreeA", bound=MemorylessAutomaton)
 RegisterA = TypeVar("RegisterA", bound=RegisterAutomaton)
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from cerflow.language.automaton import Model
 from cerflow.language.condition import Condition
-from cerflow.papers.model.automaton import SKIPPED, Automaton, RegisterAutomaton, State, TransitionLike
+from cerflow.papers.model.automaton import SKIPPED, Automaton, Effect, RegisterAutomaton, State, TransitionLike
 from cerflow.papers.model.conditions import HEAD, register_selection, rename_registers, settle_condition
 from cerflow.papers.model.faults import EpsilonTransitionError, RegisterSelectionError
 
@@ -42,6 +41,21 @@ class MatchTransition(TransitionLike):
                 if parameter not in self.parameters:
                     raise RegisterSelectionError(f"the formula uses {parameter}, which is not a parameter")
 
+    @classmethod
+    def of_effect(cls, source: State, target: State, effect: Effect) -> Self:
+        """A transition of this model; the registers that the condition reads are its parameters and its selection."""
+        condition, output, writes = effect
+        reads = () if condition is None else register_selection(condition)
+        return cls(
+            source=source,
+            target=target,
+            formula=condition,
+            parameters=reads,
+            selection=reads,
+            writes=writes,
+            output=output,
+        )
+
     @property
     def condition(self) -> Condition | None:
         """The formula applied to its register selection."""
@@ -59,51 +73,10 @@ class MatchTransition(TransitionLike):
 class RegisterMatchAutomaton(RegisterAutomaton):
     """``A = (Q, Qˢ, Qᶠ, RG, Δ)``; raises a subclass of `AutomatonError` for parts that do not fit together."""
 
-    states: frozenset[State]
-    starts: frozenset[State]
-    finals: frozenset[State]
     transitions: tuple[MatchTransition, ...] = ()
-    registers: tuple[str, ...] = ()
 
     model: ClassVar[Model] = Model.RMA
     _KIND: ClassVar[type[TransitionLike]] = MatchTransition
-
-    @classmethod
-    def of(cls, transitions: Iterable[MatchTransition], *, starts: Iterable[State], finals: Iterable[State]) -> Self:
-        """The automaton with these transitions (once each), the states they name, and the registers they use."""
-        return cls._with(transitions, starts, finals)
-
-    @classmethod
-    def of_parts(
-        cls,
-        states: frozenset[State],
-        starts: frozenset[State],
-        finals: frozenset[State],
-        transitions: tuple[Any, ...],
-        registers: tuple[str, ...],
-    ) -> Self:
-        """The automaton of these parts."""
-        return cls(states=states, starts=starts, finals=finals, transitions=transitions, registers=registers)
-
-    @staticmethod
-    def transition(
-        source: State,
-        target: State,
-        condition: Condition | None,
-        output: frozenset[str],
-        writes: frozenset[str] = frozenset(),
-    ) -> MatchTransition:
-        """A transition of this model; the registers that the condition reads are its parameters and its selection."""
-        reads = () if condition is None else register_selection(condition)
-        return MatchTransition(
-            source=source,
-            target=target,
-            formula=condition,
-            parameters=reads,
-            selection=reads,
-            writes=writes,
-            output=output,
-        )
 
 
 def as_register_match_automaton(automaton: Automaton) -> RegisterMatchAutomaton:

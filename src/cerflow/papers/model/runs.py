@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from cerflow.automata.model.runs import partial_runs
 from cerflow.language.condition import Condition
 from cerflow.papers.model.automaton import Automaton, State, TransitionLike, enclosed, show_state, sorted_states
 from cerflow.papers.model.conditions import holds, in_units_of, register_selection
@@ -85,7 +86,7 @@ def reported_matches(automaton: Automaton, events: StreamGiven) -> frozenset[tup
     anywhere = automaton.model.anywhere
     return frozenset(
         (n, marks)
-        for n, partials in enumerate(_all(reader, marks=True, anywhere=anywhere), start=-1)
+        for n, partials in enumerate(reader.runs(marks=True, anywhere=anywhere), start=-1)
         for state, _, marks, marked in partials
         if (marked or (marked_or_not and n >= 0)) and state in automaton.finals
     )
@@ -93,7 +94,7 @@ def reported_matches(automaton: Automaton, events: StreamGiven) -> frozenset[tup
 
 def reached_states(automaton: Automaton, events: StreamGiven) -> list[frozenset[State]]:
     """The states in which runs are that began at the first event: before it, and after each event."""
-    return [frozenset(state for state, *_ in found) for found in _all(_Evaluator(automaton, events), marks=False)]
+    return [frozenset(state for state, *_ in found) for found in _Evaluator(automaton, events).runs(marks=False)]
 
 
 def runs(automaton: Automaton, events: StreamGiven) -> Iterator[Run]:
@@ -130,17 +131,8 @@ def accepting_runs(automaton: Automaton, events: StreamGiven) -> Iterator[Run]:
 
 def _last(reader: _Evaluator, *, marks: bool) -> set[_Partial]:
     """The runs after the last event."""
-    *_, last = _all(reader, marks=marks)
+    *_, last = reader.runs(marks=marks)
     return last
-
-
-def _all(reader: _Evaluator, *, marks: bool, anywhere: bool = False) -> Iterator[set[_Partial]]:
-    """The runs before the first event, and after each; ``anywhere`` says that runs begin at every event."""
-    current = reader.begin()
-    yield current
-    for position in range(len(reader.events)):
-        current = reader.step(current | reader.begin() if anywhere else current, position, marks)
-        yield current
 
 
 class _Evaluator:
@@ -155,9 +147,20 @@ class _Evaluator:
         conditions = {t.condition for t in automaton.transitions if t.condition is not None}
         self._fitted = {condition: in_units_of(self.events, condition) for condition in conditions}
 
-    def begin(self) -> set[_Partial]:
-        """The runs before any event was read."""
-        return self._closed({(state, self.empty, frozenset(), False) for state in self.automaton.starts})
+    def runs(self, *, marks: bool, anywhere: bool = False) -> Iterator[set[_Partial]]:
+        """The runs before the first event, and after each; without ``marks`` their complex events are empty."""
+
+        def step(run: _Partial, position: int) -> Iterator[_Partial]:
+            state, contents, marked, _ = run
+            for t, after in self.successors(state, contents, position):
+                if t.condition is not None:
+                    more = marked | {(label, position) for label in t.output} if marks else marked
+                    yield from self._closed((t.target, after, more, bool(t.output)))
+
+        begin = (
+            run for state in self.automaton.starts for run in self._closed((state, self.empty, frozenset(), False))
+        )
+        return partial_runs(begin, step, len(self.events), anywhere=anywhere)
 
     def successors(self, state: State, contents: Contents, position: int) -> Iterator[tuple[TransitionLike, Contents]]:
         """The transitions that a run may take next, ε-transitions included, and the registers after each."""
@@ -170,18 +173,9 @@ class _Evaluator:
         held = {r: self.events[index] for r, index in zip(self.automaton.registers, contents) if index is not None}
         return Configuration(index, state, contents, held)
 
-    def step(self, current: set[_Partial], position: int, marks: bool) -> set[_Partial]:
-        """The runs after one more event."""
-        following: set[_Partial] = set()
-        for state, contents, marked, _ in current:
-            for t, after in self.successors(state, contents, position):
-                if t.condition is not None:
-                    more = marked | {(label, position) for label in t.output} if marks else marked
-                    following.add((t.target, after, more, bool(t.output)))
-        return self._closed(following)
-
-    def _closed(self, partials: set[_Partial]) -> set[_Partial]:
-        return {(reached, *rest) for state, *rest in partials for reached in enclosed(self.automaton, (state,))}  # type: ignore[misc]
+    def _closed(self, run: _Partial) -> Iterator[_Partial]:
+        state, *rest = run
+        return ((reached, *rest) for reached in enclosed(self.automaton, (state,)))  # type: ignore[misc]
 
     def fires(self, condition: Condition, position: int, contents: Contents) -> bool:
         """Whether a condition holds for an event and the register contents."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from cerflow.language.automaton import Model
@@ -11,6 +11,7 @@ from cerflow.language.condition import Condition
 from cerflow.papers.model.automaton import (
     SKIPPED,
     Automaton,
+    Effect,
     RegisterAutomaton,
     State,
     TransitionLike,
@@ -33,6 +34,12 @@ class SymbolicTransition(TransitionLike):
     def __post_init__(self) -> None:
         settle_condition(self)
 
+    @classmethod
+    def of_effect(cls, source: State, target: State, effect: Effect) -> Self:
+        """A transition of this model."""
+        condition, output, writes = effect
+        return cls(source=source, target=target, condition=condition, output=output, writes=writes)
+
 
 @dataclass(frozen=True, kw_only=True)
 class SymbolicRegisterTransducer(RegisterAutomaton):
@@ -41,17 +48,19 @@ class SymbolicRegisterTransducer(RegisterAutomaton):
     Raises a subclass of `AutomatonError` for parts that do not fit together.
     """
 
-    states: frozenset[State]
+    starts: frozenset[State] = field(init=False, repr=False, compare=False)
     start: State
-    finals: frozenset[State]
     transitions: tuple[SymbolicTransition, ...] = ()
-    registers: tuple[str, ...] = ()
 
     model: ClassVar[Model] = Model.SRT
     _KIND: ClassVar[type[TransitionLike]] = SymbolicTransition
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "starts", frozenset((self.start,)))
+        super().__post_init__()
+
     @classmethod
-    def of(
+    def of(  # type: ignore[override]
         cls,
         transitions: Iterable[SymbolicTransition],
         *,
@@ -63,38 +72,15 @@ class SymbolicRegisterTransducer(RegisterAutomaton):
         return cls._with(transitions, (start,), finals, registers)
 
     @classmethod
-    def of_parts(
-        cls,
-        states: frozenset[State],
-        starts: frozenset[State],
-        finals: frozenset[State],
-        transitions: tuple[Any, ...],
-        registers: tuple[str, ...],
-    ) -> Self:
+    def of_parts(cls, **parts: Any) -> Self:
         """The automaton of these parts; unless there is one start, a new one has ε-transitions to them."""
+        starts = parts.pop("starts")
         if len(starts) == 1:
-            (start,) = starts
-        else:
-            start = next(fresh_names(states, "start"))
-            states |= {start}
-            transitions += tuple(SymbolicTransition(source=start, target=q) for q in sorted_states(starts))
-        return cls(states=states, start=start, finals=finals, transitions=transitions, registers=registers)
-
-    @staticmethod
-    def transition(
-        source: State,
-        target: State,
-        condition: Condition | None,
-        output: frozenset[str],
-        writes: frozenset[str] = frozenset(),
-    ) -> SymbolicTransition:
-        """A transition of this model."""
-        return SymbolicTransition(source=source, target=target, condition=condition, output=output, writes=writes)
-
-    @property
-    def starts(self) -> frozenset[State]:
-        """The start state, as a set."""
-        return frozenset((self.start,))
+            return cls(start=next(iter(starts)), **parts)
+        start = next(fresh_names(parts["states"], "start"))
+        parts["states"] |= {start}
+        parts["transitions"] += tuple(SymbolicTransition(source=start, target=q) for q in sorted_states(starts))
+        return cls(start=start, **parts)
 
 
 def as_transducer(automaton: Automaton) -> SymbolicRegisterTransducer:

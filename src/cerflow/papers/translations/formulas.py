@@ -44,7 +44,13 @@ def from_formula(formula: AutomatonFormula) -> Automaton:
         raise AutomatonError(f"an SRT has one start state, not {len(formula.starts)}")
     # Automata say what is wrong with an ε-transition or a register.
     transitions = tuple(_transition(kind, step) for step in formula.steps)
-    return kind.of_parts(formula.states, formula.starts, formula.finals, transitions, formula.registers)
+    return kind.of_parts(
+        states=formula.states,
+        starts=formula.starts,
+        finals=formula.finals,
+        transitions=transitions,
+        registers=formula.registers,
+    )
 
 
 def _transition(kind: type[Automaton], step: AutomatonStep) -> TransitionLike:
