@@ -53,7 +53,7 @@ def by_definition(transducer, events):
                 runs = {
                     (t.target, c | {(events[p].type if a == TYPE_LABEL else a, p) for a in t.labels})
                     for q, c in runs
-                    for t in one.leaving(q)
+                    for t in one.leaving()[q]
                     if matches(Transducer(2, frozenset({0}), frozenset({1}), (Transition(0, 0), t.moved(0, 1))), events)
                     >= {(p, frozenset((events[p].type if a == TYPE_LABEL else a, p) for a in t.labels))}
                 }

@@ -7,9 +7,10 @@ AS defines no variable.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Sequence as Many
 
-from cerflow.analysis.scopes import condition_labels
+from cerflow.analysis.scopes import condition_labels, handed_down
 from cerflow.errors import QueryError, nearest
 from cerflow.language import formula as f
 from cerflow.language.condition import LabelReference, Some
@@ -143,36 +144,34 @@ def ill_formed(formula: f.Formula, *, strict: bool, union: bool = False) -> list
 
     For ``strict`` see `is_well_formed`, for ``union`` `bound_variables`.
     """
-    nodes = list(walk(formula))
-    bound: list[Names] = []
-    defined: list[Names] = []
-    below: list[list[int]] = []
-    open_: list[int] = []
-    for index, current in enumerate(nodes):
-        count = len(current.children)
-        parts = open_[len(open_) - count :]
-        del open_[len(open_) - count :]
-        open_.append(index)
-        below.append(parts)
-        bound.append((combine_defined if union else _combine_bound)(current, [bound[p] for p in parts]))
-        defined.append(combine_defined(current, [defined[p] for p in parts]))
-    faults: list[tuple[int, str, Node]] = []
-    stack: list[tuple[int, Names]] = [(len(nodes) - 1, _NONE)]
-    while stack:
-        index, inherited = stack.pop()
-        current = nodes[index]
-        if not isinstance(current, f.Formula):
-            continue
+    bound, defined = (
+        by_occurrence(formula, combine) for combine in (combine_defined if union else _combine_bound, combine_defined)
+    )
+    faults: list[tuple[int, str, Node, f.Formula]] = []
+
+    def enter(index: int, current: f.Formula, inherited: Names) -> Names:
         here = inherited | bound[index]
         condition = current.condition if isinstance(current, f.Filter | f.NotEvent) else None
         if condition is not None:
             places = condition_labels(condition)
-            faults += [(index, name, places[name]) for name in condition_variables(current) - here]
-        if strict and isinstance(current, f.Iteration):
-            here -= defined[below[index][0]]
-        stack += [(part, here) for part in below[index]]
-    found = sorted(faults, key=lambda fault: fault[:2])
-    return [(name, place, filter_) for index, name, place in found if isinstance(filter_ := nodes[index], f.Formula)]
+            faults.extend((index, name, places[name], current) for name in condition_variables(current) - here)
+        # The operand of a repetition stands right before it.
+        return here - defined[index - 1] if strict and isinstance(current, f.Iteration) else here
+
+    handed_down(formula, _NONE, enter, first_only=())
+    return [fault[1:] for fault in sorted(faults, key=lambda fault: fault[:2])]
+
+
+def by_occurrence(root: Node, combine: Callable[[Node, Many[Names]], Names]) -> list[Names]:
+    """What a fold gives for every occurrence."""
+    found: list[Names] = []
+
+    def visit(current: Node, below: Many[Names]) -> Names:
+        found.append(combine(current, below))
+        return found[-1]
+
+    fold(root, visit)
+    return found
 
 
 def is_safe(formula: f.Formula) -> bool:

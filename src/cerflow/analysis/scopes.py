@@ -6,15 +6,18 @@ the same subtree may occur twice and mean different things.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Set
 from collections.abc import Sequence as Many
-from collections.abc import Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TypeVar, cast
 
 from cerflow.errors import QueryError, nearest
 from cerflow.language import formula as f
 from cerflow.language.condition import Attribute, Bracket, Condition, LabelReference, Some
 from cerflow.language.node import Node, fold, walk
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +175,43 @@ def occurrences_above(formula: f.Formula) -> dict[int, int]:
         del open_[len(open_) - count :]
         open_.append(index)
     return parents
+
+
+def below(formula: f.Formula) -> list[tuple[int, ...]]:
+    """For each occurrence the occurrences of its children that are formulas."""
+    found: list[tuple[int, ...]] = []
+    open_: list[tuple[int, bool]] = []
+    for index, current in enumerate(walk(formula)):
+        count = len(current.children)
+        parts = open_[len(open_) - count :]
+        del open_[len(open_) - count :]
+        open_.append((index, isinstance(current, f.Formula)))
+        found.append(tuple(part for part, is_formula in parts if is_formula))
+    return found
+
+
+def handed_down(
+    formula: f.Formula,
+    start: T,
+    enter: Callable[[int, f.Formula, T], T],
+    *,
+    first_only: tuple[type[f.Formula], ...] = (f.Exclusion,),
+) -> dict[int, T]:
+    """What each formula is given by the one around it, by occurrence; the whole formula is given ``start``.
+
+    ``enter`` says what a formula hands on to those below it. Of those ``first_only`` the second operand gets ``start``:
+    the right side of UNLESS, WITHOUT and NOT FOLLOWED BY is not part of the complex event.
+    """
+    nodes = list(walk(formula))
+    parts = below(formula)
+    given = {len(nodes) - 1: start}
+    for index in range(len(nodes) - 1, -1, -1):
+        if index in given:
+            current = cast(f.Formula, nodes[index])
+            handed = enter(index, current, given[index])
+            for place, part in enumerate(parts[index]):
+                given[part] = start if place and isinstance(current, first_only) else handed
+    return given
 
 
 def _condition_of(current: Node) -> Condition | None:

@@ -44,10 +44,11 @@ def relevance_of_transducer(transducer: Transducer) -> Relevance:
         return Relevance(TRUE, ("the attribute that measures a window is read of every event",))
     tests: dict[Condition, None] = {}
     reasons: dict[str, None] = {}
-    going_on = {t.source for t in transducer.transitions}
-    for state in sorted(going_on):
+    for state, leaving in enumerate(transducer.leaving()):
+        if not leaving:
+            continue
         staying = []
-        for t in transducer.leaving(state):
+        for t in leaving:
             # A loop on a final state detects again.
             if t.stays and state not in transducer.final:
                 staying.append(t.test)

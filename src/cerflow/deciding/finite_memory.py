@@ -59,9 +59,7 @@ class FiniteMemory:
         _refuse(transducer)
         self.transducer = transducer
         self._budget = budget
-        self._leaving: list[list[Transition]] = [[] for _ in range(transducer.states)]
-        for t in transducer.transitions:
-            self._leaving[t.source].append(t)
+        self._leaving = transducer.leaving()
         self._live = transducer.live()
         self._measures = _measures(transducer)
         self._window = transducer.window.events if isinstance(transducer.window, CountWindow) else None

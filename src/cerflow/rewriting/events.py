@@ -6,17 +6,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Sequence as Many
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import cast
 
-from cerflow.analysis.scopes import Labels, Scopes, relation_names, resolve
+from cerflow.analysis.scopes import Labels, Scopes, below, handed_down, relation_names, resolve
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language import formula as f
 from cerflow.language.condition import And, Condition
 from cerflow.language.node import Node, walk
 from cerflow.rewriting.names import FreshNames
 from cerflow.rewriting.rebuild import relabelled, transformed
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -45,43 +43,6 @@ class OnEvents:
 Operation = Labelling | Renaming | OnEvents
 #: Operations on a formula, the first one first; a linked list, so that formulas below share it.
 _Pending = tuple[Operation, "_Pending"] | None
-
-
-def below(formula: f.Formula) -> list[tuple[int, ...]]:
-    """For each occurrence the occurrences of its children that are formulas."""
-    found: list[tuple[int, ...]] = []
-    open_: list[tuple[int, bool]] = []
-    for index, current in enumerate(walk(formula)):
-        count = len(current.children)
-        parts = open_[len(open_) - count :]
-        del open_[len(open_) - count :]
-        open_.append((index, isinstance(current, f.Formula)))
-        found.append(tuple(part for part, is_formula in parts if is_formula))
-    return found
-
-
-def handed_down(
-    formula: f.Formula,
-    start: T,
-    enter: Callable[[int, f.Formula, T], T],
-    *,
-    first_only: tuple[type[f.Formula], ...] = (f.Exclusion,),
-) -> dict[int, T]:
-    """What each formula is given by the one around it, by occurrence; the whole formula is given ``start``.
-
-    ``enter`` says what a formula hands on to those below it. Of those ``first_only`` the second operand gets ``start``:
-    the right side of UNLESS, WITHOUT and NOT FOLLOWED BY is not part of the complex event.
-    """
-    nodes = list(walk(formula))
-    parts = below(formula)
-    given = {len(nodes) - 1: start}
-    for index in range(len(nodes) - 1, -1, -1):
-        if index in given:
-            current = cast(f.Formula, nodes[index])
-            handed = enter(index, current, given[index])
-            for place, part in enumerate(parts[index]):
-                given[part] = start if place and isinstance(current, first_only) else handed
-    return given
 
 
 def spread(formula: f.Formula, moved: Callable[[f.Formula], Many[Operation] | None]) -> f.Formula:

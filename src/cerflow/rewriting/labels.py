@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Sequence as Many
 
-from cerflow.analysis.scopes import Labels, Scopes, condition_labels, resolve
+from cerflow.analysis.scopes import Labels, Scopes, condition_labels, handed_down, resolve
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language import formula as f
 from cerflow.language.builder.given import of_formula
@@ -13,7 +13,6 @@ from cerflow.language.node import Node, fold, walk, with_children
 from cerflow.rewriting.events import (
     Labelling,
     Operation,
-    handed_down,
     outer_labels,
     refuse_outer_labels,
     spread,

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import cast
 
-from cerflow.analysis.scopes import resolve
+from cerflow.analysis.scopes import handed_down, resolve
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language import formula as f
 from cerflow.language.builder.given import of_formula
 from cerflow.language.node import Node, walk
 from cerflow.rewriting.ends import adjacent, beginnings, endings, joined_strictly
-from cerflow.rewriting.events import handed_down, outer_labels
+from cerflow.rewriting.events import outer_labels
 from cerflow.rewriting.filters import push_down_filters
 from cerflow.rewriting.labels import push_down_labels
 from cerflow.rewriting.names import FreshNames

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from cerflow.analysis.scopes import handed_down
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language import formula as f
 from cerflow.language.builder.given import of_formula
 from cerflow.language.node import Node
-from cerflow.rewriting.events import handed_down
 from cerflow.rewriting.rebuild import transformed
 from cerflow.rewriting.repetitions import without_repetitions
 

@@ -104,9 +104,9 @@ def _time_ends_all(select: Select, transducer: Transducer) -> bool:
     waiting = set(range(transducer.states))
     if has_ticks(transducer) and not alone:
         waiting = outlasting_states(transducer)
-    needed = windows_needed(transducer)
+    needed, leaving = windows_needed(transducer), transducer.leaving()
     return all(
         any(is_global(window, partitioned=True) for r in needed[q] if (window := transducer.registers[r].window))
         for q in waiting - transducer.initial
-        if transducer.leaving(q)
+        if leaving[q]
     )

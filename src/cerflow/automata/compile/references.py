@@ -125,12 +125,10 @@ def _resolve_in_place(
 
     Every state must lie before or after the event, and every condition on the event be checked with it or after it.
     """
-    leaving: dict[int, list[Transition]] = {}
-    for t in operand.transitions:
-        leaving.setdefault(t.source, []).append(t)
+    leaving = operand.leaving()
     after = reached(
         (t.target for t in operand.transitions if label in t.labels),
-        lambda q: [t.target for t in leaving.get(q, ()) if label not in t.labels],
+        lambda q: [t.target for t in leaving[q] if label not in t.labels],
     ).keys()
     if not after.isdisjoint(operand.initial):
         return None

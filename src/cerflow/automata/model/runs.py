@@ -104,9 +104,7 @@ class RunReader:
         self.transducer = transducer
         self.events = events
         self.empty: Memory = (None,) * len(transducer.registers)
-        self.leaving: list[list[Transition]] = [[] for _ in range(transducer.states)]
-        for t in transducer.transitions:
-            self.leaving[t.source].append(t)
+        self.leaving = transducer.leaving()
         # Most tests read the type and some attributes, so events that agree in these have one answer.
         self._tests = {t.test: (k, _attributes_tested(t.test)) for k, t in enumerate(transducer.transitions)}
         self._test_of = {id(t): self._tests[t.test] for t in transducer.transitions}

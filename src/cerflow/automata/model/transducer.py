@@ -160,10 +160,6 @@ class Transducer:
                 raise _fault(f"{t} writes beyond the registers")
         object.__setattr__(self, "skipping", frozenset(t.source for t in self.transitions if t.skips))
 
-    def leaving(self, state: int) -> Iterable[Transition]:
-        """The transitions out of a state."""
-        return (t for t in self.transitions if t.source == state)
-
     def to_svg(self, *, theme: Theme = "auto") -> str:
         """The transducer as SVG; ``theme`` and errors are those of `cerflow.Query.to_svg`."""
         from cerflow.automata.model.diagrams import transducer_diagram
@@ -172,6 +168,13 @@ class Transducer:
 
     def _repr_html_(self) -> str:
         return shown_or_told(self.to_svg)
+
+    def leaving(self) -> list[list[Transition]]:
+        """The transitions out of each state."""
+        found: list[list[Transition]] = [[] for _ in range(self.states)]
+        for t in self.transitions:
+            found[t.source].append(t)
+        return found
 
     def live(self) -> tuple[frozenset[int], ...]:
         """For each state, the registers that some transition may still read before writing them again."""

@@ -78,9 +78,7 @@ def enlarged(automaton: Transducer | Fragment, by: frozenset[str], *, before: bo
     With labels ``by`` only marks with one of these labels count. With ``before`` it is about larger complex events that
     begin before the other. Atoms count as satisfiable.
     """
-    leaving: list[list[Transition]] = [[] for _ in range(automaton.states)]
-    for t in automaton.transitions:
-        leaving[t.source].append(t)
+    leaving = automaton.leaving()
     tests = {t.test: conjuncts(t.test) for t in automaton.transitions}
     compatible: dict[tuple[Condition, Condition], bool] = {}
 

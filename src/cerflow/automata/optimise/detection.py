@@ -40,11 +40,8 @@ def begun(transducer: Transducer) -> frozenset[int]:
     """The states in which further marks do not change where a run began: it has begun, or there is no window."""
     if transducer.window is None:
         return frozenset(range(transducer.states))
-    following: dict[int, list[int]] = {}
-    for t in transducer.transitions:
-        if not t.labels:
-            following.setdefault(t.source, []).append(t.target)
-    waiting = reached(transducer.initial, lambda q: following.get(q, ()))
+    leaving = transducer.leaving()
+    waiting = reached(transducer.initial, lambda q: [t.target for t in leaving[q] if not t.labels])
     return frozenset(range(transducer.states)) - waiting.keys()
 
 
@@ -111,9 +108,7 @@ class Simulation:
         """``pairs`` are the pairs of states in question, beside targets of transitions of one state."""
         self._final = transducer.final
         self._live = transducer.live()
-        self.leaving: list[list[Transition]] = [[] for _ in range(transducer.states)]
-        for t in transducer.transitions:
-            self.leaving[t.source].append(t)
+        self.leaving = transducer.leaving()
         self._guards = {id(t): frozenset((*conjuncts(t.test), *t.atoms)) for t in transducer.transitions}
         self._weaker: dict[tuple[int, int], bool] = {}
         self._pairs = self._greatest(transducer.initial, pairs)

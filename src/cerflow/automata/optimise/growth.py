@@ -129,9 +129,9 @@ def kept_values(transducer: Transducer, *, detecting: bool = False) -> Register 
         for t in transducer.transitions:
             if _keeps(t, number) and number in live[t.target]:
                 edges[t.source].append(t.target)
-        for state in range(transducer.states):
+        for state, leaving in enumerate(transducer.leaving()):
             # A deadline takes runs on, when it passes.
-            waits = has_ticks(transducer) and not all(map(never_reads_tick, transducer.leaving(state)))
+            waits = has_ticks(transducer) and not all(map(never_reads_tick, leaving))
             bounded = waits or windows[state] or number not in live[state]
             if not bounded and state in reachable_states(edges[state], edges):
                 return register

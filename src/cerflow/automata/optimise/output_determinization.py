@@ -90,9 +90,7 @@ class _Determinization:
     def __init__(self, transducer: Transducer) -> None:
         self._given = transducer
         self._live = transducer.live()
-        self._leaving: list[list[Transition]] = [[] for _ in range(transducer.states)]
-        for t in transducer.transitions:
-            self._leaving[t.source].append(t)
+        self._leaving = transducer.leaving()
         self._windows = windows_needed(transducer)
         #: The registers of the new transducer, by register and copy.
         self._numbers: dict[tuple[int, int], int] = {}

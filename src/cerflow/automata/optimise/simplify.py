@@ -110,10 +110,8 @@ def _merge(transducer: Transducer) -> Transducer:
 
 def _from_the_first(transducer: Transducer) -> list[int]:
     """The states by the fewest events after which a run can be there."""
-    leaving: dict[int, list[int]] = {}
-    for t in transducer.transitions:
-        leaving.setdefault(t.source, []).append(t.target)
-    return list(reached(sorted(transducer.initial), lambda q: leaving.get(q, ())))
+    leaving = transducer.leaving()
+    return list(reached(sorted(transducer.initial), lambda q: [t.target for t in leaving[q]]))
 
 
 def _bisimulation(transducer: Transducer) -> list[int]:

@@ -26,6 +26,7 @@ from cerflow.errors import UnsupportedQueryError
 from cerflow.language.formula import CountWindow
 from cerflow.language.node import Node, walk
 from cerflow.values.events import Value
+from cerflow.values.graphs import reached
 
 Labels = frozenset[str]
 
@@ -123,9 +124,7 @@ class Runs:
     def __init__(self, transducer: Transducer, conditions: SymbolicConditions) -> None:
         self.transducer = transducer
         self.conditions = conditions
-        self._leaving: list[list[Transition]] = [[] for _ in range(transducer.states)]
-        for t in transducer.transitions:
-            self._leaving[t.source].append(t)
+        self._leaving = transducer.leaving()
         self.live = transducer.live()
         self._needed = windows_needed(transducer)
         #: States from which every path to a match labels an event.
@@ -194,13 +193,11 @@ class Runs:
 
 
 def _all_paths_label(transducer: Transducer) -> frozenset[int]:
-    free = set(transducer.final)
-    grown = True
-    while grown:
-        found = {t.source for t in transducer.transitions if t.target in free and not t.labels}
-        grown = not found <= free
-        free |= found
-    return frozenset(range(transducer.states)) - free
+    before: dict[int, list[int]] = {}
+    for t in transducer.transitions:
+        if not t.labels:
+            before.setdefault(t.target, []).append(t.source)
+    return frozenset(range(transducer.states)) - reached(transducer.final, lambda q: before.get(q, ())).keys()
 
 
 @dataclass
@@ -235,11 +232,11 @@ def shortest_runs(runs: Runs, solver: Solver) -> Iterator[SymbolicWitness | None
     while layer:
         event = solver.event(position)
         following: dict[tuple[object, ...], _Reached] = {}
-        for reached in layer:
-            for labels, guard, target in runs.moves(reached.configuration, event):
+        for earlier in layer:
+            for labels, guard, target in runs.moves(earlier.configuration, event):
                 entry = following.setdefault(target.key(), _Reached(target, z3.BoolVal(False)))
-                entry.holds = z3.simplify(z3.Or(entry.holds, z3.And(reached.holds, guard)))
-                entry.incoming.append((reached, labels, guard))
+                entry.holds = z3.simplify(z3.Or(entry.holds, z3.And(earlier.holds, guard)))
+                entry.incoming.append((earlier, labels, guard))
         position += 1
         layer = []
         for key, entry in following.items():

@@ -10,12 +10,10 @@ final states that only • enters.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 from cerflow import limits
 from cerflow.deciding.budget import Budget
-from cerflow.language.condition import Condition
-from cerflow.papers.constructions.determinize import transitions_by_minterm
+from cerflow.papers.constructions.determinize import steps_by_minterm
 from cerflow.papers.model.automaton import MARKED, SKIPPED, State, Successor, sorted_states
 from cerflow.papers.model.cea import ComplexEventAutomaton, ComplexEventTransition
 from cerflow.papers.model.models import CEA, defined_for
@@ -67,17 +65,17 @@ def select_max(automaton: ComplexEventAutomaton, *, most: int | None = None) -> 
     States are pairs (S, T): S holds the states of runs with the same marks, T of runs with more. Errors are those of
     `select_next`.
     """
-    steps = _Steps(automaton, most)
+    budget = _budget(most)
 
     def successors(pair: tuple[_Set, _Set]) -> Iterator[Successor[tuple[_Set, _Set]]]:
         same, larger = pair
-        for step in steps.of(same | larger):
-            with_mark = step.reached(larger, True)
-            without = with_mark | step.reached(larger, False) | step.reached(same, True)
+        for condition, taken in steps_by_minterm(automaton, same | larger, budget):
+            with_mark = _reached(taken, larger, True)
+            without = with_mark | _reached(taken, larger, False) | _reached(taken, same, True)
             for marks, ahead in ((True, with_mark), (False, without)):
-                beside = step.reached(same, marks) - ahead
+                beside = _reached(taken, same, marks) - ahead
                 if beside:
-                    yield (beside, ahead), step.condition, MARKED if marks else SKIPPED, SKIPPED
+                    yield (beside, ahead), condition, MARKED if marks else SKIPPED, SKIPPED
 
     def is_final(pair: tuple[_Set, _Set]) -> bool:
         return not pair[0].isdisjoint(automaton.finals) and pair[1].isdisjoint(automaton.finals)
@@ -85,30 +83,13 @@ def select_max(automaton: ComplexEventAutomaton, *, most: int | None = None) -> 
     return ComplexEventAutomaton.built([(automaton.starts, frozenset[State]())], successors, is_final)
 
 
-@dataclass(frozen=True, slots=True)
-class _Allowed:
-    """The transitions that one class of events allows."""
-
-    condition: Condition
-    taken: tuple[ComplexEventTransition, ...]
-
-    def reached(self, states: Iterable[State], marks: bool) -> _Set:
-        """``Δ(T, P, m)``."""
-        return frozenset(t.target for t in self.taken if t.source in states and t.marks == marks)
+def _reached(taken: Iterable[ComplexEventTransition], states: _Set, marks: bool) -> _Set:
+    """``Δ(T, P, m)``, where P allows the transitions ``taken``."""
+    return frozenset(t.target for t in taken if t.source in states and t.marks == marks)
 
 
-class _Steps:
-    """The possible steps from some states."""
-
-    def __init__(self, automaton: ComplexEventAutomaton, most: int | None) -> None:
-        self._automaton = automaton
-        self._budget = Budget(limits.PAPER_STEPS if most is None else most)
-
-    def of(self, states: _Set) -> Iterator[_Allowed]:
-        """One step for each class of events that these states distinguish."""
-        leaving = [t for state in sorted_states(states) for t in self._automaton.leaving(state)]
-        for minterm, taken in transitions_by_minterm(leaving, self._budget):
-            yield _Allowed(minterm.condition, tuple(taken))
+def _budget(most: int | None) -> Budget:
+    return Budget(limits.PAPER_STEPS if most is None else most)
 
 
 _Preorder = tuple[_Set, ...]
@@ -118,16 +99,16 @@ def _best(
     automaton: ComplexEventAutomaton, pieces: Callable[[int], list[tuple[int, bool]]], most: int | None
 ) -> ComplexEventAutomaton:
     """A_NXT or A_LAST; ``pieces`` is the order in which k classes are followed, by • (True) or ◦."""
-    steps = _Steps(automaton, most)
+    budget = _budget(most)
 
     def successors(place: tuple[_Preorder, State]) -> Iterator[Successor[tuple[_Preorder, State]]]:
         classes, state = place
         own = next(i for i, members in enumerate(classes) if state in members)
-        for step in steps.of(frozenset[State]().union(*classes)):
+        for condition, taken in steps_by_minterm(automaton, frozenset[State]().union(*classes), budget):
             following: dict[tuple[int, bool], _Set] = {}
             seen: _Set = frozenset()
             for i, marks in pieces(len(classes)):
-                reached = step.reached(classes[i], marks) - seen
+                reached = _reached(taken, classes[i], marks) - seen
                 seen |= reached
                 if reached:
                     following[i, marks] = reached
@@ -135,9 +116,9 @@ def _best(
             for marks in _MARKS:
                 for target in sorted_states(following.get((own, marks), ())):
                     # One of the runs of a class that meet is enough.
-                    origin = sorted_states(t.source for t in step.taken if _leads(t, classes[own], target, marks))[0]
+                    origin = sorted_states(t.source for t in taken if _leads(t, classes[own], target, marks))[0]
                     if origin == state:
-                        yield (preorder, target), step.condition, MARKED if marks else SKIPPED, SKIPPED
+                        yield (preorder, target), condition, MARKED if marks else SKIPPED, SKIPPED
 
     def is_final(place: tuple[_Preorder, State]) -> bool:
         classes, state = place

@@ -7,9 +7,9 @@ from itertools import combinations
 
 from cerflow import limits
 from cerflow.deciding.budget import Budget
-from cerflow.papers.constructions.determinize import transitions_by_minterm
+from cerflow.papers.constructions.determinize import steps_by_minterm
 from cerflow.papers.constructions.minterms import contradictory
-from cerflow.papers.model.automaton import MARKED, SKIPPED, Automaton, State, Successor, sorted_states
+from cerflow.papers.model.automaton import MARKED, SKIPPED, Automaton, State, Successor
 from cerflow.papers.model.models import CEA, UCEA, FreeA, defined_for
 
 _Subset = frozenset[State]
@@ -65,13 +65,12 @@ def _subsets(
     budget = Budget(limits.PAPER_STEPS if most is None else most)
 
     def successors(subset: _Subset) -> Iterator[Successor[_Subset]]:
-        leaving = [t for state in sorted_states(subset) for t in automaton.leaving(state)]
-        for minterm, taken in transitions_by_minterm(leaving, budget):
+        for condition, taken in steps_by_minterm(automaton, subset, budget):
             targets: dict[frozenset[str], set[State]] = {output: set() for output in sorted(outputs or (), key=sorted)}
             for t in taken:
                 if outputs is None or t.output in outputs:
                     targets.setdefault(t.output, set()).add(t.target)
             for output, target in targets.items():
-                yield frozenset(target), minterm.condition, output, SKIPPED
+                yield frozenset(target), condition, output, SKIPPED
 
     return successors

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from typing import Any
 
 from cerflow import limits
 from cerflow.deciding.budget import Budget
+from cerflow.language.condition import Condition
 from cerflow.papers.constructions.epsilon import eliminate_epsilon
-from cerflow.papers.constructions.minterms import Minterm, construct_minterms
+from cerflow.papers.constructions.minterms import construct_minterms
 from cerflow.papers.constructions.single_register import to_single_register
 from cerflow.papers.constructions.unroll import unroll
 from cerflow.papers.model.automaton import (
@@ -23,14 +24,11 @@ from cerflow.papers.model.automaton import (
     Automaton,
     State,
     Successor,
-    TransitionLike,
     check_epsilon_free,
     sorted_states,
 )
 from cerflow.papers.model.faults import NotDeterminizableError
 from cerflow.papers.model.models import RMA, SRT, RegisterA, defined_for
-
-T = TypeVar("T", bound=TransitionLike)
 
 
 @defined_for(SRT, RMA)
@@ -81,21 +79,20 @@ def unchecked_subsets(
     budget = Budget(limits.PAPER_STEPS if most is None else most)
 
     def successors(subset: frozenset[State]) -> Iterator[Successor[frozenset[State]]]:
-        leaving = [t for state in sorted_states(subset) for t in automaton.leaving(state)]
-        for minterm, taken in transitions_by_minterm(leaving, budget, satisfiable=satisfiable):
+        for condition, taken in steps_by_minterm(automaton, subset, budget, satisfiable=satisfiable):
             output = SKIPPED.union(*(t.output for t in taken)) if marking else SKIPPED
             writes = frozenset[str]().union(*(t.writes for t in taken))
-            yield frozenset(t.target for t in taken), minterm.condition, output, writes
+            yield frozenset(t.target for t in taken), condition, output, writes
 
     return type(automaton).built(
         [automaton.starts], successors, lambda subset: not subset.isdisjoint(automaton.finals), automaton.registers
     )
 
 
-def transitions_by_minterm(
-    transitions: Iterable[T], budget: Budget, *, satisfiable: bool = True
-) -> Iterator[tuple[Minterm, list[T]]]:
-    """The minterms of the conditions of some transitions, and with each the transitions that it allows."""
-    guarded = [(t, t.condition) for t in transitions if t.condition is not None]
-    for minterm in construct_minterms((c for _, c in guarded), satisfiable=satisfiable, budget=budget):
-        yield minterm, [t for t, condition in guarded if minterm.entails(condition)]
+def steps_by_minterm(
+    automaton: Automaton, states: Iterable[State], budget: Budget, *, satisfiable: bool = True
+) -> Iterator[tuple[Condition, list[Any]]]:
+    """The minterms of the conditions out of some states, and with each the transitions that it allows."""
+    leaving = [t for state in sorted_states(states) for t in automaton.leaving(state) if t.condition is not None]
+    for minterm in construct_minterms((t.condition for t in leaving), satisfiable=satisfiable, budget=budget):
+        yield minterm.condition, [t for t in leaving if minterm.entails(t.condition)]

@@ -7,11 +7,11 @@ apart and renamed back around the whole.
 
 from __future__ import annotations
 
-from collections.abc import Sequence as Many
 from dataclasses import replace
 
 from cerflow.analysis.first_order import (
     bound_variables,
+    by_occurrence,
     check_first_order,
     combine_defined,
     condition_variables,
@@ -19,7 +19,7 @@ from cerflow.analysis.first_order import (
     is_safe,
     refuse_by,
 )
-from cerflow.analysis.scopes import relation_names
+from cerflow.analysis.scopes import handed_down, relation_names
 from cerflow.errors import QueryError
 from cerflow.language import formula as f
 from cerflow.language.condition import Constant
@@ -92,18 +92,11 @@ def _has_partly_bound(formula: f.Formula) -> bool:
 def _renamed_apart(formula: f.Formula) -> tuple[f.Formula, dict[str, str]]:
     """The formula with variables renamed so that no label has more events than the variable; and the inverse."""
     nodes = list(walk(formula))
-    around = _scopes_around(nodes)
-    defined: dict[int, frozenset[str]] = {}
-    below: list[frozenset[str]] = []
-    for index, current in enumerate(nodes):
-        count = len(current.children)
-        parts = below[len(below) - count :]
-        del below[len(below) - count :]
-        below.append(combine_defined(current, parts))
-        if isinstance(current, f.Iteration):
-            defined[index] = parts[0]
     top = len(nodes)
-    defined[top] = below[0]
+    # The innermost iteration around each formula; its operand stands right before it.
+    around = handed_down(formula, top, lambda k, n, here: k if isinstance(n, f.Iteration) else here, first_only=())
+    found = by_occurrence(formula, combine_defined)
+    defined = {k: found[k - 1] for k, n in enumerate([*nodes, None]) if n is None or isinstance(n, f.Iteration)}
 
     relations = relation_names(formula)
     fresh = FreshNames(formula)
@@ -140,19 +133,3 @@ def _renamed_apart(formula: f.Formula) -> tuple[f.Formula, dict[str, str]]:
         return current
 
     return transformed(formula, change), back
-
-
-def _scopes_around(nodes: Many[Node]) -> list[int]:
-    """For each occurrence the innermost iteration that contains it, ``len(nodes)`` if none does."""
-    around = [len(nodes)] * len(nodes)
-    open_: list[tuple[int, int]] = []
-    # Children stand before their parent, so parents come first from the end.
-    for index in range(len(nodes) - 1, -1, -1):
-        while open_ and open_[-1][1] == 0:
-            open_.pop()
-        if open_:
-            parent, remaining = open_[-1]
-            open_[-1] = (parent, remaining - 1)
-            around[index] = parent if isinstance(nodes[parent], f.Iteration) else around[parent]
-        open_.append((index, len(nodes[index].children)))
-    return around

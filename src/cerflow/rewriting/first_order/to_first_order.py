@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence as Many
 from functools import reduce
 
-from cerflow.analysis.scopes import condition_labels, resolve
+from cerflow.analysis.scopes import below, condition_labels, resolve
 from cerflow.conditions.clauses import clauses
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language import formula as f
@@ -13,7 +13,6 @@ from cerflow.language.builder.given import of_formula
 from cerflow.language.condition import And, Condition, Or, Some
 from cerflow.language.node import Node, walk
 from cerflow.language.printer import show
-from cerflow.rewriting.events import below
 from cerflow.rewriting.filters import push_down_filters
 from cerflow.rewriting.names import FreshNames, names_of
 from cerflow.rewriting.rebuild import mentions_set, refuse_any, refuse_later_choices, relabelled, transformed
