@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from cerflow import limits
 from cerflow.deciding.budget import Budget
 from cerflow.papers.constructions.determinize import steps_by_minterm
-from cerflow.papers.model.automaton import MARKED, SKIPPED, State, Successor, sorted_states
+from cerflow.papers.model.automaton import MARKED, SKIPPED, Effect, State, Successor, sorted_states
 from cerflow.papers.model.cea import ComplexEventAutomaton, ComplexEventTransition
 from cerflow.papers.model.models import CEA, defined_for
 from cerflow.papers.translations.cea_models import with_marked_ends
@@ -27,16 +27,11 @@ _MARKS = (True, False)
 def select_strict(automaton: ComplexEventAutomaton) -> ComplexEventAutomaton:
     """The complex events that are intervals: first only ◦, in states (q, "◦"), then only •, in states (q, "•")."""
 
-    def successors(place: tuple[State, str]) -> Iterator[Successor[tuple[State, str]]]:
-        state, phase = place
-        for t in automaton.leaving(state):
-            if t.marks or phase == "◦":
-                yield (t.target, "•" if t.marks else "◦"), *t.effect
+    def step(phase: str, t: ComplexEventTransition) -> Iterator[tuple[str, Effect]]:
+        if t.marks or phase == "◦":
+            yield "•" if t.marks else "◦", t.effect
 
-    starts = [(q, "◦") for q in sorted_states(automaton.starts)]
-    return ComplexEventAutomaton.built(
-        starts, successors, lambda place: place[0] in automaton.finals and place[1] == "•"
-    )
+    return automaton.tracked("◦", step, lambda phase: phase == "•")
 
 
 @defined_for(CEA)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from cerflow.automata.compile.sremo.terminals import with_empty_registers
 from cerflow.language.automaton import Model
 from cerflow.papers.constructions.schemas import Schemas
-from cerflow.papers.model.automaton import State, Successor, TransitionLike, fresh_names, sorted_states
+from cerflow.papers.model.automaton import Effect, State, TransitionLike, fresh_names
 from cerflow.papers.model.faults import TransitionKindError
 from cerflow.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, defined_for
 
@@ -87,14 +87,11 @@ def set_apart(left: AnyA, right: AnyA) -> AnyA:
 def _with_written_registers(automaton: AnyA) -> AnyA:
     """The same with states that record which registers have been written; atoms on the others are FALSE."""
 
-    def successors(place: tuple[State, frozenset[str]]) -> Iterator[Successor[tuple[State, frozenset[str]]]]:
-        state, written = place
-        for t in automaton.leaving(state):
-            condition = None if t.condition is None else with_empty_registers(t.condition, written)
-            yield (t.target, written | t.writes), condition, t.output, t.writes
+    def step(written: frozenset[str], t: TransitionLike) -> Iterator[tuple[frozenset[str], Effect]]:
+        condition = None if t.condition is None else with_empty_registers(t.condition, written)
+        yield written | t.writes, (condition, t.output, t.writes)
 
-    starts = [(state, frozenset[str]()) for state in sorted_states(automaton.starts)]
-    return type(automaton).built(starts, successors, lambda place: place[0] in automaton.finals, automaton.registers)
+    return automaton.tracked(frozenset[str](), step, registers=automaton.registers)
 
 
 def _side_by_side(left: AnyA, right: AnyA) -> tuple[AnyA, AnyA]:

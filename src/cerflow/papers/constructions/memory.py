@@ -7,13 +7,13 @@ from graphlib import CycleError, TopologicalSorter
 from operator import or_
 
 from cerflow.language.automaton import rename_registers
-from cerflow.papers.model.automaton import State, Successor
+from cerflow.papers.model.automaton import Effect, State, TransitionLike
 from cerflow.papers.model.models import AnyA
 from cerflow.papers.model.srt import SymbolicRegisterTransducer
 from cerflow.values.graphs import settled_values
 
-#: A state, the number of the next register, and that of the register with the event of each own register.
-_Place = tuple[State, int, tuple[tuple[str, int], ...]]
+#: The number of the next register, and that of the register with the event of each own register.
+_Held = tuple[int, tuple[tuple[str, int], ...]]
 
 
 def without_idle_writes(automaton: AnyA) -> AnyA:
@@ -66,20 +66,13 @@ def in_turn(transducer: SymbolicRegisterTransducer, registers: Sequence[str]) ->
     """
     live = _live(transducer)
 
-    def successors(place: _Place) -> Iterator[Successor[_Place]]:
-        state, turn, held = place
-        names = {own: registers[k] for own, k in held}
-        for t in transducer.leaving(state):
-            assert t.condition is not None
-            now = {**dict(held), **dict.fromkeys(t.writes, turn)}
-            after = tuple(sorted((own, k) for own, k in now.items() if own in live[t.target]))
-            writes = frozenset(registers[turn : turn + 1]) if t.writes & live[t.target] else frozenset[str]()
-            yield (
-                (t.target, (turn + 1) % len(registers), after),
-                rename_registers(t.condition, names),
-                t.output,
-                writes,
-            )
+    def step(place: _Held, t: TransitionLike) -> Iterator[tuple[_Held, Effect]]:
+        turn, held = place
+        condition = rename_registers(t.guard, {own: registers[k] for own, k in held})
+        now = {**dict(held), **dict.fromkeys(t.writes, turn)}
+        after = tuple(sorted((own, k) for own, k in now.items() if own in live[t.target]))
+        writes = frozenset(registers[turn : turn + 1]) if t.writes & live[t.target] else frozenset[str]()
+        yield ((turn + 1) % len(registers), after), (condition, t.output, writes)
 
-    starts: list[_Place] = [(transducer.start, 0, ())]
-    return transducer.built(starts, successors, lambda place: place[0] in transducer.finals)
+    begin: _Held = 0, ()
+    return transducer.tracked(begin, step)

@@ -9,7 +9,7 @@ smallest one, and is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cerflow import limits
@@ -25,7 +25,6 @@ from cerflow.papers.constructions.minterms import construct_minterms
 from cerflow.papers.model.automaton import (
     Automaton,
     State,
-    Successor,
     TransitionLike,
     check_epsilon_free,
     sorted_states,
@@ -166,10 +165,4 @@ def _condition(case: _Case) -> Condition:
 
 def _ending_as_marked(automaton: AnyA) -> AnyA:
     """The same runs, with states that record whether the last event was marked, as final ones must."""
-
-    def successors(place: tuple[State, bool]) -> Iterator[Successor[tuple[State, bool]]]:
-        for t in automaton.leaving(place[0]):
-            yield (t.target, bool(t.output)), *t.effect
-
-    starts = [(q, False) for q in sorted_states(automaton.starts)]
-    return type(automaton).built(starts, successors, lambda place: place[1] and place[0] in automaton.finals)
+    return automaton.tracked(False, lambda _, t: [(bool(t.output), t.effect)], bool)

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cerflow.papers.model.automaton import State, Successor, check_epsilon_free, fresh_names, sorted_states
+from cerflow.papers.model.automaton import Effect, State, TransitionLike, check_epsilon_free, fresh_names
 from cerflow.papers.model.conditions import rename_registers
 from cerflow.papers.model.models import RMA, SRT, RegisterA, defined_for
-
-#: A state, and the register in which the content of each register is stored.
-_Place = tuple[State, tuple[State, ...]]
 
 
 @defined_for(SRT, RMA)
@@ -32,19 +29,16 @@ def to_single_register(automaton: RegisterA) -> RegisterA:
     physical = [next(names) for _ in logical]
     empty = next(names)
 
-    def successors(place: _Place) -> Iterator[Successor[_Place]]:
-        state, places = place
+    def step(places: tuple[State, ...], t: TransitionLike) -> Iterator[tuple[tuple[State, ...], Effect]]:
         where = {r: str(p) for r, p in zip(logical, places)}
-        for t in automaton.leaving(state):
-            after = dict(where)
-            writes: frozenset[str] = frozenset()
-            if t.writes:
-                kept = {where[r] for r in logical if r not in t.writes}
-                free = next(p for p in physical if p not in kept)
-                after.update(dict.fromkeys(t.writes, free))
-                writes = frozenset((free,))
-            target: _Place = (t.target, tuple(after[r] for r in logical))
-            yield target, rename_registers(t.guard, where), t.output, writes
+        after = dict(where)
+        writes: frozenset[str] = frozenset()
+        if t.writes:
+            kept = {where[r] for r in logical if r not in t.writes}
+            free = next(p for p in physical if p not in kept)
+            after.update(dict.fromkeys(t.writes, free))
+            writes = frozenset((free,))
+        yield tuple(after[r] for r in logical), (rename_registers(t.guard, where), t.output, writes)
 
-    starts: list[_Place] = [(state, (empty,) * len(logical)) for state in sorted_states(automaton.starts)]
-    return type(automaton).built(starts, successors, lambda place: place[0] in automaton.finals, None)
+    begin: tuple[State, ...] = (empty,) * len(logical)
+    return automaton.tracked(begin, step)

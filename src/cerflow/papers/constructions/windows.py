@@ -13,7 +13,7 @@ from cerflow.conditions.connectives import conjunction, conjuncts
 from cerflow.errors import expect
 from cerflow.language import condition as c
 from cerflow.language.formula import AttributeWindow, DurationWindow, Window
-from cerflow.papers.model.automaton import State, Successor, sorted_states
+from cerflow.papers.model.automaton import Effect, TransitionLike
 from cerflow.papers.model.faults import AutomatonError
 from cerflow.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, defined_for
 from cerflow.papers.model.srt import SymbolicRegisterTransducer
@@ -31,15 +31,12 @@ def restrict_to_window(automaton: AnyA, window: int) -> AnyA:
     if window < 1:
         raise AutomatonError("a window has at least one event")
 
-    def successors(place: tuple[State, int]) -> Iterator[Successor[tuple[State, int]]]:
-        state, age = place
-        for t in automaton.leaving(state):
-            after = age if t.condition is None else min(age + 1, window + 1) if age or t.output else 0
-            if not (t.output and after > window):
-                yield (t.target, after), *t.effect
+    def step(age: int, t: TransitionLike) -> Iterator[tuple[int, Effect]]:
+        after = age if t.condition is None else min(age + 1, window + 1) if age or t.output else 0
+        if not (t.output and after > window):
+            yield after, t.effect
 
-    starts = [(state, 0) for state in sorted_states(automaton.starts)]
-    return type(automaton).built(starts, successors, lambda place: place[0] in automaton.finals, automaton.registers)
+    return automaton.tracked(0, step, registers=automaton.registers)
 
 
 @defined_for(SRT)
@@ -52,21 +49,16 @@ def restrict_to_extent(
     first mark, 1 while another one must follow, 2 after the last one, which alone is compared with the first.
     """
 
-    def successors(place: tuple[State, int]) -> Iterator[Successor[tuple[State, int]]]:
-        state, phase = place
-        for t in transducer.leaving(state):
-            condition, output, writes = t.effect
-            if condition is None or not output:
-                yield (t.target, phase), condition, output, writes
-            elif phase < 2:
-                first = register if phase else None
-                yield (t.target, 1), condition, output, writes if phase else writes | {register}
-                test = conjunction([*conjuncts(condition), _in_window(window, first)])
-                yield (t.target, 2), test, output, writes
+    def step(phase: int, t: TransitionLike) -> Iterator[tuple[int, Effect]]:
+        condition, output, writes = t.effect
+        if condition is None or not output:
+            yield phase, t.effect
+        elif phase < 2:
+            yield 1, (condition, output, writes if phase else writes | {register})
+            test = conjunction([*conjuncts(condition), _in_window(window, register if phase else None)])
+            yield 2, (test, output, writes)
 
-    return transducer.built(
-        [(transducer.start, 0)], successors, lambda place: place[0] in transducer.finals and place[1] != 1
-    )
+    return transducer.tracked(0, step, lambda phase: phase != 1)
 
 
 def _in_window(window: Window, first: str | None) -> c.Condition:

@@ -46,6 +46,7 @@ MARKED: frozenset[str] = frozenset((MARK,))
 
 A = TypeVar("A", bound="Automaton")
 Q = TypeVar("Q", bound=State)
+M = TypeVar("M", bound=State)
 #: Condition (None is ε), output and writes of a transition.
 Effect = tuple[Condition | None, frozenset[str], frozenset[str]]
 #: A successor in a construction: the target state, with condition, output and writes.
@@ -225,6 +226,27 @@ class Automaton:
         found = reached(first, following)
         finals = filter(is_final, found)
         return cls.made(transitions, starts=first, finals=finals, registers=registers, states=found)
+
+    def tracked(
+        self,
+        begin: M,
+        step: Callable[[M, Any], Iterable[tuple[M, Effect]]],
+        accepts: Callable[[M], bool] = lambda _: True,
+        registers: Iterable[str] | None = None,
+    ) -> Self:
+        """The product with an observer of the transitions: states are pairs of a state and what the observer remembers.
+
+        ``step`` gives the versions of a transition (none forbids it), each with what is remembered next. In final
+        states the observer must accept. By default the automaton has the registers that it uses.
+        """
+
+        def successors(place: tuple[State, M]) -> Iterator[Successor[Any]]:
+            for t in self.leaving(place[0]):
+                for after, effect in step(place[1], t):
+                    yield (t.target, after), *effect
+
+        starts: list[Any] = [(state, begin) for state in sorted_states(self.starts)]
+        return self.built(starts, successors, lambda p: p[0] in self.finals and accepts(p[1]), registers)
 
     def as_model(self, model: type[A]) -> A:
         """The automaton of another model with the same runs."""

@@ -36,12 +36,9 @@ from cerflow.papers.constructions.intersection import product
 from cerflow.papers.constructions.memory import events_remembered, in_turn, without_idle_writes
 from cerflow.papers.constructions.schemas import Schemas, SingleEnded
 from cerflow.papers.constructions.windows import restrict_to_extent, restrict_to_window
-from cerflow.papers.model.automaton import SKIPPED, State, Successor, fresh_names
+from cerflow.papers.model.automaton import SKIPPED, Effect, TransitionLike, fresh_names
 from cerflow.papers.model.srt import SymbolicRegisterTransducer
 from cerflow.rewriting.sremo.strategies import expand
-
-#: A state, and the registers that a side of ``&`` has written since it began.
-_Written = tuple[State, frozenset[str]]
 
 
 def compile_sremo(expression: SremoGiven, *, most: int | None = None) -> SymbolicRegisterTransducer:
@@ -144,16 +141,11 @@ class _SremoCompiler:
             return transducer
         own = {register: next(self._names) for register in sorted(registers)}
 
-        def successors(place: _Written) -> Iterator[Successor[_Written]]:
-            state, written = place
-            for t in transducer.leaving(state):
-                assert t.condition is not None
-                condition = rename_registers(t.condition, {register: own[register] for register in written})
-                after = written | (t.writes & registers)
-                yield (t.target, after), condition, t.output, frozenset(own.get(r, r) for r in t.writes)
+        def step(written: frozenset[str], t: TransitionLike) -> Iterator[tuple[frozenset[str], Effect]]:
+            condition = rename_registers(t.guard, {register: own[register] for register in written})
+            yield written | (t.writes & registers), (condition, t.output, frozenset(own.get(r, r) for r in t.writes))
 
-        starts: list[_Written] = [(transducer.start, frozenset())]
-        return transducer.built(starts, successors, lambda place: place[0] in transducer.finals)
+        return transducer.tracked(frozenset[str](), step)
 
     def _complement(self, current: Complement, operand: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
         """The complement; its writes go to registers of its own, which are read nowhere else.
