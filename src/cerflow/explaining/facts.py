@@ -34,7 +34,6 @@ from cerflow.drawing.formula_svg import formula_svg
 from cerflow.drawing.targets import PICTURE_FORMATS, picture
 from cerflow.engine import layout
 from cerflow.engine.events.signatures import Evaluation, columns_read
-from cerflow.engine.recognize.absence import absence
 from cerflow.engine.recognize.columns_needed import columns_needed, needs_positions, separable_by_key
 from cerflow.engine.recognize.planning import detects_only, fitted, limit_of, made_ready, transducer_of
 from cerflow.engine.results.report import Report, kept_labels
@@ -385,7 +384,7 @@ def _left_out(program: ScanProgram, tables: TransducerTables) -> list[str]:
         elif flow.forwards:
             lines.append(f"those that no partial match{keyed} can take")
     if tables.ticking:
-        told = absence(tables)
+        told = program.absence
         single = "matches are single events that nothing follows, found on whole columns"
         lines.append(f"none by deadlines: {told}" if isinstance(told, str) else f"nearly all: {single}")
     return lines

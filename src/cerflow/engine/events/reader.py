@@ -16,6 +16,7 @@ from cerflow.engine.evaluate.vectors import Vector
 from cerflow.engine.events.signatures import Evaluation
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, EventArrays
 from cerflow.engine.matches.graph import CountedMatches
+from cerflow.engine.scan.absence import Absence, Absences
 from cerflow.engine.scan.columns import ExportedBatch
 from cerflow.engine.scan.effects import CountedEvents
 from cerflow.engine.scan.programs import computed_column
@@ -55,6 +56,11 @@ class EventReader:
         return self._scan.consecutive
 
     @property
+    def absences(self) -> Absences | None:
+        """The matches of single events that nothing follows, as far as the last batch has them by itself."""
+        return self._scan.absences
+
+    @property
     def counted(self) -> CountedEvents | None:
         """The events of the last batch whose matches are counted."""
         return self._scan.counted
@@ -62,6 +68,12 @@ class EventReader:
     def asks_for_states(self, rows: int) -> bool:
         """Whether `read` uses the states in which runs may be before a batch of this many rows."""
         return self._scan.follows or (self._scan.flows and rows >= limits.NARROWED_ROWS)
+
+    @property
+    def absence(self) -> Absence | None:
+        """How matches of single events wait for a deadline, if rows tell them."""
+        how = self._scan.program.absence
+        return how if isinstance(how, Absence) else None
 
     @property
     def rows_at_once(self) -> int:
@@ -83,19 +95,24 @@ class EventReader:
         return BatchRows(batch, self.tables.schema, positions, self.unit, numbers)
 
     def read(
-        self, batch: pa.RecordBatch, first: int, occupied: int = -1, exported: ExportedBatch | None = None
+        self,
+        batch: pa.RecordBatch,
+        first: int,
+        occupied: int = -1,
+        exported: ExportedBatch | None = None,
+        carried: int | None = None,
     ) -> tuple[EventArrays, int]:
         """The relevant events, and their number; the batch begins at position ``first`` of the stream.
 
-        ``occupied`` are the states in which runs may be before it, as bits; ``exported`` says where the batch is. The
-        arrays may have room for more events, and are reused by the next call.
+        See `cerflow.engine.scan.scan.BatchScan.read` for the arguments. The arrays may have room for more events, and
+        be used again by the next call.
         """
         if not self._by_columns:
-            return self._scan.read(batch, first, occupied, exported)
+            return self._scan.read(batch, first, occupied, exported, carried)
         rows = self.rows(batch, first)
         for number, truth in self._computed(rows).items():
             batch, exported = batch.append_column(computed_column(number), pa.array(truth.view(np.int8))), None
-        events, count = self._scan.read(batch, first, occupied, exported)
+        events, count = self._scan.read(batch, first, occupied, exported, carried)
         return self._filled(rows, first, some_events(events, slice(count)))
 
     def _computed(self, rows: BatchRows) -> dict[int, Mask]:

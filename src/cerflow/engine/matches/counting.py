@@ -164,7 +164,7 @@ class LateWindow:
     """
 
     def __init__(self, part: Part, *, stays: bool = True) -> None:
-        self.part = replace(part, graph=MatchGraph(part.detections.copy(), part.nodes, part.marks))
+        self.part = replace(part, graph=MatchGraph(part.detections.copy(), part.nodes, part.marks, part.moments))
         self._bounds: Ints = part.detections[:, layout.D_BOUND]
         self.counting = MatchCounter(self.part)
         # Counts remain valid only while bounds ascend.

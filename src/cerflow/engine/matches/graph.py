@@ -9,16 +9,21 @@ from functools import cached_property
 import numpy as np
 
 from cerflow.engine import layout
+from cerflow.engine.matches.moments import Moments
 from cerflow.values.array_types import Bytes, IntRows, Ints, Smalls
 
 
 @dataclass(frozen=True)
 class MatchGraph:
-    """Detections with the nodes and marks that they refer to; the detections of one event are never split."""
+    """Detections with the nodes and marks that they refer to; the detections of one event are never split.
+
+    ``moments`` are the moments of detections that are not at events.
+    """
 
     detections: IntRows
     nodes: IntRows
     marks: IntRows
+    moments: Moments | None = None
 
 
 class CountedMatches:
@@ -46,6 +51,11 @@ class CountedMatches:
     def marks(self) -> IntRows:
         """The marks."""
         return self._graph.marks
+
+    @property
+    def moments(self) -> Moments | None:
+        """The moments."""
+        return self._graph.moments
 
     @cached_property
     def _graph(self) -> MatchGraph:
@@ -118,8 +128,8 @@ def consecutive_events(first: int, ends: Bytes, labels: Sequence[int], before: S
     return MatchGraph(detections, nodes, marks)
 
 
-def single_events(positions: Ints, labels: Smalls, moments: Ints) -> MatchGraph:
-    """Matches of one event each, detected at ``moments`` later on.
+def single_events(positions: Ints, labels: Smalls, moments: Moments, numbers: Ints) -> MatchGraph:
+    """Matches of one event each, detected at later ``moments``, by their ``numbers``.
 
     ``positions`` are those of the events, ``labels`` the numbers of their label sets (0: the event is not marked).
     """
@@ -133,10 +143,10 @@ def single_events(positions: Ints, labels: Smalls, moments: Ints) -> MatchGraph:
     node = np.empty(count, np.int64)
     node[order] = np.arange(1, 1 + count)
     detections = np.empty((count, 4), np.int64)
-    detections[:, layout.D_POSITION], detections[:, layout.D_BOUND] = moments, layout.NO_BOUND
+    detections[:, layout.D_POSITION], detections[:, layout.D_BOUND] = moments.positions[numbers], layout.NO_BOUND
     detections[:, layout.D_MARK] = layout.NO_MARK
     detections[:, layout.D_ROOT] = np.where(labels > 0, node, layout.BOTTOM)
-    return MatchGraph(detections, nodes, marks)
+    return MatchGraph(detections, nodes, marks, moments)
 
 
 def _nodes_after_bottom(count: int) -> IntRows:

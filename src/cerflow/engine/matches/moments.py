@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from cerflow.values.array_types import Ints, Mask
+from cerflow.values.array_types import IntRows, Ints, Mask
 
 #: Detections at moment number k have the position -2 - k.
 _FIRST = -2
@@ -49,3 +49,28 @@ class Moments:
     def numbers(positions: Ints) -> Ints:
         """The numbers of the moments of some detections."""
         return _FIRST - positions
+
+
+def in_turn(rows: Ints, keys: IntRows, begun: Ints, *less: Ints) -> Ints:
+    """The order of deadlines by the rows that show them, then by keys as their last ones ``begun``, then by the rest.
+
+    ``keys`` has the words of each key, ``begun`` the position where each deadline begins. If the deadline of any match
+    is among those of a row and key, so is that of the last one.
+    """
+    order = np.arange(len(rows))
+    if (rows[1:] < rows[:-1]).any():
+        some = order
+    else:
+        # Deadlines come in the order of time, so there is little to sort.
+        tied = rows[1:] == rows[:-1]
+        some = np.flatnonzero(np.append(tied, False) | np.append(False, tied))
+    if not len(some):
+        return order
+    columns = [rows[some], *keys[some].T]
+    grouped = np.lexsort((begun[some], *columns[::-1]))
+    differs = np.logical_or.reduce([np.diff(column[grouped]) != 0 for column in columns])
+    ends = np.append(np.flatnonzero(differs), len(some) - 1)
+    turns = np.empty(len(some), np.int64)
+    turns[grouped] = np.repeat(begun[some][grouped[ends]], np.diff(ends, prepend=-1))
+    order[some] = some[np.lexsort((*(key[some] for key in less[::-1]), turns, rows[some]))]
+    return order

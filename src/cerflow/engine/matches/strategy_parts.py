@@ -49,7 +49,9 @@ def _picked(part: Part) -> Iterator[Part]:
         earliest = part.pick == layout.EARLIEST
         _, at, count, written = pick(*graph, at, earliest, place, seen, stack, sets, parts, new, small, found)
         if written:
-            yield replace(part, graph=MatchGraph(found[:written], new[:count], part.marks), pick=layout.EVERYTHING)
+            yield replace(
+                part, graph=MatchGraph(found[:written], new[:count], part.marks, part.moments), pick=layout.EVERYTHING
+            )
         else:
             size *= 2
         if at >= len(part.detections):
@@ -70,7 +72,9 @@ def _largest(part: Part) -> Iterator[Part]:
         found = np.empty((size, 4), np.int64)
         at, count, written = largest(*notes, part.detections, at, new, small, found)
         if written:
-            yield replace(part, graph=MatchGraph(found[:written], new[:count], part.marks), pick=layout.EVERYTHING)
+            yield replace(
+                part, graph=MatchGraph(found[:written], new[:count], part.marks, part.moments), pick=layout.EVERYTHING
+            )
         if at >= len(part.detections):
             return
         if not written:

@@ -27,7 +27,6 @@ class Part:
 
     With a ``pick`` (see `cerflow.engine.layout`), `ChosenParts` has yet to apply the strategy. ``alone`` says that the
     strategy will leave one match of every event; ``by`` has the labels that it compares (empty for all events).
-    ``moments`` are the moments of detections that are not at events.
     """
 
     graph: MatchGraph | CountedMatches
@@ -36,7 +35,6 @@ class Part:
     pick: int = layout.EVERYTHING
     alone: bool = False
     by: frozenset[str] = frozenset()
-    moments: Moments | None = None
 
     @property
     def detections(self) -> IntRows:
@@ -52,6 +50,11 @@ class Part:
     def marks(self) -> IntRows:
         """The marks of the graph."""
         return self.graph.marks
+
+    @property
+    def moments(self) -> Moments | None:
+        """The moments of detections that are not at events."""
+        return self.graph.moments
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.events.reader import EventReader
 from cerflow.engine.events.store import EventStore, one_batch
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, EventArrays
-from cerflow.engine.matches.moments import Moments
+from cerflow.engine.matches.moments import Moments, in_turn
 from cerflow.engine.recognize.open_deadlines import OpenDeadlines, Opened
 from cerflow.engine.state.validation import require
 from cerflow.language.formula import DurationWindow
@@ -85,9 +85,10 @@ class Deadlines:
         return ascending(*(queue.opened.positions for queue in self._open))
 
     @property
-    def carried(self) -> Ints:
-        """The measures of the first duration's open deadlines; ascending."""
-        return self._open[0].opened.measures
+    def carried(self) -> int | None:
+        """The measure of the first duration's last open deadline (`NULL`: none is); None if the clock is prompt."""
+        measures = self._open[0].opened.measures
+        return None if self.prompt else int(measures[-1]) if len(measures) else NULL
 
     # -- events ------------------------------------------------------------------------------------------------------
 
@@ -149,7 +150,7 @@ class Deadlines:
         rows = np.concatenate([_NOTHING, *(some for _, some, _ in found)])
         members = np.concatenate([_NOTHING, *(opened.positions for opened, _, _ in found)])
         keys = np.concatenate([np.zeros((0, width), np.int64), *(some for _, _, some in found)])
-        whole = _Passed(rows, keys, members, at, order).chosen(sorted_by_row(rows, *keys.T, order, members))
+        whole = _Passed(rows, keys, members, at, order).chosen(in_turn(rows, keys, members, order, members))
         return whole.chosen(np.flatnonzero(whole.begins() | (np.diff(whole.order, prepend=0) != 0)))
 
     def _keys(self, positions: Ints) -> IntRows:
@@ -184,16 +185,19 @@ class Deadlines:
         """Close and return the deadlines that an event with this measure shows to have passed.
 
         For each partition gives the times of deadlines, as the time column has them, in order, and an opening event.
+        See `in_turn` for the order of partitions.
         """
         found: dict[tuple[int, ...], dict[int, int]] = {}
+        last: dict[tuple[int, ...], int] = {}
         step = units_of_time(self._tables.schema, self._reader.unit)
         for queue, size in zip(self._open, self._sizes):
             over = queue.take(int(np.searchsorted(queue.opened.measures, max(now - size, -MOST), "right")))
             for position, measure in zip(over.positions.tolist(), over.measures.tolist()):
                 words = self._words.pop(position, None) or tuple(self._keys(np.array([position]))[0].tolist())
                 found.setdefault(words, {}).setdefault(-(-(measure + size) // step), position)
+                last[words] = max(last.get(words, 0), position)
         self._due = None
-        return [(words, dict(sorted(times.items()))) for words, times in sorted(found.items())]
+        return [(words, dict(sorted(found[words].items()))) for words in sorted(found, key=lambda words: last[words])]
 
     def forget_words(self) -> None:
         """Forget what may have changed: the numbers of texts, and the next deadline."""
@@ -227,7 +231,7 @@ class Deadlines:
         # Deadlines at one time share a moment; row numbers are never below 0.
         rows = np.unique(passed.order, return_inverse=True)[1] - len(passed.order)
         passed = replace(passed, rows=rows)
-        sorted_ = np.lexsort((*passed.keys.T, passed.rows))
+        sorted_ = np.lexsort((passed.members, passed.rows))
         passed = passed.chosen(sorted_)
         own = np.zeros(len(sorted_), bool)
         places = pa.nulls(len(sorted_), pa.int64())
@@ -385,18 +389,6 @@ def _merged(events: int, at: Ints, own: Mask, ends: Ints, *, ticked: bool) -> In
     if ticked:
         order[own_places] = events + len(at) + len(ends) + np.arange(events)
     return order
-
-
-def sorted_by_row(rows: Ints, *less: Ints) -> Ints:
-    """The order by rows, then by the others, of which each counts less than those before."""
-    if (rows[1:] < rows[:-1]).any():
-        return np.lexsort((*less[::-1], rows))
-    # Deadlines come in the order of time, so little is left to sort.
-    tied = rows[1:] == rows[:-1]
-    some = np.flatnonzero(np.append(tied, False) | np.append(False, tied))
-    found = np.arange(len(rows))
-    found[some] = some[np.lexsort((*(key[some] for key in less[::-1]), rows[some]))]
-    return found
 
 
 def ascending(*positions: Ints) -> Ints:

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from cerflow import limits
 from cerflow.engine.evaluate.measures import clock_time
@@ -27,6 +26,7 @@ from cerflow.engine.recognize.machine import Machine, RelevantEvents
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.single_events import SingleEvents, as_batch
 from cerflow.engine.recognize.takers import Taker, Takers
+from cerflow.engine.scan.room import lend_room
 from cerflow.engine.state.snapshot import Contents
 from cerflow.engine.state.validation import check_counts, check_events
 from cerflow.engine.stopping import look
@@ -79,7 +79,7 @@ class Driver:
         }
         #: The machines by the names of their queries, in the order of snapshots.
         self.machines = {**common, **self._apart}
-        room: dict[str, NDArray[Any]] = {}
+        room = lend_room(self)
         for machine in self.machines.values():
             machine.reader.share_room(room)
         self._numbering = {n: m for n, m in self.machines.items() if m.plan.report.numbers_matches}

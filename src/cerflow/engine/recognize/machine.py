@@ -19,7 +19,6 @@ from cerflow.engine.matches.graph import CountedMatches, MatchGraph, in_one_grap
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.matches.moments import Moments
 from cerflow.engine.matches.unfolding import Part
-from cerflow.engine.recognize.absence import absence, find_absences
 from cerflow.engine.recognize.deadlines import Deadlines, ascending
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.sessions import Sessions
@@ -98,9 +97,6 @@ class Machine:
         self.memory = Memory(self.tables)
         #: The ticks and pauses that are read besides events; None if deadlines do not matter.
         self.deadlines = Deadlines(self.reader, store) if self.tables.ticking else None
-        told = absence(self.tables)
-        #: How matches wait for a deadline, where they are found on columns.
-        self.absence = None if isinstance(told, str) else told
         #: The sessions of keys; None if there are none, or the kernel tells them apart.
         self.sessions = Sessions(self.reader, plan.select.partition, plan.schema) if plan.by_session else None
         #: The number of events of the query's streams so far, if these are not all streams.
@@ -128,7 +124,10 @@ class Machine:
         reading = self.read(rows, accepted, exported)
         if reading is None:
             return []
-        self.store.keep(reading.first, reading.rows, reading.positions)
+        kept, absences = reading.positions, self.reader.absences
+        if absences is not None:
+            kept = ascending(kept, absences.rows + reading.first)
+        self.store.keep(reading.first, reading.rows, kept)
         return self.take(reading, refuse)
 
     def read(
@@ -147,7 +146,10 @@ class Machine:
             rows = self.sessions.added(rows, first)
         occupied = self.memory.occupied if self.reader.asks_for_states(rows.num_rows) else -1
         own = exported if rows is whole else None
-        events, count = self.reader.read(rows, first, occupied, own)
+        carried = None
+        if self.deadlines is not None and self.reader.absence is not None and rows is whole:
+            carried = self.deadlines.carried
+        events, count = self.reader.read(rows, first, occupied, own, carried)
         self.taken += count
         positions = events.position[:count]
         if not count and self.deadlines is None:
@@ -180,10 +182,11 @@ class Machine:
         """Process the events that `read` has found, with the ticks of deadlines."""
         at_rows, positions, first = reading.at_rows, reading.positions, reading.first
         numbered, own = self._numbered(reading.whole, reading.accepted), self.reader.rows(reading.rows, first)
-        events, apart = some_events(reading.events, slice(reading.found)), None
-        if self.absence is not None and not deadlines.prompt:
-            measured = partial(_rows_at, own, positions - first)
-            apart = find_absences(self.absence, self.tables, deadlines.carried, numbered, events, at_rows, measured)
+        events, how, apart = (
+            some_events(reading.events, slice(reading.found)),
+            self.reader.absence,
+            self.reader.absences,
+        )
 
         def read(some: Ints, found: EventArrays, shown: BatchRows) -> list[Part]:
             """Process some of the events, by number, with the ticks of the deadlines that these rows have ``shown``."""
@@ -193,17 +196,22 @@ class Machine:
                 return []
             return self.advance(found, len(sources), lambda n: refuse(int(at[sources[n]])), moments)
 
-        if apart is None:
+        if apart is None or how is None:
             return read(np.arange(len(positions)), events, numbered)
-        before = some_events(events, apart.before)._replace(signature=apart.signatures)
-        parts = read(apart.before, before, numbered.first(apart.rows)) if apart.rows else []
-        if apart.matches.count:
-            parts.append(Part(apart.matches, self.store.kept(), self.tables.label_sets, moments=apart.moments))
-        if not len(apart.after):
-            return parts
-        after, at = some_events(events, apart.after), at_rows[apart.after]
-        deadlines.add(after, partial(_rows_at, own, positions[apart.after] - first))
-        return parts + self.advance(after, len(at), lambda n: refuse(int(at[n])))
+        # The automaton reads what crosses the borders of the batch.
+        parts, before = list[Part](), int(np.searchsorted(at_rows, apart.last, "right"))
+        if apart.last >= 0:
+            front = some_events(events, slice(before))
+            numbers, signatures = apart.read_before(how, self.tables, front, at_rows[:before])
+            front = some_events(front, numbers)._replace(signature=signatures)
+            parts = read(numbers, front, numbered.first(apart.last + 1))
+        if len(apart.rows):
+            parts.append(Part(apart.matches(numbered, first), self.store.kept(), self.tables.label_sets))
+        if before < len(at_rows):
+            after, at = some_events(events, slice(before, None)), at_rows[before:]
+            deadlines.add(after, partial(_rows_at, own, positions[before:] - first))
+            parts += self.advance(after, len(at), lambda n: refuse(int(at[n])))
+        return parts
 
     def _numbered(self, whole: pa.RecordBatch, accepted: int) -> BatchRows:
         """All rows of the input, with the positions that results have."""
@@ -374,8 +382,8 @@ class Machine:
             tables = self.tables
             kept = self.store.kept()
             choice = (tables.pick, tables.alone, tables.by)
-            graph = MatchGraph(detections, nodes, marks)
-            parts.append(Part(graph, kept, tables.label_sets, *choice, moments))
+            graph = MatchGraph(detections, nodes, marks, moments)
+            parts.append(Part(graph, kept, tables.label_sets, *choice))
 
     def live_positions(self) -> Ints:
         """The positions of all events that may still be part of a match."""

@@ -79,13 +79,13 @@ class Contiguity:
 
     @property
     def related(self) -> bool:
-        """Whether matches are found row by row, as keys or conditions on events before decide."""
+        """Whether keys or conditions on events before decide about matches that are found on whole columns."""
         return self.alone and (self.keyed or len(self.links) > 0)
 
     @property
     def admits(self) -> list[int]:
         """`ScanArrays.admits`."""
-        if not self.related or self.guards is None:
+        if not self.keyed or self.guards is None:
             return []
         return [_together(1 << k for k, step in enumerate(self.guards) if step & byte) for byte in range(ALL + 1)]
 

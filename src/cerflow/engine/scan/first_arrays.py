@@ -8,6 +8,7 @@ import numpy as np
 
 from cerflow.engine.kernels.table import compute
 from cerflow.engine.scan import layout
+from cerflow.engine.scan.absence import Absence
 from cerflow.engine.scan.contiguous import Contiguity, stack_of
 from cerflow.engine.scan.decisions import Decisions
 from cerflow.engine.scan.effects import counted_states, empties_states
@@ -56,7 +57,7 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
         at=np.zeros(layout.STRETCH, np.int64),
         candidates=np.zeros((0, layout.CANDIDATE_WORDS), np.int32),
         members=np.zeros((1, sum(row[layout.O_TO] == layout.TO_KEYS for row in program.outputs)), np.int64),
-        slots=np.zeros(1, np.int64),
+        slots=np.zeros(1, np.int32),
         links=_rows(links, layout.LINK_WORDS),
         follows=_rows([] if contiguity is None else contiguity.follows, 2),
         admits=np.array([] if contiguity is None else contiguity.admits, np.int64),
@@ -69,7 +70,9 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
         led=np.full(1 << layout.GUARDS, layout.UNKNOWN, np.int64),
         ends=np.zeros(layout.BLOCK, np.uint8),
         step_guards=np.array(_step_guards(contiguity, flow), np.int64),
-        reach=_rows([] if flow is None else flow.reach, 7),
+        reach=_rows(
+            program.absence.reach if isinstance(program.absence, Absence) else [] if flow is None else flow.reach, 7
+        ),
         leads=_rows([] if flow is None else flow.leads, 4),
         bit_leads=np.array([] if flow is None else flow.bit_leads, np.int64),
         masks=np.array([] if flow is None else flow.masks, np.uint8),
@@ -85,8 +88,6 @@ def _control(tables: TransducerTables, program: ScanProgram) -> Ints:
     control[layout.FOLLOWS] = isinstance(program.contiguity, str) and empties_states(tables)
     if control[layout.FOLLOWS]:
         control[layout.OPENED] = counted_states(tables, program.outputs)
-    if not isinstance(program.contiguity, str):
-        control[layout.RELATED] = program.contiguity.related
     control[layout.KEYED] = sum(row[layout.O_TO] == layout.TO_KEYS for row in program.outputs)
     if isinstance(program.flow, Flow):
         control[layout.BACKWARDS], control[layout.FORWARDS] = program.flow.backwards, program.flow.forwards

@@ -108,10 +108,30 @@ def relevant_guards(tables: TransducerTables, by_text: frozenset[int], compared:
             many = prod(map(len, loops)) > layout.GUARDS
             for failed in product(*(() if many else loops)):
                 found[frozenset(), frozenset(failed)] = None
-    ruled_out = (not held.isdisjoint(by_block) or not failed.isdisjoint(by_block) for held, failed in found)
     alone = not any(len(needs) > 1 for loops in moves.waiting if frozenset() not in loops for needs in loops)
     decides = alone and len(found) <= layout.GUARDS and all(held | failed <= by_text for held, failed in found)
-    return Guards(list(found), _bits(tables, list(found)), all(ruled_out), decides)
+    return Guards(list(found), _bits(tables, list(found)), _ruled_out(found, by_block), decides)
+
+
+def _ruled_out(guards: Iterable[Guard], by_block: frozenset[int]) -> bool:
+    """Whether each of some guards is ruled out by tests that blocks of rows are asked for."""
+    return all(not held.isdisjoint(by_block) or not failed.isdisjoint(by_block) for held, failed in guards)
+
+
+def guards_of_absence(
+    opening: Sequence[frozenset[int]], loops: Sequence[frozenset[int]], by_block: frozenset[int]
+) -> Guards | None:
+    """Guards with a bit each: for each of the ``opening`` tests, then for the ways in which each of ``loops`` fails.
+
+    ``by_block`` are the tests that blocks of rows are asked for. None if there are too many.
+    """
+    if prod(map(len, loops)) > layout.GUARDS:
+        return None
+    ends = dict.fromkeys((frozenset[int](), frozenset(failed)) for failed in product(*loops))
+    guards = [*((needs, frozenset[int]()) for needs in opening), *ends]
+    if len(guards) > layout.GUARDS:
+        return None
+    return Guards(guards, [1 << k for k in range(len(guards))], _ruled_out(guards, by_block), decides=False)
 
 
 def _bits(tables: TransducerTables, guards: Sequence[Guard]) -> list[int]:

@@ -61,9 +61,8 @@ from cerflow.values.array_types import Bytes, IntRows, Ints, SmallRows, Smalls
     FORWARDS,
     EDGE,  # the limit at the end of the batch
     OVERLAP,  # the rows at its end whose windows go on behind it
-    RELATED,  # whether rows of matches without gaps are compared with those before, or have keys
-) = range(35)
-CONTROLS = 35
+) = range(34)
+CONTROLS = 34
 #: In MARKS.
 NOT_MARKED, MARKED, DECIDED = range(3)
 
@@ -225,9 +224,9 @@ class ScanArrays(NamedTuple):
     chosen: Ints  # (STRETCH,) the rows that may be relevant
     at: Ints  # (STRETCH,) and where the answers so far have led
     candidates: SmallRows  # (rows of a batch, CANDIDATE_WORDS), nothing unless the scan narrows
-    groups: IntRows  # (entries of the key, GROUP_WORDS)
+    groups: SmallRows  # (entries of the key, GROUP_WORDS)
     members: IntRows  # (keys, words): the keys of groups, the first one is under construction
-    slots: Ints  # hash table of members, 0: free
+    slots: Smalls  # hash table of members, 0: free
     steps: Ints  # by signature: which steps of a match an event may be, as bits
     links: IntRows  # (comparisons, LINK_WORDS)
     follows: IntRows  # (distances, 2)

@@ -33,17 +33,17 @@ def find_consecutive(
     arrays, control, count = room.arrays, room.control, batch.num_rows
     if room.unfound:
         return False
-    size, related = (count + 7) >> 3, contiguity.related
+    size, keyed = (count + 7) >> 3, contiguity.keyed
     if size > len(arrays.hits) or size > _COPIED:
         room.hold(hits=np.empty(max(size, _COPIED), np.uint8))
     arrays.guards[: layout.CARRIED] = 0
-    if related:
+    if keyed:
         # They go with the matches.
         room.hold(before=np.full(count, -1, np.int32))
         room.room_for_guards(count)
     control[layout.FOUND] = 0
     find = partial(find_rows, room.shared.address, exported.address, count, contiguity.key, begun)
-    return room.with_keys(find, contiguity.key if related else layout.NO_KEYS, contiguity.texts, batch)
+    return room.with_keys(find, contiguity.key, contiguity.texts if keyed else frozenset(), batch)
 
 
 def matches_found(room: ScanRoom, contiguity: Contiguity, count: int, first: int) -> CountedMatches | None:
@@ -52,7 +52,7 @@ def matches_found(room: ScanRoom, contiguity: Contiguity, count: int, first: int
     assert contiguity.labels is not None
     # Many bytes are not copied but given away.
     hits = arrays.hits[:size] if size > _COPIED else arrays.hits[:size].copy()
-    before = arrays.before if contiguity.related else None
+    before = arrays.before if contiguity.keyed else None
     make = partial(consecutive_events, first, hits, contiguity.labels, before)
     found = room.control[layout.FOUND]
     return CountedMatches(found, make, single=True) if found else None
@@ -74,7 +74,7 @@ def narrow_candidates(room: ScanRoom, contiguity: Contiguity, batch: pa.RecordBa
         if entries > 2 * max(count, ENTRIES):
             break
         if entries > len(room.arrays.groups):
-            room.hold(groups=np.zeros((entries, layout.GROUP_WORDS), np.int64))
+            room.hold(groups=np.zeros((entries, layout.GROUP_WORDS), np.int32))
         else:
             room.resume(layout.NO_ROOM, batch)
     room.arrays.candidates[:count, layout.B_LEFT_OUT] = 0

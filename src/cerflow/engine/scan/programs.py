@@ -19,6 +19,7 @@ from cerflow.engine.evaluate.ranges import MOST
 from cerflow.engine.events.signatures import Evaluation
 from cerflow.engine.events.text_tests import TextTests
 from cerflow.engine.scan import layout
+from cerflow.engine.scan.absence import Absence, absence
 from cerflow.engine.scan.contiguous import Contiguity, contiguity
 from cerflow.engine.scan.emitting import InexpressibleError, ScanEmitter, ScannedColumns
 from cerflow.engine.scan.flow import Flow, flow_of
@@ -104,6 +105,7 @@ class ScanProgram:
     guards: Guards | None
     contiguity: Contiguity | str
     flow: Flow | str
+    absence: Absence | str
     code: Sequence[Sequence[int]]
     constants: Sequence[int]
 
@@ -146,8 +148,14 @@ class _ProgramCompiler:
         texts = self.to.texts
         decided = [frozenset(evaluation.by_string.get(name, ())) for name in texts]
         compared = frozenset(number for number, row in tests.items() if row[layout.K_KIND] != layout.RUN)
-        guards = relevant_guards(self.tables, frozenset().union(*decided), compared)
+        by_text = frozenset().union(*decided)
+
+        def measured(window: Window, bound: bool) -> list[int]:
+            return self._window(0, 0, window, bound=bound)
+
         whole = "values that no program can compute" if any(filled) else None
+        waits = whole or absence(self.tables, outputs, by_text | compared, measured)
+        guards = waits.guards if isinstance(waits, Absence) else relevant_guards(self.tables, by_text, compared)
         return ScanProgram(
             self.to.attributes,
             self.to.rows,
@@ -163,10 +171,8 @@ class _ProgramCompiler:
             filled,
             guards,
             whole or contiguity(self.tables, outputs, guards, self.to),
-            whole
-            or flow_of(
-                self.tables, outputs, guards, self.to, lambda window, bound: self._window(0, 0, window, bound=bound)
-            ),
+            whole or flow_of(self.tables, outputs, guards, self.to, measured),
+            waits,
             self.to.code,
             self.to.constants,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
@@ -20,8 +21,25 @@ from cerflow.engine.scan.texts import TextEntries
 ENTRIES = 1 << 12
 #: Events that there is room for at first.
 _EVENTS = 1 << 10
-#: Times as much room for keys if it was too little.
-_MORE_KEYS = 8
+#: Keys that a large batch has room for at first, and times as much if that was too little.
+_KEYS, _MORE_KEYS = 1 << 17, 8
+
+#: Rooms of recognisers that are gone, by name of array: new memory costs as much as a pass over it.
+_spare: list[dict[str, NDArray[Any]]] = []
+#: Of how many, and how many bytes each.
+_SPARE_ROOMS, _SPARE_BYTES = 2, 1 << 25
+
+
+def lend_room(user: object) -> dict[str, NDArray[Any]]:
+    """Arrays by name, of which nothing outlasts a batch, for the scans of one ``user`` until it is gone."""
+    room = _spare.pop() if _spare else {}
+    weakref.finalize(user, _take_back, room).atexit = False
+    return room
+
+
+def _take_back(room: dict[str, NDArray[Any]]) -> None:
+    if len(_spare) < _SPARE_ROOMS and sum(array.nbytes for array in room.values()) <= _SPARE_BYTES:
+        _spare.append(room)
 
 
 class ScanRoom:
@@ -57,7 +75,7 @@ class ScanRoom:
         size, now = prod(shape), getattr(self.arrays, name)
         room = self.lent.get(name)
         if room is None or len(room) < size:
-            room = self.lent[name] = np.zeros(size, now.dtype)
+            room = self.lent[name] = np.empty(size, now.dtype)
         self.hold(**{name: room[:size].reshape(shape)})
 
     def make_room(self, events: int) -> None:
@@ -87,19 +105,22 @@ class ScanRoom:
         arrays = self.arrays
         if key >= 0:
             most = int(arrays.texts[key, layout.T_ROOM]) - 1
+        elif key == layout.NO_KEYS:
+            most = 1
         if key == layout.HASHED_KEYS and most > len(arrays.members):
             room = 1 << most.bit_length()
-            self.hold(members=np.zeros((room, arrays.members.shape[1]), np.int64), slots=np.zeros(2 * room, np.int64))
+            self.use("members", room, arrays.members.shape[1])
+            self.use("slots", 2 * room)
             most = room - 1
         if most >= len(arrays.groups):
-            self.hold(groups=np.zeros((most + 1, layout.GROUP_WORDS), np.int64))
+            self.use("groups", most + 1, layout.GROUP_WORDS)
         self.control[layout.GROUPS] = 0
         self.arrays.slots.fill(0)
 
     def with_keys(self, read: Callable[[], Any], key: int, texts: frozenset[int], batch: pa.RecordBatch) -> bool:
         """Let a kernel ``read`` a batch by numbers of keys and ``texts``; False if there are too many of them."""
         arrays, control = self.arrays, self.control
-        keys = max(len(arrays.members), ENTRIES)
+        keys = max(len(arrays.members), ENTRIES, min(batch.num_rows >> 3, _KEYS))
         control[layout.ROW] = 0
         while True:
             if control[layout.ROW] == 0:

@@ -15,6 +15,7 @@ from cerflow.engine.kernels.table import next_dictionary, scan, write_candidates
 from cerflow.engine.layout import EventArrays
 from cerflow.engine.matches.graph import CountedMatches
 from cerflow.engine.scan import layout
+from cerflow.engine.scan.absence import Absence, Absences, find_absences
 from cerflow.engine.scan.columns import ExportedBatch
 from cerflow.engine.scan.contiguous import Contiguity
 from cerflow.engine.scan.decisions import Decisions, TooManyDecisionsError
@@ -60,6 +61,8 @@ class BatchScan:
             self._marks = layout.DECIDED if program.guards.decides else layout.MARKED
         #: The matches of consecutive events that the last batch has by itself, beside the events that `read` gave.
         self.consecutive: CountedMatches | None = None
+        #: The same for matches of single events that nothing follows.
+        self.absences: Absences | None = None
         self._windowed = any(row[layout.O_TO] == layout.TO_BOUND for row in program.outputs)
         #: Whether no event follows the batch that is read next.
         self.ending = False
@@ -86,12 +89,13 @@ class BatchScan:
         #: Whether the states matter in which runs may be before a batch.
         self.follows = self.room.control[layout.FOLLOWS] == 1
         #: The same for runs that pass through the batch, or keys.
-        self.flows = self._through is not None or (self._contiguity is not None and self._contiguity.related)
+        contiguity = self._contiguity
+        self.flows = self._through is not None or (contiguity is not None and contiguity.alone and contiguity.keyed)
         on_columns = self.room.control[layout.OPENED] != 0
-        if self._contiguity is not None:
-            on_columns = self._contiguity.alone
+        if contiguity is not None:
+            on_columns = contiguity.alone
         #: This many rows make a batch at most; where little is written of them, more of them tell more.
-        keyed = self._through is not None and self._through.keyed
+        keyed = (self._through is not None and self._through.keyed) or isinstance(program.absence, Absence)
         self.rows_at_once = limits.FLOW_ROWS if keyed else limits.BATCH_ROWS
         if on_columns:
             self.rows_at_once = limits.COLUMN_ROWS
@@ -148,12 +152,18 @@ class BatchScan:
         return None if guards is None or not (tests or readers) else partial(guards.left_by, tests)
 
     def read(
-        self, batch: pa.RecordBatch, first: int, occupied: int = -1, exported: ExportedBatch | None = None
+        self,
+        batch: pa.RecordBatch,
+        first: int,
+        occupied: int = -1,
+        exported: ExportedBatch | None = None,
+        carried: int | None = None,
     ) -> tuple[EventArrays, int]:
         """The relevant events of a batch that begins at position ``first`` of the stream, and how many these are.
 
-        ``occupied`` are the states in which runs may be, as bits; ``exported`` says where the batch is. The arrays may
-        have room for more events, and are used again by the next call.
+        ``occupied`` are the states in which runs may be, as bits; ``exported`` says where the batch is; ``carried`` is
+        the measure of the last open deadline (`NULL`: none is open) where absences may be found. The arrays may have
+        room for more events, and are used again by the next call.
         """
         self.tables.forget_signatures()
         if self._decisions.signatures_of is not self.tables.relevant:
@@ -203,7 +213,13 @@ class BatchScan:
             self._rest_if_kept()
         if narrows:
             self.room.room_for_candidates(count)
-        if contiguity is not None and alone:
+        self.absences, how = None, self.program.absence
+        if isinstance(how, Absence) and carried is not None:
+            self.absences = find_absences(self.room, how, exported, batch, carried)
+        if self.absences is not None:
+            self._scan(exported, batch, 0, self.absences.last + 1)
+            self._scan(exported, batch, self.absences.behind, count)
+        elif contiguity is not None and alone:
             self.consecutive = matches_found(self.room, contiguity, count, first)
             # Matches that begin or end in another batch.
             others = contiguity.length - 1

@@ -1,49 +1,124 @@
-"""Events that no other one of their key follows for a while."""
+"""Events that no other one of their key follows until a deadline, found in the rows of a batch."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.base.parts import inlined, kernel
-from cerflow.engine.kernels.scan.texts import MIX, SHIFT
+from cerflow.engine.kernels.base.parts import inlined, kernel, part
+from cerflow.engine.kernels.base.shared_arrays import address_of, pointer_to
+from cerflow.engine.kernels.scan.arrays import scan_at
+from cerflow.engine.kernels.scan.blocks import mark_block
+from cerflow.engine.kernels.scan.contiguous import key_number, key_words
+from cerflow.engine.kernels.scan.flow import BOUND, MEASURE, has_plain_window, not_zero, window_value
+from cerflow.engine.kernels.scan.scan import collected
+from cerflow.engine.kernels.scan.values import leading_zeros, load_byte, load_word, locate, store_word
+from cerflow.engine.layout import NO_BOUND, NULL
+from cerflow.engine.scan import layout
+
+#: There are too few such rows, or several matches of one event, or more than two of one moment.
+NOT_FOUND = -1
 
 
 @kernel
-def not_followed(keys, rows, ends, opening, shown, slots, found):
-    """Say in ``found`` (uint8) which ``opening`` events nothing follows until their deadline; returns how many.
+def absent(address, batch, count, key, opening, ending, carried, found):
+    """Find the rows of a batch of ``count`` rows that open a deadline before whose end no row of their key ends.
 
-    Events have ``keys`` (int64, events × words) and ascending ``rows``, and ``ends`` (uint8) marks those that end the
-    waiting of their key. ``opening`` are the numbers of events, ascending; each waits until its row ``shown``.
-    ``slots`` (int32, a power of two, more than there are events) holds -1 everywhere.
+    Rows open a deadline if one of the guards ``opening`` holds, and end the waiting of their ``key`` (as for `narrow`)
+    if one of the guards ``ending`` holds. `reach` measures the time until the deadline, ``carried`` is the measure of
+    the last deadline that is open before the batch (`NULL`: none is).
+
+    Returns what stopped it, as ``scan`` does, to go on from `ROW`; the row that shows the last deadline open before
+    (-1: none is); the first row whose deadline is shown behind that; the first row whose deadline is not shown in the
+    batch; whether no two matches have the same moment; and how many rows are in ``found`` (int32, four columns), last
+    first: the row, the row that shows its deadline, the number of its key, and whether that row has the same key. That
+    is `NOT_FOUND` if the automaton has to read all rows.
     """
-    left, waiting = opening.shape[0] - 1, np.int64(0)
-    for k in range(rows.shape[0] - 1, -1, -1):
-        opens = left >= 0 and opening[left] == k
-        if opens or ends[k] != 0:
-            slot = _slot(keys, slots, k)
-            if opens:
-                held = np.int64(slots[slot] < 0 or rows[slots[slot]] >= shown[left])
-                found[left] = held
-                waiting += held
-                left -= 1
-            if ends[k] != 0:
-                slots[slot] = k
-    return waiting
+    s = scan_at(address)
+    control = s.control
+    locate(s.columns, s.texts, batch)
+    last, begin = np.int64(-1), np.int64(0)
+    if carried != NULL:
+        last = _first(s, BOUND, count, carried)
+        begin = _first(s, MEASURE, count, window_value(s, BOUND, last) + 1) if last < count else count
+    behind = _first(s, MEASURE, count, window_value(s, BOUND, count - 1) + 1)
+    if begin >= behind or 2 * (last + 1 + count - behind) > count:
+        return layout.SCANNED, last, begin, behind, np.int64(0), np.int64(NOT_FOUND)
+    guards = address_of(pointer_to(s.guards, 0))
+    while control[layout.ROW] < count:
+        row = control[layout.ROW]
+        size = min(count - row, layout.BLOCK)
+        reason = mark_block(s, row, size, guards + row, np.int64(0), True, address)
+        if reason != layout.SCANNED:
+            return collected(s, reason, row, count), last, begin, behind, np.int64(0), np.int64(NOT_FOUND)
+        control[layout.ROW] = row + size
+    for k in range(8):
+        store_word(guards + count, k, np.int64(0))
+    # If it stops from here on, keys get new numbers.
+    control[layout.ROW], control[layout.TEXT] = 0, layout.NO_KEYS
+    single, many = _pass(s, guards, count, key, opening, ending, begin, behind, found)
+    reason = layout.NO_ROOM if control[layout.TEXT] != layout.NO_KEYS else layout.SCANNED
+    return reason, last, begin, behind, single, many
+
+
+@part
+def _pass(s, guards, count, key, opening, ending, begin, behind, found):
+    """Write what is found from the last row back to ``begin``; returns whether moments differ, and how many rows."""
+    # By key: the next event that ends it, the row that shows the next deadline, and how many deadlines it shows.
+    for g in range(s.groups.shape[0]):
+        s.groups[g, layout.G_ROW] = s.groups[g, layout.G_STEPS] = -1
+    single = np.int64(1)
+    plain, size = has_plain_window(s), s.reach[BOUND, layout.O_SIZE]
+    column = s.reach[MEASURE, layout.O_COLUMN]
+    times = s.columns[column, layout.C_DATA] + 8 * s.columns[column, layout.C_OFFSET]
+    shown, many, words_at = np.int64(count), np.int64(0), key_words(s, key)
+    for first in range((count - 1) & ~7, (begin & ~7) - 1, -8):
+        left = not_zero(load_word(guards + first, 0))
+        while left != 0:
+            j = 7 - (leading_zeros(left) >> 3)
+            left &= (np.int64(1) << 8 * j) - 1
+            k = first + j
+            g = key_number(s, k, key, words_at)
+            if g < 0:
+                return np.int64(0), np.int64(NOT_FOUND)
+            s.slot_of[k] = g
+            own = load_byte(guards, k)
+            opens = own & opening
+            if g > 0 and opens != 0 and begin <= k < behind:
+                if opens & (opens - 1) != 0:
+                    return np.int64(0), np.int64(NOT_FOUND)
+                if plain:
+                    measure = load_word(times, k)
+                    while max(load_word(times, shown - 1), NO_BOUND + size) - size >= measure:
+                        shown -= 1
+                else:
+                    measure = window_value(s, MEASURE, k)
+                    while window_value(s, BOUND, shown - 1) >= measure:
+                        shown -= 1
+                next_end = np.int64(s.groups[g, layout.G_ROW])
+                if next_end < 0 or next_end >= shown:
+                    found[many, 0], found[many, 1], found[many, 2] = k, shown, g
+                    found[many, 3] = load_byte(guards, shown) != 0 and s.slot_of[shown] == g
+                    many += 1
+                    if s.groups[g, layout.G_STEPS] != shown:
+                        s.groups[g, layout.G_STEPS], s.groups[g, layout.G_ROWS] = shown, 1
+                    elif s.groups[g, layout.G_ROWS] == 2:
+                        return np.int64(0), np.int64(NOT_FOUND)
+                    else:
+                        s.groups[g, layout.G_ROWS] = 2
+                        single = np.int64(0)
+            if own & ending != 0:
+                s.groups[g, layout.G_ROW] = k
+    return single, many
 
 
 @inlined
-def _slot(keys, slots, k):
-    """The slot of the key of an event, or a free one."""
-    h = np.uint64(0)
-    for word in range(keys.shape[1]):
-        h = (h ^ (h >> SHIFT) ^ np.uint64(keys[k, word])) * MIX
-    mask = slots.shape[0] - 1
-    slot = np.int64(h >> SHIFT) & mask
-    while slots[slot] >= 0:
-        same = True
-        for word in range(keys.shape[1]):
-            same &= keys[slots[slot], word] == keys[k, word]
-        if same:
-            break
-        slot = (slot + 1) & mask
-    return slot
+def _first(s, which, count, least):
+    """The first row whose measure, or bound, is not less; ``count`` if there is none. They do not decrease."""
+    low, high = np.int64(0), np.int64(count)
+    while low < high:
+        middle = (low + high) >> 1
+        if window_value(s, which, middle) >= least:
+            high = middle
+        else:
+            low = middle + 1
+    return low

@@ -11,7 +11,7 @@ from cerflow.engine.kernels.base.shared_arrays import as_float
 from cerflow.engine.kernels.scan.arrays import scan_at
 from cerflow.engine.kernels.scan.scan import formed, is_missing, write_event
 from cerflow.engine.kernels.scan.texts import SHIFT, entry_of, mixed
-from cerflow.engine.kernels.scan.values import word_of
+from cerflow.engine.kernels.scan.values import load_word, word_of, words_at_once
 from cerflow.engine.kernels.step.guards import words_compare
 from cerflow.engine.layout import EQ, FLOAT, NULL
 from cerflow.engine.scan import layout
@@ -67,14 +67,11 @@ def _step_by_key(s, first, key):
     """Note keys and steps; returns False if there is no room for a key."""
     for g in range(s.groups.shape[0]):
         s.groups[g, layout.G_ROW], s.groups[g, layout.G_STEPS] = -1, _ANY
+    words_at = key_words(s, key)
     for k in range(s.control[layout.CANDIDATES]):
         row = s.candidates[k, layout.B_ROW]
-        if key == layout.HASHED_KEYS:
-            g = group_of(s, row)
-        else:
-            g = entry_of(s.texts, key, row)
-            s.control[layout.TEXT] = key
-        if g < 0 or g >= s.groups.shape[0]:
+        g = key_number(s, row, key, words_at)
+        if g < 0:
             return False
         s.candidates[k, layout.B_KEY] = g
         if g > 0:
@@ -107,12 +104,29 @@ def _kept_by_key(s, last):
     return kept
 
 
+@inlined
+def key_words(s, key):
+    """Where the words of a ``key`` are, if it is one column of integers as they are; or else 0.
+
+    ``s`` are the arrays of the scan.
+    """
+    column = s.outputs[0, layout.O_COLUMN] if key == layout.HASHED_KEYS and s.members.shape[1] == 1 else np.int64(-1)
+    plain = column >= 0 and s.outputs[0, layout.O_FORM] == layout.AS_INT
+    return words_at_once(s.columns, column) if plain else np.int64(0)
+
+
 @part
-def group_of(s, row):
-    """The number of the key of a ``row``, 0 if it has none; -1 if there is no room for it, as `TEXT` says."""
+def group_of(s, row, words_at):
+    """The number of the key of a ``row``, 0 if it has none; -1 if there is no room for it, as `TEXT` says.
+
+    ``s`` are the arrays of the scan; see `key_words` for ``words_at``.
+    """
     h = np.uint64(0)
     words = s.members.shape[1]
-    for k in range(words):
+    if words_at != 0:
+        s.members[0, 0] = load_word(words_at, row)
+        h = mixed(h, s.members[0, 0])
+    for k in range(words if words_at == 0 else 0):
         form, column = s.outputs[k, layout.O_FORM], s.outputs[k, layout.O_COLUMN]
         if form == layout.AS_TEXT:
             word = entry_of(s.texts, column, row)
@@ -131,7 +145,7 @@ def group_of(s, row):
     slot = np.int64(h >> SHIFT) & mask
     # Half of the table is free.
     while s.slots[slot] != 0:
-        g = s.slots[slot]
+        g = np.int64(s.slots[slot])
         same = True
         for k in range(words):
             same &= s.members[g, k] == s.members[0, k]
@@ -145,6 +159,23 @@ def group_of(s, row):
     s.control[layout.GROUPS] = s.slots[slot] = g
     for k in range(words):
         s.members[g, k] = s.members[0, k]
+    return g
+
+
+@inlined
+def key_number(s, row, key, words_at):
+    """The number of the key of a ``row``, 0 if it has none; -1 if there is no room for it, as `TEXT` says.
+
+    ``s`` are the arrays of the scan, ``key`` is as for `narrow`; see `key_words` for ``words_at``.
+    """
+    if key == layout.NO_KEYS:
+        return np.int64(1)
+    if key == layout.HASHED_KEYS:
+        return group_of(s, row, words_at)
+    g = entry_of(s.texts, key, row)
+    if g < 0 or g >= s.groups.shape[0]:
+        s.control[layout.TEXT] = key
+        return np.int64(-1)
     return g
 
 

@@ -26,8 +26,8 @@ from cerflow.engine.kernels.scan.values import (
 from cerflow.engine.layout import NO_BOUND, NULL
 from cerflow.engine.scan import layout
 
-#: Rows of `ScanArrays.reach`.
-_MEASURE, _BOUND = 0, 1
+#: Rows of `ScanArrays.reach`: what a window measures, and the greatest start outside of it.
+MEASURE, BOUND = 0, 1
 #: Rows whose new texts are read together.
 _TOGETHER = 4 * layout.BLOCK
 #: In each byte of a word all bits but the highest, and the highest.
@@ -87,13 +87,13 @@ def _begin(s, count, ends):
     control = s.control
     # Starts at or before a limit are outside of the windows of all events behind with which a match may end; each
     # state of a key has the limit of those that a run may reach from there.
-    edge = np.int64(_NOWHERE) if ends != 0 else _value(s, _BOUND, count - 1)
+    edge = np.int64(_NOWHERE) if ends != 0 else window_value(s, BOUND, count - 1)
     control[layout.LIMIT] = control[layout.EDGE] = edge
     # Measures do not decrease.
     passed, left = np.int64(0), np.int64(count)
     while passed < left:
         middle = (passed + left) >> 1
-        if _value(s, _MEASURE, middle) > edge:
+        if window_value(s, MEASURE, middle) > edge:
             left = middle
         else:
             passed = middle + 1
@@ -123,8 +123,8 @@ def _close(s, begin, end, guards, address):
     limit, passed = control[layout.LIMIT], control[layout.PASSED] == 1
     relevant, kept = control[layout.RELEVANT], control[layout.KEPT]
     edge, keyed = control[layout.EDGE], s.keyed.shape[0] > 0
-    plain, size = _is_plain(s), s.reach[_BOUND, layout.O_SIZE]
-    column = s.reach[_MEASURE, layout.O_COLUMN]
+    plain, size = has_plain_window(s), s.reach[BOUND, layout.O_SIZE]
+    column = s.reach[MEASURE, layout.O_COLUMN]
     times = s.columns[column, layout.C_DATA] + 8 * s.columns[column, layout.C_OFFSET]
     for first in range((end - 1) & ~7, begin - 1, -8):
         eight = load_word(guards + first, 0)
@@ -134,15 +134,15 @@ def _close(s, begin, end, guards, address):
             relevant += 1
             store_word(guards + first, 0, np.int64(0))
             continue
-        left = _not_zero(eight)
+        left = not_zero(eight)
         while left != 0:
             j = 7 - (leading_zeros(left) >> 3)
             left &= (np.int64(1) << 8 * j) - 1
             k = first + j
             relevant += 1
-            measure = load_word(times, k) if plain else _value(s, _MEASURE, k)
+            measure = load_word(times, k) if plain else window_value(s, MEASURE, k)
             if eight >> 8 * j & s.step_guards[0] != 0:
-                limit = max(measure, NO_BOUND + size) - size if plain else _value(s, _BOUND, k)
+                limit = max(measure, NO_BOUND + size) - size if plain else window_value(s, BOUND, k)
             passed = measure <= limit
             allowed = load_byte(useful, k)
             found = np.int64(0)
@@ -162,8 +162,8 @@ def _close(s, begin, end, guards, address):
 
 
 @inlined
-def _not_zero(eight):
-    """The highest bit of each byte of a word that is not zero."""
+def not_zero(eight):
+    """The highest bit of each byte of the word ``eight`` that is not zero."""
     return (wrapped_sum(eight & _LOW, _LOW) | eight) & _HIGH
 
 
@@ -211,7 +211,7 @@ def _follow(s, count, states, guards, address):
     """Clear the guards of the rows that no run reaches within its window; returns how many are left."""
     useful, keyed = address_of(pointer_to(s.useful, 0)), s.keyed.shape[0] > 0
     # The latest start of a run in each state of a key.
-    begun = _value(s, _MEASURE, 0)
+    begun = window_value(s, MEASURE, 0)
     for k in range(s.entered.shape[0]):
         s.entered[k] = 0
     kept = np.int64(0)
@@ -219,12 +219,12 @@ def _follow(s, count, states, guards, address):
         eight = load_word(guards + first, 0)
         if eight == 0:
             continue
-        left = _not_zero(eight)
+        left = not_zero(eight)
         while left != 0:
             j = trailing_zeros(left) >> 3
             left &= left - 1
             k = first + j
-            bound = _value(s, _BOUND, k)
+            bound = window_value(s, BOUND, k)
             slot = _known_slot(s, k, address) if keyed else np.int64(0)
             allowed = load_byte(useful, k)
             found = np.int64(0)
@@ -233,7 +233,7 @@ def _follow(s, count, states, guards, address):
                     s.entered[slot >> 6] |= np.int64(1) << (slot & 63)
                     for q in range(s.flows.shape[1]):
                         s.flows[slot, q] = begun if states >> q & 1 else np.int64(NO_BOUND)
-                found = _reached(s, slot, allowed, _value(s, _MEASURE, k), bound)
+                found = _reached(s, slot, allowed, window_value(s, MEASURE, k), bound)
             store_byte(useful, k, found)
             if found == 0:
                 store_byte(guards, k, np.int64(0))
@@ -321,9 +321,9 @@ def flow_by_key(address, batch, count, key, ends):
 def _needed(s, row, g, guards, allowed):
     """Whether a match may need a row of a key; the limits of the key become those before the row."""
     control, flows = s.control, s.flows
-    measure = _value(s, _MEASURE, row)
+    measure = window_value(s, MEASURE, row)
     if guards & s.step_guards[0] != 0:
-        control[layout.LIMIT] = _value(s, _BOUND, row)
+        control[layout.LIMIT] = window_value(s, BOUND, row)
     control[layout.RELEVANT] += 1
     if measure <= control[layout.LIMIT]:
         return False
@@ -399,9 +399,12 @@ def _slot(s, row, address):
 
 
 @inlined
-def _is_plain(s):
-    """Whether the window measures a column of 64-bit integers without nulls, as they are."""
-    measured, bound = s.reach[_MEASURE], s.reach[_BOUND]
+def has_plain_window(s):
+    """Whether the window in `reach` measures a column of 64-bit integers without nulls, as they are.
+
+    ``s`` are the arrays of the scan.
+    """
+    measured, bound = s.reach[MEASURE], s.reach[BOUND]
     c = measured[layout.O_COLUMN]
     if (
         c < 0
@@ -415,6 +418,7 @@ def _is_plain(s):
 
 
 @inlined
-def _value(s, which, row):
+def window_value(s, which, row):
+    """Row ``which`` of `reach`, `MEASURE` or `BOUND`, for a ``row``; ``s`` are the arrays of the scan."""
     word = word_of(s.columns, s.reach[which, layout.O_COLUMN], row, s.control[layout.FIRST])
     return formed(word, s.reach[which, layout.O_FORM], s.reach[which, layout.O_SIZE])

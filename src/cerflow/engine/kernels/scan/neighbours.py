@@ -9,9 +9,8 @@ from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.base.shared_arrays import address_of, pointer_to
 from cerflow.engine.kernels.scan.arrays import scan_at
 from cerflow.engine.kernels.scan.blocks import compute_block, mark_block
-from cerflow.engine.kernels.scan.contiguous import group_of, linked
+from cerflow.engine.kernels.scan.contiguous import key_number, key_words, linked
 from cerflow.engine.kernels.scan.scan import collected
-from cerflow.engine.kernels.scan.texts import entry_of
 from cerflow.engine.kernels.scan.values import ONES, load_byte, load_word, locate, ones, packed, store_byte, store_word
 from cerflow.engine.layout import PROGRAM
 from cerflow.engine.scan import layout
@@ -24,15 +23,15 @@ def find_rows(address, batch, count, key, begun):
     ``hits`` has a bit for each row, lowest first. Returns what stopped it, as ``scan`` does; it goes on from `ROW`. So
     far it has found `FOUND` matches, and the first bytes of ``guards`` are those of the rows before.
 
-    If matches are `RELATED`, ``before`` has the row before each. It has to begin again at row 0 if entries of texts
-    that are compared, or numbers of keys, have changed. In the end the bytes of ``guards`` say which rows of keys the
-    automaton has to read, where matches may have ``begun`` before the batch.
+    With keys, ``before`` has the row before each. It has to begin again at row 0 if entries of texts that are compared,
+    or numbers of keys, have changed. In the end the bytes of ``guards`` say which rows of keys the automaton has to
+    read, where matches may have ``begun`` before the batch.
     """
     s = scan_at(address)
     control = s.control
     locate(s.columns, s.texts, batch)
-    if control[layout.RELATED] == 1:
-        return _find_related(s, key, begun != 0, count, address)
+    if key != layout.NO_KEYS:
+        return _find_by_key(s, key, begun != 0, count, address)
     before, ends = address_of(pointer_to(s.guards, 0)), address_of(pointer_to(s.ends, 0))
     guards = before + layout.CARRIED
     hits = address_of(pointer_to(s.hits, 0))
@@ -45,6 +44,9 @@ def find_rows(address, batch, count, key, begun):
             return collected(s, reason, begin, count)
         for step in range(steps):
             _step(guards + step + 1 - steps, ends, size, s.step_guards[step], step == 0)
+        control[layout.TEXT] = layout.NO_KEYS
+        if s.links.shape[0] > 0 and not _keep_linked(s, ends, begin, size):
+            return layout.NO_ROOM
         control[layout.FOUND] += _packed(ends, hits + (begin >> 3), size)
         for k in range(0, layout.CARRIED, 8):
             store_word(before, k >> 3, load_word(before + size + k, 0))
@@ -53,7 +55,45 @@ def find_rows(address, batch, count, key, begun):
 
 
 @part
-def _find_related(s, key, begun, count, address):
+def _keep_linked(s, ends, begin, count):
+    """Clear those of the ``ends`` of matches in ``count`` rows where conditions on events before fail.
+
+    Returns False if there is no room for a text.
+    """
+    last, rows = s.step_guards.shape[0] - 1, s.allowed
+    for start in range(0, count, layout.STRETCH):
+        some = np.int64(0)
+        for k in range(start, min(count, start + layout.STRETCH)):
+            rows[some] = begin + k
+            some += load_byte(ends, k)
+            store_byte(ends, k, 0)
+        for n in range(s.links.shape[0]):
+            for step in range(last + 1):
+                if s.links[n, layout.L_MASK] >> step & 1 == 1:
+                    some = _keep(s, n, rows, some, last - step)
+        for k in range(some):
+            store_byte(ends, rows[k] - begin, 1)
+    return s.control[layout.TEXT] == layout.NO_KEYS
+
+
+@inlined
+def _keep(s, n, rows, count, back):
+    """Keep those of ``count`` rows for which condition ``n`` holds, ``back`` rows before; returns how many."""
+    kept = np.int64(0)
+    program = s.links[n, layout.L_OPERATOR] == PROGRAM
+    if program:
+        for k in range(count):
+            s.chosen[k] = rows[k] - back
+        compute_block(s, s.links[n, layout.L_NOW], s.links[n, layout.L_BEFORE], count)
+    for k in range(count):
+        row = rows[k] - back
+        rows[kept] = rows[k]
+        kept += s.wide[0, k] == 1 if program else linked(s, n, row, row - s.links[n, layout.L_DISTANCE])
+    return kept
+
+
+@part
+def _find_by_key(s, key, begun, count, address):
     control = s.control
     hits, guards, chosen = (
         address_of(pointer_to(s.hits, 0)),
@@ -82,26 +122,10 @@ def _find_related(s, key, begun, count, address):
             return layout.NO_ROOM
         for k in range(size):
             s.allowed[k] = s.admits[load_byte(guards, k)]
-        if key == layout.NO_KEYS:
-            # Others are asked for nothing.
-            steps = s.groups[1, layout.G_STEPS]
-            for k in range(size):
-                s.allowed[k] = steps = (steps << 1 | 1) & s.allowed[k]
-            # Nor are those that no others complete; behind the last row they may come.
-            steps = np.int64(-1)
-            for k in range(size - 1, -1, -1):
-                s.allowed[k] = steps = (steps >> 1 | np.int64(1) << last) & s.allowed[k]
         for n in range(s.links.shape[0]):
             if not relate(s, n, begin, size):
                 return layout.NO_ROOM
-        if key == layout.NO_KEYS:
-            steps = s.groups[1, layout.G_STEPS]
-            for k in range(size):
-                steps = (steps << 1 | 1) & s.allowed[k]
-                if steps >> last & 1 == 1:
-                    _hit(s, begin + k, hits)
-            s.groups[1, layout.G_STEPS] = steps
-        for k in range(size if key != layout.NO_KEYS else 0):
+        for k in range(size):
             g = s.numbers[k]
             if g > 0:
                 found = (s.groups[g, layout.G_STEPS] << 1 | 1) & s.allowed[k]
@@ -109,7 +133,7 @@ def _find_related(s, key, begun, count, address):
                 if found >> last & 1 == 1:
                     _hit(s, begin + k, hits)
         begin += size
-    for g in range(1, s.groups.shape[0] if key != layout.NO_KEYS else 0):
+    for g in range(1, s.groups.shape[0]):
         _choose(s, g, begun, last, hits, chosen)
     return layout.SCANNED
 
@@ -154,20 +178,10 @@ def number_keys(s, begin, count, key, chosen, first):
     ``s`` are the arrays of the scan, ``key`` is as for `narrow`. The ``first`` rows of each key are ``chosen``. Returns
     False if there is no room for a key.
     """
-    if key == layout.NO_KEYS:
-        for k in range(begin, begin + count):
-            s.before[k] = k - 1
-        return True
+    words_at = key_words(s, key)
     for k in range(count):
         row = begin + k
-        if key == layout.HASHED_KEYS:
-            g = group_of(s, row)
-        else:
-            g = entry_of(s.texts, key, row)
-            if g >= s.groups.shape[0]:
-                g = np.int64(-1)
-            if g < 0:
-                s.control[layout.TEXT] = key
+        g = key_number(s, row, key, words_at)
         if g < 0:
             return False
         s.numbers[k] = g

@@ -1,4 +1,4 @@
-"""Single events that nothing follows until a deadline are found on columns; the automaton finds the same."""
+"""Single events that nothing follows until a deadline are found in rows; the automaton finds the same."""
 
 import random
 from unittest import mock
@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 import cerflow
 from cerflow import limits
-from cerflow.engine.recognize import machine
-from cerflow.engine.recognize.absence import absence
 from cerflow.engine.recognize.plan import Plan
+from cerflow.engine.scan import scan
 from cerflow.schema import Schema
 from support.runners import bag, examples, in_random_pieces, one_batch, semantics
 
@@ -66,7 +65,7 @@ def test_matches_are_those_of_the_semantics(query, seed, size, data):
         found = in_random_pieces(query, table, data, time="t")
     if query.tree.limit is None:
         assert bag(found) == bag(semantics(query, table, time="t"))
-    with mock.patch.object(machine, "find_absences", return_value=None):
+    with mock.patch.object(scan, "find_absences", return_value=None):
         assert found == one_batch(query, table, time="t")
 
 
@@ -75,7 +74,7 @@ def test_matches_are_those_of_the_semantics(query, seed, size, data):
 def test_long_streams_have_the_same_matches_in_the_same_order(query, seed, data):
     query, table = cerflow.parse(query), stream(seed, 3000, data.draw(st.sampled_from([1, 20, 400])))
     found = in_random_pieces(query, table, data, time="t")
-    with mock.patch.object(machine, "find_absences", return_value=None):
+    with mock.patch.object(scan, "find_absences", return_value=None):
         assert found == one_batch(query, table, time="t")
 
 
@@ -89,11 +88,11 @@ def test_most_events_are_not_read_by_the_automaton():
 
     def noted(*arguments):
         found = find(*arguments)
-        told.append(None if found is None else len(found.before) + len(found.after))
+        told.append(None if found is None else found.last + 1 + 1500 - found.behind)
         return found
 
-    find = machine.find_absences
-    with mock.patch.object(machine, "find_absences", noted):
+    find = scan.find_absences
+    with mock.patch.object(scan, "find_absences", noted):
         found = [recognizer.push(table.slice(at, 1500)).count() for at in (0, 1500)]
     assert len(told) == 2
     assert all(number is not None and number < 20 for number in told)
@@ -104,4 +103,4 @@ def test_most_events_are_not_read_by_the_automaton():
 def test_what_the_automaton_has_to_follow(formula, reason):
     schema = Schema(pa.schema([("type", pa.string()), ("t", pa.int64()), ("v", pa.int64())]), time="t")
     plan = Plan(cerflow.parse(f"SELECT * WHERE {formula}").tree, schema)
-    assert reason in absence(plan.begin_scan().tables)
+    assert reason in plan.begin_scan().program.absence
