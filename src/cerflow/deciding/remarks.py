@@ -26,9 +26,6 @@ from cerflow.language.sremo import Regular
 from cerflow.rewriting.rebuild import mentions_set, transformed
 from cerflow.schema import Schema
 
-__all__ = ["Remark", "kept_for_good", "remarks", "remarks_on_no_match"]
-
-
 #: Operators that can take all matches away, or that bring together what does not go together.
 _RESTRICTING = (
     f.Filter,

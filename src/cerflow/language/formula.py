@@ -12,48 +12,7 @@ from typing import ClassVar, NamedTuple
 from cerflow.errors import QueryError
 from cerflow.language.condition import Condition, LabelReference
 from cerflow.language.node import Node, node
-from cerflow.values.complex_events import UNNAMED
-
-__all__ = [
-    "UNNAMED",
-    "All",
-    "AnyEvent",
-    "As",
-    "AttributeWindow",
-    "Combination",
-    "Conjunction",
-    "CountWindow",
-    "Disjunction",
-    "DurationWindow",
-    "Embedded",
-    "EventKind",
-    "EventType",
-    "Exclusion",
-    "Filter",
-    "Formula",
-    "Iteration",
-    "Join",
-    "NotEvent",
-    "NotFollowedBy",
-    "Project",
-    "Rename",
-    "Repeating",
-    "Repetition",
-    "Selection",
-    "Sequence",
-    "SingleEvent",
-    "Start",
-    "Strategy",
-    "StrictIteration",
-    "StrictSequence",
-    "Unless",
-    "Window",
-    "Within",
-    "Without",
-    "can_be_absent",
-    "check_by",
-    "positions_alone",
-]
+from cerflow.values.complex_events import UNNAMED as UNNAMED
 
 
 class Strategy(StrEnum):

@@ -17,28 +17,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 from cerflow.drawing.svg import Theme
 from cerflow.drawing.targets import shown_or_told
-from cerflow.language.automaton import Model, State, show_state, sorted_states
+from cerflow.language.automaton import Model
+from cerflow.language.automaton import State as State
+from cerflow.language.automaton import show_state as show_state
+from cerflow.language.automaton import sorted_states as sorted_states
 from cerflow.language.condition import Condition
 from cerflow.language.sremo import MARK
 from cerflow.papers.model import faults
 from cerflow.papers.model.conditions import register_selection, rename_registers
 from cerflow.values.graphs import reached
-
-__all__ = [
-    "MARKED",
-    "SKIPPED",
-    "Automaton",
-    "Effect",
-    "RegisterAutomaton",
-    "State",
-    "Successor",
-    "TransitionLike",
-    "check_epsilon_free",
-    "enclosed",
-    "fresh_names",
-    "show_state",
-    "sorted_states",
-]
 
 #: The outputs ⊗ and •.
 SKIPPED: frozenset[str] = frozenset()

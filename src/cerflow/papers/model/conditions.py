@@ -16,22 +16,12 @@ from cerflow.conditions.evaluate import value_on
 from cerflow.conditions.guards import Satisfied, StreamTest, TypeTest, without_brackets
 from cerflow.errors import QueryError
 from cerflow.language import condition as c
-from cerflow.language.automaton import HEAD, rename_registers
+from cerflow.language.automaton import HEAD as HEAD
+from cerflow.language.automaton import rename_registers as rename_registers
 from cerflow.language.node import Node, transform, walk
 from cerflow.language.parser import parse_condition
 from cerflow.papers.model.faults import ConditionError
 from cerflow.values.events import Event, Stream
-
-__all__ = [
-    "HEAD",
-    "as_condition",
-    "holds",
-    "in_units_of",
-    "not_satisfied",
-    "register_selection",
-    "rename_registers",
-    "settle_condition",
-]
 
 
 def as_condition(given: str | c.Condition) -> c.Condition:
