@@ -12,7 +12,7 @@ from cerflow.analysis.scopes import Labels, Scopes, labels_of, relation_names
 from cerflow.language import formula as f
 from cerflow.language import sremo as r
 from cerflow.language.automaton import AutomatonFormula
-from cerflow.language.node import Node, fold, walk
+from cerflow.language.node import Node, fold, fold_only, walk
 from cerflow.values.graphs import reached
 
 
@@ -85,12 +85,7 @@ def label_counts(formula: f.Formula) -> LabelCounts:
             given.add(current.label)
     names -= given - relation_names(formula)
 
-    def visit(current: Node, below: Many[_Counts | None]) -> _Counts | None:
-        parts = [part for part in below if part is not None]
-        return _counted(current, parts, names) if isinstance(current, f.Formula) else None
-
-    counts = fold(formula, visit)
-    assert counts is not None
+    counts: _Counts = fold_only(formula, f.Formula, lambda _, current, parts: _counted(current, parts, names))
     most = counts[None][1]
     bounds = {label: (least, min(greatest, most)) for label, (least, greatest) in counts.items() if label is not None}
     several = frozenset(label for label, (_, greatest) in bounds.items() if greatest > 1)
@@ -143,19 +138,7 @@ class Unaccompanied:
 
 def unaccompanied(formula: f.Formula, scopes: Scopes) -> Unaccompanied:
     """Fold a formula to the labels that no other label of the same event stands for."""
-    index = -1
-
-    def visit(current: Node, below: Many[Unaccompanied | None]) -> Unaccompanied | None:
-        nonlocal index
-        index += 1
-        if not isinstance(current, f.Formula):
-            return None
-        parts = [part for part in below if part is not None]
-        return _alone(current, parts, scopes.labels[index])
-
-    found = fold(formula, visit)
-    assert found is not None
-    return found
+    return fold_only(formula, f.Formula, lambda index, current, parts: _alone(current, parts, scopes.labels[index]))
 
 
 def _alone(current: f.Formula, parts: list[Unaccompanied], labels: Labels) -> Unaccompanied:

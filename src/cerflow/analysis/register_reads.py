@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from cerflow.analysis.scopes import condition_labels
 from cerflow.errors import QueryError
 from cerflow.language import sremo as r
-from cerflow.language.node import Node, fold, walk
+from cerflow.language.node import Node, fold_only, walk
 from cerflow.language.printer import show
 
 
@@ -61,13 +61,8 @@ def doubtful_read(expression: r.Sremo, *, one_sided: bool = False) -> Doubtful |
     With ``one_sided`` also of one that one side writes, while the other one reads what was there before.
     """
 
-    def visit(current: Node, below: Sequence[_RegisterUse | None]) -> _RegisterUse | None:
-        if isinstance(current, r.Sremo):
-            return _of(current, [part for part in below if part is not None], one_sided)
-        return None
-
     try:
-        fold(expression, visit)
+        fold_only(expression, r.Sremo, lambda _, current, parts: _of(current, parts, one_sided))
     except _FoundError as found:
         return found.read
     return None

@@ -15,7 +15,7 @@ from typing import TypeVar, cast
 from cerflow.errors import QueryError, nearest
 from cerflow.language import formula as f
 from cerflow.language.condition import Attribute, Bracket, Condition, LabelReference, Some
-from cerflow.language.node import Node, fold, walk
+from cerflow.language.node import Node, fold_only, walk
 
 T = TypeVar("T")
 
@@ -144,17 +144,12 @@ def _rename(inner: Labels, old: str, new: str) -> Labels:
 
 def _all_labels(formula: f.Formula) -> dict[int, Labels]:
     table: dict[int, Labels] = {}
-    index = -1
 
-    def visit(current: Node, below: Many[Labels | None]) -> Labels | None:
-        nonlocal index
-        index += 1
-        if not isinstance(current, f.Formula):
-            return None
-        table[index] = _combine(current, [b for b in below if b is not None])
+    def visit(index: int, current: f.Formula, below: Many[Labels]) -> Labels:
+        table[index] = _combine(current, below)
         return table[index]
 
-    fold(formula, visit)
+    fold_only(formula, f.Formula, visit)
     return table
 
 

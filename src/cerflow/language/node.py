@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import count
 from operator import is_
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, TypeVar, cast, dataclass_transform
 
 from cerflow.errors import Span
 
 N = TypeVar("N", bound="Node")
+K = TypeVar("K", bound="Node")
 R = TypeVar("R")
 
 
@@ -128,6 +130,22 @@ def fold(root: N, visit: Callable[[Node, Sequence[R]], R]) -> R:
         del done[-count:]
         done.append(visit(current, values))
     return done[0]
+
+
+def fold_only(root: K, kind: type[K], visit: Callable[[int, K, list[R]], R]) -> R:
+    """The same for the nodes of one kind: ``visit(occurrence, node, values of its children of that kind)``.
+
+    The root is of that kind, and so is what stands above one. An occurrence is the index of a node in `walk`.
+    """
+    occurrences = count()
+
+    def each(current: Node, below: Sequence[tuple[R, ...]]) -> tuple[R, ...]:
+        occurrence = next(occurrences)
+        if not isinstance(current, kind):
+            return ()
+        return (visit(occurrence, current, [value for part in below for value in part]),)
+
+    return fold(cast(Node, root), each)[0]
 
 
 def with_children(current: N, children: Sequence[Node]) -> N:

@@ -14,7 +14,7 @@ from cerflow.analysis.scopes import Labels, resolve
 from cerflow.conditions.connectives import conjunction, conjuncts
 from cerflow.language import formula as f
 from cerflow.language.condition import Attribute, Bracket, Comparison, Condition, Expression, Literal
-from cerflow.language.node import Node, fold
+from cerflow.language.node import Node, fold_only
 from cerflow.language.select import Select
 from cerflow.rewriting.rebuild import transformed
 from cerflow.schema import Schema, ValueKind
@@ -36,20 +36,15 @@ def with_implied_bounds(select: Select, schema: Schema) -> Select:
     """The query with the bounds on single attributes that follow from its comparisons; itself if there are none."""
     labels = resolve(select.formula).labels
     added: dict[int, list[Condition]] = {}
-    index = -1
 
-    def visit(current: Node, below: Many[tuple[Labels, _Bounds]]) -> tuple[Labels, _Bounds]:
-        nonlocal index
-        index += 1
-        if not isinstance(current, f.Formula):
-            return Labels(), {}
+    def visit(index: int, current: f.Formula, below: Many[tuple[Labels, _Bounds]]) -> tuple[Labels, _Bounds]:
         own = labels[index]
         known = _known(current, own, below)
         if isinstance(current, f.Filter):
             known, added[index] = _followed(conjuncts(current.condition), known, own, schema)
         return own, {place: bounds for place, bounds in known.items() if place[0] in own.assigned}
 
-    fold(select.formula, visit)
+    fold_only(select.formula, f.Formula, visit)
     if not any(added.values()):
         return select
 

@@ -20,7 +20,7 @@ from cerflow.analysis.scopes import Labels, occurrences_above, resolve
 from cerflow.conditions.connectives import conjunction, conjuncts
 from cerflow.language import condition as c
 from cerflow.language import formula as f
-from cerflow.language.node import Node, fold, walk
+from cerflow.language.node import Node, fold_only, walk
 from cerflow.language.select import Select
 from cerflow.rewriting.rebuild import transformed
 from cerflow.schema import Schema, ValueKind
@@ -220,15 +220,12 @@ def _windows(select: Select) -> dict[int, int]:
 def _orders(root: f.Formula, labels: dict[int, Labels], asked: set[str]) -> dict[int, frozenset[tuple[str, str]]]:
     """For each occurrence the pairs of labels of which all events of the first come before all of the second."""
     found: dict[int, frozenset[tuple[str, str]]] = {}
-    index = -1
 
-    def visit(current: Node, below: Many[int]) -> int:
-        nonlocal index
-        index += 1
-        found[index] = frozenset() if not isinstance(current, f.Formula) else _order(current, below)
+    def visit(index: int, current: f.Formula, below: Many[int]) -> int:
+        found[index] = _order(index, current, below)
         return index
 
-    def _order(current: f.Formula, below: Many[int]) -> frozenset[tuple[str, str]]:
+    def _order(index: int, current: f.Formula, below: Many[int]) -> frozenset[tuple[str, str]]:
         if labels[index].wildcard or not below:
             return frozenset()
         if isinstance(current, f.Filter | f.Within | f.Selection | f.Start | f.Exclusion):
@@ -249,5 +246,5 @@ def _orders(root: f.Formula, labels: dict[int, Labels], asked: set[str]) -> dict
         inside = {pair for pair in found[left] | found[right] if not twice & set(pair)}
         return frozenset(inside | set(product(names[0] - twice, names[1] - twice)))
 
-    fold(root, visit)
+    fold_only(root, f.Formula, visit)
     return found

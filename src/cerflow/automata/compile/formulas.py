@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from collections.abc import Sequence as Many
 from functools import reduce
 from typing import cast
 
@@ -50,7 +49,7 @@ from cerflow.language import condition as c
 from cerflow.language import formula as f
 from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.builder.given import of_formula
-from cerflow.language.node import Node, fold, transform, walk
+from cerflow.language.node import Node, fold_only, transform, walk
 from cerflow.language.sremo import Regular, Windowed
 
 
@@ -161,15 +160,9 @@ class _FormulaCompiler:
                 self.binds.setdefault(scope, set()).add(label)
 
     def run(self) -> Fragment:
-        index = -1
-
-        def visit(current: Node, below: Many[Fragment | None]) -> Fragment | None:
-            nonlocal index
-            index += 1
-            if not isinstance(current, f.Formula):
-                return None
+        def visit(index: int, current: f.Formula, below: list[Fragment]) -> Fragment:
             try:
-                built = self._build(current, index, [b for b in below if b is not None])
+                built = self._build(current, index, below)
                 for label in sorted(self.binds.get(index, ())):
                     built = resolve_reference(built, label, index, self.registers)
             except UnsupportedQueryError as error:
@@ -178,9 +171,7 @@ class _FormulaCompiler:
                 raise
             return built
 
-        whole = fold(self.formula, visit)
-        assert whole is not None
-        return whole
+        return fold_only(self.formula, f.Formula, visit)
 
     def _build(self, current: f.Formula, index: int, below: list[Fragment]) -> Fragment:
         simple: dict[type[f.Formula], Callable[..., Fragment]] = {

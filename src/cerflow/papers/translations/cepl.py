@@ -12,7 +12,6 @@ that a D does not write.
 
 from __future__ import annotations
 
-from collections.abc import Sequence as Many
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -23,7 +22,7 @@ from cerflow.errors import UnsupportedQueryError
 from cerflow.language import formula as f
 from cerflow.language.builder.given import of_formula
 from cerflow.language.condition import Condition
-from cerflow.language.node import Node, fold, walk
+from cerflow.language.node import fold_only, walk
 from cerflow.papers.constructions.epsilon import eliminate_epsilon
 from cerflow.papers.constructions.operators import anchor
 from cerflow.papers.constructions.streaming import with_start_loop
@@ -117,22 +116,14 @@ class _CeplCompiler:
 
     def run(self) -> _Draft:
         """The automaton of the whole formula."""
-        # The occurrence of each formula, for the labels of filters.
-        index = -1
 
-        def visit(current: Node, below: Many[tuple[_Draft, int] | None]) -> tuple[_Draft, int] | None:
-            nonlocal index
-            index += 1
-            if not isinstance(current, f.Formula):
-                return None
-            parts = [part for part in below if part is not None]
+        # The occurrence of each formula, for the labels of filters.
+        def visit(index: int, current: f.Formula, parts: list[tuple[_Draft, int]]) -> tuple[_Draft, int]:
             if isinstance(current, f.Filter):
                 self._check_bounded(current, parts[0][1])
             return self._build(current, [part for part, _ in parts]), index
 
-        whole = fold(self._formula, visit)
-        assert whole is not None
-        return whole[0]
+        return fold_only(self._formula, f.Formula, visit)[0]
 
     def _build(self, current: f.Formula, below: list[_Draft]) -> _Draft:
         match current:

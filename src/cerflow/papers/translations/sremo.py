@@ -7,7 +7,7 @@ only (§5.1.2). All parts share the registers of the whole expression; a complem
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from cerflow.analysis.checks import refuse_aggregates
 from cerflow.analysis.register_reads import doubtful_read, refuse_doubtful_reads
@@ -16,7 +16,7 @@ from cerflow.errors import UnsupportedQueryError
 from cerflow.language.automaton import rename_registers
 from cerflow.language.builder.given import SremoGiven, sremo_tree
 from cerflow.language.formula import CountWindow
-from cerflow.language.node import Node, fold, walk
+from cerflow.language.node import fold_only, walk
 from cerflow.language.sremo import (
     Alternation,
     Complement,
@@ -88,14 +88,7 @@ class _SremoCompiler:
         return self._part(self._expression).transducer(self._registers).renumbered()
 
     def _part(self, expression: Sremo) -> SingleEnded:
-        def visit(current: Node, below: Sequence[SingleEnded | None]) -> SingleEnded | None:
-            if not isinstance(current, Sremo):
-                return None
-            return self._build(current, [part for part in below if part is not None])
-
-        whole = fold(expression, visit)
-        assert whole is not None
-        return whole
+        return fold_only(expression, Sremo, lambda _, current, below: self._build(current, below))
 
     def _build(self, current: Sremo, below: list[SingleEnded]) -> SingleEnded:
         schemas = self._schemas

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence as Many
 from dataclasses import dataclass
-from typing import Any
 
 from cerflow.analysis import first_order
 from cerflow.analysis.scopes import condition_labels
@@ -12,8 +10,10 @@ from cerflow.conditions.clauses import clauses
 from cerflow.language.builder.given import FormulaGiven, formula_tree
 from cerflow.language.condition import And, operands
 from cerflow.language.formula import As, Disjunction, EventType, Filter, Formula, Iteration, Sequence
-from cerflow.language.node import Node, fold, walk
+from cerflow.language.node import fold_only, walk
 from cerflow.language.printer import show
+
+_Pair = tuple[frozenset[str], frozenset[str]]
 
 
 @dataclass(frozen=True)
@@ -88,11 +88,8 @@ def bounded(formula: FormulaGiven) -> Property:
         return found
     faults: list[Property] = []
 
-    def visit(current: Node, below: Many[tuple[frozenset[str], frozenset[str]] | None]) -> Any:
+    def visit(_: int, current: Formula, parts: list[_Pair]) -> _Pair:
         """bound(φ) and var(φ)."""
-        if not isinstance(current, Formula):
-            return None
-        parts = [part for part in below if part is not None]
         bound = frozenset[str]().union(*(part[0] for part in parts))
         mentioned = frozenset[str]().union(*(part[1] for part in parts))
         match current:
@@ -116,5 +113,5 @@ def bounded(formula: FormulaGiven) -> Property:
                 faults.append(Property(False, current, f"CEPL has no {type(current).__name__}"))
         return bound, mentioned
 
-    fold(tree, visit)
+    fold_only(tree, Formula, visit)
     return faults[0] if faults else Property()

@@ -10,7 +10,7 @@ from cerflow.errors import UnsupportedQueryError
 from cerflow.language.builder.given import of_formula
 from cerflow.language.formula import Disjunction, Filter, Formula, Iteration, Selection, Strategy, Within
 from cerflow.language.formula import Sequence as SequenceFormula
-from cerflow.language.node import Node, fold, walk, with_children
+from cerflow.language.node import Node, fold, fold_only, walk, with_children
 from cerflow.rewriting.repetitions import without_repetitions
 
 #: Disjuncts without OR outside iterations, each with its vdef+.
@@ -46,10 +46,7 @@ def _either(formulas: Iterable[Formula]) -> Formula:
 
 
 def _disjuncts(formula: Formula, *, prune: bool) -> _Disjuncts:
-    def visit(current: Node, below: Sequence[_Disjuncts | None]) -> _Disjuncts | None:
-        if not isinstance(current, Formula):
-            return None
-        parts = [part for part in below if part is not None]
+    def visit(_: int, current: Formula, parts: list[_Disjuncts]) -> _Disjuncts:
         match current:
             case Disjunction():
                 return parts[0] + parts[1]
@@ -70,9 +67,7 @@ def _disjuncts(formula: Formula, *, prune: bool) -> _Disjuncts:
                 return [(with_children(current, (f, *rest)), names) for f, names in parts[0]]
         return [(current, defined_outside_iterations(current))]
 
-    found = fold(formula, visit)
-    assert found is not None
-    return found
+    return fold_only(formula, Formula, visit)
 
 
 def _sequences(current: SequenceFormula, left: _Disjuncts, right: _Disjuncts, prune: bool) -> _Disjuncts:

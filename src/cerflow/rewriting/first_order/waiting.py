@@ -22,7 +22,7 @@ from cerflow.conditions.clauses import clauses_asked, negated
 from cerflow.errors import Span, UnsupportedQueryError
 from cerflow.language import formula as f
 from cerflow.language.condition import And, Attribute, Comparison, Condition, Constant, If, IsNull, Literal, Or
-from cerflow.language.node import Node, fold, with_children
+from cerflow.language.node import Node, fold, fold_only, with_children
 from cerflow.language.printer import show
 from cerflow.rewriting.names import FreshNames
 from cerflow.rewriting.rebuild import check_tree_size, mentions_set, one_event, relabelled, size
@@ -93,8 +93,7 @@ class Bringing:
 
     def run(self) -> f.Formula | None:
         """The rewritten formula, None if it cannot match. The formula must be safe and strictly well-formed."""
-        found = fold(self.formula, self._visit)
-        assert found is not None
+        found: list[_Alternative] = fold_only(self.formula, f.Formula, self._visit)
         whole = self._merged(found)
         if not whole:
             return None
@@ -103,10 +102,7 @@ class Bringing:
         assert not only.related
         return only.resolved().formula
 
-    def _visit(self, current: Node, below: Many[list[_Alternative] | None]) -> list[_Alternative] | None:
-        if not isinstance(current, f.Formula):
-            return None
-        parts = [part for part in below if part is not None]
+    def _visit(self, _: int, current: f.Formula, parts: list[list[_Alternative]]) -> list[_Alternative]:
         match current:
             case f.Disjunction():
                 return self._merged([*parts[0], *parts[1]], current)

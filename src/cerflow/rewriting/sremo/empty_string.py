@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cerflow.language import sremo as r
-from cerflow.language.node import Node, fold
+from cerflow.language.node import Node, fold, fold_only
+
+#: An expression, its matches that read an event, and whether it matches the empty string.
+_Parts = tuple[r.Sremo, r.Sremo, bool]
 
 
 def matches_empty(expression: r.Sremo) -> bool:
@@ -31,11 +34,7 @@ def matches_empty(expression: r.Sremo) -> bool:
 def not_empty(expression: r.Sremo) -> r.Sremo:
     """The matches of an expression without strategies that read at least one event."""
 
-    def visit(
-        current: Node, below: Sequence[tuple[r.Sremo, r.Sremo, bool] | None]
-    ) -> tuple[r.Sremo, r.Sremo, bool] | None:
-        # Each value: the expression itself, its matches that read an event, whether it matches the empty string.
-        parts = [part for part in below if part is not None]
+    def visit(occurrence: int, current: r.Sremo, parts: list[_Parts]) -> _Parts:
         match current:
             case r.Epsilon():
                 return current, r.Empty(), True
@@ -63,8 +62,6 @@ def not_empty(expression: r.Sremo) -> r.Sremo:
                 return current, r.Intersection(current, some), not parts[0][2]
             case r.Windowed():
                 return current, r.Windowed(parts[0][1], current.window), parts[0][2]
-        return None
+        raise TypeError(f"{type(current).__name__} is a strategy")
 
-    found = fold(expression, visit)
-    assert found is not None
-    return found[1]
+    return fold_only(expression, r.Sremo, visit)[1]
