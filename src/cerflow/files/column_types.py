@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -94,11 +94,9 @@ def look_at(column: pa.ChunkedArray, rows: Ints, file: str, use: Use, *, typed: 
     if use == "text":
         return replace(found, text=values), None
     text = pc.drop_null(c.without_spaces(c.plain_text(array)))
-    found = replace(found, text=values if typed else 0)
-    plain = _look_at_plain(text, found, numbers=use != "other" or not typed)
-    if plain is None:
-        return _look_at_text(text, found, exact=use != "other"), None
-    return plain[0], plain[1] if values == len(column) else None
+    forms, plain = _forms(text, exact=use != "other", typed=typed)
+    found = replace(found, text=values if typed else 0, **forms)
+    return found, plain if values == len(column) else None
 
 
 def _look_at_typed(data_type: pa.DataType, found: Look) -> Look:
@@ -112,85 +110,53 @@ def _look_at_typed(data_type: pa.DataType, found: Look) -> Look:
     return replace(found, nested=plain, mixed=plain is None)
 
 
-def _look_at_text(text: pa.Array, found: Look, *, exact: bool) -> Look:
-    def count(pattern: str) -> int:
-        if not exact and not pc.all(pc.match_substring_regex(text.slice(0, limits.SAMPLED_VALUES), pattern)).as_py():
-            return 0
+def _forms(text: pa.Array, *, exact: bool, typed: bool) -> tuple[dict[str, Any], pa.Array | None]:
+    """The counts of a `Look` at text, and its values as numbers or times if every one is.
+
+    Counts that are not ``exact`` may be 0 where they are not all; ``typed`` says that nobody asks for numbers then.
+    """
+
+    def read(kind: pa.DataType) -> pa.Array:
+        some = exact or not c.converted(text.slice(0, limits.SAMPLED_VALUES), kind).null_count
+        return c.converted(text, kind) if some else pa.nulls(len(text), kind)
+
+    def matching(pattern: str) -> int:
         return int(pc.sum(pc.match_substring_regex(text, pattern)).as_py())
 
-    times = count(c.TIME)
-    if times:
-        found = replace(
-            found,
-            times=len(text) - c.to_times(text, zoned=True).null_count,
-            zoned=int(pc.sum(pc.match_substring_regex(text, c.ZONE)).as_py()),
-            dates=count(c.DATE),
-        )
-    numbers = 0
-    if exact or not found.text:
-        if c.cast_at_once(text, pa.int64()) is not None:
-            return replace(found, integers=len(text), numbers=len(text), padded=_padded(text))
-        numbers = count(c.FLOAT)
-    if exact or not (numbers or found.text):
-        found = replace(found, booleans=count(c.BOOLEAN))
-    if not numbers:
-        return found
-    risky = text.filter(pc.match_substring_regex(text, "(?s)[eE]|.{301}"))
-    risky = risky.filter(pc.match_substring_regex(risky, c.FLOAT))
-    numbers -= c.to_floats(risky, pa.float64()).null_count
-    whole = count(c.INTEGER)
-    return _with_integers(text, replace(found, numbers=numbers), whole)
-
-
-def _look_at_plain(text: pa.Array, found: Look, *, numbers: bool) -> tuple[Look, pa.Array] | None:
-    """The look and the values of text that is throughout times of one form or, if asked for, numbers in plain digits.
-
-    Nearly all columns of times and numbers are such; None for any other.
-    """
+    whole = len(text)
+    # Nearly all columns of times are of one form, and of numbers plain ones.
     alike = c.times_of_one_form(text)
     if alike is not None:
         values, form = alike
-        zoned, dates = form.endswith("Z"), len(form) == len("0000-00-00")
-        return replace(found, times=len(text), zoned=zoned * len(text), dates=dates * len(text)), values
-    if not numbers or not c.is_plain(text):
-        return None
-    values = c.cast_at_once(text, pa.int64())
-    if values is not None:
-        return replace(found, integers=len(text), numbers=len(text), padded=_padded(text)), values
-    values = c.cast_at_once(text, pa.float64())
-    if values is None or not pc.all(pc.is_finite(values)).as_py():
-        return None
-    # A number has at most one point, and an integer has none.
-    points = int(np.count_nonzero(c.bytes_of(text)[0] == ord(".")))
-    return _with_integers(text, replace(found, numbers=len(text)), len(text) - points), values
-
-
-def _with_integers(text: pa.Array, found: Look, whole: int) -> Look:
-    """The look of a column of texts; ``whole`` of them are integers."""
-    if not whole:
-        return found
-    wide = 0
-    if np.diff(c.bytes_of(text)[1]).max() > 18:
-        long = text.filter(pc.match_substring_regex(text, "^[+-]?[0-9]{18,}$"))
-        wide = sum(map(_is_wide, long.to_pylist()))
-    return replace(found, integers=whole - wide, wide=wide, padded=_padded(text))
+        return {"times": whole, "zoned": whole * form.endswith("Z"), "dates": whole * (len(form) == 10)}, values
+    found: dict[str, Any] = {}
+    if exact or not typed:
+        integers = c.cast_at_once(text, pa.int64())
+        if integers is not None:
+            return {"integers": whole, "numbers": whole, "padded": _padded(text)}, integers
+        floats = read(pa.float64())
+        numbers = whole - floats.null_count
+        if numbers:
+            found = {"numbers": numbers, "padded": _padded(text)}
+            digits = matching(c.INTEGER)
+            if digits:
+                found["integers"] = whole - c.converted(text, pa.int64()).null_count
+                found["wide"] = digits - found["integers"]
+            if numbers == whole:
+                return found, floats
+    times = whole - read(_UTC).null_count
+    if times:
+        found |= {"times": times, "zoned": matching(c.ZONE), "dates": matching(c.DATE)}
+    if exact or not (found.get("numbers") or typed):
+        found["booleans"] = matching(c.BOOLEAN)
+    return found, None
 
 
 def _padded(text: pa.Array) -> str | None:
     """An integer that begins with 0."""
-    signs, bounds = c.bytes_of(text)
-    begins = bounds[:-1][np.diff(bounds) > 1]
-    if not (signs[begins] == ord("0")).any():
-        return None
-    zeros = text.filter(pc.match_substring_regex(text, "^0[0-9]{1,18}$"))
+    zeros = text.filter(pc.starts_with(text, "0"))
+    zeros = zeros.filter(pc.match_substring_regex(zeros, "^0[0-9]{1,18}$"))
     return zeros[0].as_py() if len(zeros) else None
-
-
-def _is_wide(integer: str) -> bool:
-    digits = integer.lstrip("+-").lstrip("0")
-    if len(digits) != 19:
-        return len(digits) > 19
-    return int(digits) > 2**63 - (not integer.startswith("-"))
 
 
 def _plain(nested: pa.DataType) -> pa.DataType | None:

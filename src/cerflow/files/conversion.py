@@ -17,7 +17,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cerflow import limits
-from cerflow.values.array_types import Mask, Smalls
+from cerflow.values.array_types import Smalls
 
 INTEGER = r"^[+-]?[0-9]+$"
 FLOAT = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$|^(?i:nan|[+-]?inf|[+-]?infinity)$"
@@ -43,14 +42,6 @@ _OTHERS = {pa.int64(): "x", pa.float64(): "("}
 _INFINITE = r"^(?i:[+-]?inf|[+-]?infinity)$"
 
 
-@dataclass(frozen=True)
-class Converted:
-    """The values of a column after conversion, and a mask of those that did not parse (they are null)."""
-
-    values: pa.Array
-    bad: Mask
-
-
 def is_text(data_type: pa.DataType) -> bool:
     """Whether values of this type are text, also if a dictionary holds them."""
     if pa.types.is_dictionary(data_type):
@@ -60,47 +51,39 @@ def is_text(data_type: pa.DataType) -> bool:
     )
 
 
-def converted(column: pa.Array, target: pa.DataType) -> Converted:
+def converted(column: pa.Array, target: pa.DataType) -> pa.Array:
     """The values of a column as a type that a column may be read as: int64, float64, bool, date32, timestamp, string.
 
     Values of other types are converted where that loses nothing but digits of a fraction, else by way of their text.
+    What does not parse is null.
     """
-    if column.type == target:
-        return Converted(column, np.zeros(len(column), np.bool_))
-    if pa.types.is_null(column.type) or pa.types.is_null(target):
-        return Converted(pa.nulls(len(column), target), np.zeros(len(column), np.bool_))
-    if pa.types.is_integer(column.type) and pa.types.is_floating(target):
-        return Converted(column.cast(target, safe=False), np.zeros(len(column), np.bool_))
+    kind = column.type
+    if kind == target:
+        return column
+    if pa.types.is_null(kind) or pa.types.is_null(target):
+        return pa.nulls(len(column), target)
     if pa.types.is_nested(target):
         return _nested(column, target)
-    if pa.types.is_temporal(column.type) == pa.types.is_temporal(target) is True:
-        return Converted(column.cast(target, safe=False), np.zeros(len(column), np.bool_))
+    widened = pa.types.is_integer(kind) and pa.types.is_floating(target)
+    if widened or (pa.types.is_temporal(kind) and pa.types.is_temporal(target)):
+        return column.cast(target, safe=False)
     text = plain_text(column)
-    if pa.types.is_string(target):
-        return Converted(text, np.zeros(len(column), np.bool_))
-    values = _parsers[target.id](without_spaces(text), target)
-    if values.null_count == text.null_count:
-        return Converted(values, np.zeros(len(column), np.bool_))
-    return Converted(values, _true(pc.and_(pc.is_valid(text), pc.is_null(values))))
+    return text if pa.types.is_string(target) else _parsers[target.id](without_spaces(text), target)
 
 
-def _nested(column: pa.Array, target: pa.DataType) -> Converted:
-    """Arrays or objects as those of another type; bad are those that have values of other types."""
-    # Integers may become doubles next to fractions, but not the other way round.
-    safe = "int64" in str(target)
-    try:
-        return Converted(column.cast(target, safe=safe), np.zeros(len(column), np.bool_))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        found = [_nested_value(column.slice(k, 1), target, safe) for k in range(len(column))]
-    values = pa.concat_arrays(found)
-    return Converted(values, _true(pc.and_(pc.is_valid(column), pc.is_null(values))))
+def _nested(column: pa.Array, target: pa.DataType) -> pa.Array:
+    """Arrays or objects as those of another type; null for those that have values of other types."""
 
+    def fitted(values: pa.Array) -> pa.Array:
+        try:
+            # Integers may become doubles beside fractions, but not the other way round.
+            return values.cast(target, safe="int64" in str(target))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            if len(values) == 1:
+                return pa.nulls(1, target)
+            return pa.concat_arrays([fitted(values.slice(k, 1)) for k in range(len(values))])
 
-def _nested_value(value: pa.Array, target: pa.DataType, safe: bool) -> pa.Array:
-    try:
-        return value.cast(target, safe=safe)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return pa.nulls(1, target)
+    return fitted(column)
 
 
 def plain_text(column: pa.Array) -> pa.Array:
@@ -177,7 +160,7 @@ def _to_integers(text: pa.Array, target: pa.DataType) -> pa.Array:
         return pa.array([v if v is None or -(2**63) <= v < 2**63 else None for v in values], target)
 
 
-def to_floats(text: pa.Array, target: pa.DataType) -> pa.Array:
+def _to_floats(text: pa.Array, target: pa.DataType) -> pa.Array:
     """Numbers as doubles, null for what is none or is out of range."""
     values = cast_at_once(text, target)
     if values is None:
@@ -197,7 +180,7 @@ def _to_booleans(text: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _to_dates(text: pa.Array, target: pa.DataType) -> pa.Array:
-    return pc.if_else(pc.match_substring_regex(text, DATE), to_times(text, zoned=False), None).cast(target)
+    return pc.if_else(pc.match_substring_regex(text, DATE), _to_times(text, zoned=False), None).cast(target)
 
 
 def times_of_one_form(text: pa.Array) -> tuple[pa.Array, str] | None:
@@ -222,7 +205,7 @@ def times_of_one_form(text: pa.Array) -> tuple[pa.Array, str] | None:
     return (values, form) if pc.min(values.cast(pa.int64())).as_py() >= _YEAR_ONE else None
 
 
-def to_times(text: pa.Array, *, zoned: bool) -> pa.Array:
+def _to_times(text: pa.Array, *, zoned: bool) -> pa.Array:
     """Times as timestamps in microseconds, null for what is none.
 
     With ``zoned`` they are in UTC, and those without a zone are taken for UTC; else times with a zone are null.
@@ -246,16 +229,11 @@ def to_times(text: pa.Array, *, zoned: bool) -> pa.Array:
 
 _parsers: dict[int, Callable[[pa.Array, pa.DataType], pa.Array]] = {
     pa.int64().id: _to_integers,
-    pa.float64().id: to_floats,
+    pa.float64().id: _to_floats,
     pa.bool_().id: _to_booleans,
     pa.date32().id: _to_dates,
-    pa.timestamp("us").id: lambda text, target: to_times(text, zoned=target.tz is not None),
+    pa.timestamp("us").id: lambda text, target: _to_times(text, zoned=target.tz is not None),
 }
-
-
-def _true(mask: pa.Array) -> Mask:
-    found: Mask = pc.fill_null(mask, False).to_numpy(zero_copy_only=False)
-    return found
 
 
 def _cast_times(text: pa.Array, target: pa.DataType, parse: Callable[[str], datetime]) -> pa.Array:

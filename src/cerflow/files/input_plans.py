@@ -18,7 +18,7 @@ from cerflow.analysis.columns import ColumnUsage
 from cerflow.errors import InputError, nearest
 from cerflow.files.blocks import name_of
 from cerflow.files.column_types import Look, Use, called, look_at, merged, right, type_of
-from cerflow.files.conversion import Converted, converted, is_text, plain_text
+from cerflow.files.conversion import converted, is_text, plain_text
 from cerflow.files.encodings import Content
 from cerflow.files.raw_rows import Block
 from cerflow.files.sources import InputFormat, Source, source_name
@@ -279,13 +279,12 @@ class InputPlan:
         for column, values in zip(original.column_names, original.columns):
             name = self.names[column]
             found = self._converted(column, values, block.plain.get(column))
-            columns[name] = found.values
-            if found.bad.any():
-                wanted = self._wanted(column)
-                for place in np.flatnonzero(found.bad).tolist():
+            columns[name] = found
+            if found.null_count > values.null_count:
+                wanted, remedy = self._wanted(column), self.remedy.format(column=column)
+                for place in _places(pc.and_(values.is_valid(), found.is_null())):
                     if place not in block.spoilt:
                         value = plain_text(one_array(values.slice(place, 1)))[0].as_py()
-                        remedy = self.remedy.format(column=column)
                         reasons.setdefault(place, []).append(f"{name} is not {wanted}: '{value}'{remedy}")
         if self.one.constant_type is not None and self.names:
             columns[self.columns.type] = pa.repeat(pa.scalar(self.one.constant_type), len(original))
@@ -296,8 +295,10 @@ class InputPlan:
             )
         for name, role in self.columns.required.items():
             if name in table.column_names:
-                for place in _nulls(table.column(name)):
-                    reasons.setdefault(place, [f"the {role} is null"])
+                given = table.column(name)
+                if given.null_count or pa.types.is_floating(given.type):
+                    for place in _places(pc.is_null(given, nan_is_null=True)):
+                        reasons.setdefault(place, [f"the {role} is null"])
         refused = []
         if block.malformed:
             lines, originals, said = (list(found) for found in zip(*block.malformed))
@@ -338,13 +339,11 @@ class InputPlan:
             return called(self.types[column])
         return "a time" if self.columns.use(self.names[column]) == "time" else "a number"
 
-    def _converted(self, column: str, values: pa.ChunkedArray, plain: pa.Array | None) -> Converted:
+    def _converted(self, column: str, values: pa.ChunkedArray, plain: pa.Array | None) -> pa.Array | pa.ChunkedArray:
         target = self.target(column, values.type)
-        if plain is not None and plain.type == target:
-            return Converted(plain, np.zeros(len(values), np.bool_))
         if target is None:
-            return Converted(values, np.zeros(len(values), np.bool_))
-        return converted(one_array(values), target)
+            return values
+        return plain if plain is not None and plain.type == target else converted(one_array(values), target)
 
 
 def refuse_unknown_types(plans: Sequence[InputPlan]) -> None:
@@ -358,12 +357,6 @@ def refuse_unknown_types(plans: Sequence[InputPlan]) -> None:
             raise InputError(f"the column '{column}', whose type is given, is not in the input{hint}")
 
 
-def _nulls(column: pa.ChunkedArray) -> list[int]:
-    if pa.types.is_floating(column.type):
-        missing = pc.is_null(column, nan_is_null=True)
-    elif column.null_count:
-        missing = pc.is_null(column)
-    else:
-        return []
-    found: list[int] = np.flatnonzero(missing.to_numpy()).tolist()
+def _places(mask: pa.ChunkedArray) -> list[int]:
+    found: list[int] = np.flatnonzero(mask.to_numpy()).tolist()
     return found
