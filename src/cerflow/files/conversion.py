@@ -39,6 +39,8 @@ _FORM = re.compile(r"0000-00-00([T ]00:00(:00(\.0{1,6})?)?Z?)?")
 _DIGIT = re.compile("[0-9]")
 _YEAR_ONE = -62_135_596_800_000_000
 _OTHERS = {pa.int64(): "x", pa.float64(): "("}
+#: Unlike None and `pa.scalar` this does not import pandas.
+_NOTHING = pa.nulls(1, pa.string())[0]
 _INFINITE = r"^(?i:[+-]?inf|[+-]?infinity)$"
 
 
@@ -152,7 +154,7 @@ def _to_integers(text: pa.Array, target: pa.DataType) -> pa.Array:
     if values is not None:
         return values
     fits = pc.match_substring_regex(text, INTEGER)
-    digits = pc.replace_substring_regex(pc.if_else(fits, text, None), r"^\+", "")
+    digits = pc.replace_substring_regex(pc.if_else(fits, text, _NOTHING), r"^\+", "")
     try:
         return digits.cast(target)
     except pa.ArrowInvalid:  # some leave 64 bits
@@ -165,22 +167,24 @@ def _to_floats(text: pa.Array, target: pa.DataType) -> pa.Array:
     values = cast_at_once(text, target)
     if values is None:
         fits = pc.match_substring_regex(text, FLOAT)
-        values = pc.replace_substring_regex(pc.if_else(fits, text, None), r"^\+", "").cast(target)
+        values = pc.replace_substring_regex(pc.if_else(fits, text, _NOTHING), r"^\+", "").cast(target)
     infinite = pc.is_inf(values)
     if pc.any(infinite).as_py():
         beyond = pc.and_(infinite, pc.invert(pc.match_substring_regex(text, _INFINITE)))
-        values = pc.if_else(beyond, None, values)
+        values = pc.if_else(beyond, pa.nulls(1, target)[0], values)
     return values
 
 
 def _to_booleans(text: pa.Array, target: pa.DataType) -> pa.Array:
     small = pc.utf8_lower(text)
     true, false = (pc.is_in(small, pa.array(words)) for words in (["true", "1"], ["false", "0"]))
-    return pc.if_else(pc.or_(true, false), true, pa.scalar(None, target))
+    return pc.if_else(pc.or_(true, false), true, pa.nulls(1, target)[0])
 
 
 def _to_dates(text: pa.Array, target: pa.DataType) -> pa.Array:
-    return pc.if_else(pc.match_substring_regex(text, DATE), _to_times(text, zoned=False), None).cast(target)
+    return pc.if_else(
+        pc.match_substring_regex(text, DATE), _to_times(text, zoned=False), pa.nulls(1, pa.timestamp("us"))[0]
+    ).cast(target)
 
 
 def times_of_one_form(text: pa.Array) -> tuple[pa.Array, str] | None:
@@ -216,14 +220,14 @@ def _to_times(text: pa.Array, *, zoned: bool) -> pa.Array:
         if form.endswith("Z"):
             return values if zoned else pa.nulls(len(text), pa.timestamp("us"))
         return pc.assume_timezone(values, "UTC") if zoned else values
-    times = pc.if_else(pc.match_substring_regex(text, TIME), text, None)
+    times = pc.if_else(pc.match_substring_regex(text, TIME), text, _NOTHING)
     # Digits beyond the microsecond would not convert.
     kept = pc.replace_substring_regex(times, r"(\.[0-9]{6})[0-9]+", r"\1")
     has_zone = pc.match_substring_regex(kept, ZONE)
-    local = _cast_times(pc.if_else(has_zone, None, kept), pa.timestamp("us"), datetime.fromisoformat)
+    local = _cast_times(pc.if_else(has_zone, _NOTHING, kept), pa.timestamp("us"), datetime.fromisoformat)
     if not zoned:
         return local
-    world = _cast_times(pc.if_else(has_zone, kept, None), pa.timestamp("us", tz="UTC"), _parse_zoned)
+    world = _cast_times(pc.if_else(has_zone, kept, _NOTHING), pa.timestamp("us", tz="UTC"), _parse_zoned)
     return pc.coalesce(world, pc.assume_timezone(local, "UTC"))
 
 

@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Collection, Iterator
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from cerflow.files import encodings as e
 from cerflow.files.encodings import Content, readable_text
 from cerflow.files.raw_rows import Block, Malformed, too_long
 
-_SPACE = " \t\r\n"
+_SPACE = re.compile("[ \t\r\n]*")
 _BLANKS = b" \t\r"
 _BRACKETS = re.compile(r"[\[\]{}]")
 _WRONG = re.compile(e.MARKS)
@@ -35,10 +36,7 @@ _STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"?', re.DOTALL)
 _DIGITS = 19
 #: Digits beyond which an integer is not a double either.
 _LONGEST = 308
-
-
-class _InvalidJsonError(Exception):
-    """Why a piece of JSON is not a row."""
+_DEEP = f"brackets are nested more than {limits.JSON_DEPTH} deep"
 
 
 def json_blocks(content: Content, name: str, encoding: str, as_text: Collection[str]) -> Iterator[Block]:
@@ -57,7 +55,9 @@ def json_blocks(content: Content, name: str, encoding: str, as_text: Collection[
             if not begun and (first := piece.lstrip()[:1]):
                 begun = True
                 if first == b"[" and not isinstance(content, e.FilePiece | e.LaterLines):
-                    yield _array(_whole(rest + piece, stream, name), name, as_text, problem)
+                    items = _items(_whole(rest + piece, stream, name), name)
+                    if items:
+                        yield _block([item.encode() for item in items], 0, as_text, problem, whole_lines=False)
                     return
             cut = piece.rfind(b"\n") + 1
             rest += piece[:cut]
@@ -87,30 +87,110 @@ def _whole(data: bytearray, stream: io.BufferedReader, name: str) -> bytearray:
     return data
 
 
-def _block(lines: list[bytes], number: int, as_text: Collection[str], problem: str) -> Block:
-    table = _by_arrow(b"\n".join(line.strip(_BLANKS) for line in lines), as_text)
+def _items(data: bytearray, name: str) -> list[str]:
+    """The texts of the values of an array; raises InputError if it is broken."""
+    text = data.decode()
+    if _is_deep(text):
+        raise InputError(f"cannot read {name} as json: {_DEEP}")
+    broken = f"cannot read {name} as json: the JSON array is broken"
+    found: list[str] = []
+    decoder = json.JSONDecoder(parse_int=len, parse_float=len)
+
+    def after_space(place: int) -> int:
+        return _SPACE.match(text, place).end()  # type: ignore[union-attr]
+
+    place = after_space(text.index("[") + 1)
+    more = text[place : place + 1] != "]"
+    while more:
+        try:
+            _, end = decoder.raw_decode(text, place)
+        except json.JSONDecodeError as error:
+            raise InputError(f"{broken}: {error}") from error
+        found.append(text[place:end])
+        place = after_space(end)
+        more = text[place : place + 1] == ","
+        if more:
+            place = after_space(place + 1)
+    if text[place : place + 1] != "]" or after_space(place + 1) < len(text):
+        raise InputError(f"{broken} after its row {max(0, len(found) - 1)}")
+    return found
+
+
+def _block(
+    lines: list[bytes], number: int, as_text: Collection[str], problem: str, *, whole_lines: bool = True
+) -> Block:
+    """The rows in these texts; they are ``whole_lines``, or values of an array."""
+    # Line breaks within values of an array are space.
+    joined = b"\n".join(line.strip(_BLANKS).replace(b"\r", b" ").replace(b"\n", b" ") for line in lines)
+    table = _by_arrow(joined, as_text)
     if table is not None:
         return Block(table, np.arange(number, number + len(lines)))
     found: list[dict[str, Any]] = []
     rows: list[int] = []
     malformed: list[Malformed] = []
-    decoder = _Decoder(problem)
+    faults: list[str] = []
+    decoder = _decoder(faults)
     for row, line in enumerate(lines, number):
         text = line.strip().decode()
         try:
-            if not text.isascii() and (wrong := _WRONG.search(text)):
-                raise _InvalidJsonError(f"character {wrong.start()} of the line: {problem}")
-            _refuse_depth(text)
-            value, end = decoder.value(text, 0)
-            if end < len(text):
-                raise _InvalidJsonError(f"not JSON: there is text after it, at character {end}")
-            found.append(decoder.row(value, text))
+            found.append(_row(text, decoder, faults, problem, whole_lines))
             rows.append(row)
         except json.JSONDecodeError as error:
             malformed.append((row, readable_text(text), f"not JSON: {error.msg}, at character {error.pos}"))
-        except _InvalidJsonError as error:
+        except ValueError as error:
             malformed.append((row, readable_text(text), str(error)))
     return Block(_table_of(found, as_text), np.array(rows, np.int64), malformed=malformed)
+
+
+def _row(text: str, decoder: json.JSONDecoder, faults: list[str], problem: str, is_line: bool) -> dict[str, Any]:
+    """The object that a text is; raises ValueError with what makes it none, or none that can be a row."""
+    wrong = None if text.isascii() else _WRONG.search(text)
+    if wrong is not None and is_line:
+        raise ValueError(f"character {wrong.start()} of the line: {problem}")
+    if _is_deep(text):
+        raise ValueError(_DEEP)
+    faults.clear()
+    value, end = decoder.raw_decode(text)
+    if end < len(text):
+        raise ValueError(f"not JSON: there is text after it, at character {end}")
+    if not isinstance(value, dict):
+        raise ValueError("not a JSON object")
+    if not value:
+        raise ValueError("the object is empty")
+    if faults or wrong is not None:
+        raise ValueError(faults[-1] if faults else problem)
+    half = _HALF.search(text)
+    if half is not None:
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"an escape like {half[0]} is half of a character") from error
+    return value
+
+
+def _decoder(faults: list[str]) -> json.JSONDecoder:
+    """A reader of JSON that notes what makes a value invalid though it is JSON."""
+
+    def made(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            names = [name for name, _ in pairs]
+            faults.append(f"the name '{next(n for n in names if names.count(n) > 1)}' occurs more than once")
+        return found
+
+    def integer(digits: str) -> int:
+        if len(digits) <= _LONGEST:
+            return int(digits)
+        faults.append(f"a number of {len(digits)} digits is out of range")
+        return 0
+
+    def fraction(digits: str) -> float:
+        value = float(digits)
+        if math.isinf(value):
+            faults.append(f"the number {digits} is out of range")
+        return value
+
+    return json.JSONDecoder(object_pairs_hook=made, parse_float=fraction, parse_int=integer)
 
 
 def _by_arrow(data: bytes, as_text: Collection[str]) -> pa.Table | None:
@@ -172,107 +252,12 @@ def _holds_times(data_type: pa.DataType) -> bool:
     return any(_holds_times(data_type.field(k).type) for k in range(data_type.num_fields))
 
 
-def _array(data: bytearray, name: str, as_text: Collection[str], problem: str) -> Block:
-    """An array, read as a whole."""
-    text = data.decode()
-    broken = f"cannot read {name} as json: the JSON array is broken"
-    try:
-        _refuse_depth(text)
-    except _InvalidJsonError as error:
-        raise InputError(f"cannot read {name} as json: {error}") from error
-    decoder = _Decoder(problem)
-    found: list[dict[str, Any]] = []
-    rows: list[int] = []
-    malformed: list[Malformed] = []
-    place, row = _after_space(text, text.index("[") + 1), 0
-    more = text[place : place + 1] != "]"
-    while more:
-        start = place
-        try:
-            value, place = decoder.value(text, start)
-        except json.JSONDecodeError as error:
-            raise InputError(f"{broken}: {error}") from error
-        try:
-            found.append(decoder.row(value, text[start:place]))
-            rows.append(row)
-        except _InvalidJsonError as error:
-            malformed.append((row, readable_text(text[start:place]), str(error)))
-        place = _after_space(text, place)
-        more = text[place : place + 1] == ","
-        if more:
-            place, row = _after_space(text, place + 1), row + 1
-    if text[place : place + 1] != "]" or _after_space(text, place + 1) < len(text):
-        raise InputError(f"{broken} after its row {row}")
-    return Block(_table_of(found, as_text), np.array(rows, np.int64), malformed=malformed)
-
-
-def _after_space(text: str, place: int) -> int:
-    while place < len(text) and text[place] in _SPACE:
-        place += 1
-    return place
-
-
-def _refuse_depth(text: str) -> None:
-    """Raise _InvalidJsonError for brackets within brackets that might be too many for readers further on."""
+def _is_deep(text: str) -> bool:
+    """Whether there are brackets within brackets that might be too many for readers further on."""
     if text.count("[") + text.count("{") <= limits.JSON_DEPTH:
-        return
-    depth = 0
-    for sign in _BRACKETS.finditer(_STRINGS.sub("", text)):
-        depth += 1 if sign[0] in "[{" else -1
-        if depth > limits.JSON_DEPTH:
-            raise _InvalidJsonError(f"brackets are nested more than {limits.JSON_DEPTH} deep")
-
-
-class _Decoder:
-    """Reads JSON values, and says what makes one invalid though it is JSON."""
-
-    def __init__(self, problem: str) -> None:
-        self._problem = problem
-        self._fault: str | None = None
-        self._decoder = json.JSONDecoder(object_pairs_hook=self._object, parse_float=self._float, parse_int=self._int)
-
-    def value(self, text: str, place: int) -> tuple[Any, int]:
-        """The value at a place of a text, and the place after it; raises JSONDecodeError."""
-        self._fault = None
-        return self._decoder.raw_decode(text, place)
-
-    def row(self, value: Any, text: str) -> dict[str, Any]:
-        """The value read last, which stood as this text, if it can be a row; raises _InvalidJsonError."""
-        if not isinstance(value, dict):
-            raise _InvalidJsonError("not a JSON object")
-        if not value:
-            raise _InvalidJsonError("the object is empty")
-        if self._fault is not None:
-            raise _InvalidJsonError(self._fault)
-        if not text.isascii() and _WRONG.search(text):
-            raise _InvalidJsonError(self._problem)
-        half = _HALF.search(text)
-        if half is not None:
-            try:
-                json.dumps(value, ensure_ascii=False).encode()
-            except UnicodeEncodeError as error:
-                raise _InvalidJsonError(f"an escape like {half[0]} is half of a character") from error
-        return value
-
-    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            names = [name for name, _ in pairs]
-            double = next(name for name in names if names.count(name) > 1)
-            self._fault = f"the name '{double}' occurs more than once"
-        return found
-
-    def _int(self, text: str) -> int:
-        if len(text) > _LONGEST:
-            self._fault = f"a number of {len(text)} digits is out of range"
-            return 0
-        return int(text)
-
-    def _float(self, text: str) -> float:
-        value = float(text)
-        if math.isinf(value):
-            self._fault = f"the number {text} is out of range"
-        return value
+        return False
+    signs = (1 if sign[0] in "[{" else -1 for sign in _BRACKETS.finditer(_STRINGS.sub("", text)))
+    return max(accumulate(signs)) > limits.JSON_DEPTH
 
 
 def _table_of(rows: list[dict[str, Any]], as_text: Collection[str]) -> pa.Table:
