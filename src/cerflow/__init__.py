@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from cerflow.engine.recognize.recognizer import Recognizer
     from cerflow.engine.recognize.set_recognizer import SetRecognizer
     from cerflow.equivalence import Verdict, contained, difference, equivalent, satisfiable, universal
-    from cerflow.files.events import read_events
+    from cerflow.files.reading import read_events
     from cerflow.programs.program import Program, match, parse_program
     from cerflow.programs.recognizer import ProgramRecognizer
     from cerflow.query_set import QuerySet
@@ -121,7 +121,7 @@ _imported = imported_later(
         "equivalent": "cerflow.equivalence",
         "match": "cerflow.programs.program",
         "parse_program": "cerflow.programs.program",
-        "read_events": "cerflow.files.events",
+        "read_events": "cerflow.files.reading",
         "satisfiable": "cerflow.equivalence",
         "universal": "cerflow.equivalence",
     },

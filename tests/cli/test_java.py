@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cerflow.cli.spark.java import java_problem
+from cerflow.cli.spark.session import java_problem
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "check-java"
 

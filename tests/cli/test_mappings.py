@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from cerflow.analysis.columns import ColumnUsage
 from cerflow.cli.app import app
-from cerflow.cli.commands.mappings import ColumnOptions, mapped
+from cerflow.cli.commands.request import ColumnOptions, mapped
 from cerflow.files.input_plans import ColumnRoles
 from cerflow.files.sources import InputFormat, Source
 from cerflow.stream_inputs import Input

@@ -14,7 +14,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from cerflow.cli.app import app
-from cerflow.cli.arguments import bytes_of
+from cerflow.cli.options import bytes_of
 from cerflow.cli.output.progress import PhaseTimer, Progress, bytes_read
 from cerflow.cli.output.reporting import RunSummary
 from cerflow.cli.signals import ended_by_signals

@@ -14,11 +14,10 @@ from pyspark.errors import PySparkException
 
 import cerflow
 from cerflow import limits
-from cerflow.cli.commands.mappings import ColumnOptions
-from cerflow.cli.commands.request import Inputs
+from cerflow.cli.commands.request import ColumnOptions, Inputs
 from cerflow.cli.spark.reading import read_frame
 from cerflow.errors import InputError
-from cerflow.files import file_pieces as pieces
+from cerflow.files import blocks as pieces
 from cerflow.files.blocks import read_blocks
 from cerflow.files.input_plans import InputPlan, survey_file, survey_of_pieces, texts
 from cerflow.files.reading import read_inputs

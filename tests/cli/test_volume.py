@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 from cerflow import limits
 from cerflow.cli.app import app
+from cerflow.cli.commands.local_runner import parse_most
 from cerflow.cli.output import targets
-from cerflow.cli.output.volume import parse_most
 
 QUERY = "SELECT * WHERE A+ ; B"
 

@@ -10,10 +10,16 @@ import pyarrow.orc
 import pyarrow.parquet
 import pytest
 
-from cerflow.cli.output.bad_records import BadRecords, Policy, parse_policy
-from cerflow.cli.output.directory import Directory
 from cerflow.cli.output.targets import check_writable
-from cerflow.cli.output.writing import OutputFormat, open_sink, output_format_of
+from cerflow.cli.output.writing import (
+    BadRecords,
+    Directory,
+    OutputFormat,
+    Policy,
+    open_sink,
+    output_format_of,
+    parse_policy,
+)
 from cerflow.errors import BadRecordError, InputError, OutputError
 
 EVENT = pa.struct([("position", pa.int64()), ("labels", pa.list_(pa.string())), ("at", pa.timestamp("ns"))])

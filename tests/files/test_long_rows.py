@@ -10,7 +10,7 @@ import pytest
 from cerflow import limits
 from cerflow.errors import InputError
 from cerflow.files import csv_blocks
-from cerflow.files.events import read_events
+from cerflow.files.reading import read_events
 
 ZEROS = b"0" * (1 << 16)
 #: Bytes of a row in these tests.

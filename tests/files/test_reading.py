@@ -8,7 +8,7 @@ import pyarrow.parquet
 import pytest
 
 from cerflow.analysis.columns import ColumnUsage
-from cerflow.cli.spark.file_groups import file_groups
+from cerflow.cli.spark.parquet import file_groups
 from cerflow.errors import InputError
 from cerflow.files.input_plans import ColumnRoles
 from cerflow.files.reading import read_inputs

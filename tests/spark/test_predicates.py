@@ -7,7 +7,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 import cerflow
-from cerflow.cli.commands.predicate_files import load_predicates
+from cerflow.cli.commands.request import load_predicates
 from cerflow.errors import UnsupportedQueryError
 from cerflow.spark import match
 from cerflow.spark.frames.tasks import Recognition, pack

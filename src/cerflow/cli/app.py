@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from cerflow.cli import options as o
-from cerflow.cli.arguments import load, one_query, seconds_of, spark_settings, time_limit, usage
-from cerflow.cli.options import in_groups
+from cerflow.cli.options import in_groups, load, one_query, seconds_of, spark_settings, time_limit, usage
 from cerflow.cli.output.progress import PhaseTimer, compile_kernels, progress
 from cerflow.cli.output.reporting import errors_reported, note, warn
 from cerflow.cli.output.writing import OutputFormat
@@ -111,7 +110,7 @@ def run(
                 with time_limit(seconds):
                     run_here = run_as_events_come if come_by_a_pipe(request) else run_local
                     outcome = run_here(request, shown, watch)
-        if request.summary and choice.spark:
+        if options.summary and choice.spark:
             warn("--summary draws what runs in this process find (--runner local)")
         note(str(replace(outcome, where=choice.reason)))
         for line in outcome.drawn.splitlines():

@@ -13,7 +13,7 @@ import pyarrow.orc
 import pyarrow.parquet
 
 from cerflow import limits
-from cerflow.cli.spark.java import java_problem
+from cerflow.cli.spark.session import java_problem
 from cerflow.files.sources import COMPRESSIONS, InputFormat, Source
 
 try:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import Annotated, Any, Literal, get_args, get_type_hints
+from typing import Annotated, Any, Literal, NoReturn, get_args, get_type_hints
 
 import typer
 
-from cerflow.cli.output.directory import OutputMode
-from cerflow.cli.output.writing import OutputFormat
+from cerflow.cli.output.writing import OutputFormat, OutputMode
+from cerflow.errors import TimeLimitError, visible
 from cerflow.files.sources import InputFormat
 
 
@@ -218,3 +221,99 @@ class RunOptions:
         "How COUNT(*) is written: numbers of up to 38 digits, or text of any length.", default="decimal"
     )
     summary: bool = option("Also draw the number of matches over time, on standard error.", "--summary", default=False)
+
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
+
+
+def load(options: PredicateOptions) -> None:
+    """Register the predicates of these files and modules."""
+    if options.predicates:
+        from cerflow.cli.commands.request import load_predicates
+
+        load_predicates(options.predicates)
+
+
+def spark_settings(options: SparkOptions) -> list[tuple[str, str]]:
+    """The settings KEY=VALUE."""
+    settings = []
+    for setting in options.conf or ():
+        key, equals, value = setting.partition("=")
+        if not equals or not key:
+            usage(f"'{setting}' is not of the form KEY=VALUE", "--conf")
+        settings.append((key, value))
+    return settings
+
+
+def bytes_of(size: str | None, parameter: str) -> int | None:
+    """The bytes of a size such as ``2 GB`` or ``512 MiB``; None for None."""
+    if size is None:
+        return None
+    found = _SIZE.fullmatch(size.strip())
+    number, unit, binary = found.groups() if found is not None else ("0", "", "")
+    count = int(float(number) * (1024 if binary else 1000) ** (" kmgt".index(unit.lower()) if unit else 0))
+    if count < 1:
+        usage(f"'{size}' is not a size of memory, such as '500 MB' or '2 GB'", parameter)
+    return count
+
+
+def parse_most(text: str) -> int | None:
+    """The greatest number of matches to write, None for any; raises ValueError for other texts."""
+    if text.strip().lower() in ("none", "0"):
+        return None
+    plain = text.replace("_", "").replace(",", "")
+    if not (plain.isascii() and plain.isdecimal()):
+        raise ValueError(f"'{text}' is not a number of matches, nor 'none'")
+    return int(plain)
+
+
+def seconds_of(duration: str | None, parameter: str) -> float | None:
+    """The seconds of a duration such as ``30 seconds``; None for None."""
+    from cerflow.language.parser import duration_in_microseconds
+
+    with values_of(parameter):
+        found = duration_in_microseconds(duration)
+    return None if found is None else found / 1e6
+
+
+@contextmanager
+def time_limit(seconds: float | None) -> Iterator[None]:
+    """Raise `TimeLimitError` if the block takes longer, wherever it is then."""
+    if seconds is None:
+        yield
+        return
+    if not hasattr(signal, "SIGALRM"):
+        usage("this system has no timer for a command (SIGALRM)", "--timeout")
+
+    def end(*_: object) -> NoReturn:
+        raise TimeLimitError(
+            f"the run takes longer than --timeout allows ({seconds:g} s); no file is left half-written"
+        )
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def one_query(options: QueryOptions) -> None:
+    """Refuse a command unless it names exactly one query."""
+    if (options.query is None) == (options.expression is None):
+        usage("give either a query file or a query after -e", "QUERY")
+
+
+@contextmanager
+def values_of(parameter: str) -> Iterator[None]:
+    """Refuse the command for a ValueError about an option."""
+    try:
+        yield
+    except ValueError as error:
+        usage(str(error), parameter)
+
+
+def usage(message: str, parameter: str) -> NoReturn:
+    """Refuse a command with a message; ``parameter`` is the option that is wrong."""
+    raise typer.BadParameter(visible(message), param_hint=f"'{parameter}'")

@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from cerflow import limits
-from cerflow.cli.arguments import usage
-from cerflow.cli.options import ColumnOptions, InputOptions, option
+from cerflow.cli.options import ColumnOptions, InputOptions, option, usage
 from cerflow.cli.output.reporting import errors_reported, note, warn
 from cerflow.errors import counted
 from cerflow.files.sources import InputFormat
@@ -48,7 +47,7 @@ def show(
     output = page.output
     with errors_reported():
         from cerflow.analysis.columns import ColumnUsage
-        from cerflow.cli.commands.mappings import mapped
+        from cerflow.cli.commands.request import mapped
         from cerflow.cli.output.clashes import refuse_clashes
         from cerflow.cli.output.targets import check_writable, open_target
         from cerflow.engine.events.records import RecordChecker

@@ -7,7 +7,6 @@ from typing import Literal
 
 import typer
 
-from cerflow.cli.arguments import load, one_query, spark_settings, usage, values_of
 from cerflow.cli.options import (
     BAD_RECORD,
     FLAT,
@@ -15,7 +14,12 @@ from cerflow.cli.options import (
     PredicateOptions,
     QueryOptions,
     SparkOptions,
+    load,
+    one_query,
     option,
+    spark_settings,
+    usage,
+    values_of,
 )
 from cerflow.cli.output.progress import PhaseTimer
 from cerflow.cli.output.reporting import errors_reported
@@ -109,13 +113,7 @@ def stream(
     """Write the matches of a query in a stream of events as they arrive, on Spark."""
     watch = PhaseTimer(context.obj)
     from cerflow.cli.commands.request import load_query
-    from cerflow.cli.spark.streaming import (
-        StreamRequest,
-        recorded_status,
-        run_stream,
-        set_checkpoint_back,
-        shown_status,
-    )
+    from cerflow.cli.spark import streaming
     from cerflow.language.parser import duration_in_microseconds
 
     def duration_of(name: str, text: str | None) -> int | None:
@@ -124,14 +122,14 @@ def stream(
 
     if kept.status is not None:
         with errors_reported():
-            typer.echo(shown_status(recorded_status(kept.status)))
+            typer.echo(streaming.shown_status(streaming.recorded_status(kept.status)))
         return
     allowed = None if options.ahead == "any" else options.ahead
     settings = spark_settings(spark)
     if kept.set_back is not None:
         with errors_reported():
             ahead = duration_of("--ahead", allowed)
-            typer.echo(set_checkpoint_back(kept.set_back, kept.to_batch, ahead, spark.master, settings))
+            typer.echo(streaming.set_checkpoint_back(kept.set_back, kept.to_batch, ahead, spark.master, settings))
         return
     one_query(query)
     needed = {"--input": events.input, "--checkpoint": options.checkpoint, "--delay": options.delay}
@@ -143,21 +141,6 @@ def stream(
     duration_of("--idle-timeout", options.idle_timeout)
     duration_of("--key-timeout", events.forget)
     duration_of("--ahead", allowed)
-    roles = {name: getattr(events, name) for name in ("type", "time", "time_unit", "sequence", "forget")}
-    passed = ("flat", "delay", "trigger", "buckets", "on_bad_record", "late", "dead_letter", "idle_timeout")
-    further = {name: getattr(options, name) for name in (*passed, "state_limit")}
     with errors_reported(query.query):
         load(predicates)
-        request = StreamRequest(
-            query=load_query(query),
-            input=str(events.input),
-            input_format=None if events.input_format is None else events.input_format.value,
-            columns=events.columns,
-            output=options.output,
-            output_format=options.output_format,
-            checkpoint=str(options.checkpoint),
-            available_now=options.available_now,
-            flush=options.flush,
-            arguments={**roles, **further, "ahead": allowed},
-        )
-        run_stream(request, watch, master=spark.master, settings=settings)
+        streaming.run_stream(load_query(query), events, options, watch, master=spark.master, settings=settings)

@@ -9,8 +9,7 @@ from typing import Literal
 
 import typer
 
-from cerflow.cli.arguments import load, usage
-from cerflow.cli.options import LANGUAGE, PredicateOptions, option
+from cerflow.cli.options import LANGUAGE, PredicateOptions, load, option, usage
 from cerflow.cli.output.reporting import errors_reported, note
 
 

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import codecs
+import mmap
 import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.orc
 import pyarrow.parquet
 
+from cerflow import limits
 from cerflow.errors import InputError
 from cerflow.files.csv_blocks import csv_blocks
-from cerflow.files.encodings import Content, path_of
+from cerflow.files.encodings import Content, FilePiece, path_of
 from cerflow.files.json_blocks import json_blocks
 from cerflow.files.raw_rows import Block
-from cerflow.files.sources import InputFormat, Source, partition_values, refuse_double
+from cerflow.files.sources import COMPRESSIONS, InputFormat, Source, partition_values, refuse_double
 
 
 def contents(source: Source) -> list[Content]:
@@ -72,3 +78,46 @@ def _blocks(source: Source, content: Content, name: str, as_text: Collection[str
         else:
             table = pyarrow.orc.ORCFile(reader).read()
         yield Block(table, np.arange(len(table)))
+
+
+def cut_file(source: Source, file: Path) -> list[Content]:
+    """A file of CSV or JSON cut at line ends, or as a whole if it is small or cannot be cut.
+
+    Files that are compressed, in another encoding than UTF-8, or a JSON array cannot be cut. If `has_quotes` of any
+    piece of CSV, rows may have line breaks in them, and the file must be read as a whole.
+    """
+    size = file.stat().st_size
+    if size <= limits.FILE_PIECE_BYTES or source.encoding != "utf-8" or file.suffix.lower() in COMPRESSIONS:
+        return [file]
+    with file.open("rb") as stream:
+        head = _head(stream.read(limits.FILE_HEAD_BYTES), source.format)
+        if head is None:
+            return [file]
+        places = range(limits.FILE_PIECE_BYTES, size, limits.FILE_PIECE_BYTES)
+        cuts = [0, *(_line_after(stream, place) for place in places), size]
+    return [FilePiece(file, a, b, head if a else b"") for a, b in pairwise(cuts) if a < b]
+
+
+def has_quotes(piece: FilePiece) -> bool:
+    """Whether there is a quotation mark in a piece."""
+    with piece.path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return data.find(b'"', piece.begin, piece.end) >= 0
+
+
+def _head(beginning: bytes, kind: InputFormat) -> bytes | None:
+    """The header of CSV, nothing for JSON; None if the file cannot be cut."""
+    if kind is InputFormat.JSON:
+        first = beginning.removeprefix(codecs.BOM_UTF8).lstrip()[:1]
+        return b"" if first not in (b"", b"[") else None
+    header = beginning[: beginning.find(b"\n") + 1]
+    names = header.removeprefix(codecs.BOM_UTF8).rstrip(b"\r\n")
+    # Blank lines before the header, and lines that end at a carriage return alone, are left to the reader of files.
+    return header if names and b"\r" not in names else None
+
+
+def _line_after(stream: BinaryIO, place: int) -> int:
+    """Where the first line begins that does not begin before a place."""
+    stream.seek(place - 1)
+    while (line := stream.readline(limits.READ_BYTES)) and not line.endswith(b"\n"):
+        pass
+    return stream.tell()

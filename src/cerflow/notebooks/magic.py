@@ -15,7 +15,7 @@ from IPython.core.magic_arguments import MagicArgumentParser
 
 from cerflow.cli.output.progress import PhaseTimer, Progress, compile_kernels, progress
 from cerflow.errors import CerflowError, nearest
-from cerflow.files.events import read_events
+from cerflow.files.reading import read_events
 from cerflow.files.sources import InputFormat, named_path
 from cerflow.notebooks.found import Found
 from cerflow.programs.program import Program, read_query

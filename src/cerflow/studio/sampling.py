@@ -19,7 +19,7 @@ from cerflow import limits
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.errors import InputError, dotted
 from cerflow.files.blocks import read_blocks
-from cerflow.files.events import read_events
+from cerflow.files.reading import read_events
 from cerflow.files.sources import source_of
 from cerflow.schema import Schema
 from cerflow.stream_inputs import Input, schema_of, streams

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 import cerflow
-from cerflow.cli.spark.java import java_problem
+from cerflow.cli.spark.session import java_problem
 from cerflow.engine.kernels.base import library
 
 PACKAGE = Path(cerflow.__file__).parent

@@ -11,11 +11,10 @@ import pyarrow as pa
 from cerflow import limits
 from cerflow.cli.commands.checking import queries_in, warn_of_types
 from cerflow.cli.commands.request import Request
-from cerflow.cli.output.bad_records import Policy
 from cerflow.cli.output.progress import PhaseTimer, Progress, compile_kernels
 from cerflow.cli.output.reporting import RunSummary, warn
 from cerflow.cli.output.targets import STANDARD_OUTPUT
-from cerflow.cli.output.writing import open_sink
+from cerflow.cli.output.writing import Policy, open_sink
 from cerflow.engine.evaluate.measures import typed_time
 from cerflow.engine.events.records import BACKWARDS
 from cerflow.engine.events.time_order import extent
@@ -34,7 +33,7 @@ _IN_ORDER = (
 def come_by_a_pipe(request: Request) -> bool:
     """Whether a request can be run on events as they arrive: no others are needed to order or to draw them."""
     inputs = request.inputs.inputs
-    whole = len(inputs) > 1 or request.inputs.columns.sequence is not None or request.summary
+    whole = len(inputs) > 1 or request.inputs.columns.sequence is not None or request.options.summary
     return not whole and arrives(inputs[0].events)
 
 
@@ -46,20 +45,20 @@ def run_as_events_come(request: Request, show: Progress, watch: PhaseTimer) -> R
     columns, bad_records = request.inputs.columns, request.bad_records
     if not compile_kernels(watch):
         watch.done("starting")
-    if request.output == STANDARD_OUTPUT and sys.stdout.isatty():
+    if request.output.output == STANDARD_OUTPUT and sys.stdout.isatty():
         show.stop()
     else:
         show("waiting for events")
     patient = bad_records.policy is not Policy.FAIL
     run = _ArrivingRun(request, arriving_events(request.inputs.inputs[0], columns, patient=patient, say=warn))
     bound, written = Bound(request.max_matches), 0
-    schema = run.recognizer.push(run.first.table.slice(0, 0)).shown_schema(flat=request.flat, counts=request.counts)
+    schema = run.recognizer.push(run.first.table.slice(0, 0)).shown_schema(**request.form)
     try:
-        with open_sink(request.output, request.output_format, schema) as sink:
+        with open_sink(request.output.output, request.output_format, schema) as sink:
             for matches in run.matches():
                 watch.done("reading")
                 found = matches.announced(bound.add)
-                for batch in found.to_batches(limits.OUTPUT_BATCH_ROWS, flat=request.flat, counts=request.counts):
+                for batch in found.to_batches(limits.OUTPUT_BATCH_ROWS, **request.form):
                     watch.done("recognising")
                     sink.write(batch)
                     written += batch.num_rows
@@ -94,7 +93,7 @@ class _ArrivingRun:
         self.recognizer = request.query.recognizer(
             self.first.table.schema,
             **columns.of_events(),
-            positions=request.positions,
+            positions=request.options.positions,
             on_bad_record="fail" if self._fails else self._refuse,
             memory=request.memory,
         )

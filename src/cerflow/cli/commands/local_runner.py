@@ -14,19 +14,18 @@ from cerflow import limits
 from cerflow.analysis.columns import attributes_in
 from cerflow.cli.commands.checking import warn_of_types
 from cerflow.cli.commands.request import Request
-from cerflow.cli.output.bad_records import Policy
 from cerflow.cli.output.progress import PhaseTimer, Progress, bytes_read, compile_kernels
 from cerflow.cli.output.reporting import RunSummary, warn
-from cerflow.cli.output.targets import STANDARD_OUTPUT
-from cerflow.cli.output.volume import Volume
-from cerflow.cli.output.writing import open_sink
+from cerflow.cli.output.targets import STANDARD_OUTPUT, free_space
+from cerflow.cli.output.writing import Policy, Sink, open_sink
 from cerflow.engine.evaluate.measures import typed_time
 from cerflow.engine.events.time_order import extent
 from cerflow.engine.matches.matches import Matches
+from cerflow.engine.matches.row_limit import LESS, Bound, readable_number
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.columns_needed import columns_needed
 from cerflow.engine.recognize.planning import limit_of
-from cerflow.engine.results.report import Report
+from cerflow.engine.results.report import CountForm, Report
 from cerflow.errors import BadRecordError
 from cerflow.files.reading import read_inputs
 from cerflow.files.row_groups import OrderedGroups
@@ -66,8 +65,8 @@ def run_local(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary
     warn_of_types(request.query, schema.types_in(found.sample))
     watch.done("reading")
     before, written = bad_records.count, 0
-    drawing = _over_time(schema.completed(found.sample), schema) if request.summary else None
-    if request.output == STANDARD_OUTPUT and sys.stdout.isatty():
+    drawing = _over_time(schema.completed(found.sample), schema) if request.options.summary else None
+    if request.output.output == STANDARD_OUTPUT and sys.stdout.isatty():
         # The matches go to the same terminal.
         show.stop()
     else:
@@ -75,15 +74,15 @@ def run_local(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary
     volume = Volume(matches, request.max_matches)
     last = request.query.query if isinstance(request.query, Program) else request.query
     counted = next((item.name for item in last.tree.projection.items if isinstance(item, CountItem)), None)
-    with _rows_of_the_input(found.rows), open_sink(request.output, request.output_format, found.shown) as sink:
-        for batch in volume.batches(limits.OUTPUT_BATCH_ROWS, flat=request.flat, counts=request.counts):
+    with _rows_of_the_input(found.rows), open_sink(request.output.output, request.output_format, found.shown) as sink:
+        for batch in volume.batches(limits.OUTPUT_BATCH_ROWS, **request.form):
             watch.done("recognising")
             sink.write(batch)
             if drawing is not None:
                 numbers = None if counted is None else batch.column(counted).cast(pa.float64()).to_numpy()
                 drawing.add(batch.column("detected_time"), numbers)
             written += batch.num_rows
-            volume.look_at_room(request.output, sink, written)
+            volume.look_at_room(request.output.output, sink, written)
             watch.done("writing")
             show(f"recognising, {written:,} matches")
         watch.done("recognising")
@@ -118,12 +117,12 @@ def _as_a_whole(request: Request, show: Progress, watch: PhaseTimer) -> _Prepare
         events.table,
         **columns.of_events(events.stream),
         sequence=columns.sequence,
-        positions=request.positions,
+        positions=request.options.positions,
         on_bad_record="fail" if bad_records.policy is Policy.FAIL else refuse,
         memory=request.memory,
         until=typed_time(request.until, events.table.schema, columns.time),
     )
-    shown = matches.shown_schema(flat=request.flat, counts=request.counts)
+    shown = matches.shown_schema(**request.form)
     schema = columns.schema(events.table.schema, events.stream)
     count = len(events.table) - (bad_records.count - before)
     return _Prepared(matches, shown, schema, events.table, count, events.rows)
@@ -132,7 +131,7 @@ def _as_a_whole(request: Request, show: Progress, watch: PhaseTimer) -> _Prepare
 def _by_row_groups(request: Request) -> _Prepared | None:
     """The matches in Parquet of which one row group after the other is read; None for input that is read at once."""
     query, columns = request.query, request.inputs.columns
-    whole = request.inputs.named or len(request.inputs.inputs) > 1 or request.summary
+    whole = request.inputs.named or len(request.inputs.inputs) > 1 or request.options.summary
     if whole or isinstance(query, Program) or request.bad_records.policy is not Policy.FAIL:
         return None
     groups = OrderedGroups.of(request.inputs.inputs[0], columns)
@@ -144,8 +143,10 @@ def _by_row_groups(request: Request) -> _Prepared | None:
     known, encoded = (
         columns.schema(some, None).reading(attributes_in(query.tree)) for some in (groups.schema, groups.encoded)
     )
-    plain, report = (Report(query.tree, some, positions=request.positions, position=None) for some in (known, encoded))
-    shown = plain.shown("structs", None, request.flat, request.counts)
+    plain, report = (
+        Report(query.tree, some, positions=request.options.positions, position=None) for some in (known, encoded)
+    )
+    shown = plain.shown("structs", None, request.output.flat, request.options.counts)
     streamed = _GroupByGroup(
         request, query, groups, {*columns.required, *map(root_of, columns_needed(query.tree, known))}
     )
@@ -164,7 +165,7 @@ class _GroupByGroup:
         self._until = typed_time(request.until, groups.schema, columns.time)
         encoded = pa.schema([field for field in groups.encoded if field.name in names])
         self._recognizer = partial(
-            query.recognizer, encoded, positions=request.positions, memory=request.memory, **columns.of_events()
+            query.recognizer, encoded, positions=request.options.positions, memory=request.memory, **columns.of_events()
         )
         #: The number of events that the latest iteration has processed.
         self.reached = 0
@@ -198,3 +199,40 @@ def _rows_of_the_input(rows: Ints | None) -> Iterator[None]:
         if rows is None or not isinstance(error.row, int):
             raise
         raise BadRecordError(int(rows[error.row]), error.reason) from error
+
+
+class Volume:
+    """The batches of matches; ``total`` is the number of their rows or a lower bound, once it is known."""
+
+    def __init__(self, matches: Matches, most: int | None) -> None:
+        self._matches = matches
+        self._most = most
+        self._bound = Bound(most)
+        self._written = 0
+        self.total: int | None = None
+
+    def batches(self, max_rows: int, *, flat: bool, counts: CountForm) -> Iterator[pa.RecordBatch]:
+        """The matches in batches; raises TooManyMatchesError before it unfolds matches beyond the bound."""
+        return self._matches.announced(self._tell).to_batches(max_rows, flat=flat, counts=counts)
+
+    def _tell(self, rows: int, exact: bool) -> None:
+        self._bound.add(rows, exact)
+        if self._bound.known <= limits.MATCHES_COUNTED or self.total is not None:
+            return
+        # Recognising once more costs little compared with writing so many matches.
+        ahead = Bound(self._most)
+        for _ in self._matches.announced(ahead.add).parts:
+            pass
+        self.total = ahead.known
+        warn(f"{'' if ahead.exact else 'more than '}{readable_number(self.total)} matches will be written; {LESS}")
+
+    def look_at_room(self, target: str, sink: Sink, written: int) -> None:
+        """Warn, once, if the remaining matches will probably not fit on the disk of the target."""
+        before, self._written = self._written, written
+        if self.total is None or not before < limits.ROWS_WEIGHED <= written:
+            return
+        free = free_space(target)
+        needed = sink.size * max(0, self.total - written) // written
+        if free is not None and needed > free:
+            more = readable_number(needed >> 20)
+            warn(f"the disk of '{target}' has {free >> 20:,} MiB left, and the matches need {more} MiB more")

@@ -2,30 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import importlib
+import runpy
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypedDict, cast, get_args
+
+import pyarrow as pa
 
 from cerflow import limits
 from cerflow.analysis.columns import usage_of
-from cerflow.cli.arguments import bytes_of, values_of
-from cerflow.cli.commands.mappings import checked_timeout, mapped
-from cerflow.cli.options import ColumnOptions, InputOptions, OutputOptions, QueryOptions, RunOptions
-from cerflow.cli.output.bad_records import BadRecords, parse_policy
+from cerflow.cli.options import (
+    ColumnOptions,
+    Given,
+    InputOptions,
+    OutputOptions,
+    QueryOptions,
+    RunOptions,
+    bytes_of,
+    parse_most,
+    usage,
+    values_of,
+)
 from cerflow.cli.output.clashes import refuse_clashes
-from cerflow.cli.output.directory import Directory
+from cerflow.cli.output.reporting import warn
 from cerflow.cli.output.targets import check_writable
-from cerflow.cli.output.volume import parse_most
-from cerflow.cli.output.writing import OutputFormat, output_format_of
+from cerflow.cli.output.writing import BadRecords, Directory, OutputFormat, output_format_of, parse_policy
 from cerflow.engine.results.report import CountForm
 from cerflow.errors import InputError
+from cerflow.files.column_types import type_named
 from cerflow.files.input_plans import ColumnRoles
-from cerflow.files.sources import InputFormat, Source, parse_source
+from cerflow.files.sources import InputFormat, Source, parse_source, source_name
 from cerflow.language.node import walk
+from cerflow.language.parser import duration_in_microseconds
 from cerflow.language.select import Select
+from cerflow.predicates.registry import registered_predicates
 from cerflow.programs.program import Program, read_query
 from cerflow.query import Query, Reading, parse
-from cerflow.stream_inputs import Input
+from cerflow.stream_inputs import Input, Roles, common_roles
+from cerflow.values.units import TimeUnit
+
+
+class Form(TypedDict):
+    """How matches are written; `Matches.to_batches` explains it."""
+
+    flat: bool
+    counts: CountForm
 
 
 @dataclass(frozen=True)
@@ -49,7 +73,9 @@ class Inputs:
         reads_streams = any(isinstance(n, Select) and n.streams for n in walk(query.tree))
         named = len(sources) > 1 and (reads_streams or any(s.name for s in sources))
         usage = usage_of(query.tree if isinstance(query, Query) else query.reading_input)
-        return cls(found, ColumnRoles.of(roles, usage, checked_timeout(options)), named)
+        with values_of("--key-timeout"):
+            duration_in_microseconds(options.key_timeout)
+        return cls(found, ColumnRoles.of(roles, usage, options.key_timeout), named)
 
 
 @dataclass(frozen=True)
@@ -58,23 +84,24 @@ class Request:
 
     ``directory`` says how to write a directory of files; None stands for one file. ``max_matches`` is the greatest
     number of matches to write (None: all). ``until`` is the time, as typed, up to which the events are complete.
-    ``memory`` bounds the bytes of partial matches and matches. ``summary`` asks for a line that shows the matches over
-    time.
+    ``memory`` bounds the bytes of partial matches and matches.
     """
 
     query: Query | Program
     inputs: Inputs
-    output: str
+    output: OutputOptions
+    options: RunOptions
     output_format: OutputFormat
-    flat: bool
-    positions: bool
     bad_records: BadRecords
     directory: Directory | None
     max_matches: int | None
-    counts: CountForm
-    until: str | None
-    summary: bool
     memory: int | None
+    until: str | None
+
+    @property
+    def form(self) -> Form:
+        """The form of the matches."""
+        return {"flat": self.output.flat, "counts": self.options.counts}
 
     @classmethod
     def prepare(
@@ -96,12 +123,11 @@ class Request:
             most = parse_most(options.max_matches)
         memory = bytes_of(options.memory, "--memory")
         with values_of("--on-bad-record"):
-            policy, letters = parse_policy(options.on_bad_record, options.dead_letter)
+            bad_records = BadRecords(*parse_policy(options.on_bad_record, options.dead_letter))
         directory = None
         if output.output_mode or output.partition_by:
             with values_of("--output-mode"):
                 directory = Directory(output.output, output.output_mode or "error", tuple(output.partition_by or ()))
-        bad_records = BadRecords(policy, letters)
         read = Inputs.prepare(query, inputs.inputs or [], inputs.input_format, columns)
         if directory is None:
             check_writable(output.output)
@@ -110,23 +136,10 @@ class Request:
             read_too,
             output=output.output,
             directory=directory is not None,
-            dead_letters=letters,
+            dead_letters=bad_records.path,
         )
-        return cls(
-            query,
-            read,
-            output.output,
-            output_format_of(output.output, output.output_format),
-            output.flat,
-            options.positions,
-            bad_records,
-            directory,
-            most,
-            options.counts,
-            until,
-            options.summary,
-            memory,
-        )
+        form = output_format_of(output.output, output.output_format)
+        return cls(query, read, output, options, form, bad_records, directory, most, memory, until)
 
 
 def query_source(path: str | None, expression: str | None) -> str:
@@ -153,3 +166,125 @@ def load_query(options: QueryOptions, reading: Reading = "second-order") -> Quer
     language = options.language or ("sremo" if path is not None and path.lower().endswith(".sremo") else "ceql")
     text = query_source(path, options.expression)
     return read_query(text, language) if reading == "second-order" else parse(text, language=language, reading=reading)
+
+
+def mapped(sources: Sequence[Source], options: ColumnOptions) -> tuple[tuple[Input[Source], ...], Roles]:
+    """The inputs with their options, and the names that columns with a role have in all inputs together.
+
+    Raises typer's BadParameter for options that name no input or contradict each other, and InputError if only some
+    of the inputs have a role.
+    """
+    names = list(dict.fromkeys(map(source_name, sources)))
+    types = _assigned("--type-column", options.type, names)
+    times = _assigned("--time-column", options.time, names)
+    units = cast(dict[str | None, TimeUnit], _assigned("--time-unit", options.time_unit, names))
+    for given in units.values():
+        if given not in get_args(TimeUnit):
+            usage(f"'{given}' is not one of {', '.join(get_args(TimeUnit))}", "--time-unit")
+    sequences = _assigned("--sequence-column", options.sequence, names)
+    constants = _assigned("--constant-type", options.constant_type, names)
+    renamed: dict[str, dict[str, str]] = {name: {} for name in names}
+    for name, new, old in _pairs("--rename", "NEW=OLD", options.rename, names):
+        if renamed[name].setdefault(old, new) != new:
+            usage(f"the column '{old}' gets two names: '{renamed[name][old]}' and '{new}'", "--rename")
+    typed: dict[str, dict[str, pa.DataType]] = {name: {} for name in names}
+    for name, column, said in _pairs("--column-type", "COLUMN=TYPE", options.column_types, names):
+        with values_of("--column-type"):
+            kind = type_named(said)
+        if typed[name].setdefault(column, kind) != kind:
+            usage(f"the column '{column}' gets two types", "--column-type")
+    for both in types.keys() & constants.keys():
+        whose = "all inputs have" if both is None else f"the input '{both}' has"
+        usage(f"{whose} a type column already", "--constant-type")
+    inputs = tuple(
+        Input(
+            replace(source, column_types=typed[name]),
+            type=types.get(name),
+            time=times.get(name),
+            time_unit=units.get(name, units.get(None)),
+            sequence=sequences.get(name),
+            constant_type=constants.get(name, None if name in types else constants.get(None)),
+            rename=renamed[name],
+        )
+        for source, name in zip(sources, map(source_name, sources))
+    )
+    by_name = {source_name(one.events): one for one in inputs}
+    common = common_roles(by_name, type=types.get(None), time=times.get(None), sequence=sequences.get(None))
+    return inputs, common
+
+
+def _assigned(option: str, values: Given, names: Sequence[str]) -> dict[str | None, str]:
+    """The values for single inputs by their names, and the value for all others by None."""
+    found: dict[str | None, str] = {}
+    for text in values or ():
+        name, value = text.split("=", 1) if "=" in text else (None, text)
+        if not value:
+            usage(f"'{text}' is not of the form [NAME=]VALUE", option)
+        _known(option, [] if name is None else [name], names)
+        if found.setdefault(name, value) != value:
+            whose = "all inputs" if name is None else f"the input '{name}'"
+            usage(f"given twice for {whose}: '{found[name]}' and '{value}'", option)
+    return found
+
+
+def _pairs(option: str, form: str, values: Given, names: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """The values ``[NAME=]A=B`` of an option as (name, A, B), for each input that they are about."""
+    for text in values or ():
+        *of, first, second = text.split("=") if text.count("=") in (1, 2) else ("", "", "")
+        if not first or not second:
+            usage(f"'{text}' is not of the form [NAME=]{form}", option)
+        _known(option, of, names)
+        for name in of or names:
+            yield name, first, second
+
+
+def _known(option: str, of: Sequence[str], names: Sequence[str]) -> None:
+    for name in of:
+        if name not in names:
+            usage(f"there is no input '{name}'; the inputs are {', '.join(names)}", option)
+
+
+def load_predicates(sources: Iterable[str]) -> None:
+    """Run files (``*.py``, or anything with a path) and import modules (``package.module``), in the given order.
+
+    Raises InputError if one cannot be found or fails, and warns if one registers no predicates.
+    """
+    for source in sources:
+        before = registered_predicates()
+        is_file = source.endswith(".py") or Path(source).name != source
+        try:
+            if is_file:
+                _run(Path(source))
+            else:
+                importlib.import_module(source)
+        except InputError:
+            raise
+        except ModuleNotFoundError as error:
+            if is_file or not f"{source}.".startswith(f"{error.name}."):
+                raise InputError(_failed(source, error)) from error
+            hint = f"; a file is given by its path, such as ./{source}.py"
+            raise InputError(f"there is no module '{source}' with predicates{hint}") from error
+        except (Exception, SystemExit) as error:
+            raise InputError(_failed(source, error)) from error
+        if registered_predicates() == before:
+            warn(f"'{source}' registers no predicates")
+
+
+def _run(path: Path) -> None:
+    """Run a file as a module that cannot be imported.
+
+    Its functions are then sent to the workers of Spark as a whole, not as the name of a module.
+    """
+    if not path.is_file():
+        raise InputError(f"there is no file '{path}' with predicates")
+    if path.suffix != ".py":
+        raise InputError(f"'{path}' is not a file of Python: its name must end in .py")
+    runpy.run_path(str(path.absolute()), run_name=f"{path.stem} (predicates)")
+
+
+def _failed(source: str, error: BaseException) -> str:
+    what = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename) == Path(source).absolute()]
+    line = error.lineno if isinstance(error, SyntaxError) else frames[-1].lineno if frames else None
+    place = "" if line is None else f", line {line}"
+    return f"the predicates in '{source}' cannot be loaded{place}: {what}"

@@ -7,9 +7,10 @@ import io
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 import pyarrow.orc
@@ -17,8 +18,9 @@ import pyarrow.parquet
 
 from cerflow import limits
 from cerflow.cli.output.json_texts import field, json_lines, json_texts
-from cerflow.cli.output.targets import STANDARD_OUTPUT, OutputStream, open_target
-from cerflow.errors import InputError, OutputError
+from cerflow.cli.output.targets import STANDARD_OUTPUT, OutputStream, check_writable, open_target
+from cerflow.errors import BadRecordError, InputError, OutputError
+from cerflow.files.reading import as_refused
 from cerflow.files.sources import SUFFIXES, InputFormat
 from cerflow.values.arrow_columns import python_values
 
@@ -207,3 +209,115 @@ def _fields(column: pa.Array) -> list[Any]:
         texts: list[Any] = json_texts(column).to_pylist()
         return texts
     return [field(value) for value in python_values(column)]
+
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: The same as in `cerflow.spark.run`, which cannot be imported without PySpark.
+OutputMode = Literal["error", "overwrite", "append", "ignore", "overwrite-partitions"]
+
+#: Spark's names of formats where they differ, and options for its writers.
+_NAMES = {OutputFormat.JSONL: "json"}
+_OPTIONS = {OutputFormat.CSV: {"header": "true"}}
+
+
+@dataclass(frozen=True)
+class Directory:
+    """A directory of files; raises ValueError for options that do not go together."""
+
+    path: str
+    mode: OutputMode = "error"
+    partition_by: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.path == STANDARD_OUTPUT:
+            raise ValueError("--output-mode and --partition-by are for directories; name one with --output PATH")
+        if self.mode == "overwrite-partitions" and not self.partition_by:
+            raise ValueError("--output-mode overwrite-partitions needs --partition-by COLUMN")
+
+    def ignored(self, spark: SparkSession) -> bool:
+        """Whether the mode says to leave an existing output alone; raises InputError if it must not exist."""
+        from cerflow.spark.frames.output import exists
+
+        if self.mode == "ignore":
+            return exists(spark, self._uri)
+        if self.mode == "error" and exists(spark, self._uri):
+            raise InputError(f"'{self.path}' already exists; choose another --output-mode or remove it")
+        return False
+
+    def write(self, result: DataFrame, output_format: OutputFormat) -> int:
+        """Write the rows of the result; returns their number."""
+        from cerflow.spark.frames.output import write_frame
+
+        return write_frame(
+            result,
+            self._uri,
+            format=_NAMES.get(output_format, output_format.value),
+            mode=self.mode,
+            partition_by=self.partition_by,
+            options=_OPTIONS.get(output_format),
+        )
+
+    @property
+    def _uri(self) -> str:
+        # A path without an address lies on this machine, as for inputs; other file systems have addresses.
+        return self.path if "://" in self.path else f"file://{Path(self.path).absolute()}"
+
+
+class Policy(StrEnum):
+    """``fail`` stops at the first, ``skip`` counts them, ``dead-letter`` keeps them in a file, with the reason."""
+
+    FAIL = "fail"
+    SKIP = "skip"
+    DEAD_LETTER = "dead-letter"
+
+
+def parse_policy(on_bad_record: str, dead_letter: str | None) -> tuple[Policy, str | None]:
+    """The policy and the path of the dead letters; ``dead-letter=PATH`` gives both. Raises ValueError if they clash."""
+    name, _, path = on_bad_record.partition("=")
+    if name not in list(Policy):
+        raise ValueError(f"'{on_bad_record}' is not one of fail, skip, dead-letter, dead-letter=PATH")
+    policy = Policy(name)
+    if policy is not Policy.DEAD_LETTER:
+        if path or dead_letter:
+            raise ValueError("a path for dead letters goes with --on-bad-record dead-letter")
+        return policy, None
+    if path and dead_letter and path != dead_letter:
+        raise ValueError("the path of the dead letters is given twice")
+    if not (path or dead_letter):
+        raise ValueError("--on-bad-record dead-letter needs --dead-letter PATH")
+    return policy, path or dead_letter
+
+
+@dataclass
+class BadRecords:
+    """Counts refused records, and keeps them if they will be written."""
+
+    policy: Policy
+    path: str | None = None
+    count: int = 0
+
+    def __post_init__(self) -> None:
+        self._kept: list[pa.Table] = []
+        if self.path is not None:
+            output_format_of(self.path)
+            check_writable(self.path)
+
+    def refuse(self, rows: pa.Table) -> None:
+        """Take a table with the columns ``row`` and ``reason``; raises BadRecordError under the policy ``fail``."""
+        if len(rows) == 0:
+            return
+        if self.policy is Policy.FAIL:
+            raise BadRecordError(rows.column("row")[0].as_py(), rows.column("reason")[0].as_py())
+        self.count += len(rows)
+        if self.policy is Policy.DEAD_LETTER:
+            self._kept.append(as_refused(rows))
+
+    def write(self) -> None:
+        """Write the dead letters; if there are none, write an empty file."""
+        if self.path is None:
+            return
+        table = as_refused(pa.table({"row": pa.array([], pa.int64()), "reason": pa.array([], pa.string())}))
+        table = pa.concat_tables([table, *self._kept], promote_options="permissive")
+        write_table(self.path, output_format_of(self.path), table)

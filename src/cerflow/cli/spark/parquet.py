@@ -7,15 +7,18 @@ of the types that the query expects, whose footers show that no event is bad.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.orc
+import pyarrow.parquet
 
 from cerflow.cli.commands.request import Inputs, Request
 from cerflow.errors import InputError, UnsupportedQueryError
-from cerflow.files.sources import InputFormat, Source, partition_values
+from cerflow.files.sources import InputFormat, Source, partition_values, refuse_double
 from cerflow.programs.program import Program
 from cerflow.query import Query, as_query_text
 from cerflow.schema import ValueKind
@@ -81,10 +84,10 @@ def _options(request: Request, query: Query, inputs: Inputs, cores: int) -> dict
     return {
         "query": as_query_text(query),
         "language": query.language,
-        "positions": str(request.positions),
-        "flat": str(request.flat),
+        "positions": str(request.options.positions),
+        "flat": str(request.output.flat),
         "cores": str(cores),
-        "counts": request.counts,
+        "counts": request.options.counts,
         **({} if request.max_matches is None else {"maxMatches": str(request.max_matches)}),
         **({} if request.until is None else {"until": request.until}),
         "paths": json.dumps(files),
@@ -107,3 +110,30 @@ def _typed(planned: Planned, inputs: Inputs) -> bool:
     """Whether the query takes no column of text for numbers."""
     numbers = inputs.columns.usage.numbers | inputs.columns.usage.ordered
     return not any(planned.events.kind(n) is ValueKind.STRING for n in numbers if planned.events.has(n))
+
+
+def file_groups(source: Source, *, together: bool) -> list[tuple[Path, ...]]:
+    """The Parquet or ORC files of a source, in groups with the same columns; without ``together`` each is a group.
+
+    Spark reads several files in any order, so they can only be read together if a time orders the events.
+    Raises InputError for files that cannot be read.
+    """
+    groups: dict[Hashable, list[Path]] = {}
+    for number, file in enumerate(source.files):
+        below = tuple(partition_values(source, file))
+        names, kind = _columns(file, source.format)
+        refuse_double(file, names, below)
+        groups.setdefault((below, kind, 0 if together else number), []).append(file)
+    return [tuple(files) for files in groups.values()]
+
+
+def _columns(file: Path, input_format: InputFormat) -> tuple[Sequence[str], Hashable]:
+    """The names of the columns of a file, and a value that is equal for files that Spark may read together."""
+    try:
+        if input_format is InputFormat.PARQUET:
+            schema = pyarrow.parquet.read_schema(file)
+        else:
+            schema = pyarrow.orc.ORCFile(file).schema
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"cannot read {file} as {input_format.value}: {str(error).splitlines()[0]}") from error
+    return schema.names, tuple((column.name, str(column.type)) for column in schema)

@@ -21,12 +21,11 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_type
 
 from cerflow import limits
-from cerflow.cli.spark.file_groups import file_groups
+from cerflow.cli.spark.parquet import file_groups
 from cerflow.files import input_plans
-from cerflow.files.blocks import read_blocks
+from cerflow.files.blocks import cut_file, has_quotes, read_blocks
 from cerflow.files.column_types import Look, merged
 from cerflow.files.encodings import Content, FilePiece, path_of
-from cerflow.files.file_pieces import cut_file, has_quotes
 from cerflow.files.input_plans import ColumnRoles, FileSurvey, InputPlan
 from cerflow.files.raw_rows import Block
 from cerflow.files.reading import input_remarks, with_missing

@@ -16,10 +16,9 @@ import pyarrow as pa
 from cerflow import limits
 from cerflow.cli.commands.checking import queries_in, warn_of_types
 from cerflow.cli.commands.request import Inputs, Request
-from cerflow.cli.output.bad_records import Policy
 from cerflow.cli.output.progress import PhaseTimer, Progress, compile_kernels
 from cerflow.cli.output.reporting import RunSummary, warn
-from cerflow.cli.output.writing import open_sink
+from cerflow.cli.output.writing import Policy, open_sink
 from cerflow.cli.spark.session import spark_session
 from cerflow.engine.evaluate.measures import typed_time
 from cerflow.engine.matches.row_limit import Bound
@@ -132,10 +131,9 @@ def _matched(request: Request, inputs: Inputs, events: SparkEvents) -> DataFrame
         request.query,
         events.everything if request.bad_records.policy is Policy.FAIL else events.valid,
         forget=inputs.columns.forget,
-        positions=request.positions,
-        flat=request.flat,
+        positions=request.options.positions,
         on_bad_record="fail",
-        counts=request.counts,
+        **request.form,
         max_matches=request.max_matches,
         until=typed_time(request.until, events.schema.columns, events.schema.time),
         **inputs.columns.roles,
@@ -160,7 +158,7 @@ def _write(request: Request, result: DataFrame | InTasks, show: Progress, watch:
         schema, batches = arrow_schema(result), arrow_batches(result)
     # Each task stops at the greatest number of matches; their sum is checked as the matches arrive.
     written = Bound(request.max_matches)
-    with open_sink(request.output, request.output_format, schema) as sink:
+    with open_sink(request.output.output, request.output_format, schema) as sink:
         for batch in batches:
             watch.done("recognising")
             written.add(batch.num_rows)

@@ -9,9 +9,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
     from pyspark.sql.types import StructType
 
+    from cerflow.cli.stream_command import ProgressOptions, StreamOptions
     from cerflow.spark import RunningStream, StreamStatus
+    from cerflow.spark.streaming.checkpoint import Checkpoint
 
 _KAFKA = re.compile(r"kafka://([^/]+)/(.+)")
 #: The columns of a message of Kafka besides those of its JSON.
@@ -35,26 +37,19 @@ _MESSAGE = ("kafka_value", "kafka_partition", "kafka_offset")
 #: Orders events of equal time by partition and offset.
 _KAFKA_SEQUENCE = "kafka_sequence"
 _STATUS_SECONDS = 0.2
-
-
-@dataclass(frozen=True)
-class StreamRequest:
-    """The request for a stream; ``arguments`` are passed to `cerflow.spark.stream` under the same names."""
-
-    query: Query | Program
-    input: str
-    input_format: str | None
-    columns: str | None
-    output: str
-    output_format: Literal["parquet", "json", "csv", "orc"]
-    checkpoint: str
-    available_now: bool
-    flush: bool
-    arguments: Mapping[str, Any]
+#: The options that `cerflow.spark.stream` takes under the same names.
+_ROLES = ("type", "time", "time_unit", "sequence", "forget")
+_PASSED = ("flat", "delay", "trigger", "buckets", "on_bad_record", "late", "dead_letter", "idle_timeout", "state_limit")
 
 
 def run_stream(
-    request: StreamRequest, watch: PhaseTimer, *, master: str | None, settings: Sequence[tuple[str, str]]
+    query: Query | Program,
+    events: StreamOptions,
+    options: ProgressOptions,
+    watch: PhaseTimer,
+    *,
+    master: str | None,
+    settings: Sequence[tuple[str, str]],
 ) -> None:
     """Run a stream until it has read all events (``available_now``) or is interrupted, and report on it.
 
@@ -69,14 +64,14 @@ def run_stream(
         from cerflow.spark.failures import as_cerflow_error
 
         try:
-            running = _started(request, spark)
+            running = _started(query, events, options, spark)
             with _end_asked_for() as asked:
                 follow(running, until=asked.is_set)
             if asked.is_set():
                 note("ending the stream")
                 # Failures that this causes are not news.
                 spark.sparkContext.setLogLevel("OFF")
-            waiting = running.stop(flush=request.flush)
+            waiting = running.stop(flush=options.flush)
         except (PySparkException, Py4JJavaError) as error:
             raise as_cerflow_error(error) from error
         except CerflowError:
@@ -91,11 +86,11 @@ def run_stream(
                 f"{waiting:,} events wait for later ones: the next run continues with them, and --flush at the last "
                 "run recognises them"
             )
-        if running.status is not None and request.output != "-":
+        if running.status is not None and options.output != "-":
             totals = running.status.totals
             note(
                 f"{counted(totals['events'], 'event')}, {counted(totals['matches'], 'match', 'matches')} since the "
-                f"checkpoint began; the matches are in {request.output}"
+                f"checkpoint began; the matches are in {options.output}"
             )
 
 
@@ -112,24 +107,25 @@ def _end_asked_for() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _started(request: StreamRequest, spark: SparkSession) -> RunningStream:
+def _started(
+    query: Query | Program, events: StreamOptions, options: ProgressOptions, spark: SparkSession
+) -> RunningStream:
     from cerflow.spark import stream
     from cerflow.spark.streaming.checkpoint import Checkpoint
 
-    kept = Checkpoint(spark, request.checkpoint)
-    frame, sequence = _input(request, spark, kept)
-    found = _KAFKA.fullmatch(request.output)
-    arguments = dict(request.arguments)
-    if sequence is not None and arguments.get("sequence") is None:
-        arguments["sequence"] = sequence
-    where: dict[str, Any] = {"output": request.output, "format": request.output_format}
-    if found is not None:
-        where = {"format": "kafka", "options": {"kafka.bootstrap.servers": found[1], "topic": found[2]}}
-    elif request.output == "-":
-        where = {"output": _print}
-    return stream(
-        request.query, frame, checkpoint=request.checkpoint, available_now=request.available_now, **where, **arguments
-    )
+    checkpoint = str(options.checkpoint)
+    frame, sequence = _input(query, events, options, spark, Checkpoint(spark, checkpoint))
+    arguments = {name: getattr(events, name) for name in _ROLES} | {name: getattr(options, name) for name in _PASSED}
+    arguments["sequence"] = events.sequence or sequence
+    arguments["ahead"] = None if options.ahead == "any" else options.ahead
+    topic = _KAFKA.fullmatch(options.output)
+    if topic is not None:
+        arguments |= {"format": "kafka", "options": {"kafka.bootstrap.servers": topic[1], "topic": topic[2]}}
+    elif options.output == "-":
+        arguments["output"] = _print
+    else:
+        arguments |= {"output": options.output, "format": options.output_format}
+    return stream(query, frame, checkpoint=checkpoint, available_now=options.available_now, **arguments)
 
 
 def _print(matches: DataFrame, batch: int) -> None:
@@ -139,23 +135,22 @@ def _print(matches: DataFrame, batch: int) -> None:
         typer.echo(row[0])
 
 
-def _input(request: StreamRequest, spark: SparkSession, kept: Any) -> tuple[DataFrame, str | None]:
+def _input(
+    query: Query | Program, events: StreamOptions, options: ProgressOptions, spark: SparkSession, kept: Checkpoint
+) -> tuple[DataFrame, str | None]:
     """The events, and the column of the input's own that orders events of equal time, if it has one."""
     known = kept.read("input.json")
-    columns = request.columns or (None if known is None else known["columns"])
-    found = _KAFKA.fullmatch(request.input)
-    if found is None:
-        frame, columns = _files(request, spark, columns)
-        sequence = None
+    columns = events.columns or (None if known is None else known["columns"])
+    topic = _KAFKA.fullmatch(str(events.input))
+    if topic is None:
+        frame, columns = _files(query, events, spark, columns)
+    elif columns is None:
+        raise InputError("give the columns of the messages, as in --columns 'type string, time timestamp, v int'")
     else:
-        if columns is None:
-            raise InputError("give the columns of the messages, as in --columns 'type string, time timestamp, v int'")
-        whole = request.arguments.get("dead_letter") is not None
-        frame = _events_in(_messages(spark, found[1], found[2]), columns, whole=whole)
-        sequence = _KAFKA_SEQUENCE
+        frame = _events_in(_messages(spark, topic[1], topic[2]), columns, whole=options.dead_letter is not None)
     if known is None:
         kept.write("input.json", {"columns": columns})
-    return frame, sequence
+    return frame, None if topic is None else _KAFKA_SEQUENCE
 
 
 def _messages(spark: SparkSession, servers: str, topic: str) -> DataFrame:
@@ -181,27 +176,30 @@ def _events_in(messages: DataFrame, columns: str, *, whole: bool) -> DataFrame:
     ).select("event.*", *message, _KAFKA_SEQUENCE)
 
 
-def _files(request: StreamRequest, spark: SparkSession, columns: str | None) -> tuple[DataFrame, str]:
-    if request.input.startswith("kafka:"):
-        raise InputError(f"'{request.input}' is not of the form kafka://HOST:PORT/TOPIC")
+def _files(
+    query: Query | Program, events: StreamOptions, spark: SparkSession, columns: str | None
+) -> tuple[DataFrame, str]:
+    path = str(events.input)
+    if path.startswith("kafka:"):
+        raise InputError(f"'{path}' is not of the form kafka://HOST:PORT/TOPIC")
     from cerflow.spark.frames.events import CORRUPT
 
-    format = request.input_format or _format_in(request.input)
+    format = _format_in(path) if events.input_format is None else events.input_format.value
     options = {"header": "true", "inferSchema": "true"} if format == "csv" else {}
     if columns is None:
-        schema = spark.read.format(format).options(**options).load(request.input).schema
+        schema = spark.read.format(format).options(**options).load(path).schema
         if format in ("json", "csv"):
-            schema = _as_used(spark.read.format(format).options(**options), request, schema)
+            schema = _as_used(spark.read.format(format).options(**options), query, path, str(events.time), schema)
         # Keep the schema for the next start, which could infer another one.
         columns = schema.toDDL()
-    if format == "csv" and _by_name(request.input):
-        return _lines_by_name(spark, request.input, columns), columns
+    if format == "csv" and _by_name(path):
+        return _lines_by_name(spark, path, columns), columns
     reader = spark.readStream.format(format).options(**options)
     if format in ("json", "csv"):
         # Spark must not turn a value of another type into null in silence, or pass over names of files.
-        options = {"columnNameOfCorruptRecord": CORRUPT, "enforceSchema": "false"}
-        return reader.options(**options).schema(_with_corrupt(columns)).load(request.input), columns
-    return reader.schema(columns).load(request.input), columns
+        reader = reader.options(columnNameOfCorruptRecord=CORRUPT, enforceSchema="false")
+        return reader.schema(_with_corrupt(columns)).load(path), columns
+    return reader.schema(columns).load(path), columns
 
 
 def _by_name(path: str) -> bool:
@@ -227,7 +225,7 @@ def _lines_by_name(spark: SparkSession, path: str, columns: str) -> DataFrame:
     return lines.select(event.withField(CORRUPT, malformed).alias("event")).select("event.*")
 
 
-def _as_used(reader: DataFrameReader, request: StreamRequest, schema: StructType) -> StructType:
+def _as_used(reader: DataFrameReader, query: Query | Program, path: str, time: str, schema: StructType) -> StructType:
     """The inferred columns, but of columns of text that the query uses as times or numbers, the type that most fit.
 
     Spark takes a column for text as soon as one value is nothing else.
@@ -235,10 +233,10 @@ def _as_used(reader: DataFrameReader, request: StreamRequest, schema: StructType
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.types import DataType, StringType, StructField, StructType
 
-    usage = usage_of(request.query.tree)
+    usage = usage_of(query.tree)
     numbers: tuple[str, ...] = ("bigint", "double")
     candidates = dict.fromkeys(usage.numbers | usage.ordered, numbers)
-    candidates[request.arguments["time"]] = (*numbers, "timestamp_ntz", "timestamp")
+    candidates[time] = (*numbers, "timestamp_ntz", "timestamp")
     fields = list(schema.fields)
     for place, field in enumerate(fields):
         if field.name not in candidates or field.dataType != StringType():
@@ -246,7 +244,7 @@ def _as_used(reader: DataFrameReader, request: StreamRequest, schema: StructType
         counts = []
         found = [field, *(StructField(field.name, DataType.fromDDL(name)) for name in candidates[field.name])]
         for one in found:
-            frame = reader.schema(StructType([*fields[:place], one, *fields[place + 1 :]])).load(request.input)
+            frame = reader.schema(StructType([*fields[:place], one, *fields[place + 1 :]])).load(path)
             ((count,),) = frame.select(F.count("`" + field.name.replace("`", "``") + "`")).collect()
             counts.append(count)
         as_text, *typed = counts
