@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from cerflow import limits
 from cerflow.cli.app import app
-from cerflow.cli.commands.local_runner import parse_most
+from cerflow.cli.options import parse_most
 from cerflow.cli.output import targets
 
 QUERY = "SELECT * WHERE A+ ; B"

@@ -104,11 +104,10 @@ def run(
 
                 outcome = run_on_spark(request, shown, watch, master=spark.master, settings=settings)
             else:
-                from cerflow.cli.commands.arriving_runner import come_by_a_pipe, run_as_events_come
-                from cerflow.cli.commands.local_runner import run_local
+                from cerflow.cli.commands import local_runner as here
 
                 with time_limit(seconds):
-                    run_here = run_as_events_come if come_by_a_pipe(request) else run_local
+                    run_here = here.run_as_events_come if here.come_by_a_pipe(request) else here.run_local
                     outcome = run_here(request, shown, watch)
         if options.summary and choice.spark:
             warn("--summary draws what runs in this process find (--runner local)")

@@ -1,24 +1,26 @@
-"""``cerflow run --runner local``: the events are read, ordered and recognised in this process."""
+"""``cerflow run --runner local``: events are read, ordered and recognised in this process, or as they arrive."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 import pyarrow as pa
 
 from cerflow import limits
 from cerflow.analysis.columns import attributes_in
-from cerflow.cli.commands.checking import warn_of_types
+from cerflow.cli.commands.checking import queries_in, warn_of_types
 from cerflow.cli.commands.request import Request
 from cerflow.cli.output.progress import PhaseTimer, Progress, bytes_read, compile_kernels
 from cerflow.cli.output.reporting import RunSummary, warn
 from cerflow.cli.output.targets import STANDARD_OUTPUT, free_space
 from cerflow.cli.output.writing import Policy, Sink, open_sink
 from cerflow.engine.evaluate.measures import typed_time
+from cerflow.engine.events.records import BACKWARDS
 from cerflow.engine.events.time_order import extent
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.matches.row_limit import LESS, Bound, readable_number
@@ -27,6 +29,8 @@ from cerflow.engine.recognize.columns_needed import columns_needed
 from cerflow.engine.recognize.planning import limit_of
 from cerflow.engine.results.report import CountForm, Report
 from cerflow.errors import BadRecordError
+from cerflow.files.arriving import arrives, arriving_events
+from cerflow.files.input_plans import SplitRows
 from cerflow.files.reading import read_inputs
 from cerflow.files.row_groups import OrderedGroups
 from cerflow.language.select import CountItem
@@ -36,6 +40,11 @@ from cerflow.schema import Schema
 from cerflow.values.array_types import Ints
 from cerflow.values.nested import root_of
 from cerflow.viewing.sparkline import MatchesOverTime
+
+_IN_ORDER = (
+    "; events from a pipe are read in the order in which they arrive: write them to a file, which is sorted, "
+    "or leave such events out with --on-bad-record skip"
+)
 
 
 @dataclass(frozen=True)
@@ -64,33 +73,58 @@ def run_local(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary
     matches, schema = found.matches, found.schema
     warn_of_types(request.query, schema.types_in(found.sample))
     watch.done("reading")
-    before, written = bad_records.count, 0
+    before = bad_records.count
     drawing = _over_time(schema.completed(found.sample), schema) if request.options.summary else None
-    if request.output.output == STANDARD_OUTPUT and sys.stdout.isatty():
-        # The matches go to the same terminal.
-        show.stop()
-    else:
+    if _leaves_terminal(request, show):
         show.bar("recognising", found.count, matches.reached, " events")
     volume = Volume(matches, request.max_matches)
     last = request.query.query if isinstance(request.query, Program) else request.query
     counted = next((item.name for item in last.tree.projection.items if isinstance(item, CountItem)), None)
-    with _rows_of_the_input(found.rows), open_sink(request.output.output, request.output_format, found.shown) as sink:
-        for batch in volume.batches(limits.OUTPUT_BATCH_ROWS, **request.form):
-            watch.done("recognising")
-            sink.write(batch)
-            if drawing is not None:
-                numbers = None if counted is None else batch.column(counted).cast(pa.float64()).to_numpy()
-                drawing.add(batch.column("detected_time"), numbers)
-            written += batch.num_rows
-            volume.look_at_room(request.output.output, sink, written)
-            watch.done("writing")
-            show(f"recognising, {written:,} matches")
-        watch.done("recognising")
-        # Write them before the matches get their name: then matches that exist always have complete dead letters.
-        bad_records.write()
-    watch.done("writing")
+
+    def look(batch: pa.RecordBatch, sink: Sink, written: int) -> None:
+        if drawing is not None:
+            numbers = None if counted is None else batch.column(counted).cast(pa.float64()).to_numpy()
+            drawing.add(batch.column("detected_time"), numbers)
+        volume.look_at_room(request.output.output, sink, written)
+        show(f"recognising, {written:,} matches")
+
+    batches = volume.batches(limits.OUTPUT_BATCH_ROWS, **request.form)
+    with _rows_of_the_input(found.rows):
+        # Dead letters are written before the matches get their name: matches that exist always have complete ones.
+        written = _write(request, batches, found.shown, watch, look, bad_records.write)
     valid = found.count - (bad_records.count - before)
     return RunSummary(valid, written, bad_records.count, watch.phases, drawn=str(drawing or ""))
+
+
+def _leaves_terminal(request: Request, show: Progress) -> bool:
+    """Whether progress can be shown: matches do not go to the same terminal."""
+    if request.output.output == STANDARD_OUTPUT and sys.stdout.isatty():
+        show.stop()
+        return False
+    return True
+
+
+def _write(
+    request: Request,
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    watch: PhaseTimer,
+    look: Callable[[pa.RecordBatch, Sink, int], None] = lambda *_: None,
+    end: Callable[[], None] = lambda: None,
+) -> int:
+    """Write the matches, ``look`` at each batch after it, and do what has to be done before the ``end``."""
+    written = 0
+    with open_sink(request.output.output, request.output_format, schema) as sink:
+        for batch in batches:
+            watch.done("recognising")
+            sink.write(batch)
+            written += batch.num_rows
+            look(batch, sink, written)
+            watch.done("writing")
+        watch.done("recognising")
+        end()
+    watch.done("writing")
+    return written
 
 
 def _as_a_whole(request: Request, show: Progress, watch: PhaseTimer) -> _Prepared:
@@ -236,3 +270,108 @@ class Volume:
         if free is not None and needed > free:
             more = readable_number(needed >> 20)
             warn(f"the disk of '{target}' has {free >> 20:,} MiB left, and the matches need {more} MiB more")
+
+
+def come_by_a_pipe(request: Request) -> bool:
+    """Whether a request can be run on events as they arrive: no others are needed to order or to draw them."""
+    inputs = request.inputs.inputs
+    whole = len(inputs) > 1 or request.inputs.columns.sequence is not None or request.options.summary
+    return not whole and arrives(inputs[0].events)
+
+
+def run_as_events_come(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary:
+    """Run a request on standard input, in the order of its lines: a match is written when its last line arrives.
+
+    ``show`` displays what is done. Raises InputError and the errors of the query.
+    """
+    if not compile_kernels(watch):
+        watch.done("starting")
+    if _leaves_terminal(request, show):
+        show("waiting for events")
+    run, bad_records = _ArrivingRun(request), request.bad_records
+    schema = run.recognizer.push(run.first.table.slice(0, 0)).shown_schema(**request.form)
+    try:
+        written = _write(request, run.batches(watch), schema, watch)
+    finally:
+        # Also where a signal ends the run: the matches before it are written.
+        bad_records.write()
+    watch.done("writing")
+    if not run.rows:
+        warn("the input has no rows")
+    warn_of_types(request.query, run.occurring)
+    return RunSummary(run.rows - bad_records.count, written, bad_records.count, watch.phases)
+
+
+class _ArrivingRun:
+    """A recogniser that gets tables of events as they arrive."""
+
+    def __init__(self, request: Request) -> None:
+        columns, fails = request.inputs.columns, request.bad_records.policy is Policy.FAIL
+        parts = arriving_events(request.inputs.inputs[0], columns, patient=not fails, say=warn)
+        self.first = next(parts)
+        #: The number of all rows so far, the types in them, and the types of the query that none of them has.
+        self.rows = 0
+        self.occurring: frozenset[str] | None = frozenset()
+        self._missing = {name for each in queries_in(request.query) for name in each.types_named()}
+        self._request = request
+        self._parts = chain((self.first,), parts)
+        #: The rows that the recogniser got before, and the numbers of those that it gets, in the input.
+        self._before = 0
+        self._numbers = self.first.rows
+        self.recognizer = request.query.recognizer(
+            self.first.table.schema,
+            **columns.of_events(),
+            positions=request.options.positions,
+            on_bad_record="fail" if fails else self._refuse,
+            memory=request.memory,
+        )
+
+    def batches(self, watch: PhaseTimer) -> Iterator[pa.RecordBatch]:
+        """The matches of one table after the other; those before a bad record come before it is raised."""
+        bound = Bound(self._request.max_matches)
+        for matches in self._matches():
+            watch.done("reading")
+            yield from matches.announced(bound.add).to_batches(limits.OUTPUT_BATCH_ROWS, **self._request.form)
+            watch.done("recognising")
+
+    def _matches(self) -> Iterator[Matches]:
+        columns, until = self._request.inputs.columns, self._request.until
+        for part in self._parts:
+            if self._before == 0 < len(part.table):
+                schema = columns.schema(part.table.schema, None)
+                self._request.query.warn_of_times(schema, extent(part.table, schema))
+            self.rows += len(part.table) + (0 if part.refused is None else len(part.refused))
+            if self._missing and self.occurring is not None:
+                more = columns.schema(part.table.schema, None).types_in(part.table)
+                self.occurring = None if more is None else self.occurring | more
+                self._missing -= self.occurring or frozenset()
+            yield from self._pushed(part)
+        if until is not None:
+            yield self.recognizer.advance(typed_time(until, self.first.table.schema, columns.time))
+
+    def _pushed(self, part: SplitRows) -> Iterator[Matches]:
+        table, self._numbers = part.table, part.rows
+        fault = None
+        if part.refused is not None:
+            if self._request.bad_records.policy is Policy.FAIL:
+                first = part.refused.sort_by("row").slice(0, 1).to_pylist()[0]
+                fault = BadRecordError(first["row"], first["reason"])
+                table = table.slice(0, int(self._numbers.searchsorted(first["row"])))
+            else:
+                self._request.bad_records.refuse(part.refused)
+        try:
+            found = self.recognizer.push(table)
+        except BadRecordError as error:
+            number = int(error.row) - self._before
+            remedy = _IN_ORDER if error.reason.startswith(BACKWARDS) else ""
+            fault = BadRecordError(int(self._numbers[number]), error.reason + remedy)
+            found = self.recognizer.push(table.slice(0, number))
+        self._before += len(table)
+        yield found
+        if fault is not None:
+            raise fault
+
+    def _refuse(self, rows: pa.Table) -> None:
+        index = rows.schema.get_field_index("row")
+        numbers = self._numbers[rows.column("row").to_numpy() - self._before]
+        self._request.bad_records.refuse(rows.set_column(index, "row", pa.array(numbers)))
