@@ -74,8 +74,6 @@ DRAWN_PARTS = 300
 DRAWN_FINELY = 100
 #: Characters of a picture of matches in a cell of a notebook; larger ones are left out, and the cell says so.
 NOTEBOOK_PICTURE = 5_000_000
-#: Seconds that the end of a file of CSV waits for Arrow's thread.
-READER_SECONDS = 30
 #: Brackets within brackets of a JSON object; deeper ones are bad records.
 JSON_DEPTH = 100
 #: Bytes that are left free on a disk, or a hundredth of it if that is less; beyond, writing ends with an error.

@@ -2,14 +2,12 @@
 
 import subprocess
 import sys
-import weakref
 
 import pyarrow as pa
 import pytest
 
 from cerflow import limits
 from cerflow.errors import InputError
-from cerflow.files import csv_blocks
 from cerflow.files.reading import read_events
 
 ZEROS = b"0" * (1 << 16)
@@ -96,24 +94,6 @@ def test_a_long_number_that_begins_with_zeros(tmp_path):
     """It is 0 to Arrow, and too long for Python's integers."""
     table = read_events(write(tmp_path / "a.csv", b"type,v\nA,1\nB,", b"\n", MOST // 2))
     assert table.column("v").to_pylist() == [1, 0]
-
-
-@pytest.mark.parametrize("begin", [b"type,v\nA,1\nB,", b""])
-def test_nobody_reads_a_file_that_was_refused(tmp_path, monkeypatch, begin):
-    """Arrow reads ahead in a thread; if it calls Python while the process ends, that aborts or hangs."""
-    streams = []
-
-    def opened(content, encoding):
-        stream = open_text(content, encoding)
-        streams.append(weakref.ref(stream))
-        return stream
-
-    open_text = csv_blocks.open_text
-    monkeypatch.setattr(csv_blocks, "open_text", opened)
-    with pytest.raises(InputError) as refused:
-        read_events(write(tmp_path / "a.csv", begin, b"\n", 32 * MOST))
-    assert len(streams) > 2
-    assert [stream() for stream in streams] == [None] * len(streams), refused.value
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import select
 import stat
 import sys
@@ -20,13 +19,11 @@ from cerflow.files.blocks import name_of, read_blocks
 from cerflow.files.column_types import NoValueFitsError
 from cerflow.files.encodings import DecodedText, LaterLines, open_text
 from cerflow.files.input_plans import ColumnRoles, InputPlan, SplitRows, refuse_unknown_types, survey_file, texts
-from cerflow.files.raw_rows import too_long
+from cerflow.files.raw_rows import RowPieces, header_of
 from cerflow.files.reading import with_missing
 from cerflow.files.sources import InputFormat, Source, source_name
 from cerflow.stream_inputs import Input, in_common_unit
 
-#: A field of CSV and what stands after it; quotation marks have a meaning only where a field begins.
-_FIELD = re.compile(rb'(?:"(?:[^"]|"")*+"[^,\r\n]*|(?:[^",\r\n][^,\r\n]*)?)(,|\r?\n|\r)')
 _REMEDY = "; types follow from the first lines, --column-type {column}=… gives another"
 
 
@@ -50,38 +47,35 @@ def arriving_events(
     events do not decide: the types follow from later ones. Raises InputError as `read_inputs` does.
     """
     source = one.events
-    csv = source.format is InputFormat.CSV
     plan: InputPlan | None = None
     head = held = b""
     left_out: set[str] = set()
-    done, given = 0, False
-
-    def rows_done() -> int:
-        return done
-
-    for piece in chain(_pieces(source, rows_done), (None,)):
-        held += piece or b""
-        if plan is None:
-            plan = _plan(one, columns, held, last=piece is None, patient=patient)
+    given = False
+    with open_text(_StandardInput(), source.encoding) as stream:
+        pieces = RowPieces(stream.read1, name_of(b""), source.format.value)
+        for piece in chain(pieces, (None,)):
+            held += piece or b""
             if plan is None:
-                continue
-        elif piece is None:
-            return
-        rows = 0
-        for block in read_blocks(source, (LaterLines if done else DecodedText)(head + held), plan.as_text):
-            unknown = [column for column in block.table.column_names if column not in plan.names]
-            for column in set(unknown) - left_out:
-                say(f"'{column}' is left out, because the first lines lack it; --column-type {column}=… keeps it")
-            left_out.update(unknown)
-            part = plan.part(replace(block, table=block.table.drop_columns(unknown)), done, None)
-            yield _in_common_unit(part, one, columns)
-            rows += len(block.table) + len(block.malformed)
-            given = True
-        if piece is None and not given and plan.schema is not None:
-            nothing = SplitRows(plan.schema.empty_table(), np.array([], np.int64), None)
-            yield _in_common_unit(nothing, one, columns)
-        done += rows
-        head, held = (head or _header(held)) if csv else b"", b""
+                plan = _plan(one, columns, held, last=piece is None, patient=patient)
+                if plan is None:
+                    continue
+            elif piece is None:
+                return
+            rows, done = 0, pieces.done
+            for block in read_blocks(source, (LaterLines if done else DecodedText)(head + held), plan.as_text):
+                unknown = [column for column in block.table.column_names if column not in plan.names]
+                for column in set(unknown) - left_out:
+                    say(f"'{column}' is left out, because the first lines lack it; --column-type {column}=… keeps it")
+                left_out.update(unknown)
+                part = plan.part(replace(block, table=block.table.drop_columns(unknown)), done, None)
+                yield _in_common_unit(part, one, columns)
+                rows += len(block.table) + len(block.malformed)
+                given = True
+            if piece is None and not given and plan.schema is not None:
+                nothing = SplitRows(plan.schema.empty_table(), np.array([], np.int64), None)
+                yield _in_common_unit(nothing, one, columns)
+            pieces.done += rows
+            head, held = (head or header_of(held)) if source.format is InputFormat.CSV else b"", b""
 
 
 def _in_common_unit(part: SplitRows, one: Input[Source], columns: ColumnRoles) -> SplitRows:
@@ -117,50 +111,6 @@ def _plan(one: Input[Source], columns: ColumnRoles, data: bytes, *, last: bool, 
     # Beside fractions integers would become doubles.
     as_text = frozenset(column for column, kind in types.items() if kind in (pa.string(), pa.int64()))
     return replace(plan, names=names, types=types, schema=schema, as_text=as_text, clean=False, remedy=_REMEDY)
-
-
-def _pieces(source: Source, done: Callable[[], int]) -> Iterator[bytes]:
-    """Whole rows as they arrive, in UTF-8; an array of JSON is one piece. ``done`` tells how many rows were read."""
-    rest = b""
-    begun = False
-    csv = source.format is InputFormat.CSV
-    with open_text(_StandardInput(), source.encoding) as stream:
-        while more := stream.read1(limits.READ_BYTES):
-            rest += more
-            end = _end_of_rows(rest) if csv else rest.rfind(b"\n") + 1
-            if not csv and not begun and rest.lstrip()[:1] == b"[":
-                end = len(rest) if len(rest) > limits.JSON_ARRAY_BYTES else 0
-            elif not end and len(rest) > limits.TEXT_ROW_BYTES:
-                hint = "is a quotation mark not closed?" if csv else "are line breaks missing?"
-                raise too_long(name_of(b""), source.format.value, done() - 1, hint)
-            if end:
-                yield rest[:end]
-                begun = begun or not rest[:end].isspace()
-                rest = rest[end:]
-    if rest:
-        yield rest
-
-
-def _end_of_rows(data: bytes) -> int:
-    """Where the last row of CSV ends that ends in the data; 0 if none does."""
-    if b'"' not in data:
-        return data.rfind(b"\n") + 1
-    end = place = 0
-    while (field := _FIELD.match(data, place)) is not None:
-        place = field.end()
-        if field[1] != b",":
-            end = place
-    return end
-
-
-def _header(data: bytes) -> bytes:
-    """The first row that is not blank."""
-    place = 0
-    while (field := _FIELD.match(data, place)) is not None:
-        place = field.end()
-        if field[1] != b"," and data[:place].strip(b"\r\n"):
-            break
-    return data[:place]
 
 
 class _StandardInput:

@@ -116,12 +116,14 @@ def _forms(text: pa.Array, *, exact: bool, typed: bool) -> tuple[dict[str, Any],
     Counts that are not ``exact`` may be 0 where they are not all; ``typed`` says that nobody asks for numbers then.
     """
 
-    def read(kind: pa.DataType) -> pa.Array:
-        some = exact or not c.converted(text.slice(0, limits.SAMPLED_VALUES), kind).null_count
+    def read(kind: pa.DataType, pattern: str) -> pa.Array:
+        some = exact or matching(pattern, sample) == len(sample)
         return c.converted(text, kind) if some else pa.nulls(len(text), kind)
 
-    def matching(pattern: str) -> int:
-        return int(pc.sum(pc.match_substring_regex(text, pattern)).as_py())
+    def matching(pattern: str, some: pa.Array = text) -> int:
+        return int(pc.sum(pc.match_substring_regex(some, pattern)).as_py())
+
+    sample = text.slice(0, limits.SAMPLED_VALUES)
 
     whole = len(text)
     # Nearly all columns of times are of one form, and of numbers plain ones.
@@ -134,21 +136,24 @@ def _forms(text: pa.Array, *, exact: bool, typed: bool) -> tuple[dict[str, Any],
         integers = c.cast_at_once(text, pa.int64())
         if integers is not None:
             return {"integers": whole, "numbers": whole, "padded": _padded(text)}, integers
-        floats = read(pa.float64())
+        floats = read(pa.float64(), c.FLOAT)
         numbers = whole - floats.null_count
         if numbers:
             found = {"numbers": numbers, "padded": _padded(text)}
-            digits = matching(c.INTEGER)
+            # A plain number has at most one point, and an integer has none.
+            plain = numbers == whole and c.is_plain(text)
+            points = int(np.count_nonzero(c.bytes_of(text)[0] == ord("."))) if plain else 0
+            digits = whole - points if plain else matching(c.INTEGER)
             if digits:
                 found["integers"] = whole - c.converted(text, pa.int64()).null_count
                 found["wide"] = digits - found["integers"]
             if numbers == whole:
                 return found, floats
-    times = whole - read(_UTC).null_count
+    times = whole - read(_UTC, c.TIME).null_count
     if times:
         found |= {"times": times, "zoned": matching(c.ZONE), "dates": matching(c.DATE)}
     if exact or not (found.get("numbers") or typed):
-        found["booleans"] = matching(c.BOOLEAN)
+        found["booleans"] = matching(c.BOOLEAN) if exact or matching(c.BOOLEAN, sample) == len(sample) else 0
     return found, None
 
 

@@ -78,7 +78,7 @@ def _nested(column: pa.Array, target: pa.DataType) -> pa.Array:
 
     def fitted(values: pa.Array) -> pa.Array:
         try:
-            # Integers may become doubles beside fractions, but not the other way round.
+            # Integers may become doubles next to fractions, but not the other way round.
             return values.cast(target, safe="int64" in str(target))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             if len(values) == 1:

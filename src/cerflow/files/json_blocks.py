@@ -6,7 +6,6 @@ JSON is nested deep or a line is not an object. What it might read differently i
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import re
@@ -23,7 +22,7 @@ from cerflow import limits
 from cerflow.errors import InputError
 from cerflow.files import encodings as e
 from cerflow.files.encodings import Content, readable_text
-from cerflow.files.raw_rows import Block, Malformed, too_long
+from cerflow.files.raw_rows import Block, Malformed, RowPieces
 
 _SPACE = re.compile("[ \t\r\n]*")
 _BLANKS = b" \t\r"
@@ -46,48 +45,20 @@ def json_blocks(content: Content, name: str, encoding: str, as_text: Collection[
     for lines and arrays that are too long.
     """
     problem = f"{name} is not {encoding} there; {e.wrong_encoding(content, encoding)}"
-    number = 0
-    begun = False
-    rest = bytearray()
     with e.open_text(content, encoding) as stream:
-        while True:
-            piece = stream.read(limits.TEXT_BLOCK_BYTES)
-            if not begun and (first := piece.lstrip()[:1]):
-                begun = True
-                if first == b"[" and not isinstance(content, e.FilePiece | e.LaterLines):
-                    items = _items(_whole(rest + piece, stream, name), name)
-                    if items:
-                        yield _block([item.encode() for item in items], 0, as_text, problem, whole_lines=False)
-                    return
-            cut = piece.rfind(b"\n") + 1
-            rest += piece[:cut]
-            if cut or not piece:
+        pieces = RowPieces(stream.read, name, "json", lines=isinstance(content, e.FilePiece | e.LaterLines))
+        for piece in pieces:
+            if pieces.is_array:
+                lines = [item.encode() for item in _items(piece, name)]
+            else:
                 # Only line feeds and carriage returns end lines; others may stand in strings.
-                lines = [line for line in bytes(rest).splitlines() if line and not line.isspace()]
-                rest.clear()
-                if lines:
-                    yield _block(lines, number, as_text, problem)
-                    number += len(lines)
-            rest += piece[cut:]
-            if len(rest) > limits.TEXT_ROW_BYTES:
-                raise too_long(name, "json", number - 1, "are line breaks missing?")
-            if not piece:
-                return
+                lines = [line for line in piece.splitlines() if line and not line.isspace()]
+            if lines:
+                yield _block(lines, pieces.done, as_text, problem, whole_lines=not pieces.is_array)
+                pieces.done += len(lines)
 
 
-def _whole(data: bytearray, stream: io.BufferedReader, name: str) -> bytearray:
-    """The rest of a stream after what was read of it."""
-    while piece := stream.read(limits.TEXT_BLOCK_BYTES):
-        data += piece
-        if len(data) > limits.JSON_ARRAY_BYTES:
-            size = f"{limits.JSON_ARRAY_BYTES >> 20} MB"
-            raise InputError(
-                f"cannot read {name} as json: the array has more than {size}; write it with one object a line"
-            )
-    return data
-
-
-def _items(data: bytearray, name: str) -> list[str]:
+def _items(data: bytes, name: str) -> list[str]:
     """The texts of the values of an array; raises InputError if it is broken."""
     text = data.decode()
     if _is_deep(text):

@@ -1,9 +1,13 @@
-"""Rows of a file as they are, before their types are known."""
+"""Rows of a file as they are, before their types are known: pieces of text that end where a row ends, and blocks."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from cerflow import limits
@@ -12,6 +16,11 @@ from cerflow.values.array_types import Ints
 
 #: Number of the row in its file (from 0), its text, what is wrong with it.
 Malformed = tuple[int, str, str]
+
+#: Fields and rows of CSV; quotation marks have a meaning only where a field begins.
+_FIELD = rb'(?:"(?:[^"]+|"")*+"[^,\r\n]*|(?:[^",\r\n][^,\r\n]*)?)'
+_ROW = rb"(?:%b,)*+%b(?:\r?\n|\r)" % (_FIELD, _FIELD)
+_FIRST, _ROWS = re.compile(rb"[\r\n]*+" + _ROW), re.compile(rb"(?:%b)*+" % _ROW)
 
 
 @dataclass(frozen=True)
@@ -32,13 +41,78 @@ class Block:
 
     def behind(self, rows: int) -> Block:
         """The same with this many rows of the file before it, which were read elsewhere."""
-        if not rows:
-            return self
         malformed = [(row + rows, text, reason) for row, text, reason in self.malformed]
         return replace(self, rows=self.rows + rows, malformed=malformed)
 
 
-def too_long(name: str, kind: str, done: int, hint: str) -> InputError:
-    """The error about a row that is too long to be read; ``done`` is the last row before it, −1 if there is none."""
-    where = "a row at the beginning" if done < 0 else f"a row after row {done}"
-    return InputError(f"cannot read {name} as {kind}: {where} has more than {limits.TEXT_ROW_BYTES >> 20} MB; {hint}")
+class RowPieces:
+    """Whole rows of a file of CSV or JSON, in pieces of UTF-8; an array of JSON is one piece.
+
+    ``read`` gives some of the bytes that are left, which end with a line break. Who takes the pieces counts the rows
+    ``done``. Raises InputError for rows and arrays that are too long.
+    """
+
+    def __init__(self, read: Callable[[int], bytes], name: str, kind: str, *, lines: bool = False) -> None:
+        self.done = 0
+        #: Whether the piece is an array of JSON, which nothing is where ``lines`` are expected.
+        self.is_array = False
+        self._read = read
+        self._name = name
+        self._kind = kind
+        self._lines = lines or kind == "csv"
+
+    def __iter__(self) -> Iterator[bytes]:
+        rest = b""
+        # The more there is of a row already, the more is read of it at once.
+        while more := self._read(max(limits.TEXT_BLOCK_BYTES, min(len(rest), limits.TEXT_ROW_BYTES + 1 - len(rest)))):
+            rest += more
+            if not self._lines and (first := rest.lstrip()[:1]):
+                self._lines, self.is_array = True, first == b"["
+            if self.is_array:
+                if len(rest) > limits.JSON_ARRAY_BYTES:
+                    what = f"the array has more than {limits.JSON_ARRAY_BYTES >> 20} MB"
+                    raise InputError(f"cannot read {self._name} as json: {what}; write it with one object a line")
+                continue
+            end = end_of_rows(rest) if self._kind == "csv" else rest.rfind(b"\n") + 1
+            if not end and len(rest) > limits.TEXT_ROW_BYTES:
+                raise self.too_long()
+            if end:
+                yield rest[:end]
+                rest = rest[end:]
+        if rest:
+            yield rest
+
+    def too_long(self) -> InputError:
+        """The error about a row that is too long to be read."""
+        where = f"a row after row {self.done - 1}" if self.done else "a row at the beginning"
+        hint = "is a quotation mark not closed?" if self._kind == "csv" else "are line breaks missing?"
+        most = f"more than {limits.TEXT_ROW_BYTES >> 20} MB"
+        return InputError(f"cannot read {self._name} as {self._kind}: {where} has {most}; {hint}")
+
+
+def end_of_rows(data: bytes) -> int:
+    """Where the last row of CSV ends that ends in the data; 0 if none does."""
+    quotes: Any = ()
+    if b'"' in data:
+        signs = np.frombuffer(data, np.uint8)
+        quotes = np.flatnonzero(signs == ord('"'))
+        opening = quotes[2 * (quotes[0] == 0) :: 2]
+        before = signs[opening - 1]
+        if not ((before == ord(",")) | (before == ord("\n")) | (before == ord("\r")) | (before == ord('"'))).all():
+            # Some are parts of words.
+            found = _ROWS.match(data)
+            return found.end() if found is not None else 0
+    sign = b"\n" if b"\n" in data else b"\r"
+    place = len(data) - (sign == b"\r")  # a line feed may follow
+    while (place := data.rfind(sign, 0, place)) >= 0:
+        before = int(np.searchsorted(quotes, place))
+        if before % 2 == 0:
+            return place + 1
+        place = int(quotes[before - 1])
+    return 0
+
+
+def header_of(data: bytes) -> bytes:
+    """The first row of CSV that is not blank, and what stands before it."""
+    found = _FIRST.match(data)
+    return data if found is None else found[0]

@@ -45,7 +45,7 @@ from cerflow.stream_inputs import Input, Roles, common_roles
 from cerflow.values.units import TimeUnit
 
 
-class Form(TypedDict):
+class MatchForm(TypedDict):
     """How matches are written; `Matches.to_batches` explains it."""
 
     flat: bool
@@ -99,7 +99,7 @@ class Request:
     until: str | None
 
     @property
-    def form(self) -> Form:
+    def form(self) -> MatchForm:
         """The form of the matches."""
         return {"flat": self.output.flat, "counts": self.options.counts}
 
@@ -123,11 +123,12 @@ class Request:
             most = parse_most(options.max_matches)
         memory = bytes_of(options.memory, "--memory")
         with values_of("--on-bad-record"):
-            bad_records = BadRecords(*parse_policy(options.on_bad_record, options.dead_letter))
+            policy, letters = parse_policy(options.on_bad_record, options.dead_letter)
         directory = None
         if output.output_mode or output.partition_by:
             with values_of("--output-mode"):
                 directory = Directory(output.output, output.output_mode or "error", tuple(output.partition_by or ()))
+        bad_records = BadRecords(policy, letters)
         read = Inputs.prepare(query, inputs.inputs or [], inputs.input_format, columns)
         if directory is None:
             check_writable(output.output)
@@ -136,7 +137,7 @@ class Request:
             read_too,
             output=output.output,
             directory=directory is not None,
-            dead_letters=bad_records.path,
+            dead_letters=letters,
         )
         form = output_format_of(output.output, output.output_format)
         return cls(query, read, output, options, form, bad_records, directory, most, memory, until)

@@ -225,7 +225,7 @@ def _replacing(target: str, path: Path, old: os.stat_result | None) -> Iterator[
 
 
 def _partial(path: Path, old: os.stat_result | None) -> tuple[Path, int]:
-    """A new file beside a path, open and locked; if it will replace a file, nobody else can read it until then."""
+    """A new file next to a path, open and locked; if it will replace a file, nobody else can read it until then."""
     while True:
         name = f".{path.name[:_NAME]}.{os.getpid()}-{secrets.token_hex(4)}.partial"
         partial = path.with_name(name)
