@@ -295,8 +295,6 @@ SPARK_FOOTERS = 256
 SPARK_STAMPED_TYPES = 4
 #: Bytes of a piece of a large file of text; pieces are read in parallel.
 FILE_PIECE_BYTES = 64 << 20
-#: Bytes of CSV or JSON that are split at once; a block with a longer row of CSV is tried again with more.
-TEXT_BLOCK_BYTES = 1 << 20
 #: Bytes of a file that are read at a time.
 READ_BYTES = 1 << 20
 #: Bytes that the header of a file and the row after it nearly always fit into.

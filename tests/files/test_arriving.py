@@ -21,23 +21,12 @@ from cerflow.files.sources import InputFormat, Source, source_of
 from cerflow.stream_inputs import Input
 
 
-class Chunks:
-    def __init__(self, chunks):
-        self.chunks = [*chunks]
-
-    def read(self, size):
-        return self.chunks.pop(0) if self.chunks else b""
-
-    def close(self):
-        pass
-
-
 def come(chunks, kind, columns, patient=True, encoding="utf-8", **types):
     """The tables of events, and what is said."""
     declared = {name: type_named(text) for name, text in types.items()}
     source = Source("-", InputFormat(kind), (), encoding=encoding, column_types=declared)
     said = []
-    with mock.patch.object(arriving, "_StandardInput", return_value=Chunks(chunks)):
+    with mock.patch.object(arriving, "standard_input", return_value=iter(chunks)):
         return [*arriving.arriving_events(Input(source), columns, patient=patient, say=said.append)], said
 
 

@@ -17,7 +17,6 @@ MOST = 1 << 20
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    monkeypatch.setattr(limits, "TEXT_BLOCK_BYTES", 1 << 16)
     monkeypatch.setattr(limits, "READ_BYTES", 1 << 16)
     monkeypatch.setattr(limits, "FILE_HEAD_BYTES", 1 << 12)
     monkeypatch.setattr(limits, "TEXT_ROW_BYTES", MOST)

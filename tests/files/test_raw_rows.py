@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from cerflow import limits
 from cerflow.files import raw_rows
 from cerflow.files.csv_blocks import csv_blocks
+from cerflow.files.encodings import utf8_of
 from support.runners import examples
 
 FIELDS = st.sampled_from(
@@ -46,5 +47,16 @@ def test_pieces_of_any_size_give_the_same(data, size):
 
     whole = read()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(limits, "TEXT_BLOCK_BYTES", size)
+        patch.setattr(limits, "READ_BYTES", size)
         assert read() == whole
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-le"])
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_bytes_one_by_one(tmp_path, encoding, end):
+    data = ("" if encoding == "utf-16" else "\ufeff").encode(encoding) + ("é,😀" + end).encode(encoding)
+    single = iter([data[k : k + 1] for k in range(len(data))])
+    (tmp_path / "x").write_bytes(data)
+    for content in (single, data, tmp_path / "x"):
+        assert b"".join(utf8_of(content, encoding)) == "é,😀\n".encode()
+    assert list(utf8_of(iter([b""][:0]), encoding)) == []

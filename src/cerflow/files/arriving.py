@@ -17,7 +17,7 @@ from cerflow import limits
 from cerflow.errors import InputError
 from cerflow.files.blocks import name_of, read_blocks
 from cerflow.files.column_types import NoValueFitsError
-from cerflow.files.encodings import DecodedText, LaterLines, open_text
+from cerflow.files.encodings import DecodedText, LaterLines, utf8_of
 from cerflow.files.input_plans import ColumnRoles, InputPlan, SplitRows, refuse_unknown_types, survey_file, texts
 from cerflow.files.raw_rows import RowPieces, header_of
 from cerflow.files.reading import with_missing
@@ -51,31 +51,30 @@ def arriving_events(
     head = held = b""
     left_out: set[str] = set()
     given = False
-    with open_text(_StandardInput(), source.encoding) as stream:
-        pieces = RowPieces(stream.read1, name_of(b""), source.format.value)
-        for piece in chain(pieces, (None,)):
-            held += piece or b""
+    pieces = RowPieces(utf8_of(standard_input(), source.encoding), name_of(b""), source.format.value)
+    for piece in chain(pieces, (None,)):
+        held += piece or b""
+        if plan is None:
+            plan = _plan(one, columns, held, last=piece is None, patient=patient)
             if plan is None:
-                plan = _plan(one, columns, held, last=piece is None, patient=patient)
-                if plan is None:
-                    continue
-            elif piece is None:
-                return
-            rows, done = 0, pieces.done
-            for block in read_blocks(source, (LaterLines if done else DecodedText)(head + held), plan.as_text):
-                unknown = [column for column in block.table.column_names if column not in plan.names]
-                for column in set(unknown) - left_out:
-                    say(f"'{column}' is left out, because the first lines lack it; --column-type {column}=… keeps it")
-                left_out.update(unknown)
-                part = plan.part(replace(block, table=block.table.drop_columns(unknown)), done, None)
-                yield _in_common_unit(part, one, columns)
-                rows += len(block.table) + len(block.malformed)
-                given = True
-            if piece is None and not given and plan.schema is not None:
-                nothing = SplitRows(plan.schema.empty_table(), np.array([], np.int64), None)
-                yield _in_common_unit(nothing, one, columns)
-            pieces.done += rows
-            head, held = (head or header_of(held)) if source.format is InputFormat.CSV else b"", b""
+                continue
+        elif piece is None:
+            return
+        rows, done = 0, pieces.done
+        for block in read_blocks(source, (LaterLines if done else DecodedText)(head + held), plan.as_text):
+            unknown = [column for column in block.table.column_names if column not in plan.names]
+            for column in set(unknown) - left_out:
+                say(f"'{column}' is left out, because the first lines lack it; --column-type {column}=… keeps it")
+            left_out.update(unknown)
+            part = plan.part(replace(block, table=block.table.drop_columns(unknown)), done, None)
+            yield _in_common_unit(part, one, columns)
+            rows += len(block.table) + len(block.malformed)
+            given = True
+        if piece is None and not given and plan.schema is not None:
+            nothing = SplitRows(plan.schema.empty_table(), np.array([], np.int64), None)
+            yield _in_common_unit(nothing, one, columns)
+        pieces.done += rows
+        head, held = (head or header_of(held)) if source.format is InputFormat.CSV else b"", b""
 
 
 def _in_common_unit(part: SplitRows, one: Input[Source], columns: ColumnRoles) -> SplitRows:
@@ -92,7 +91,7 @@ def _plan(one: Input[Source], columns: ColumnRoles, data: bytes, *, last: bool, 
     try:
         plan = InputPlan.of(one, columns, [found], False)
     except NoValueFitsError:
-        if last or not patient or len(data) > limits.TEXT_BLOCK_BYTES:
+        if last or not patient or len(data) > limits.READ_BYTES:
             raise
         return None
     names, types = dict(plan.names), dict(plan.types)
@@ -113,22 +112,18 @@ def _plan(one: Input[Source], columns: ColumnRoles, data: bytes, *, last: bool, 
     return replace(plan, names=names, types=types, schema=schema, as_text=as_text, clean=False, remedy=_REMEDY)
 
 
-class _StandardInput:
-    """Standard input: reading waits until something comes, and gives what is there."""
+def standard_input() -> Iterator[bytes]:
+    """What stands in standard input, as it comes."""
+    number = sys.stdin.fileno()
 
-    def read(self, size: int) -> bytes:
-        number = sys.stdin.fileno()
-        try:
-            found = os.read(number, size)
+    def has_more() -> bool:
+        return os.name == "posix" and bool(select.select([number], [], [], 0)[0])
+
+    try:
+        while found := os.read(number, limits.READ_BYTES):
             # A writer that is fast gets few large pieces instead of many small ones.
-            while found and len(found) < size and os.name == "posix" and select.select([number], [], [], 0)[0]:
-                more = os.read(number, size - len(found))
-                if not more:
-                    break
+            while len(found) < limits.READ_BYTES and has_more() and (more := os.read(number, limits.READ_BYTES)):
                 found += more
-        except OSError as error:
-            raise InputError(f"cannot read standard input: {error.strerror}") from error
-        return found
-
-    def close(self) -> None:
-        pass
+            yield found
+    except OSError as error:
+        raise InputError(f"cannot read standard input: {error.strerror}") from error

@@ -25,23 +25,22 @@ def csv_blocks(content: e.Content, name: str, encoding: str) -> Iterator[Block]:
     """The blocks of a file; none if it is empty, and one without rows if there is only a header."""
     advice = e.wrong_encoding(content, encoding)
     names: list[str] | None = None
-    with e.open_text(content, encoding) as stream:
-        pieces = RowPieces(stream.read, name, "csv")
-        for piece in pieces:
-            begin = 0
-            if names is None and piece.strip(b"\r\n"):
-                begin = len(header_of(piece))
-                names = _names(piece[:begin], pieces)
-                if any(re.search(e.MARKS, one) for one in names):
-                    raise InputError(f"cannot read {name} as csv: the header is not {encoding}; {advice}")
-                double = next((n for n in names if names.count(n) > 1), None)
-                if double is not None:
-                    raise InputError(f"cannot read {name} as csv: the header has the column '{double}' more than once")
-            rows = piece[begin:]
-            if names is not None and rows.strip(b"\r\n"):
-                block = _block(rows, names, pieces.done, f"of {name} is not {encoding}", advice)
-                pieces.done += len(block.rows) + len(block.malformed)
-                yield block
+    pieces = RowPieces(e.utf8_of(content, encoding), name, "csv")
+    for piece in pieces:
+        begin = 0
+        if names is None and piece.strip(b"\r\n"):
+            begin = len(header_of(piece))
+            names = _names(piece[:begin], pieces)
+            if any(re.search(e.MARKS, one) for one in names):
+                raise InputError(f"cannot read {name} as csv: the header is not {encoding}; {advice}")
+            double = next((n for n in names if names.count(n) > 1), None)
+            if double is not None:
+                raise InputError(f"cannot read {name} as csv: the header has the column '{double}' more than once")
+        rows = piece[begin:]
+        if names is not None and rows.strip(b"\r\n"):
+            block = _block(rows, names, pieces.done, f"of {name} is not {encoding}", advice)
+            pieces.done += len(block.rows) + len(block.malformed)
+            yield block
     if names is not None and not pieces.done:
         yield Block(pa.table({name: pa.array([], pa.string()) for name in names}), np.array([], np.int64))
 

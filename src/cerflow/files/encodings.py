@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import codecs
 import encodings.aliases
-import io
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -32,16 +31,6 @@ class DecodedText(bytes):
 
 class LaterLines(DecodedText):
     """The same after other lines, so that none begins an array of all events."""
-
-
-class Readable(Protocol):
-    """Bytes that are still to come; `read` waits for some, and returns none at the end."""
-
-    def read(self, size: int) -> bytes:
-        """Some of the bytes, at most ``size``."""
-
-    def close(self) -> None:
-        """Give up the bytes that are left."""
 
 
 #: A file, a piece of it, or the bytes of standard input.
@@ -92,23 +81,46 @@ def _is_of_text(name: str) -> bool:
     return True
 
 
-def open_text(content: Content | Readable, encoding: str) -> io.BufferedReader:
-    """A stream of UTF-8 that ends with a line break; what could not be decoded stands there as `MARKS`."""
-    head = b""
-    source: Any
-    if isinstance(content, bytes):
-        source = io.BytesIO(content)
-        encoding = "utf-8" if isinstance(content, DecodedText) else encoding
-    elif isinstance(content, Path):
-        source = pa.input_stream(str(content), compression="detect")
-    elif not isinstance(content, FilePiece):
-        source = content
-    else:
-        head = content.head
-        with pa.memory_map(str(content.path)) as file:
+def utf8_of(content: Content | Iterator[bytes], encoding: str) -> Iterator[bytes]:
+    """The bytes in UTF-8, as they come, with a line break at the end.
+
+    What could not be decoded stands there as `MARKS`.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8" if isinstance(content, DecodedText) else encoding)(errors=_MARK)
+    pieces, waits = _bytes_of(content), isinstance(content, Iterator)
+    begun, final, last = False, False, "\n"
+    data = next(pieces, b"")
+    while not final:
+        # Of a file it is known which piece is the last; what a pipe gives must not wait for more.
+        following = b"" if waits else next(pieces, b"")
+        final = not (data if waits else following)
+        decoded = decoder.decode(data, final=final)
+        text = decoded if begun else decoded.removeprefix("\ufeff")
+        begun, last = begun or bool(decoded), text[-1:] or last
+        if final and last not in "\r\n":
+            text += "\n"
+        if text:
+            yield text.encode()
+        data = next(pieces, b"") if waits else following
+
+
+def _bytes_of(content: Content | Iterator[bytes]) -> Iterator[bytes]:
+    if isinstance(content, Iterator):
+        yield from content
+    elif isinstance(content, bytes):
+        for begin in range(0, len(content), limits.READ_BYTES):
+            yield content[begin : begin + limits.READ_BYTES]
+    elif isinstance(content, FilePiece):
+        if content.head:
+            yield content.head
+        with content.path.open("rb") as file:
             file.seek(content.begin)
-            source = pa.BufferReader(file.read_buffer(content.end - content.begin))
-    return io.BufferedReader(_Utf8(source, encoding, head), limits.READ_BYTES)
+            while piece := file.read(min(limits.READ_BYTES, content.end - file.tell())):
+                yield piece
+    else:
+        with pa.input_stream(str(content), compression="detect") as stream:
+            while piece := stream.read(limits.READ_BYTES):
+                yield piece
 
 
 def path_of(content: Content) -> Path | None:
@@ -116,48 +128,6 @@ def path_of(content: Content) -> Path | None:
     if isinstance(content, bytes):
         return None
     return content.path if isinstance(content, FilePiece) else content
-
-
-class _Utf8(io.RawIOBase):
-    def __init__(self, source: Any, encoding: str, head: bytes) -> None:
-        super().__init__()
-        self._source = source
-        self._head = head
-        self._decoder = codecs.getincrementaldecoder(encoding)(errors=_MARK)
-        self._waiting = b""
-        self._last = b"\n"
-        self._begun = False
-        self._ended = False
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._waiting and not self._ended:
-            self._waiting = self._next()
-        count = min(len(buffer), len(self._waiting))
-        buffer[:count] = self._waiting[:count]
-        self._waiting = self._waiting[count:]
-        return count
-
-    def _next(self) -> bytes:
-        piece, self._head = self._head or bytes(self._source.read(limits.READ_BYTES)), b""
-        while not self._begun and 0 < len(piece) < 3 and (more := self._source.read(limits.READ_BYTES)):
-            piece += more  # a byte order mark has three bytes
-        self._ended = not piece
-        piece = self._decoder.decode(piece, final=self._ended).encode()
-        if piece and not self._begun:
-            self._begun = True
-            piece = piece.removeprefix(codecs.BOM_UTF8)
-        if self._ended and (piece or self._last)[-1:] not in b"\r\n":
-            piece += b"\n"
-        self._last = piece or self._last
-        return piece
-
-    def close(self) -> None:
-        if not self.closed:
-            self._source.close()
-        super().close()
 
 
 def readable_text(text: str) -> str:

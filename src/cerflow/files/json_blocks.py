@@ -45,17 +45,18 @@ def json_blocks(content: Content, name: str, encoding: str, as_text: Collection[
     for lines and arrays that are too long.
     """
     problem = f"{name} is not {encoding} there; {e.wrong_encoding(content, encoding)}"
-    with e.open_text(content, encoding) as stream:
-        pieces = RowPieces(stream.read, name, "json", lines=isinstance(content, e.FilePiece | e.LaterLines))
-        for piece in pieces:
-            if pieces.is_array:
-                lines = [item.encode() for item in _items(piece, name)]
-            else:
-                # Only line feeds and carriage returns end lines; others may stand in strings.
-                lines = [line for line in piece.splitlines() if line and not line.isspace()]
-            if lines:
-                yield _block(lines, pieces.done, as_text, problem, whole_lines=not pieces.is_array)
-                pieces.done += len(lines)
+    pieces = RowPieces(
+        e.utf8_of(content, encoding), name, "json", lines=isinstance(content, e.FilePiece | e.LaterLines)
+    )
+    for piece in pieces:
+        if pieces.is_array:
+            lines = [item.encode() for item in _items(piece, name)]
+        else:
+            # Only line feeds and carriage returns end lines; others may stand in strings.
+            lines = [line for line in piece.splitlines() if line and not line.isspace()]
+        if lines:
+            yield _block(lines, pieces.done, as_text, problem, whole_lines=not pieces.is_array)
+            pieces.done += len(lines)
 
 
 def _items(data: bytes, name: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -48,23 +48,22 @@ class Block:
 class RowPieces:
     """Whole rows of a file of CSV or JSON, in pieces of UTF-8; an array of JSON is one piece.
 
-    ``read`` gives some of the bytes that are left, which end with a line break. Who takes the pieces counts the rows
-    ``done``. Raises InputError for rows and arrays that are too long.
+    ``data`` are the bytes, with a line break at the end. Who takes the pieces counts the rows ``done``. Raises
+    InputError for rows and arrays that are too long.
     """
 
-    def __init__(self, read: Callable[[int], bytes], name: str, kind: str, *, lines: bool = False) -> None:
+    def __init__(self, data: Iterable[bytes], name: str, kind: str, *, lines: bool = False) -> None:
         self.done = 0
         #: Whether the piece is an array of JSON, which nothing is where ``lines`` are expected.
         self.is_array = False
-        self._read = read
+        self._data = data
         self._name = name
         self._kind = kind
         self._lines = lines or kind == "csv"
 
     def __iter__(self) -> Iterator[bytes]:
-        rest = b""
-        # The more there is of a row already, the more is read of it at once.
-        while more := self._read(max(limits.TEXT_BLOCK_BYTES, min(len(rest), limits.TEXT_ROW_BYTES + 1 - len(rest)))):
+        rest = bytearray()
+        for more in self._data:
             rest += more
             if not self._lines and (first := rest.lstrip()[:1]):
                 self._lines, self.is_array = True, first == b"["
@@ -77,10 +76,10 @@ class RowPieces:
             if not end and len(rest) > limits.TEXT_ROW_BYTES:
                 raise self.too_long()
             if end:
-                yield rest[:end]
-                rest = rest[end:]
+                yield bytes(rest[:end])
+                del rest[:end]
         if rest:
-            yield rest
+            yield bytes(rest)
 
     def too_long(self) -> InputError:
         """The error about a row that is too long to be read."""
@@ -90,7 +89,7 @@ class RowPieces:
         return InputError(f"cannot read {self._name} as {self._kind}: {where} has {most}; {hint}")
 
 
-def end_of_rows(data: bytes) -> int:
+def end_of_rows(data: bytes | bytearray) -> int:
     """Where the last row of CSV ends that ends in the data; 0 if none does."""
     quotes: Any = ()
     if b'"' in data:
