@@ -1,4 +1,7 @@
-"""The options of the commands, in groups: each field of a group is an option of the commands that take the group."""
+"""The options of the commands, in groups: each field of a group is an option of the commands that take it.
+
+Also checks of arguments that commands share.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The blocks of rows of a file of any format; the values in directory names become additional columns."""
+"""The blocks of rows of a file of any format; values in directory names become additional columns.
+
+Large files of text are cut into pieces that can be read in parallel: at line ends, if these are row ends.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from cerflow.values.array_types import Ints
 #: Number of the row in its file (from 0), its text, what is wrong with it.
 Malformed = tuple[int, str, str]
 
-#: Fields and rows of CSV; quotation marks have a meaning only where a field begins.
+#: Fields, rows and the header of CSV; quotation marks have a meaning only where a field begins.
 _FIELD = rb'(?:"(?:[^"]+|"")*+"[^,\r\n]*|(?:[^",\r\n][^,\r\n]*)?)'
 _ROW = rb"(?:%b,)*+%b(?:\r?\n|\r)" % (_FIELD, _FIELD)
 _FIRST, _ROWS = re.compile(rb"[\r\n]*+" + _ROW), re.compile(rb"(?:%b)*+" % _ROW)

@@ -1,4 +1,4 @@
-"""The request for a run: the query, the sources, the columns and the output, checked before any work begins."""
+"""The request for a run: the query, its predicates, the inputs and the output, checked before any work begins."""
 
 from __future__ import annotations
 

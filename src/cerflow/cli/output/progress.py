@@ -37,11 +37,14 @@ class PhaseTimer:
         return took
 
 
-class Progress:
+class Progress(Bars):
     """Shows the current work, with a bar if its amount is known; nothing unless on a terminal or in a notebook."""
 
+    _reached: Callable[[], int] | None = None
+    _unit = ""
+
     def __init__(self, console: Console) -> None:
-        self._bars = _Polled(
+        super().__init__(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
             BarColumn(),
@@ -58,38 +61,27 @@ class Progress:
 
     def __call__(self, doing: str) -> None:
         """Show work whose amount is unknown; a bar that is shown already stays and gets the new text."""
-        if self._shown:
-            self._bars.say(visible(doing))
+        if not self._shown:
+            return
+        if not self.task_ids:
+            self.start()
+            self.add_task(visible(doing), total=None, rate="")
+        self.update(self.task_ids[0], description=visible(doing))
 
     def bar(self, doing: str, total: int, reached: Callable[[], int], unit: str) -> None:
         """Show work of the amount ``total``; ``reached`` returns how much of it is done, at any time."""
+        self(doing)
         if self._shown:
-            self._bars.begin(visible(doing), total, reached, unit)
+            self.reset(self.task_ids[0], total=total or None, rate="")
+            self._unit, self._reached = unit, reached
 
     def stop(self) -> None:
         """Stop showing anything."""
-        if self._bars.task_ids:
-            self._bars.stop()
-
-
-class _Polled(Bars):
-    """A bar that calls a function for its position whenever it is drawn."""
-
-    _reached: Callable[[], int] | None = None
-    _unit = ""
-
-    def say(self, doing: str) -> None:
-        if not self.task_ids:
-            self.start()
-            self.add_task(doing, total=None, rate="")
-        self.update(self.task_ids[0], description=doing)
-
-    def begin(self, doing: str, total: int, reached: Callable[[], int], unit: str) -> None:
-        self.say(doing)
-        self.reset(self.task_ids[0], total=total or None, description=doing, rate="")
-        self._unit, self._reached = unit, reached
+        if self.task_ids:
+            super().stop()
 
     def get_renderables(self) -> Iterable[RenderableType]:
+        """What is drawn, with the position as it is now."""
         if self._reached is not None and self.tasks:
             done, elapsed = self._reached(), self.tasks[0].elapsed or 0.0
             rate = f"{_short(done / elapsed)}{self._unit}/s" if elapsed > 0.5 else ""

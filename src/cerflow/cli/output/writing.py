@@ -1,4 +1,4 @@
-"""Matches (and refused rows) in the formats of output, batch by batch."""
+"""Matches and refused rows in the formats of output, batch by batch; directories that Spark writes; dead letters."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ from cerflow.files.reading import as_refused
 from cerflow.files.sources import SUFFIXES, InputFormat
 from cerflow.values.arrow_columns import python_values
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
 
 class OutputFormat(StrEnum):
     """Formats of output; in CSV, lists (the events of a match) are one column of JSON text."""
@@ -32,14 +35,6 @@ class OutputFormat(StrEnum):
     PARQUET = "parquet"
     ORC = "orc"
     CSV = "csv"
-
-
-_FORMATS = {
-    InputFormat.CSV: OutputFormat.CSV,
-    InputFormat.JSON: OutputFormat.JSONL,
-    InputFormat.PARQUET: OutputFormat.PARQUET,
-    InputFormat.ORC: OutputFormat.ORC,
-}
 
 
 def output_format_of(target: str, given: OutputFormat | None = None) -> OutputFormat:
@@ -54,7 +49,7 @@ def output_format_of(target: str, given: OutputFormat | None = None) -> OutputFo
             f"the output format does not follow from the name '{target}'; "
             f"give --output-format {'|'.join(f.value for f in OutputFormat)}"
         )
-    return _FORMATS[found]
+    return OutputFormat.JSONL if found is InputFormat.JSON else OutputFormat(found.value)
 
 
 @contextmanager
@@ -210,9 +205,6 @@ def _fields(column: pa.Array) -> list[Any]:
         return texts
     return [field(value) for value in python_values(column)]
 
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 #: The same as in `cerflow.spark.run`, which cannot be imported without PySpark.
 OutputMode = Literal["error", "overwrite", "append", "ignore", "overwrite-partitions"]

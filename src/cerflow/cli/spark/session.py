@@ -1,4 +1,4 @@
-"""The Spark session of the command line."""
+"""The Spark session of the command line, and the Java that it needs."""
 
 from __future__ import annotations
 
