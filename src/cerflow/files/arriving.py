@@ -17,9 +17,9 @@ from cerflow import limits
 from cerflow.errors import InputError
 from cerflow.files.blocks import name_of, read_blocks
 from cerflow.files.column_types import NoValueFitsError
-from cerflow.files.encodings import DecodedText, LaterLines, utf8_of
+from cerflow.files.encodings import Utf8, utf8_of
 from cerflow.files.input_plans import ColumnRoles, InputPlan, SplitRows, refuse_unknown_types, survey_file, texts
-from cerflow.files.raw_rows import RowPieces, header_of
+from cerflow.files.raw_rows import RowPieces
 from cerflow.files.reading import with_missing
 from cerflow.files.sources import InputFormat, Source, source_name
 from cerflow.stream_inputs import Input, in_common_unit
@@ -47,34 +47,27 @@ def arriving_events(
     events do not decide: the types follow from later ones. Raises InputError as `read_inputs` does.
     """
     source = one.events
-    plan: InputPlan | None = None
-    head = held = b""
+    pieces = RowPieces(utf8_of(standard_input(), source.encoding), name_of(b""), source.format.value)
+    coming = iter(pieces)
+    held, plan = b"", None
+    while plan is None:
+        piece = next(coming, None)
+        held += piece or b""
+        plan = _plan(one, columns, held, last=piece is None, patient=patient)
     left_out: set[str] = set()
     given = False
-    pieces = RowPieces(utf8_of(standard_input(), source.encoding), name_of(b""), source.format.value)
-    for piece in chain(pieces, (None,)):
-        held += piece or b""
-        if plan is None:
-            plan = _plan(one, columns, held, last=piece is None, patient=patient)
-            if plan is None:
-                continue
-        elif piece is None:
-            return
-        rows, done = 0, pieces.done
-        for block in read_blocks(source, (LaterLines if done else DecodedText)(head + held), plan.as_text):
-            unknown = [column for column in block.table.column_names if column not in plan.names]
-            for column in set(unknown) - left_out:
-                say(f"'{column}' is left out, because the first lines lack it; --column-type {column}=… keeps it")
-            left_out.update(unknown)
-            part = plan.part(replace(block, table=block.table.drop_columns(unknown)), done, None)
-            yield _in_common_unit(part, one, columns)
-            rows += len(block.table) + len(block.malformed)
-            given = True
-        if piece is None and not given and plan.schema is not None:
-            nothing = SplitRows(plan.schema.empty_table(), np.array([], np.int64), None)
-            yield _in_common_unit(nothing, one, columns)
-        pieces.done += rows
-        head, held = (head or header_of(held)) if source.format is InputFormat.CSV else b"", b""
+    for block in read_blocks(source, Utf8(chain((held,), coming)), plan.as_text):
+        unknown = [column for column in block.table.column_names if column not in plan.names]
+        for column in set(unknown) - left_out:
+            say(f"'{column}' is left out, because the first lines lack it; --column-type {column}=… keeps it")
+        left_out.update(unknown)
+        part = plan.part(replace(block, table=block.table.drop_columns(unknown)), 0, None)
+        yield _in_common_unit(part, one, columns)
+        pieces.done += len(block.table) + len(block.malformed)
+        given = True
+    if not given and plan.schema is not None:
+        nothing = SplitRows(plan.schema.empty_table(), np.array([], np.int64), None)
+        yield _in_common_unit(nothing, one, columns)
 
 
 def _in_common_unit(part: SplitRows, one: Input[Source], columns: ColumnRoles) -> SplitRows:
@@ -84,7 +77,7 @@ def _in_common_unit(part: SplitRows, one: Input[Source], columns: ColumnRoles) -
 def _plan(one: Input[Source], columns: ColumnRoles, data: bytes, *, last: bool, patient: bool) -> InputPlan | None:
     """The plan for all rows by the first ones; None as long as these do not say enough."""
     source = one.events
-    content = DecodedText(data)
+    content = Utf8([data])
     found = survey_file(one, columns, content, read_blocks(source, content, texts(one, columns)))
     if found.rows == found.broken and not last:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import encodings.aliases
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,16 +25,15 @@ class FilePiece:
     head: bytes
 
 
-class DecodedText(bytes):
-    """Bytes of standard input that are UTF-8 already, whatever encoding they came in."""
+@dataclass(frozen=True)
+class Utf8:
+    """Pieces of standard input as they come, in UTF-8 whatever encoding they came in."""
+
+    pieces: Iterable[bytes]
 
 
-class LaterLines(DecodedText):
-    """The same after other lines, so that none begins an array of all events."""
-
-
-#: A file, a piece of it, or the bytes of standard input.
-Content = Path | FilePiece | bytes
+#: A file, a piece of it, or what comes by standard input.
+Content = Path | FilePiece | bytes | Utf8
 
 _MARK = "cerflow-mark"
 #: Codecs of Python that have no bytes that could be wrong, or that are for something else than files.
@@ -86,8 +85,8 @@ def utf8_of(content: Content | Iterator[bytes], encoding: str) -> Iterator[bytes
 
     What could not be decoded stands there as `MARKS`.
     """
-    decoder = codecs.getincrementaldecoder("utf-8" if isinstance(content, DecodedText) else encoding)(errors=_MARK)
-    pieces, waits = _bytes_of(content), isinstance(content, Iterator)
+    decoder = codecs.getincrementaldecoder("utf-8" if isinstance(content, Utf8) else encoding)(errors=_MARK)
+    pieces, waits = _bytes_of(content), isinstance(content, Iterator | Utf8)
     begun, final, last = False, False, "\n"
     data = next(pieces, b"")
     while not final:
@@ -105,8 +104,8 @@ def utf8_of(content: Content | Iterator[bytes], encoding: str) -> Iterator[bytes
 
 
 def _bytes_of(content: Content | Iterator[bytes]) -> Iterator[bytes]:
-    if isinstance(content, Iterator):
-        yield from content
+    if isinstance(content, Iterator | Utf8):
+        yield from content.pieces if isinstance(content, Utf8) else content
     elif isinstance(content, bytes):
         for begin in range(0, len(content), limits.READ_BYTES):
             yield content[begin : begin + limits.READ_BYTES]
@@ -125,9 +124,9 @@ def _bytes_of(content: Content | Iterator[bytes]) -> Iterator[bytes]:
 
 def path_of(content: Content) -> Path | None:
     """The file that a content is or is from; None for standard input."""
-    if isinstance(content, bytes):
-        return None
-    return content.path if isinstance(content, FilePiece) else content
+    if isinstance(content, FilePiece):
+        return content.path
+    return content if isinstance(content, Path) else None
 
 
 def readable_text(text: str) -> str:

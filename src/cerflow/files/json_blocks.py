@@ -45,9 +45,7 @@ def json_blocks(content: Content, name: str, encoding: str, as_text: Collection[
     for lines and arrays that are too long.
     """
     problem = f"{name} is not {encoding} there; {e.wrong_encoding(content, encoding)}"
-    pieces = RowPieces(
-        e.utf8_of(content, encoding), name, "json", lines=isinstance(content, e.FilePiece | e.LaterLines)
-    )
+    pieces = RowPieces(e.utf8_of(content, encoding), name, "json", lines=isinstance(content, e.FilePiece))
     for piece in pieces:
         if pieces.is_array:
             lines = [item.encode() for item in _items(piece, name)]
