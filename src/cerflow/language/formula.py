@@ -80,13 +80,8 @@ class Formula(Node):
 
     @property
     def whole(self) -> bool:
-        """Whether its complex events consist of whole ones of its `sides`."""
+        """Whether its complex events consist of whole ones of its operands, of the left one of an exclusion."""
         return True
-
-    @property
-    def sides(self) -> tuple[Formula, ...]:
-        """The operands whose events its complex events have."""
-        return tuple(child for child in self.children if isinstance(child, Formula))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -337,11 +332,6 @@ class Exclusion(Formula):
 
     left: Formula
     right: Formula
-
-    @property
-    def sides(self) -> tuple[Formula, ...]:
-        """The left formula."""
-        return (self.left,)
 
 
 @node

@@ -75,7 +75,7 @@ def _known(current: f.Formula, labels: Labels, below: Many[tuple[Labels, _Bounds
                 known[current.label, name] = known.get((current.label, name), _NONE) | bounds
         return known
     # Other complex events are those of the first operand, or consist of them.
-    return below[0][1] if current.sides and not isinstance(current, f.Rename | f.SingleEvent) else {}
+    return below[0][1] if below and not isinstance(current, f.Rename | f.SingleEvent) else {}
 
 
 def _gives(labels: Labels, label: str) -> bool:
