@@ -6,8 +6,7 @@ from cerflow.language.node import walk
 from cerflow.language.sremo import AnyMatch, NextMatch, Sremo, Unordered
 from cerflow.language.sremo_parser import parse_sremo
 from cerflow.rewriting.sremo.empty_string import matches_empty, not_empty
-from cerflow.rewriting.sremo.next_match import skipping
-from cerflow.rewriting.sremo.strategies import without_strategies
+from cerflow.rewriting.sremo.strategies import skipping, without_strategies
 from cerflow.semantics.sremo import SremoDenotation, sremo_match_string
 from cerflow.values.events import Stream
 from support.generators.sremo import expressions, strings
