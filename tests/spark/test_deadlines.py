@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 import cerflow
+from cerflow import limits
 from cerflow.errors import InputError
 from cerflow.schema import Schema
 from cerflow.spark import explain, match
@@ -38,6 +39,40 @@ def test_events_of_other_keys_show_deadlines(spark):
     assert "any event may show that a deadline has passed" in explain(CART, spark.createDataFrame(table), time="t")
     unbounded = "SELECT * WHERE (view ; cart NOT FOLLOWED BY checkout FOR 5 SECONDS)"
     assert "nothing bounds the" in explain(unbounded, spark.createDataFrame(table), time="t")
+
+
+BY_CLOCK = [
+    "SELECT * WHERE (view ; cart) NOT FOLLOWED BY checkout FOR 5 SECONDS PARTITION BY [user]",
+    "SELECT count(c) AS n WHERE (view AS v ; cart+ AS c) NOT FOLLOWED BY checkout FOR 2 SECONDS PARTITION BY [user]",
+    "SELECT * WHERE (view NOT FOLLOWED BY cart FOR 2 SECONDS) ; checkout PARTITION BY [user]",
+]
+#: What depends on the matches that are detected together.
+TOGETHER = [
+    "SELECT MAX * WHERE (view ; cart) NOT FOLLOWED BY checkout FOR 5 SECONDS PARTITION BY [user]",
+    "SELECT v WHERE (view AS v ; cart) NOT FOLLOWED BY checkout FOR 5 SECONDS PARTITION BY [user]",
+    "SELECT COUNT(*) WHERE (view ; cart) NOT FOLLOWED BY checkout FOR 5 SECONDS PARTITION BY [user]",
+    "SELECT * WHERE (view ; cart) NOT FOLLOWED BY checkout FOR 5 SECONDS PARTITION BY [user] LIMIT 1",
+    "SELECT * WHERE (view ; cart) NOT FOLLOWED BY checkout FOR 5 SECONDS PARTITION BY [user] CONSUME BY PARTITION",
+]
+
+
+@pytest.mark.parametrize("query", BY_CLOCK)
+def test_a_clock_shows_deadlines_to_keys_of_a_large_input(spark, monkeypatch, query):
+    monkeypatch.setattr(limits, "SPARK_SMALL_BYTES", 0)
+    table = shop(60)
+    frame = spark.createDataFrame(table).repartition(3)
+    assert "in parallel by key" in explain(query, frame, time="t")
+    for until in (None, table["t"][-1].as_py() + 1_500):
+        expected = cerflow.parse(query).match(table, time="t", positions=False, until=until).to_arrow()
+        assert bag(match(query, frame, time="t", until=until).toArrow()) == bag(expected)
+        assert expected.num_rows
+    assert "one ordered task" in explain(query, frame, time="t", positions=True)
+
+
+@pytest.mark.parametrize("query", TOGETHER)
+def test_one_task_sees_what_is_detected_together(spark, monkeypatch, query):
+    monkeypatch.setattr(limits, "SPARK_SMALL_BYTES", 0)
+    assert "one ordered task" in explain(query, spark.createDataFrame(shop(60)), time="t")
 
 
 def test_until(spark):

@@ -34,7 +34,12 @@ from cerflow.drawing.formula_svg import formula_svg
 from cerflow.drawing.targets import PICTURE_FORMATS, picture
 from cerflow.engine import layout
 from cerflow.engine.events.signatures import Evaluation, columns_read
-from cerflow.engine.recognize.columns_needed import columns_needed, needs_positions, separable_by_key
+from cerflow.engine.recognize.columns_needed import (
+    columns_needed,
+    needs_positions,
+    separable_by_clock,
+    separable_by_key,
+)
 from cerflow.engine.recognize.planning import detects_only, fitted, limit_of, made_ready, transducer_of
 from cerflow.engine.results.report import Report, kept_labels
 from cerflow.engine.scan.effects import counted_states, empties_states
@@ -438,6 +443,7 @@ def _spark(select: Select, transducer: Transducer, schema: Schema | None) -> _Fa
         "reason": reason,
         # Of a large input, if it has times or lies in files; `cerflow.spark.explain` knows whether.
         "slices": None if division.window is None else division.reason,
+        "by_clock": not by_key and separable_by_clock(select, schema),
         "columns": None if schema is None else list(columns_needed(select, schema)),
         "positions_read": None if schema is None else needs_positions(select, schema),
     }

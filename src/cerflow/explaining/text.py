@@ -292,6 +292,9 @@ def _spark(spark: _Facts) -> list[tuple[str, str]]:
     if spark["slices"] is not None:
         why = f"in slices of the stream where its order allows it: {spark['slices']} (see cerflow.spark.explain)"
         rows = [("large input", why), ("else", rows[0][1])]
+    elif spark["by_clock"]:
+        why = "in parallel by key: a clock shows deadlines, and the times of all events say when they are known"
+        rows = [("large input", why), ("else", rows[0][1])]
     if spark["columns"] is not None:
         rows.append(("columns sent", _list(spark["columns"])))
     if spark["positions_read"]:

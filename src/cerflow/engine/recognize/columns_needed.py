@@ -9,11 +9,11 @@ from cerflow.analysis.columns import attributes_in
 from cerflow.automata.compile.deadlines import waits_for_time
 from cerflow.engine.evaluate.binding import readable, shows_events
 from cerflow.engine.evaluate.ranges import EXACT_FLOATS, MEASURED, MOST
-from cerflow.engine.results.report import Report
+from cerflow.engine.results.report import Report, kept_labels
 from cerflow.language.condition import Function, numbers_matches
-from cerflow.language.formula import AttributeWindow, DurationWindow
+from cerflow.language.formula import AttributeWindow, DurationWindow, Selection, Strategy
 from cerflow.language.node import walk
-from cerflow.language.select import Consumption, Select
+from cerflow.language.select import Consumption, CountItem, ProjectionKind, Select
 from cerflow.schema import Schema, ValueKind
 
 
@@ -77,6 +77,19 @@ def separable_by_key(select: Select, schema: Schema | None = None, *, clocked: b
         # Events of one key show that deadlines of others have passed.
         return False
     return schema is None or all(_surely_equal(key, schema) for key in select.partition)
+
+
+def separable_by_clock(select: Select, schema: Schema | None = None) -> bool:
+    """Whether keys may be recognised separately if a clock shows them each deadline.
+
+    Deadlines that one event shows become several moments, which must make no difference.
+    """
+    chosen = select.strategy is not Strategy.ALL or any(isinstance(node, Selection) for node in walk(select.formula))
+    limited = select.limit is not None or select.consume is not Consumption.NONE
+    # Some matches become equal without the labels that are not reported.
+    merged = select.projection.kind is ProjectionKind.NONE or kept_labels(select) is not None
+    counted = any(isinstance(item, CountItem) for item in select.projection.items)
+    return not (chosen or limited or merged or counted) and separable_by_key(select, schema, clocked=True)
 
 
 def _surely_equal(key: tuple[str, ...], schema: Schema) -> bool:

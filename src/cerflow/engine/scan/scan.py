@@ -95,8 +95,8 @@ class BatchScan:
         if contiguity is not None:
             on_columns = contiguity.alone
         #: This many rows make a batch at most; where little is written of them, more of them tell more.
-        keyed = (self._through is not None and self._through.keyed) or isinstance(program.absence, Absence)
-        self.rows_at_once = limits.FLOW_ROWS if keyed else limits.BATCH_ROWS
+        ruled_out = self._through is not None or isinstance(program.absence, Absence)
+        self.rows_at_once = limits.FLOW_ROWS if ruled_out else limits.BATCH_ROWS
         if on_columns:
             self.rows_at_once = limits.COLUMN_ROWS
         #: The list of signatures whose steps are known.

@@ -8,7 +8,12 @@ from dataclasses import dataclass
 from cerflow.analysis.columns import attributes_in
 from cerflow.conditions.connectives import FALSE, TRUE
 from cerflow.conditions.propositions import simplified_disjunction, substituted
-from cerflow.engine.recognize.columns_needed import columns_needed, needs_positions, separable_by_key
+from cerflow.engine.recognize.columns_needed import (
+    columns_needed,
+    needs_positions,
+    separable_by_clock,
+    separable_by_key,
+)
 from cerflow.language.condition import Attribute, Comparison, Condition, In, Literal
 from cerflow.language.formula import DurationWindow
 from cerflow.programs.merged_streams import ProgramPlan, Statement
@@ -33,6 +38,7 @@ class Demands:
     positions: bool
     division: Division
     relevance: Relevance
+    by_clock: bool = False
 
 
 def demands_of_query(query: Query, schema: Schema, *, positions: bool) -> Demands:
@@ -49,6 +55,7 @@ def demands_of_query(query: Query, schema: Schema, *, positions: bool) -> Demand
         division=divided(select, transducer, schema),
         # By key, events are numbered before irrelevant ones are dropped.
         relevance=relevant_events(select, transducer, schema, counted=positions and not by_key),
+        by_clock=not by_key and not positions and schema.forget is None and separable_by_clock(select, schema),
     )
 
 

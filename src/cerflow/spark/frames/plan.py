@@ -29,7 +29,8 @@ class JobPlan:
 
     ``needed`` are the columns that the query reads or reports; ``keys`` the partition keys, each a tuple of columns
     whose first value that is not null counts. ``by_key`` says that substreams may be evaluated apart from each other,
-    otherwise one task sees the whole stream. ``positions`` says that positions are reported or read.
+    otherwise one task sees the whole stream. ``by_clock`` says that they may be if a clock shows deadlines, and
+    ``positions`` that positions are reported or read.
     ``predicates`` are those that the query calls, packed to travel. ``division`` says whether and how the stream may be
     cut into slices, ``relevance`` which events have to be sent, and ``precomputed`` which conditions Spark evaluates so
     that less of them has to. ``counts`` and ``flat`` are forms of the result. No task lists more than ``max_matches``.
@@ -53,6 +54,7 @@ class JobPlan:
     flat: bool = False
     max_matches: int | None = None
     until: pa.Array | None = None
+    by_clock: bool = False
 
 
 def make_plan(
@@ -104,4 +106,5 @@ def make_plan(
         flat=flat,
         max_matches=max_matches,
         until=None if until is None else clock_time(until, schema),
+        by_clock=demands.by_clock,
     )

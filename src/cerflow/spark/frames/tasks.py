@@ -34,7 +34,8 @@ class Recognition:
 
     ``schema`` is a serialised Arrow schema with the names of the columns in their order; ``position`` names the one
     with positions, if it is there. ``predicates`` are those that the query calls, as `pack` made them. No task
-    lists more than ``max_matches``. ``until`` is an array with a time before which no more events come, if known.
+    lists more than ``max_matches``. ``until`` is an array with a time before which no more events come, if known. With
+    ``by_clock`` the clock shows each deadline, not an event.
     """
 
     query: str
@@ -53,6 +54,7 @@ class Recognition:
     time_unit: TimeUnit | None = None
     forget: int | None = None
     until: pa.Array | None = None
+    by_clock: bool = False
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Recognise in the events of one task, which come in the order of time."""
@@ -119,7 +121,10 @@ class Recognition:
                 if snapshot is not None:
                     return Recognizer.restore(query, snapshot, on_bad_record=self._refuse)
                 plan = precomputed or query.plan(schema, self.position, self.positions)
-                return Recognizer(query.tree, schema, on_bad_record=self._refuse, plan=plan)
+                new = Recognizer(query.tree, schema, on_bad_record=self._refuse, plan=plan)
+                if self.by_clock:
+                    new.run_clock()
+                return new
 
         return recognizer
 

@@ -20,6 +20,7 @@ from cerflow.spark.frames.pushdown import pushdown, relevant
 from cerflow.spark.frames.schemas import spark_schema
 from cerflow.spark.frames.stamps import LARGEST_TIME, Stamps
 from cerflow.spark.frames.tasks import Recognition
+from cerflow.spark.placing.by_clock import ByClock, with_times_of_events
 from cerflow.spark.placing.files_by_tasks import FilesByTasks
 from cerflow.spark.placing.placement import Clustered, Cut, Placement, PlacementKind
 from cerflow.spark.placing.positions import number_rows, number_sorted
@@ -80,6 +81,10 @@ def recognized(given: Selected, plan: JobPlan, placement: Placement) -> DataFram
             number = len(how.slices)
             numbers = given.frame.sparkSession.range(0, number, 1, numPartitions=number)
             return numbers.mapInArrow(how, spark_schema(plan.result))
+        case ByClock(until):
+            rows = _ordered(given, plan, by_key=True, numbered=False)
+            task = replace(_recognition(plan, numbered=False), until=until, by_clock=True)
+            return with_times_of_events(_mapped(rows, plan, task), given.frame, given.events)
     numbered = plan.positions and placement.kind is PlacementKind.BY_KEY
     rows = _ordered(given, plan, by_key=placement.kind is PlacementKind.BY_KEY, numbered=numbered)
     return _mapped(rows, plan, _recognition(plan, numbered=numbered))

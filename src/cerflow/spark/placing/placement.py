@@ -21,6 +21,7 @@ from cerflow.slices.slice import LEAST, Slice
 from cerflow.spark.frames.axis import Axis, exact
 from cerflow.spark.frames.events import EventColumns, number_of_cuts
 from cerflow.spark.frames.plan import JobPlan
+from cerflow.spark.placing.by_clock import ByClock, by_clock
 from cerflow.spark.placing.files_by_tasks import FilesByTasks
 from cerflow.spark.placing.slice_tasks import Stretch
 from cerflow.spark.placing.statistics import pieces_of_files
@@ -69,7 +70,7 @@ class Placement:
 
     kind: PlacementKind
     reason: str
-    how: Cut | Clustered | FilesByTasks | None = None
+    how: Cut | Clustered | FilesByTasks | ByClock | None = None
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.reason}"
@@ -176,7 +177,16 @@ class _Placing:
         plan = self._plan
         if plan.by_key:
             return Placement(PlacementKind.BY_KEY, f"each key has its own matches (no slices of time: {why})")
+        if plan.by_clock and exact(plan.schema) and not self._is_small():
+            how = by_clock(self._frame, self._events, plan.until)
+            if how is not None:
+                reason = "a clock shows deadlines to each key, and the times of all events say when they are known"
+                return Placement(PlacementKind.BY_KEY, f"{reason} (no slices of time: {why})", how)
         return Placement(PlacementKind.ONE_TASK, why)
+
+    def _is_small(self) -> bool:
+        size = estimate(self._frame).size
+        return size is not None and size < limits.SPARK_SMALL_BYTES
 
     def _reach(self, pieces: Pieces, keys: Ints = _NO_KEYS) -> Reach:
         """How far back matches go, by pieces of the stream and the ``keys`` of more of its events."""

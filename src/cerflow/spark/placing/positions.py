@@ -52,7 +52,7 @@ def number_sorted(frame: DataFrame, leading: str, order: Sequence[Column]) -> Da
     Runs two jobs: one for quantiles of ``leading``, which cut the stream into parts of about the same size, and one
     that counts the parts. The result shuffles and sorts all rows; a part is numbered by one task.
     """
-    part = halved(F.col(leading), _cuts(frame, leading), frame.schema[leading].dataType)
+    part = halved(F.col(leading), cuts_of(frame, leading), frame.schema[leading].dataType)
     counts, offsets = _counted(frame.select(part.alias(_PART)))
     cut = frame.withColumn(_PART, part)
     whole = Window.partitionBy(_PART)
@@ -74,8 +74,8 @@ def _counted(parts: DataFrame) -> tuple[Column, Column]:
     return F.lit(counts).cast(ArrayType(LongType())), F.lit(offsets).cast(ArrayType(LongType()))
 
 
-def _cuts(frame: DataFrame, leading: str) -> list[str]:
-    """Values at which to cut, ascending, as text; none for types without quantiles."""
+def cuts_of(frame: DataFrame, leading: str) -> list[str]:
+    """Values of the column ``leading`` at which to cut, ascending, as text; none for types without quantiles."""
     if not isinstance(frame.schema[leading].dataType, NumericType | DateType | TimestampType | TimestampNTZType):
         return []
     parts = min(

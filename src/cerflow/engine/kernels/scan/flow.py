@@ -52,8 +52,6 @@ def flow(address, batch, count, states, ends):
     if control[layout.ROW] == count:
         for k in range(8):
             store_word(guards + count, k, np.int64(0))
-        for k in range(count if s.keyed.shape[0] > 0 else 0):
-            s.slot_of[k] = layout.NOT_ASKED
         _begin(s, count, ends)
     while control[layout.ROW] > 0:
         end = control[layout.ROW]
@@ -108,10 +106,13 @@ def _begin(s, count, ends):
 def _allow(s, begin, end, guards):
     """Write the bits of the moves that rows allow."""
     useful, masks = address_of(pointer_to(s.useful, 0)), address_of(pointer_to(s.masks, 0))
+    keyed = s.keyed.shape[0] > 0
     for first in range(begin & ~7, end, 8):
         if load_word(guards + first, 0) != 0:
             for k in range(first, min(first + 8, end)):
                 store_byte(useful, k, load_byte(masks, load_byte(guards, k)))
+                if keyed:
+                    s.slot_of[k] = layout.NOT_ASKED
 
 
 @part

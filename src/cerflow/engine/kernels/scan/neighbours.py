@@ -11,7 +11,17 @@ from cerflow.engine.kernels.scan.arrays import scan_at
 from cerflow.engine.kernels.scan.blocks import compute_block, mark_block
 from cerflow.engine.kernels.scan.contiguous import key_number, key_words, linked
 from cerflow.engine.kernels.scan.scan import collected
-from cerflow.engine.kernels.scan.values import ONES, load_byte, load_word, locate, ones, packed, store_byte, store_word
+from cerflow.engine.kernels.scan.values import (
+    ONES,
+    load_byte,
+    load_word,
+    locate,
+    ones,
+    packed,
+    store_byte,
+    store_word,
+    trailing_zeros,
+)
 from cerflow.engine.layout import PROGRAM
 from cerflow.engine.scan import layout
 
@@ -61,12 +71,19 @@ def _keep_linked(s, ends, begin, count):
     Returns False if there is no room for a text.
     """
     last, rows = s.step_guards.shape[0] - 1, s.allowed
-    for start in range(0, count, layout.STRETCH):
+    for k in range(count, (count + 7) & ~7):
+        store_byte(ends, k, 0)
+    word = np.int64(0)
+    while 8 * word < count:
         some = np.int64(0)
-        for k in range(start, min(count, start + layout.STRETCH)):
-            rows[some] = begin + k
-            some += load_byte(ends, k)
-            store_byte(ends, k, 0)
+        while 8 * word < count and some <= layout.STRETCH - 8:
+            left = load_word(ends, word)
+            while left != 0:
+                rows[some] = begin + 8 * word + (trailing_zeros(left) >> 3)
+                some += 1
+                left &= left - 1
+            store_word(ends, word, np.int64(0))
+            word += 1
         for n in range(s.links.shape[0]):
             for step in range(last + 1):
                 if s.links[n, layout.L_MASK] >> step & 1 == 1:
