@@ -267,6 +267,13 @@ def test_the_partition_key_itself_is_underlined():
     assert str(caught.value).splitlines()[2] == " " * text.index("nam]") + "^^^"
 
 
+@pytest.mark.parametrize("text", ["SELECT * WHERE A PARTITION BY u", "SELECT * WHERE A AS x FILTER x.u = 1"])
+def test_a_field_is_proposed_instead_of_its_struct(text):
+    nested = Schema(pa.schema([("type", pa.string()), ("u", pa.struct([("id", pa.int64())]))]))
+    with pytest.raises(QueryError, match=r"Name one of its fields, such as u\.id"):
+        check_types(parse_query(text), nested)
+
+
 @pytest.mark.parametrize("text", ["SELECT * WHERE A AS x PARTITION BY x.id", "DEFINE k AS x.id = 1 SELECT * WHERE k"])
 def test_attributes_without_a_label_need_none(text):
     with pytest.raises(QueryError, match="Write id, without a label"):

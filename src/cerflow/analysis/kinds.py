@@ -151,16 +151,18 @@ def _sort_of_attribute(attribute: c.Attribute, schema: Schema) -> Sort:
     data_type = schema.columns.field(attribute.name).type
     if pa.types.is_null(data_type):
         return Sort(None)
-    if pa.types.is_struct(data_type):
-        first = joined((attribute.name, data_type.field(0).name)) if data_type.num_fields else None
-        hint = f"Name one of its fields, such as {first}." if first else None
-    else:
-        hint = _way_out(data_type) if pa.types.is_nested(data_type) else None
     raise QueryError(
         f"attribute '{attribute.name}' has type {data_type}, which expressions cannot use",
         span=attribute.span,
-        hint=hint,
+        hint=instead_of(attribute.name, data_type),
     )
+
+
+def instead_of(name: str, data_type: pa.DataType) -> str | None:
+    """What to use instead of an attribute with several values; None for others."""
+    if pa.types.is_struct(data_type) and data_type.num_fields:
+        return f"Name one of its fields, such as {joined((name, data_type.field(0).name))}."
+    return _way_out(data_type) if pa.types.is_nested(data_type) and not pa.types.is_struct(data_type) else None
 
 
 def _zoned(name: str, schema: Schema) -> bool | None:

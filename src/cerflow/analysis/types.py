@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from cerflow.analysis.columns import attributes_in
 from cerflow.analysis.kind_checks import a_kind, check_moment, check_ordered, check_string
-from cerflow.analysis.kinds import inexact, kind_of_attribute, refuse_mixture, refuse_zones, sort_of
+from cerflow.analysis.kinds import inexact, instead_of, kind_of_attribute, refuse_mixture, refuse_zones, sort_of
 from cerflow.errors import QueryError, Span, nearest
 from cerflow.language import condition as c
 from cerflow.language import formula as f
@@ -203,7 +203,8 @@ def _check_key(number: int, select: Select, schema: Schema) -> None:
         kind = kind_of_attribute(name, replace(select, span=span), schema, "partition key")
         if kind is ValueKind.OTHER and not pa.types.is_null(schema.columns.field(name).type):
             column = schema.columns.field(name).type
-            raise QueryError(f"partition key '{name}' has type {column}, which has no equality", span=span)
+            reason = f"partition key '{name}' has type {column}, which has no equality"
+            raise QueryError(reason, span=span, hint=instead_of(name, column))
         kinds.append(kind)
     refuse_zones(select, [c.Attribute(None, name) for name in key], schema)
     known = [(name, kind) for name, kind in zip(key, kinds) if kind is not ValueKind.OTHER]
