@@ -113,7 +113,7 @@ def test_late_and_bad_events_go_to_dead_letters_with_all_columns(stream):
     letters = sorted(written(stream, "dead").to_pylist(), key=lambda row: row["seq"])
     assert [(row["note"], row["type"], row["reason"]) for row in letters] == [
         ("m", None, "no event type in 'type'"),
-        ("too late", "A", "late: its 't' is before the watermark, 1970-01-01T00:00:49.000000Z"),
+        ("too late", "A", "late: its 't' is before the watermark, 1970-01-01T00:00:49Z"),
     ]
 
 

@@ -33,7 +33,7 @@ def spark_timer(milliseconds: int) -> int:
 
 def shown_instant(instant: int) -> str:
     """An instant as people read it."""
-    return f"{np.datetime64(instant, 'us')}Z"
+    return f"{str(np.datetime64(instant, 'us')).rstrip('0').rstrip('.')}Z"
 
 
 def clock_value(schema: Schema, watermark: int) -> int | float | pa.Scalar:
