@@ -98,6 +98,19 @@ def test_wrong_arguments_are_refused(folder):
     assert "position 0 has the type 'B'" in show("r.csv", inputs=("--input", "events.csv")).stderr
 
 
+@pytest.mark.parametrize("width", [40, 80])
+def test_texts_fit_the_terminal(folder, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    found = run("--summary", "--output", "r.csv").stderr.splitlines()
+    assert len(found) > 3
+    (drawing,) = (line for line in found if line.startswith("matches over time: |"))
+    assert len(drawing) == min(width, 81)
+    query = "SELECT * WHERE (A AS a ; B AS b) FILTER a.k != b.k WITHIN 5 SECONDS"
+    explained = invoke("explain", "-e", query, "--input", "events.csv", "--time-column", "at").stdout.splitlines()
+    assert max(map(len, [*found, *explained])) <= width
+    assert width - 12 < max(map(len, explained))
+
+
 def test_summary(folder):
     found = run("--summary", "--output", "r.csv")
     first, second = found.stderr.splitlines()[-2:]

@@ -383,7 +383,7 @@ def _left_out(program: ScanProgram, tables: TransducerTables) -> list[str]:
     elif isinstance(found, str):
         keyed = " of the same key" if flow.keyed else ""
         if flow.backwards and flow.window is not None:
-            lines.append(f"those after which no events{keyed} may complete a match {show(flow.window)}")
+            lines.append(f"those after which no events{keyed} can complete a match within {show(flow.window)}")
         if flow.strict is not None:
             lines.append("those that the next event of the same key does not continue")
         elif flow.forwards:

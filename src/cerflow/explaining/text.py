@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from cerflow import limits
 
 _Facts = dict[str, Any]
-_WIDTH = 100
+#: The columns that text may take; the command line sets those of its terminal.
+WIDTH = ContextVar("WIDTH", default=102)
 
 #: A space at which no line ends.
 _UNBROKEN = "\u00a0"
@@ -52,17 +54,18 @@ def section(title: str, lines: Iterable[str]) -> str:
     return "\n".join([title, *(f"  {line}".rstrip() for line in lines)]) + "\n"
 
 
-def _wrapped(text: str, width: int = _WIDTH) -> list[str]:
+def _wrapped(text: str, indent: int = 0) -> list[str]:
+    width = max(10, WIDTH.get() - 2 - indent)
     lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
     return [line.replace(_UNBROKEN, " ") for line in lines]
 
 
 def table(rows: Sequence[tuple[str, str]]) -> list[str]:
     """Rows in two columns; a long first entry has a line of its own."""
-    left = min(24, max((len(first) for first, _ in rows), default=0))
+    left = min(24, WIDTH.get() // 3, max((len(first) for first, _ in rows), default=0))
     lines: list[str] = []
     for first, second in rows:
-        wrapped = _wrapped(second, _WIDTH - left - 2)
+        wrapped = _wrapped(second, left + 2)
         if len(first) > left:
             lines += _wrapped(first)
         else:
@@ -131,9 +134,9 @@ def _filters(filters: Sequence[_Facts]) -> list[str]:
         if entry["clauses"] is None:
             lines.append("  all of: (too many combinations of AND and OR)")
         else:
-            lines += [f"  {line}" for clause in entry["clauses"] for line in _wrapped(_clause(clause), _WIDTH - 2)]
+            lines += [f"  {line}" for clause in entry["clauses"] for line in _wrapped(_clause(clause), 2)]
         for label, binder in entry["bound_outside"].items():
-            lines += [f"  {line}" for line in _wrapped(f"where {label} is the one event bound by: {_short(binder)}")]
+            lines += [f"  {line}" for line in _wrapped(f"where {label} is the one event bound by: {_short(binder)}", 2)]
     if len(filters) > limits.EXPLAINED_ENTRIES:
         lines.append(f"… and {len(filters) - limits.EXPLAINED_ENTRIES} more filters")
     return lines
@@ -242,7 +245,7 @@ def _evaluation(evaluation: _Facts) -> list[str]:
     lines = ["once per event, on columns"]
     lines += _indented(_pairs(_cut(tests, "tests")) or ["nothing"])
     if evaluation["expressions"]:
-        lines.append("turned into columns, for registers and comparisons with them")
+        lines += _wrapped("turned into columns, for registers and comparisons with them")
         lines += _indented(_pairs([(e["expression"], e["type"]) for e in evaluation["expressions"]]))
     if evaluation["atoms"]:
         kinds = {None: "", "comparison": "a comparison", "program": "a small program"}
@@ -264,7 +267,7 @@ def _evaluation(evaluation: _Facts) -> list[str]:
 
 
 def _pairs(rows: Sequence[tuple[str, str]]) -> list[str]:
-    return [line for first, second in rows for line in _wrapped(f"{first}  ({second})" if second else first)]
+    return [line for first, second in rows for line in _wrapped(f"{first}  ({second})" if second else first, 2)]
 
 
 def _indented(lines: Iterable[str]) -> list[str]:

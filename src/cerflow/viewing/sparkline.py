@@ -60,7 +60,8 @@ class MatchesOverTime:
             unit = "s"
         if unit is None:
             return f"{self._step:,.0f} events" if self._step >= 1 else "one event"
-        return str(timedelta(microseconds=round(self._step * float(MICROSECONDS[unit]), -3)))
+        shown = str(timedelta(microseconds=round(self._step * float(MICROSECONDS[unit]), -3)))
+        return shown.rstrip("0") if "." in shown else shown
 
 
 def _numbers(times: pa.Array) -> np.ndarray[Any, Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Collection
+from contextvars import copy_context
 from typing import Literal as TypingLiteral
 
 import pyarrow as pa
@@ -12,9 +14,10 @@ import pyarrow.compute as pc
 from cerflow.analysis.columns import attributes_in
 from cerflow.cli.commands.request import Inputs, load_query
 from cerflow.cli.options import ColumnOptions, InputOptions, ReadingOptions
-from cerflow.cli.output.reporting import located, warn
+from cerflow.cli.output.reporting import located, warn, width_of
 from cerflow.engine.events.time_order import extent
 from cerflow.errors import QueryWarning, counted, dotted
+from cerflow.explaining.text import WIDTH
 from cerflow.files.reading import ReadEvents, read_inputs
 from cerflow.language import formula as f
 from cerflow.language.automaton import AutomatonFormula
@@ -67,7 +70,9 @@ def explanation_of(asked: ReadingOptions, inputs: InputOptions, options: ColumnO
         _, schema = _read(query, inputs, options)
     for warning in query.warnings(schema):
         warn(located(warning, path))
-    return query.explain(form, schema=schema)
+    terminal = copy_context()
+    terminal.run(WIDTH.set, min(102, width_of(sys.stdout, 102)))
+    return terminal.run(query.explain, form, schema)
 
 
 def _read(query: Query | Program, inputs: InputOptions, options: ColumnOptions) -> tuple[ReadEvents, Schema]:

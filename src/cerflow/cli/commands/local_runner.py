@@ -16,7 +16,7 @@ from cerflow.analysis.columns import attributes_in
 from cerflow.cli.commands.checking import queries_in, warn_of_types
 from cerflow.cli.commands.request import Request
 from cerflow.cli.output.progress import PhaseTimer, Progress, bytes_read, compile_kernels
-from cerflow.cli.output.reporting import RunSummary, warn
+from cerflow.cli.output.reporting import RunSummary, warn, width_of
 from cerflow.cli.output.targets import STANDARD_OUTPUT, free_space
 from cerflow.cli.output.writing import Policy, Sink, open_sink
 from cerflow.engine.evaluate.measures import typed_time
@@ -219,9 +219,10 @@ class _GroupByGroup:
 
 def _over_time(events: pa.Table, schema: Schema) -> MatchesOverTime:
     """A counter of matches over the time of the events, or over their positions."""
+    stretches = max(10, min(60, width_of(sys.stderr, 100) - len("matches over time: ||")))
     if schema.time is None:
-        return MatchesOverTime(pa.chunked_array([pa.array([0, max(0, len(events) - 1)])]), None)
-    return MatchesOverTime(events.column(schema.time), schema.time_unit or "ms")
+        return MatchesOverTime(pa.chunked_array([pa.array([0, max(0, len(events) - 1)])]), None, stretches)
+    return MatchesOverTime(events.column(schema.time), schema.time_unit or "ms", stretches)
 
 
 @contextmanager

@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import textwrap
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,8 +53,18 @@ class RunSummary:
 
 
 def note(message: str) -> None:
-    """Write a line of information."""
-    typer.echo(visible(message), err=True)
+    """Write a line of information, in a terminal as lines that fit it."""
+    shown = visible(message)
+    width = width_of(sys.stderr, len(shown))
+    for line in textwrap.wrap(shown, width, break_on_hyphens=False, break_long_words=False) or [""]:
+        typer.echo(line, err=True)
+
+
+def width_of(stream: Any, otherwise: int) -> int:
+    """The columns of a terminal, by ``$COLUMNS`` if that is set; for files and pipes ``otherwise``."""
+    with suppress(OSError, ValueError, AttributeError):
+        return max(20, int(os.environ.get("COLUMNS") or os.get_terminal_size(stream.fileno()).columns))
+    return max(1, otherwise)
 
 
 def warn(message: str) -> None:
