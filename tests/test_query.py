@@ -3,6 +3,7 @@
 import copy
 import importlib.metadata
 import pickle
+import re
 import runpy
 import sys
 from collections import Counter
@@ -117,11 +118,22 @@ def test_matches_are_a_table(runner):
     ]
     query = cerflow.parse("SELECT * WHERE A AS x ; B ; EVENT PARTITION BY k")
     shown = query.match(events, runner=runner)._repr_html_()
-    assert shown.startswith("<table><thead><tr><th>k</th><th>x</th><th>B</th><th>EVENT</th><th>detected_at</th>")
-    assert "<td>s &lt;b&gt;&amp;, k 7</td><td>s , k 7</td>" in shown
+    assert "<tr><th>k</th><th>timeline</th><th>x</th><th>B</th><th>EVENT</th><th>detected_at</th>" in shown
+    assert "</svg></td><td>s &lt;b&gt;&amp;, k 7</td><td>k 7</td>" in shown
     assert "<b>" not in shown
     assert "xxxxx…" in shown
-    assert shown.endswith("</table><p>1 match</p>")
+    assert shown.endswith("</table></div><p>1 match</p>")
+
+
+def test_a_match_is_a_line_with_its_events_and_detection_on_one_axis():
+    events = [{"type": t, "t": 10 * k} for k, t in enumerate("AABDC")]
+    query = cerflow.parse("SELECT * WHERE (A AS a ; B AS b) NOT FOLLOWED BY C FOR 15 SECONDS")
+    shown = query.match(events, time="t", time_unit="s")._repr_html_()
+    lines = re.findall(r'<title>(.*?)</title><path d="M(.*?) 7H(.*?)M(.*?) 2v10"/>((?:<circle.*?/>)+)</svg>', shown)
+    at = ["4.0", "42.0", "80.0", "156.0"]
+    assert [line[:4] for line in lines] == [("10 – 20", at[1], at[3], at[3]), ("0 – 20", at[0], at[3], at[3])]
+    assert [re.findall('cx="(.*?)"', line[4]) for line in lines] == [[at[1], at[2]], [at[0], at[2]]]
+    assert "<br>" not in shown
 
 
 def test_only_the_first_of_very_many_are_shown():
@@ -130,7 +142,7 @@ def test_only_the_first_of_very_many_are_shown():
     shown = matches._repr_html_()
     assert shown.count("<tr>") == 1 + 20
     assert f"{2**60 - 1:,} matches, the first 20 shown" in shown
-    assert shown.count("type A<br>") <= 20 * 3
+    assert shown.count("type A · ") <= 20 * 3
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,8 @@ def test_values_draw_themselves():
     automaton = compile_cepl("(A AS x ; B AS y) FILTER x.v = y.v")
     for value in (query, program, automaton, compile_formula(query.tree.formula)):
         read_svg(value.to_svg())
-        assert value.to_svg() in value._repr_html_()
+        html, width = value._repr_html_(), int(read_svg(value.to_svg()).get("width"))
+        assert value.to_svg() in html
+        assert f"min-width:{0.75 * width:.0f}px" in html
     assert titles(read_svg(program.to_svg()), "cf-vertex") == ["s", "d", "the query"]
     assert len(groups(read_svg(automaton.to_svg()), "cf-vertex")) == len(automaton.states)

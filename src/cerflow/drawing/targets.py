@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Callable
 from html import escape
@@ -36,8 +37,12 @@ def picture(diagram: Diagram, format: str, *, title: str = "", theme: Theme = "a
 # hidden. Elsewhere the SVG is shown: unlike an image it is dark or light as the page is, and it has tooltips.
 _EITHER = """\
 <style>.cf-drawn:has(svg){{display:block!important}}.cf-drawn:has(svg)+img{{display:none}}</style>
-<div class="cf-drawn" style="display:none">{svg}</div>
-<img alt="a picture by cerflow" style="max-width:100%" src="data:image/svg+xml;base64,{encoded}">"""
+<div style="overflow-x:auto">
+<div class="cf-drawn" style="display:none;min-width:{least}">{svg}</div>
+<img alt="a picture by cerflow" style="min-width:{least};max-width:100%" src="data:image/svg+xml;base64,{encoded}">
+</div>"""
+#: The least size of a picture on a page; a larger one scrolls.
+_LEAST = 0.75
 
 
 def shown_or_told(draw: Callable[[], str]) -> str:
@@ -46,4 +51,6 @@ def shown_or_told(draw: Callable[[], str]) -> str:
         svg = draw()
     except (PictureError, UnsupportedQueryError) as error:
         return f"<p>no picture: {escape(str(error).splitlines()[0])}</p>"
-    return _EITHER.format(svg=svg, encoded=b64encode(svg.encode()).decode())
+    width = re.search(r'<svg[^>]* width="([0-9.]+)', svg)
+    least = f"{_LEAST * float(width[1]):.0f}px" if width else "0"
+    return _EITHER.format(svg=svg, encoded=b64encode(svg.encode()).decode(), least=least)

@@ -35,11 +35,16 @@ def as_html(report: Report, rows: Sequence[Mapping[str, Any]], number: int) -> s
     for column in report.flat:
         labels.setdefault(column.label, []).append(column)
     asked = [name for name in report.schema.names[len(report.leading) :] if name != "events"]
-    names = [*asked, *(label or OTHERS for label in labels), *report.leading]
+    timed = [row for row in rows if row.get("start_time") is not None]
+    ends = [row["end_time"] if row["detected_time"] is None else row["detected_time"] for row in timed]
+    scale = (min(row["start_time"] for row in timed), max(ends)) if timed else None
+    names = [*asked, *(["timeline"] if scale else []), *(label or OTHERS for label in labels), *report.leading]
     head = "".join(f"<th>{escape(name)}</th>" for name in names)
     lines = []
     for row in rows:
         cells = [_text(row[name]) for name in asked]
+        if scale is not None:
+            cells.append(_timeline(row, report.event_fields.get(report.events.time or "", "position"), *scale))
         for label, columns in labels.items():
             if label is None:
                 events = [e for e in row["events"] if not labels.keys() & set(e["labels"])]
@@ -51,16 +56,38 @@ def as_html(report: Report, rows: Sequence[Mapping[str, Any]], number: int) -> s
     said = counted(number, "row") if report.counts else counted(number, "match", "matches")
     if number > len(rows):
         said += f", the first {len(rows)} shown"
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table><p>{said}</p>"
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+    return f'<div style="overflow-x:auto;white-space:nowrap">{table}</div><p>{said}</p>'
+
+
+def _timeline(row: Mapping[str, Any], time: str, least: Any, most: Any) -> str:
+    """A match on the axis of all shown ones: its events, and a tick where it was detected."""
+
+    def place(moment: Any) -> float:
+        return 4 + 152 * ((moment - least) / (most - least) if moment is not None and most > least else 0.5)
+
+    if row["start_time"] is None:
+        return ""
+    begin, end, detected = (place(row[name]) for name in ("start_time", "end_time", "detected_time"))
+    moments = {begin, end, *(place(event[time]) for event in row.get("events", ()) if event.get(time) is not None)}
+    dots = "".join(f'<circle cx="{x:.1f}" cy="7" r="3" stroke="none"/>' for x in sorted(moments))
+    return (
+        '<svg width="160" height="14" role="img" fill="currentColor" stroke="currentColor"><title>'
+        f"{_text(row['start_time'])} – {_text(row['end_time'])}</title>"
+        f'<path d="M{begin:.1f} 7H{max(end, detected):.1f}M{detected:.1f} 2v10"/>{dots}</svg>'
+    )
 
 
 def _events(events: Sequence[Mapping[str, Any]], columns: Iterable[FlatColumn]) -> str:
-    """The events of a label in a match, one per line; the type is shown only if nothing else is."""
+    """The events of a label in a match, without nulls; the type is shown only if nothing else is."""
     fields = [column.field for column in columns if column.attribute is not None] or ["type"]
-    lines = [", ".join(f"{escape(name)} {_text(event[name])}" for name in fields) for event in events[:_EVENTS]]
+    shown = [
+        ", ".join(f"{escape(name)} {_text(event[name])}" for name in fields if event[name] is not None)
+        for event in events[:_EVENTS]
+    ]
     if len(events) > _EVENTS:
-        lines.append(f"… {len(events)} events")
-    return "<br>".join(lines)
+        shown.append(f"… {len(events)} events")
+    return " · ".join(shown)
 
 
 def _text(value: object) -> str:
