@@ -91,7 +91,7 @@ def _warn(text: str) -> None:
 
 def _places() -> Iterator[Path]:
     base = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
-    # There may be no home, as for the user under whom a cluster may run its tasks.
+    # The user may lack a home, as the one under whom a cluster may run its tasks.
     with suppress(RuntimeError):
         yield (Path(base) if base else Path.home() / ".cache") / "cerflow"
     if hasattr(os, "getuid"):

@@ -110,9 +110,9 @@ class _Ages:
         self._values = {t: {r: self._value(t, r) for r in registers} for t in self._moves}
         opened = self._everywhere(self._opened_after) if self._ticking else [self._timers] * transducer.states
         self._opened: Sequence[frozenset[_Timer]] = opened
-        usable = self._ticking or kind is CountWindow
+        applies = self._ticking or kind is CountWindow
         nothing = [frozenset[_Timer]()] * transducer.states
-        self._running: Sequence[frozenset[_Timer]] = self._everywhere(self._running_after) if usable else nothing
+        self._running: Sequence[frozenset[_Timer]] = self._everywhere(self._running_after) if applies else nothing
         #: The greatest age at which a register's value may have been read, by state.
         self._written = [dict.fromkeys(registers, -math.inf) for _ in range(transducer.states)]
         #: The greatest age at which a state is entered, for those that are entered by ticks alone.

@@ -102,7 +102,7 @@ def _without_little_brothers(transducer: Transducer) -> Transducer:
 
 
 class Simulation:
-    """Which states can do all that others can, with the same registers and starts that are no earlier."""
+    """Which states can do all that others can, with the same registers and starts that are not earlier."""
 
     def __init__(self, transducer: Transducer, pairs: Iterable[tuple[int, int]] = ()) -> None:
         """``pairs`` are the pairs of states in question, beside targets of transitions of one state."""

@@ -195,7 +195,7 @@ class Matches:
         ``counts="text"`` the numbers of ``COUNT(*)`` are text, exact at any length; as decimals they have at most 38
         digits, and `TooManyMatchesError` is raised beyond. Raises `ArgumentError` for an unknown form or column.
         """
-        # Larger batches are no faster, and buffers have room for this number of rows.
+        # Larger batches are not faster, and buffers have room for this number of rows.
         max_rows = min(at_least_one(max_rows, "max_rows"), limits.LARGE_RESULT_ROWS)
         schema = self._report.shown(events, columns, flat, counts)
         if self._report.counts:

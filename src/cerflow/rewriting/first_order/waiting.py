@@ -175,8 +175,8 @@ class Bringing:
             _check(len(sets) * sum(a.size for a in body), sets, body, current.span)
         found = []
         for waiting in sets:
-            usable = [a for a in body if a.constant <= waiting]
-            whole = usable[0] if len(usable) == 1 else _either(usable)
+            met = [a for a in body if a.constant <= waiting]
+            whole = met[0] if len(met) == 1 else _either(met)
             repeated = f.Iteration(whole.formula, span=current.span)
             same = with_children(current, (whole.formula,)) if len(sets) == 1 else repeated
             found.append(_Alternative(same, _NONE, whole.size + 1, waiting, whole.related))
@@ -197,9 +197,9 @@ class Bringing:
         found = []
         for truth in product((True, False), repeat=len(waiting)):
             true = {w for w, holds in zip(waiting, truth) if holds}
-            usable = [a for a in operand if a.constant <= true]
-            if usable:
-                whole = usable[0] if len(usable) == 1 else _either(usable)
+            met = [a for a in operand if a.constant <= true]
+            if met:
+                whole = met[0] if len(met) == 1 else _either(met)
                 constant = frozenset(w if w in true else opposite[w] for w in waiting)
                 chosen = with_children(current, (whole.formula,))
                 found.append(replace(whole, formula=chosen, size=whole.size + 1, constant=constant))
