@@ -57,6 +57,8 @@ def test_a_type_is_refused_with_ways_out():
         assert way in str(no.value)
     with pytest.raises(QueryError, match="Did you mean 'failed'"):
         labelled("DEFINE failed AS result = 'failed' SELECT * WHERE faild ; failed")
+    with pytest.raises(QueryError, match=r"unknown label 'user'[^$]*An attribute follows a label, as in x\.user"):
+        labelled("SELECT user WHERE EVENT AS x")
     with pytest.raises(QueryError, match="unknown attribute 'type'"):
         labelled("SELECT * WHERE EVENT AS x FILTER x.type = 'a'")
     with pytest.raises(QueryError, match="unknown partition key 'type'"):

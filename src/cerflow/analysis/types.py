@@ -8,9 +8,11 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from cerflow.analysis.checks import check_label
 from cerflow.analysis.columns import attributes_in
 from cerflow.analysis.kind_checks import a_kind, check_moment, check_ordered, check_string
 from cerflow.analysis.kinds import inexact, instead_of, kind_of_attribute, refuse_mixture, refuse_zones, sort_of
+from cerflow.analysis.scopes import labels_of
 from cerflow.errors import QueryError, Span, nearest
 from cerflow.language import condition as c
 from cerflow.language import formula as f
@@ -54,6 +56,8 @@ def check_types(select: Select, schema: Schema) -> None:
         _check_key(number, select, schema)
     for item in select.projection.items:
         if isinstance(item, LabelItem):
+            if schema.untyped and item.label not in select.streams:
+                check_label(item.label, item, replace(labels_of(select.formula), wildcard=False), select.formula)
             for name in item.attributes or ():
                 kind_of_attribute(name, item, schema)
         elif isinstance(item, ExpressionItem):

@@ -15,8 +15,8 @@ import numpy as np
 
 from cerflow import limits
 from cerflow.engine.evaluate.measures import first_inside
+from cerflow.slices.lookback import last_key_before, last_piece_before
 from cerflow.slices.pieces import Keys
-from cerflow.slices.reach import last_key_before, last_piece_before
 from cerflow.slices.slice import Slice
 from cerflow.values.array_types import Floats, Ints
 
@@ -59,10 +59,10 @@ class GroupSlice(Slice[Key | None]):
 
 
 @dataclass(frozen=True)
-class GroupReach:
+class GroupLookback:
     """How far back matches go: keys that are less than ``width`` lower, or ``events`` events.
 
-    With ``late`` the width ends with the last event before the one that detects, see `LateReach`.
+    With ``late`` the width ends with the last event before the one that detects, see `LateLookback`.
     """
 
     width: Fraction | None = None
@@ -111,12 +111,12 @@ class RowGroups:
         some = np.arange(low, max(low, high))
         return some if begin is None else some[self.greatest[some] >= begin]
 
-    def earliest(self, start: Key, reach: GroupReach) -> Key | None:
+    def earliest(self, start: Key, lookback: GroupLookback) -> Key | None:
         """From where on events must be read for what is detected from ``start`` on; None from the beginning."""
-        if reach.width is not None:
-            end = self.found_before(start) if reach.late else start
-            return None if end is None else first_inside(end, reach.width)
-        first = last_piece_before(start, self.least, self.greatest, self.valid, reach.events)
+        if lookback.width is not None:
+            end = self.found_before(start) if lookback.late else start
+            return None if end is None else first_inside(end, lookback.width)
+        first = last_piece_before(start, self.least, self.greatest, self.valid, lookback.events)
         found: Key | None = None if first is None else self.least[first].item()
         return found
 
@@ -149,18 +149,17 @@ class RowGroups:
 
 
 def slices_of_row_groups(
-    groups: Sequence[RowGroup], reach: GroupReach | None, *, slice_rows: int, cores: int, most_waiting: int
+    groups: Sequence[RowGroup], lookback: GroupLookback | None, *, slice_rows: int, cores: int, most_waiting: int
 ) -> Slices:
     """The slices of a stream, of about ``slice_rows`` events where the window is not too long for that.
 
-    Without ``reach`` there is one. All row groups must have bounds. Slices are chosen so that ``cores`` have done after
-    the shortest time, and that at most ``most_waiting`` events have to wait in one, if that is possible; see the
-    result.
+    Without ``lookback`` there is one. All row groups must have bounds. Slices are chosen so that ``cores`` finish as
+    early as possible, and that at most ``most_waiting`` events wait in one, if that is possible; see the result.
     """
     known = RowGroups(groups)
     total = int(known.rows.sum())
-    best = cut_at(known, [], reach)
-    if reach is None or not total:
+    best = cut_at(known, [], lookback)
+    if lookback is None or not total:
         return best
     most = max(1, total // slice_rows)
     best_cost = _cost(best, total, cores, most_waiting)
@@ -169,7 +168,7 @@ def slices_of_row_groups(
     even = {k * cores for k in range(1, limits.SOURCE_CUT_ROUNDS + 1) if k * cores <= most}
     for number in sorted((halves | even) - {1}):
         for borders in (_between(known, number), _inside(known, number)):
-            found = cut_at(known, borders, reach)
+            found = cut_at(known, borders, lookback)
             cost = _cost(found, total, cores, most_waiting)
             if cost < best_cost:
                 best, best_cost = found, cost
@@ -206,18 +205,18 @@ def _inside(known: RowGroups, number: int) -> list[Key]:
     return sorted({key for key in exact.tolist() if key > known.least[0]})
 
 
-def cut_at(known: RowGroups, borders: Sequence[Key], reach: GroupReach | None) -> Slices:
+def cut_at(known: RowGroups, borders: Sequence[Key], lookback: GroupLookback | None) -> Slices:
     """The slices that begin at ``borders``, which ascend, and the one before the first of them."""
     slices = []
     read = waiting = 0
     for start, stop in zip([None, *borders], [*borders, None]):
-        begin = None if start is None or reach is None else known.earliest(start, reach)
+        begin = None if start is None or lookback is None else known.earliest(start, lookback)
         some = known.touching(begin, stop)
         shares = known.share(some, begin, stop)
         waiting = max(waiting, known.waiting(some, shares))
         read += int(known.rows[some].sum())
         groups = tuple(known.groups[k] for k in some.tolist())
-        late = begin is not None and reach is not None and reach.late
+        late = begin is not None and lookback is not None and lookback.late
         found = known.found_before(start) if late and start is not None else None
         slices.append(GroupSlice(begin, start, stop, groups, known.before(begin), found=found))
     return Slices(tuple(slices), read, waiting)

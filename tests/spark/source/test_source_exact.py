@@ -83,8 +83,8 @@ def drawn_borders(data):
         return
     borders = data.draw(st.lists(st.integers(-2, 30), max_size=5, unique=True).map(sorted))
 
-    def cut(groups, reach, **_):
-        found = cut_at(RowGroups(groups), borders if reach is not None else [], reach)
+    def cut(groups, lookback, **_):
+        found = cut_at(RowGroups(groups), borders if lookback is not None else [], lookback)
         event(f"{len(found.slices)} slices")
         return found
 

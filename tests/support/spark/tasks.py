@@ -14,8 +14,8 @@ from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindo
 from cerflow.programs.program import Program, query_as_text
 from cerflow.schema import Schema
 from cerflow.slices.by_keys import boundaries, slices_by_key
+from cerflow.slices.lookback import AttributeLookback, CountLookback, LateLookback, TimeLookback
 from cerflow.slices.pieces import Pieces, follow_each_other, stretches
-from cerflow.slices.reach import AttributeReach, CountReach, LateReach, TimeReach
 from cerflow.slices.slice import GREATEST
 from cerflow.spark.frames.axis import ROW_BITS, Axis
 from cerflow.spark.frames.events import EventColumns
@@ -66,14 +66,14 @@ class Simulation:
                 rows.append((part, int(keys.min()), int(keys.max()), table.num_rows, self.measure(table)))
         return Pieces(*(np.array([row[k] for row in rows], np.int64) for k in range(5)))
 
-    def reach(self, pieces):
+    def lookback(self, pieces):
         match self.window:
             case DurationWindow():
-                reach = TimeReach(partial(self.axis.bounds, self.window))
-                return LateReach(reach, np.concatenate([pieces.low, pieces.high])) if self.late else reach
+                lookback = TimeLookback(partial(self.axis.bounds, self.window))
+                return LateLookback(lookback, np.concatenate([pieces.low, pieces.high])) if self.late else lookback
             case CountWindow(events=events):
-                return CountReach(events, pieces)
-        return AttributeReach(bounds_of(self.window, self.events), pieces)
+                return CountLookback(events, pieces)
+        return AttributeLookback(bounds_of(self.window, self.events), pieces)
 
     def run(self, task, rows, batch):
         """The matches of a task, given its rows in batches."""
@@ -95,7 +95,7 @@ class Simulation:
         pieces = self.pieces(
             (int(k), int(np.flatnonzero(where == k)[0]), table.filter(pa.array(where == k))) for k in np.unique(where)
         )
-        slices = slices_by_key(sorted(starts), self.reach(pieces), int(keys.min()), int(keys.max()))
+        slices = slices_by_key(sorted(starts), self.lookback(pieces), int(keys.min()), int(keys.max()))
         rows = list(self.slice_rows(table, keys, slices))
         first = tuple(before for before, _ in rows) if self.positions else None
         counts = tuple(int(((keys >= s.start) & (keys < s.stop)).sum()) for s in slices)
@@ -127,7 +127,7 @@ class Simulation:
             if not follow_each_other(pieces, pieces.part):
                 return None
             tables = [table.filter(pa.array(some, pa.bool_())) for table, some in zip(tables, kept, strict=True)]
-        between = boundaries(pieces, self.reach(pieces))
+        between = boundaries(pieces, self.lookback(pieces))
         ends = len(between) - 1 if between and between[-1].stop == GREATEST else None
         lying, offset = [], 0
         for number in pieces.parts():

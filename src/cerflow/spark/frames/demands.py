@@ -99,7 +99,7 @@ def _division(statements: Sequence[Statement], schema: Schema) -> Division:
     assert schema.time is not None
     if schema.kind(schema.time) is ValueKind.FLOAT:
         return Division(None, "windows of definitions are not added up where times are floats")
-    reach: dict[str | None, int] = {}
+    lookback: dict[str | None, int] = {}
     for statement in statements:
         select = statement.query.tree
         transducer = statement.query.plan(statement.schema).transducer
@@ -113,9 +113,9 @@ def _division(statements: Sequence[Statement], schema: Schema) -> Division:
             return Division(None, f"of {of}: any event that it reads may show that a deadline has passed")
         if not isinstance(found.window, DurationWindow):
             return Division(None, f"the window of {of} is not a window of time")
-        before = max((reach[name] for name in statement.definitions), default=0)
-        reach[statement.name] = found.window.microseconds + before
-    return Division(DurationWindow(reach[None]), "no match goes back further than the windows of all statements")
+        before = max((lookback[name] for name in statement.definitions), default=0)
+        lookback[statement.name] = found.window.microseconds + before
+    return Division(DurationWindow(lookback[None]), "no match goes back further than the windows of all statements")
 
 
 def _relevance(statements: Sequence[Statement], schema: Schema) -> Relevance:

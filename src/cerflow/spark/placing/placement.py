@@ -15,8 +15,8 @@ from cerflow import limits
 from cerflow.errors import counted
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
 from cerflow.slices.by_keys import boundaries, slices_by_key
+from cerflow.slices.lookback import AttributeLookback, CountLookback, LateLookback, Lookback, TimeLookback
 from cerflow.slices.pieces import Pieces, follow_each_other, held, load, stretches
-from cerflow.slices.reach import AttributeReach, CountReach, LateReach, Reach, TimeReach
 from cerflow.slices.slice import LEAST, Slice
 from cerflow.spark.frames.axis import Axis, exact
 from cerflow.spark.frames.events import EventColumns, number_of_cuts
@@ -188,18 +188,18 @@ class _Placing:
         size = estimate(self._frame).size
         return size is not None and size < limits.SPARK_SMALL_BYTES
 
-    def _reach(self, pieces: Pieces, keys: Ints = _NO_KEYS) -> Reach:
+    def _lookback(self, pieces: Pieces, keys: Ints = _NO_KEYS) -> Lookback:
         """How far back matches go, by pieces of the stream and the ``keys`` of more of its events."""
         window = self._window
         if isinstance(window, DurationWindow):
-            reach = TimeReach(partial(self._axis.bounds, window))
+            lookback = TimeLookback(partial(self._axis.bounds, window))
             if self._plan.division.late:
-                return LateReach(reach, np.concatenate([pieces.low, pieces.high, keys]))
-            return reach
+                return LateLookback(lookback, np.concatenate([pieces.low, pieces.high, keys]))
+            return lookback
         if isinstance(window, CountWindow):
-            return CountReach(window.events, pieces)
+            return CountLookback(window.events, pieces)
         assert isinstance(window, AttributeWindow)
-        return AttributeReach(bounds_of(window, self._events), pieces)
+        return AttributeLookback(bounds_of(window, self._events), pieces)
 
     def _clustered(self, found: PartitionSurvey) -> Placement | None:
         """Files, or else whole partitions, as they are; None if they do not lie one after the other."""
@@ -215,7 +215,7 @@ class _Placing:
         """The stretches with these numbers, one for each piece, as they are."""
         part = found.pieces.part
         pieces = replace(found.pieces, part=numbers)
-        between = boundaries(pieces, self._reach(pieces))
+        between = boundaries(pieces, self._lookback(pieces))
         share = load(between, pieces) / pieces.total
         if share > limits.SPARK_BOUNDARY:
             self._between = min(self._between, share)
@@ -256,9 +256,9 @@ class _Placing:
         pieces = None
         if not isinstance(self._window, DurationWindow):
             pieces = self._counted(_quantiles(keys, min(limits.SPARK_SLICES, most * limits.SPARK_PARTS)))
-        reach = self._reach(found.pieces if pieces is None else pieces, keys)
+        lookback = self._lookback(found.pieces if pieces is None else pieces, keys)
         while most > 1:
-            slices = slices_by_key(_quantiles(keys, most), reach, least, greatest)
+            slices = slices_by_key(_quantiles(keys, most), lookback, least, greatest)
             overlap, longest = _shares(slices, keys)
             if len(slices) > 1 and overlap <= limits.SPARK_OVERLAP and longest <= limits.SPARK_LONGEST:
                 if self._plan.positions and pieces is None:

@@ -21,8 +21,8 @@ from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.layout import NULL
 from cerflow.language.formula import AttributeWindow
 from cerflow.schema import ValueKind
+from cerflow.slices.lookback import Bounds
 from cerflow.slices.pieces import Pieces
-from cerflow.slices.reach import Bounds
 from cerflow.spark.frames.axis import ROW_BITS, Axis
 from cerflow.spark.frames.events import IDENTIFIER, EventColumns
 from cerflow.values.array_types import Ints

@@ -25,7 +25,7 @@ from cerflow.programs.program import Program, read_query
 from cerflow.pushdown.relevance import types_named
 from cerflow.query import Query
 from cerflow.schema import HIDDEN_TYPES, UNTYPED, Schema, ValueKind
-from cerflow.slices.by_row_groups import GroupReach, GroupSlice, RowGroup, Slices, slices_of_row_groups
+from cerflow.slices.by_row_groups import GroupLookback, GroupSlice, RowGroup, Slices, slices_of_row_groups
 from cerflow.slices.division import divided
 from cerflow.slices.keys import is_orderly
 from cerflow.spark.source.files import DataFile, each, find_files, metadata_of
@@ -128,7 +128,7 @@ def plan_files(options: Options, files: Sequence[DataFile], types: pa.Schema | N
         groups = relevant_groups(everything, files, condition, schema, skip=options.skip)
     irrelevant = len(everything) - len(groups)
     groups = _wanted(groups, files, options)
-    reach, reason = _reach(query, schema, groups, work)
+    lookback, reason = _lookback(query, schema, groups, work)
     if any(group.least is None for group in groups):
         # Without statistics the order is unknown, so events are taken as they arrive, and checked.
         groups = [replace(group, least=None, greatest=None) for group in groups]
@@ -136,7 +136,7 @@ def plan_files(options: Options, files: Sequence[DataFile], types: pa.Schema | N
     else:
         slices = slices_of_row_groups(
             groups,
-            reach,
+            lookback,
             slice_rows=options.slice_rows,
             cores=options.cores,
             most_waiting=work.most_waiting // limits.SOURCE_TOLERANCE,
@@ -147,7 +147,7 @@ def plan_files(options: Options, files: Sequence[DataFile], types: pa.Schema | N
             "write the files in that order, or let cerflow.spark.match sort them"
         )
     rows = sum(group.rows for group in everything)
-    if reach is not None and len(slices.slices) == 1:
+    if lookback is not None and len(slices.slices) == 1:
         reason = "they are too few, or are in too few row groups, for more than one slice"
     shares = _shares(query, schema, work, options, rows) if len(slices.slices) == 1 else [None]
     explanation = _explanation(slices, rows, reason, shares)
@@ -223,7 +223,7 @@ def _wanted(groups: Sequence[RowGroup], files: Sequence[DataFile], options: Opti
     return [replace(group, valid=group.rows) for group in groups]
 
 
-def _reach(query: Query, schema: Schema, groups: Sequence[RowGroup], work: Work) -> tuple[GroupReach | None, str]:
+def _lookback(query: Query, schema: Schema, groups: Sequence[RowGroup], work: Work) -> tuple[GroupLookback | None, str]:
     """How far back matches go, None if the stream is not to be cut; and why."""
     division = divided(query.tree, query.plan(schema).transducer, schema)
     window = division.window
@@ -238,14 +238,14 @@ def _reach(query: Query, schema: Schema, groups: Sequence[RowGroup], work: Work)
     if work.positions and work.scan.skip and any(group.valid is None for group in groups):
         return None, "how many events are skipped, and so their positions, is known only when all are read"
     if isinstance(window, CountWindow):
-        return GroupReach(events=window.events), division.reason
+        return GroupLookback(events=window.events), division.reason
     if not isinstance(window, DurationWindow):
         return None, "a window of an attribute is not cut"
     assert schema.time is not None
     data_type = schema.columns.field(schema.time).type
     # Keys of dates are milliseconds; of numbers the schema says what they count.
     unit = data_type.unit if pa.types.is_timestamp(data_type) else "ms"
-    return GroupReach(width=duration_in_units(window, schema, unit), late=division.late), division.reason
+    return GroupLookback(width=duration_in_units(window, schema, unit), late=division.late), division.reason
 
 
 def _extent(groups: Sequence[RowGroup], schema: Schema) -> tuple[float | None, float | None]:

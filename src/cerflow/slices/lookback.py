@@ -16,7 +16,7 @@ from cerflow.values.array_types import Ints
 Bounds = Callable[[Ints], Ints]
 
 
-class Reach(ABC):
+class Lookback(ABC):
     """How far a window reaches."""
 
     @abstractmethod
@@ -32,7 +32,7 @@ class Reach(ABC):
         return None
 
 
-class TimeReach(Reach):
+class TimeLookback(Lookback):
     """A window of time; ``bounds`` gives for each key the greatest one outside of the window that ends there."""
 
     def __init__(self, bounds: Bounds) -> None:
@@ -54,23 +54,23 @@ class TimeReach(Reach):
         return high
 
 
-class LateReach(Reach):
-    """A reach that ends with the last event before the one that detects: that event may come any time later.
+class LateLookback(Lookback):
+    """A lookback that ends with the last event before the one that detects: that event may come any time later.
 
     ``keys`` are those of events that are certainly there.
     """
 
-    def __init__(self, inner: Reach, keys: Ints) -> None:
+    def __init__(self, inner: Lookback, keys: Ints) -> None:
         self._inner = inner
         self._keys: Ints = np.unique(keys)
 
     def begin(self, start: int) -> int:
-        """The first key that the reach of the last event before contains."""
+        """The first key that the lookback of the last event before contains."""
         last = self.found_before(start)
         return LEAST if last is None else self._inner.begin(last)
 
     def edge(self, last: int) -> int:
-        """The first key after an event with which the inner reach begins after ``last``."""
+        """The first key after an event with which the inner lookback begins after ``last``."""
         at = int(np.searchsorted(self._keys, self._inner.edge(last)))
         return GREATEST if at == len(self._keys) else int(self._keys[at]) + 1
 
@@ -80,7 +80,7 @@ class LateReach(Reach):
         return None if found is None else int(found)
 
 
-class CountReach(Reach):
+class CountLookback(Lookback):
     """A window that counts events: as many as are sure to lie between two keys."""
 
     def __init__(self, events: int, pieces: Pieces) -> None:
@@ -123,7 +123,7 @@ def last_piece_before(start: float, low: Keys, high: Keys, count: Ints, events: 
     return None if after == len(found) else len(found) - 1 - after
 
 
-class AttributeReach(Reach):
+class AttributeLookback(Lookback):
     """A window on an attribute that does not decrease along the stream; ``bounds`` are those of its measures."""
 
     def __init__(self, bounds: Bounds, pieces: Pieces) -> None:
