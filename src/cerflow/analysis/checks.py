@@ -50,14 +50,14 @@ def check_query(select: Select) -> None:
     several = label_counts(select.formula)
     for item in select.projection.items:
         if isinstance(item, LabelItem):
-            check_label(item.label, item, labels, select.formula)
+            check_given(item.label, item, labels, select.formula)
         elif isinstance(item, CountItem):
             if len(select.projection.items) > 1:
                 raise QueryError("COUNT(*) must be the only item: it counts matches, not reports them", span=item.span)
         else:
             check_expression(item.expression, column=True)
             for label, place in condition_labels(item.expression).items():
-                check_label(label, place, labels, select.formula)
+                check_given(label, place, labels, select.formula)
             for label, place in _single_labels(item.expression):
                 if label in several.several or (several.types and label not in labels.assigned):
                     raise QueryError(
@@ -104,7 +104,7 @@ def _check_optional(root: f.Formula) -> None:
             )
 
 
-def check_label(label: str, place: Node, labels: Labels, formula: f.Formula) -> None:
+def check_given(label: str, place: Node, labels: Labels, formula: f.Formula) -> None:
     """Raise `QueryError` for a label that the formula with these ``labels`` does not give."""
     # EVENT and NOT give their event the name of its type, which may be anything.
     if label not in labels.assigned and not labels.wildcard:

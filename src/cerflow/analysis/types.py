@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from cerflow.analysis.checks import check_label
+from cerflow.analysis.checks import check_given
 from cerflow.analysis.columns import attributes_in
 from cerflow.analysis.kind_checks import a_kind, check_moment, check_ordered, check_string
 from cerflow.analysis.kinds import inexact, instead_of, kind_of_attribute, refuse_mixture, refuse_zones, sort_of
@@ -57,7 +57,7 @@ def check_types(select: Select, schema: Schema) -> None:
     for item in select.projection.items:
         if isinstance(item, LabelItem):
             if schema.untyped and item.label not in select.streams:
-                check_label(item.label, item, replace(labels_of(select.formula), wildcard=False), select.formula)
+                check_given(item.label, item, replace(labels_of(select.formula), wildcard=False), select.formula)
             for name in item.attributes or ():
                 kind_of_attribute(name, item, schema)
         elif isinstance(item, ExpressionItem):
