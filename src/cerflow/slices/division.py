@@ -107,6 +107,6 @@ def _time_ends_all(select: Select, transducer: Transducer) -> bool:
     needed, leaving = windows_needed(transducer), transducer.leaving()
     return all(
         any(is_global(window, partitioned=True) for r in needed[q] if (window := transducer.registers[r].window))
-        for q in waiting - transducer.initial
+        for q in waiting & {t.target for t in transducer.transitions if not t.stays}
         if leaving[q]
     )
