@@ -360,6 +360,8 @@ STUDIO_COMPARED_MATCHES = 5_000_000
 #: Rows of the sample that the studio runs a query on while it is written, and the seconds that it may take.
 STUDIO_PREVIEW_ROWS = 20_000
 STUDIO_PREVIEW_SECONDS = 2
+#: Queries that the studio remembers of a tab.
+STUDIO_HISTORY = 20
 #: Tabs of browsers whose sessions the studio keeps.
 STUDIO_TABS = 16
 #: Rows that a run of the studio processes at a time.

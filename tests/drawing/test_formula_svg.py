@@ -107,3 +107,17 @@ def test_deep_formulas_are_refused_and_wide_ones_drawn():
     read_svg(cerflow.parse(f"SELECT * WHERE {nested}").to_svg("boxes"))
     with pytest.raises(ValueError, match="'automaton' or 'boxes', not 'tree'"):
         sequence(2).to_svg("tree")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("A AS x : EVENT WITHIN 2 EVENTS", "A as x, and the very next event is any event, all within 2 EVENTS"),
+        ("A OR (B+ AND C) PARTITION BY v", "either A or one or more of: B and C in any order, for each v"),
+        ("A NOT FOLLOWED BY B FOR 5 EVENTS", "A, not followed for 5 EVENTS by B"),
+        ("A{2,3} FILTER A.v > 1", "A{2,3}, where A.v > 1"),
+    ],
+)
+def test_a_picture_tells_the_pattern_in_words(text, said):
+    root = read_svg(cerflow.parse(f"SELECT * WHERE {text}").to_svg("boxes"))
+    assert [e.text for e in root if e.tag.endswith("desc")] == [said]

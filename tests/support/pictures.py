@@ -40,7 +40,7 @@ def read_svg(text):
     assert (root.get("width"), root.get("height")) == (f"{width:g}", f"{height:g}")
     for element in root.iter():
         assert element.tag.removeprefix(SVG) in {
-            "svg", "style", "g", "title", "rect", "circle", "path", "polygon", "text", "tspan",
+            "svg", "style", "g", "title", "desc", "rect", "circle", "path", "polygon", "text", "tspan",
         }  # fmt: skip
         assert set(element.attrib) <= {
             "viewBox", "width", "height", "class", "role", "aria-label",

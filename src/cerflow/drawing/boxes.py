@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from xml.etree.ElementTree import Element
 
-from cerflow.drawing.svg import LINE, Sheet, Texts, text_width
+from cerflow.drawing.svg import LINE, Sheet, Texts, shortened, text_width
 
 _PAD = 10.0
 #: Room of the connection between two boxes, and of a loop above a box.
 _GAP, _LOOP = 52.0, 26.0
+#: Room of a clock before a line, and letters of a line below a box.
+_CLOCK, _LETTERS = 20.0, 34
 
 _Lines = tuple[Texts, ...]
 #: Draws what is a box's own, with its upper left corner at a place.
@@ -28,6 +30,15 @@ class Connector:
     sign: str
     meaning: str
     skips: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What is said of a part below its box: lines, a class for the box, and the share of a time that has passed."""
+
+    lines: tuple[str, ...] = ()
+    kind: str = ""
+    share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +110,28 @@ def framed(inner: Box | None, head: _Lines, foot: _Lines = (), *, shape: str = "
     return Box(width, height, middle, parts, own, kind, title, inner=inner, head=head, foot=foot)
 
 
-def captioned(box: Box, text: str) -> Box:
-    """A box over a text."""
-    width = max(box.width, text_width(text))
+def captioned(box: Box, mark: Mark) -> Box:
+    """A box over lines of text, with a clock before the first if a share of a time has passed."""
+    lines = [
+        (piece, "cf-count cf-forbids" if line.startswith("✗") else "cf-count")
+        for line in mark.lines
+        for piece in shortened(line, _LETTERS, 3)
+    ]
+    clock = 0.0 if mark.share is None else _CLOCK
+    width = max(box.width, *(text_width(line) + 2 * clock for line, _ in lines))
     left = (width - box.width) / 2
 
     def own(sheet: Sheet, x: float, y: float, group: Element) -> None:
-        sheet.text(x + width / 2, y + box.height + LINE / 2 + 2, ((text, "cf-count"),), group, "middle")
+        for k, (line, kind) in enumerate(lines):
+            middle = y + box.height + LINE * (k + 0.5) + 2
+            sheet.text(x + width / 2, middle, ((line, kind),), group, "middle")
+            if k == 0 and mark.share is not None:
+                sheet.clock(x + width / 2 - text_width(line) / 2 - clock / 2, middle, clock / 2 - 3, mark.share, group)
 
-    return Box(width, box.height + LINE + 2, box.middle, ((left, 0.0, box),), own, title=text)
+    inner = replace(box, kind=f"{box.kind} {mark.kind}".rstrip())
+    kind = f"cf-part {mark.kind}".rstrip()
+    height = box.height + LINE * len(lines) + 2
+    return Box(width, height, box.middle, ((left, 0.0, inner),), own, kind, "\n".join(mark.lines))
 
 
 def beside(left: Box, connector: Connector, right: Box, title: str, count: str = "") -> Box:

@@ -48,7 +48,9 @@ class _Drawing:
         bundles = [Bundle(source, target, self._room(arrows)) for (source, target, _), arrows in bundled.items()]
         self.places = [self._place(k) for k in range(len(diagram.vertices))]
         layout = laid_out(diagram, self.places, bundles)
-        self.sheet = Sheet(title or diagram.kind, theme)
+        kind = "boxes" if any(vertex.box for vertex in diagram.vertices) else "states"
+        said = f"{len(diagram.vertices)} {kind} and {len(diagram.arrows)} arrows between them"
+        self.sheet = Sheet(title or diagram.kind, theme, said)
         for curve in layout.begins.values():
             self._shaft(curve, self.sheet.group("cf-begin"))
         for arrows, curve in zip(bundled.values(), layout.curves):

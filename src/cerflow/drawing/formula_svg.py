@@ -15,6 +15,7 @@ from cerflow import limits
 from cerflow.drawing.boxes import (
     Box,
     Connector,
+    Mark,
     beside,
     bracketed,
     captioned,
@@ -27,6 +28,7 @@ from cerflow.drawing.boxes import (
     with_lines,
 )
 from cerflow.drawing.svg import Sheet, Theme, shortened
+from cerflow.drawing.words import in_words
 from cerflow.errors import PictureError
 from cerflow.language import formula as f
 from cerflow.language import sremo as r
@@ -44,10 +46,10 @@ _READ = Connector(".", "no event comes between", False)
 _LETTERS, _LINES = 44, 6
 
 
-def formula_svg(tree: Node, *, theme: Theme = "auto", counts: Mapping[int, str] = MappingProxyType({})) -> str:
+def formula_svg(tree: Node, *, theme: Theme = "auto", marks: Mapping[int, Mark] = MappingProxyType({})) -> str:
     """A query or a part of it as a text of SVG; for ``theme`` see `cerflow.Query.to_svg`.
 
-    ``counts`` has texts for parts by their identity, such as the number of their matches.
+    ``marks`` say something of parts, by their identity, such as the number of their matches.
 
     Raises `PictureError` if the tree is too large for a picture that can be read.
     """
@@ -61,20 +63,19 @@ def formula_svg(tree: Node, *, theme: Theme = "auto", counts: Mapping[int, str] 
     of_rows = (f.Sequence, f.StrictSequence)
 
     def made(current: Node, below: Sequence[Box | None]) -> Box | None:
-        text = counts.get(id(current), "")
+        mark = marks.get(id(current))
         box = _box(current, below)
-        if box is None or not text or (id(current) in inner and not isinstance(current, of_rows)):
+        if box is None or mark is None or (id(current) in inner and not isinstance(current, of_rows)):
             return box
         if isinstance(current, of_rows):
             left, right = (part for part in below if part is not None)
-            return beside(
-                left, _MAKERS_OF_ROWS[type(current)], right, show(current, kinds=False), text.rpartition(" ")[0]
-            )
-        return captioned(box, text)
+            number = mark.lines[0].rpartition(" ")[0]
+            return beside(left, _MAKERS_OF_ROWS[type(current)], right, show(current, kinds=False), number)
+        return captioned(box, mark)
 
     box = fold(tree, made)
     assert box is not None
-    sheet = Sheet(show(tree), theme)
+    sheet = Sheet(show(tree), theme, in_words(tree))
     draw(sheet, box)
     return str(sheet)
 

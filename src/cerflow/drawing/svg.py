@@ -9,7 +9,7 @@ import re
 import textwrap
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from math import ceil, floor, hypot
+from math import ceil, cos, floor, hypot, sin, tau
 from typing import Literal, TypeAlias, get_args
 from xml.etree import ElementTree
 
@@ -122,13 +122,15 @@ def shortened(text: str, letters: int, most: int) -> list[str]:
 class Sheet:
     """An SVG picture under construction: elements have places in pixels, and the picture holds them all in the end."""
 
-    def __init__(self, title: str, theme: Theme) -> None:
+    def __init__(self, title: str, theme: Theme, said: str = "") -> None:
         check_theme(theme)
         kind = "cf-picture" if theme == "auto" else f"cf-picture cf-{theme}"
         self.root = ElementTree.Element(
             "svg", {"xmlns": "http://www.w3.org/2000/svg", "class": kind, "role": "img", "aria-label": one_line(title)}
         )
         ElementTree.SubElement(self.root, "style").text = _STYLE
+        if said:
+            ElementTree.SubElement(self.root, "desc").text = one_line(said)
         self._paper = ElementTree.SubElement(self.root, "rect", {"class": "cf-paper", "rx": "8"})
         self.left = self.top = self.right = self.bottom = 0.0
         self._empty = True
@@ -149,6 +151,15 @@ class Sheet:
         """A circle around a point."""
         place = {"cx": _n(x), "cy": _n(y), "r": _n(radius)}
         self._add(into, "circle", {**place, "class": kind}, (x - radius, y - radius), (x + radius, y + radius))
+
+    def clock(self, x: float, y: float, radius: float, share: float, into: _Into) -> None:
+        """A clock around a point, filled as far as a share of the time has passed."""
+        self.circle(x, y, radius, "cf-clock", into)
+        angle = min(share, 0.999) * tau
+        end, far = (x + radius * sin(angle), y - radius * cos(angle)), int(share > 0.5)
+        edge = f"A{_n(radius)} {_n(radius)} 0 {far} 1 {_points([end])}"
+        path = f"M{_points([(x, y)])} L{_points([(x, y - radius)])} {edge}Z"
+        self._add(into, "path", {"d": path, "class": "cf-passed"}, (x, y), end)
 
     def curve(self, points: Sequence[Point], kind: str, into: _Into) -> None:
         """Cubic curves, by their control points."""

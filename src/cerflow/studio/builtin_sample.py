@@ -32,6 +32,6 @@ CONSTRUCTS = {
     "… NOT FOLLOWED BY C FOR 5 MINUTES": "no C until a deadline",
     "PARTITION BY user": "only events with the same value match together",
     "WITHIN 10 MINUTES": "the longest time from the first event to the last; also 10 EVENTS",
-    "SELECT NEXT *": "fewer matches: see the manual for MAX, LAST, ANY and STRICT",
+    "SELECT NEXT *": "fewer matches, as also MAX, LAST, ANY and STRICT",
     "DEFINE big AS v > 9": "names events by a condition, as if it were their type",
 }

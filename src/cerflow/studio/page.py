@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,18 @@ from nicegui import events as nicegui_events
 from cerflow.drawing.formula_svg import formula_svg
 from cerflow.errors import CerflowError
 from cerflow.programs.program import Program
+from cerflow.studio.builtin_sample import CONSTRUCTS
 from cerflow.studio.panels.asking import AskingPanel
 from cerflow.studio.panels.comparing import ComparingPanel
 from cerflow.studio.panels.data import DataPanel
-from cerflow.studio.panels.drawing import automaton_svg, show_picture
+from cerflow.studio.panels.drawing import Picture, automaton_svg, icon_button
 from cerflow.studio.panels.editor import QueryEditor
 from cerflow.studio.panels.export import ExportPanel
 from cerflow.studio.panels.running import RunningPanel
 from cerflow.studio.panels.stepping import SteppingPanel
 from cerflow.studio.preview import Preview, preview, shown_number
 from cerflow.studio.session import StudioSession
+from cerflow.studio.strip import strip_svg
 from cerflow.studying.wording import sentence
 
 _TABS = {
@@ -38,9 +41,30 @@ _TABS = {
 _LAST = "the last query"
 
 
-#: Tables that can be scrolled are reached by the keyboard.
-_REACHABLE = """new MutationObserver(() => document.querySelectorAll('.q-table__middle.scroll:not([tabindex])').forEach(
-  place => { place.tabIndex = 0; })).observe(document.body, {childList: true, subtree: true})"""
+#: What the signs of a step mean, in an automaton and in boxes.
+_LEGENDS = (
+    "Dashed ring: live. Thick arrow: fired. Thick ring: detects a match.",
+    "✓ has an event, … waits for one, ✗ refuses this one",
+)
+#: Tables that can be scrolled are reached by the keyboard, and have captions; where what has the focus goes, the open
+#: tab gets it.
+_REACHABLE = """
+let last = null;
+addEventListener('focusin', event => { last = event.target; });
+new MutationObserver(() => {
+  for (const place of document.querySelectorAll('.q-table__middle.scroll:not([tabindex])')) place.tabIndex = 0;
+  for (const table of document.querySelectorAll('.q-table__container[aria-label] table:not(:has(caption))'))
+    table.createCaption().textContent = table.closest('[aria-label]').ariaLabel;
+  if (document.activeElement === document.body && last && (!last.isConnected || !last.offsetParent || last.disabled))
+    document.querySelector('.q-tab--active')?.focus({preventScroll: true});
+}).observe(document.body, {childList: true, subtree: true, attributeFilter: ['disabled', 'class', 'style']})"""
+_KEYS = {
+    "Ctrl+Enter": "run the query",
+    "Ctrl+Space": "complete the word",
+    "Escape, then Tab": "leave the editor",
+    "Alt+1 … Alt+6": "go to a tab",
+    "Alt+←, Alt+→": "in Step: the event before, the next event",
+}
 
 
 class StudioPage:
@@ -52,15 +76,25 @@ class StudioPage:
         ui.colors(primary="#4f46e5", positive="#15803d", negative="#dc2626", warning="#d97706")
         self._dark = ui.dark_mode(session.dark)
         self._preview: Preview | None = None
-        self._previews = 0
+        self._previews, self._preview_said = 0, ""
         self._header()
         with ui.splitter(value=44).classes("w-full cs-halves") as splitter:
+            with splitter.separator:
+                grip = ui.element("div").classes("cs-grip").props("role=separator tabindex=0 aria-valuenow=44")
+                grip.props('aria-orientation=vertical aria-label="Width of the panes"')
+
+            def widen(by: int) -> None:
+                splitter.value = min(max(splitter.value + by, 10), 90)
+                grip.props(f"aria-valuenow={splitter.value:.0f}")
+
+            grip.on("keydown.left", lambda: widen(-4)).on("keydown.right", lambda: widen(4))
             with splitter.before, ui.column().classes("w-full h-full gap-0 no-wrap"):
                 with ui.element("div").classes("w-full cs-editor"):
                     holder = ui.element("div").classes("w-full h-full")
                 below = ui.column().classes("w-full gap-0")
-                with ui.column().classes("w-full flex-1 gap-1 p-3 overflow-auto border-t border-gray-500/30"):
-                    with ui.row().classes("w-full items-center gap-3"):
+                with ui.column().classes("w-full flex-1 min-h-0 gap-1 p-3 no-wrap border-t border-gray-500/30"):
+                    self._picture = Picture()
+                    with ui.row().classes("w-full items-center gap-2"):
                         self._kind = ui.toggle(["Boxes", "Automaton"], value="Boxes", on_change=self._draw)
                         self._kind.props('dense no-caps unelevated aria-label="Picture of the query"')
                         self._statement = (
@@ -68,8 +102,11 @@ class StudioPage:
                             .props('dense options-dense aria-label="Statement" hide-bottom-space')
                             .mark("statement")
                         )
+                        ui.space()
+                        self._picture.buttons()
                     self._preview_line = ui.label().classes("text-sm").props("role=status").mark("preview")
-                    self._picture = ui.column().classes("w-full")
+                    self._strip = ui.html("", sanitize=False).classes("w-full cs-strip").mark("strip")
+                    self._picture.place()
                     self._picture_problem = ui.label().classes("text-sm opacity-70")
             with splitter.after, ui.column().classes("w-full h-full gap-0 no-wrap"):
                 self._tabs()
@@ -87,31 +124,65 @@ class StudioPage:
             self._file = ui.label().classes("text-sm opacity-90 ellipsis flex-1 min-w-0").mark("file")
             ui.button("Open file", icon="folder_open", on_click=lambda: self._tab_row.set_value("data")).props(
                 "flat dense color=white no-caps no-wrap"
-            ).classes("flex-none")
+            ).classes("flex-none cs-open")
             ui.button("Run", icon="play_arrow", on_click=self._run).props(
                 'unelevated dense color=white text-color=primary no-caps padding="2px 12px" title="Ctrl+Enter"'
             ).mark("run")
+            with icon_button("history", "Earlier queries", self._list_history).props("color=white").mark("history"):
+                self._history = ui.menu().props('role=list aria-label="Earlier queries"')
+            icon_button("help_outline", "Help", self._help().open).props("color=white")
             ui.button(icon="contrast", on_click=self._turn).props(
                 'flat dense round color=white aria-label="Dark or light" title="Dark or light"'
             ).mark("dark")
 
+    def _help(self) -> ui.dialog:
+        with ui.dialog() as dialog, ui.card().props('role=dialog aria-label="Help"'):
+            for title, told in (("The language in short", CONSTRUCTS), ("Keys", _KEYS)):
+                ui.label(title).classes("font-medium").props("role=heading aria-level=2")
+                with ui.element("dl").classes("cs-constructs text-sm"):
+                    for term, said in told.items():
+                        with ui.element("dt").classes("font-mono"):
+                            ui.label(term)
+                        with ui.element("dd"):
+                            ui.label(said)
+            ui.button("Close", on_click=dialog.close).props("flat no-caps")
+        return dialog
+
+    def _list_history(self) -> None:
+        self._history.clear()
+        with self._history:
+            for text in self._session.history:
+                shown = " ".join(text.split())
+                ui.menu_item(shown if len(shown) <= 80 else f"{shown[:79]}…", partial(self._write, text)).classes(
+                    "font-mono"
+                )
+            if not self._session.history:
+                ui.menu_item("Queries that you run are kept here.").props("disable")
+
+    def _write(self, text: str) -> None:
+        self._session.text = text
+        self._editor.refresh()
+
     def _tabs(self) -> None:
+        tabs = []
         with (
             ui.tabs()
             .classes("w-full border-b border-gray-500/30")
             .props("dense align=left inline-label") as self._tab_row
         ):
             for name, (label, icon) in _TABS.items():
-                ui.tab(name, label=label, icon=icon)
+                tabs.append(ui.tab(name, label=label, icon=icon))
         first = "data" if self._session.events is None else "matches"
         panels = ui.tab_panels(self._tab_row, value=first, on_change=self._shown)
+        for tab in tabs:
+            tab.props(f"aria-controls=c{panels.id}")
         with panels.classes("w-full flex-1 overflow-auto"):
             with ui.tab_panel("data"):
                 self._data = DataPanel(self._session, lambda: self._editor.refresh())
             with ui.tab_panel("matches"):
                 self._running = RunningPanel(self._session, self._step_to, self._ask_about)
             with ui.tab_panel("step"):
-                self._stepping = SteppingPanel(self._session)
+                self._stepping = SteppingPanel(self._session, self._draw, self._ask_about)
             with ui.tab_panel("why"):
                 self._asking = AskingPanel(self._session)
             with ui.tab_panel("compare"):
@@ -129,8 +200,7 @@ class StudioPage:
         else:
             self._file.text = f"{events.title}: {events.table.num_rows:,} events"
         self._offer_statements()
-        self._preview = None
-        self._preview_line.text = ""
+        self._preview, self._preview_said = None, ""
         self._draw()
         self._export.refresh()
         self._data.refresh()
@@ -140,21 +210,27 @@ class StudioPage:
 
     def _draw(self) -> None:
         """Draw the query: as boxes, with what reaches each of them, or as an automaton."""
-        self._picture.clear()
         self._picture_problem.text = ""
+        said = self._preview_said
+        boxes = self._kind.value == "Boxes"
         try:
-            if self._kind.value == "Boxes":
+            step = self._stepping.picture(boxes) if self._tab_row.value == "step" else None
+            if step is not None:
+                picture, said = step, _LEGENDS[boxes]
+            elif boxes:
                 parts = {} if self._preview is None else self._preview.parts
                 query = self._session.single_query() if self._preview is None else self._preview.query
-                picture = formula_svg(query.tree, counts=parts)
+                picture = formula_svg(query.tree, marks=parts)
             else:
                 picture = automaton_svg(self._session.transducer())
         except CerflowError as error:
             wrong = any(problem.certain for problem in self._session.problems())
             self._picture_problem.text = "The query has an error." if wrong else sentence(error)
-            return
-        with self._picture:
-            show_picture(picture)
+            picture = ""
+        self._preview_line.text = said
+        seen = self._preview if said == self._preview_said else None
+        self._strip.set_content("" if seen is None else strip_svg(seen.outcome))
+        self._picture.show(picture)
 
     async def _look(self) -> None:
         """Look beside the page what the query finds in a small sample; another text ends that."""
@@ -175,11 +251,14 @@ class StudioPage:
             return
         rows = session.events.table.num_rows
         if found is None:
-            self._preview_line.text = "The query takes too long for a count while you write: run it."
+            self._preview_said = "The query takes too long for a count while you write: run it."
+            self._draw()
             return
-        some = "all" if found.events == rows else f"the first {found.events:,} of"
-        noun = "match" if found.count == 1 else "matches"
-        self._preview_line.text = f"{shown_number(found.count)} {noun} in {some} {rows:,} events"
+        some = "all" if found.outcome.events == rows else f"the first {found.outcome.events:,} of"
+        noun = "match" if found.outcome.count == 1 else "matches"
+        self._preview_said = f"{shown_number(found.outcome.count)} {noun} in {some} {rows:,} events"
+        if found.outcome.count > (listed := found.outcome.table.num_rows):
+            self._preview_said += f"; those of the first {listed:,} are in colour"
         self._preview = found
         self._draw()
 
@@ -198,20 +277,25 @@ class StudioPage:
             self._settled()
 
     async def _shown(self) -> None:
+        self._draw()
         if self._tab_row.value == "compare":
             await self._comparing.begin()
+        elif self._tab_row.value == "step":
+            await self._stepping.begin()
+        elif self._tab_row.value == "why":
+            await self._asking.begin()
 
     def _run(self) -> None:
         self._tab_row.value = "matches"
         ui.timer(0, self._running.run, once=True)
 
-    def _step_to(self, match: dict[str, Any]) -> None:
+    def _step_to(self, match: dict[str, Any], position: int | None) -> None:
+        self._stepping.aim(match, position)
         self._tab_row.value = "step"
-        self._stepping.go_to_match(match)
 
-    def _ask_about(self, pairs: list[tuple[str, int]]) -> None:
+    def _ask_about(self, events: list[str]) -> None:
+        self._asking.choose(events)
         self._tab_row.value = "why"
-        self._asking.choose(pairs)
 
     def _key(self, e: nicegui_events.KeyEventArguments) -> None:
         if not e.action.keydown:

@@ -7,14 +7,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import log10
 
+import pyarrow as pa
+
 from cerflow import limits
+from cerflow.drawing.boxes import Mark
+from cerflow.engine.matches.matches import Matches
 from cerflow.engine.stopping import checked
 from cerflow.errors import CerflowError
+from cerflow.language.event_kinds import kinds_in
 from cerflow.language.formula import As, Filter, Formula, NotEvent, Strategy
 from cerflow.language.node import walk
 from cerflow.language.select import Consumption, Projection, ProjectionKind, Select
 from cerflow.query import Query
+from cerflow.studio.results import Outcome
 from cerflow.studio.sampling import LoadedEvents
+
+#: Matches whose events are shown in their colours.
+_LISTED = 1_000
 
 
 class _OverError(Exception):
@@ -26,12 +35,12 @@ class Preview:
     """The number of matches of a query in the first events, and texts for parts of its tree, by their identity.
 
     The texts say how many events or partial matches there are of a part; parts have none after the time is over.
+    ``outcome`` has the first of the matches.
     """
 
     query: Query
-    count: int
-    events: int
-    parts: Mapping[int, str]
+    outcome: Outcome
+    parts: Mapping[int, Mark]
 
 
 def preview(query: Query, loaded: LoadedEvents, stopped: Callable[[], bool]) -> Preview | None:
@@ -46,18 +55,26 @@ def preview(query: Query, loaded: LoadedEvents, stopped: Callable[[], bool]) -> 
         if stopped() or time.perf_counter() - begin > limits.STUDIO_PREVIEW_SECONDS:
             raise _OverError
 
-    def counted(select: Select) -> int:
+    def found(select: Select) -> Matches:
         recognizer = Query(select, reading=query.reading).recognizer(
             events.schema, on_bad_record="skip", memory=limits.STUDIO_MEMORY // 4, **loaded.roles
         )
         with checked(check):
-            return recognizer.push(events).count()
+            return recognizer.push(events)
 
     counts: dict[int, int] = {}
     try:
-        count = counted(replace(query.tree, projection=Projection(ProjectionKind.ALL)))
+        matches = found(replace(query.tree, projection=Projection(ProjectionKind.ALL)))
+        count = matches.count()
     except _OverError:
         return None
+    listed: list[pa.RecordBatch] = []
+    for batch in matches[:_LISTED].to_batches(_LISTED // 20):
+        listed.append(batch)
+        if time.perf_counter() - begin > limits.STUDIO_PREVIEW_SECONDS / 2:
+            break
+    table = pa.Table.from_batches(listed, matches.schema)
+    outcome = Outcome(count, table, events.num_rows, 0.0, types={*loaded.types, *kinds_in(query.tree)})
     plain = replace(
         query.tree,
         projection=Projection(ProjectionKind.ALL),
@@ -71,15 +88,15 @@ def preview(query: Query, loaded: LoadedEvents, stopped: Callable[[], bool]) -> 
             check()
             if isinstance(node, Formula):
                 try:
-                    counts[id(node)] = counted(replace(plain, formula=node))
+                    counts[id(node)] = found(replace(plain, formula=node)).count()
                 except (CerflowError, MemoryError):
                     continue  # it has conditions on labels of other parts, or is too large alone
     except _OverError:
         pass
-    return Preview(query, count, events.num_rows, _texts(query.tree, counts))
+    return Preview(query, outcome, _texts(query.tree, counts))
 
 
-def _texts(select: Select, counts: Mapping[int, int]) -> dict[int, str]:
+def _texts(select: Select, counts: Mapping[int, int]) -> dict[int, Mark]:
     found = {}
     for node in walk(select.formula):
         if isinstance(node, Formula) and id(node) in counts:
@@ -87,7 +104,7 @@ def _texts(select: Select, counts: Mapping[int, int]) -> dict[int, str]:
             text = shown_number(counts[id(node)])
             if isinstance(node, Filter) and id(node.operand) in counts:
                 text = f"{text} of {shown_number(counts[id(node.operand)])}"
-            found[id(node)] = f"{text} {noun}"
+            found[id(node)] = Mark((f"{text} {noun}",))
     return found
 
 

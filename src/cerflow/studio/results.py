@@ -36,16 +36,21 @@ class Outcome:
         return found
 
     @cached_property
-    def labels(self) -> list[str]:
-        """The labels of the events; types only of events without other labels."""
+    def positions(self) -> dict[str, set[int]]:
+        """The positions of the events by label; types only of events without other labels."""
         if "events" not in self.table.column_names or not self.table.num_rows:
-            return []
+            return {}
         events = pc.list_flatten(self.table.column("events").combine_chunks())
-        joined = pc.unique(pc.binary_join(pc.struct_field(events, ["labels"]).cast(pa.list_(pa.string())), "\x1f"))
-        sets = [text.split("\x1f") for text in joined.to_pylist() if text]
-        return list(dict.fromkeys(label for labels in sets for label in self._own(labels)))
+        joined = pc.binary_join(pc.struct_field(events, ["labels"]).cast(pa.list_(pa.string())), "\x1f")
+        pairs = pa.table([joined, pc.struct_field(events, ["position"])], ["labels", "position"])
+        found: dict[str, set[int]] = {}
+        for text, positions in zip(*pairs.group_by("labels", use_threads=False).aggregate([("position", "distinct")])):
+            for label in self.own_labels(text.as_py().split("\x1f")) if text.as_py() else ():
+                found.setdefault(label, set()).update(positions.as_py())
+        return found
 
-    def _own(self, labels: list[str]) -> list[str]:
+    def own_labels(self, labels: list[str]) -> list[str]:
+        """The labels of an event without its type, unless it has no others."""
         return [label for label in labels if label not in self.types] or labels
 
     def columns(self, *, bookkeeping: bool) -> tuple[list[str], list[str]]:
@@ -55,7 +60,7 @@ class Outcome:
         timed = "start_time" in names and self.table.column("start_time").null_count < self.table.num_rows
         first = ["time", "duration"] if timed else []
         kept = [name for name in names if name in BOOKKEEPING] if bookkeeping else []
-        labels = [label for label in self.labels if label not in own]
+        labels = [label for label in self.positions if label not in own]
         return [*first, *own, *labels, *kept], [*first, *own, *kept]
 
     def page(self, first: int, end: int, by: str | None, down: bool) -> list[dict[str, Any]]:
@@ -82,8 +87,8 @@ class Outcome:
         if start is not None and end is not None:
             found["time"] = shown_time(start, self.time_unit)
             found["duration"] = shown_duration(end - start, self.time_unit)
-        for label in self.labels:
-            places = [str(e["position"]) for e in row.get("events") or () if label in self._own(e["labels"])]
+        for label in self.positions:
+            places = [str(e["position"]) for e in row.get("events") or () if label in self.own_labels(e["labels"])]
             found.setdefault(label, ", ".join(places))
         return found
 

@@ -92,7 +92,7 @@ class LoadedEvents:
     def described(self) -> list[dict[str, Any]]:
         """For each column its type, how many values are null, how many differ, the least and the greatest."""
         return [
-            {"column": name, "values": _words_of(column.type), "nulls": f"{column.null_count:,}"}
+            {"column": name, "kind": _words_of(column.type), "nulls": f"{column.null_count:,}"}
             | _measured(column, self.time_unit if name == self.time else None, name == self.time)
             for name, column in zip(self.table.column_names, self.table.columns)
         ]
@@ -116,7 +116,7 @@ def _words_of(kind: pa.DataType) -> str:
         return "whole number"
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return "number"
-    return "text" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else str(kind)
+    return "text" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else str(kind).partition("<")[0]
 
 
 def _measured(column: pa.ChunkedArray, unit: TimeUnit | None, timed: bool) -> dict[str, str]:

@@ -6,11 +6,14 @@ import re
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cerflow import limits
 from cerflow.analysis.columns import attributes_in
@@ -29,13 +32,15 @@ from cerflow.query import Language, Query
 from cerflow.schema import Schema
 from cerflow.studio.builtin_sample import QUERIES, SAMPLE
 from cerflow.studio.colouring import KEYWORDS, defined_in, labels_in
-from cerflow.studio.results import Outcome
+from cerflow.studio.results import Outcome, cell
 from cerflow.studio.sampling import LoadedEvents, load_events, together
 from cerflow.studying.samples import StudiedEvents
 from cerflow.studying.tracing import Trace
 from cerflow.studying.why_not import WhyNot, why_not
+from cerflow.studying.wording import shown_time
 from cerflow.values.nested import field_type, is_nested, nested_names, parts_of
 from cerflow.values.units import TimeUnit
+from cerflow.viewing.page import ViewedStream, page_of
 
 #: The space before a clause, and what is passed over in search of it: texts and names in quotes.
 _CLAUSE = re.compile(r"""'[^']*'|"[^"]*"| (?=(?:FROM|WHERE|PARTITION BY|WITHIN|CONSUME BY|LIMIT) )""")
@@ -117,6 +122,10 @@ class StudioSession:
         self.ran: tuple[str, LoadedEvents | None] = ("", None)
         #: Writes a table to a file in a format: "csv", "parquet" or "jsonl".
         self.write: Callable[[str, str, pa.Table], object] = lambda target, form, table: None
+        #: The most matches that a run lists, and the seconds that it may take.
+        self.most, self.seconds = 1000, 30.0
+        #: The texts that have been run, the latest first.
+        self.history: list[str] = []
         #: Whether the page is dark; None: as the browser says.
         self.dark: bool | None = None
 
@@ -195,6 +204,24 @@ class StudioSession:
             return query.definitions.get(self.statement or "", query.query)
         return query
 
+    def remember(self) -> None:
+        """Put the text at the beginning of the history."""
+        self.history = [self.text, *(text for text in self.history if text != self.text)][: limits.STUDIO_HISTORY]
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The query and the settings of a run, without data, as a link has them."""
+        found = {"query": self.text, "language": self.language, "most": str(self.most), "seconds": f"{self.seconds:g}"}
+        return found | ({} if self.statement is None else {"statement": self.statement})
+
+    def follow(self, asked: Mapping[str, str]) -> None:
+        """Take over what a link has; what is not a number keeps its value."""
+        self.text, self.statement = asked["query"], asked.get("statement")
+        self.language = "sremo" if asked.get("language") == "sremo" else "ceql"
+        with suppress(ValueError):
+            self.most = max(1, int(asked.get("most", self.most)))
+            self.seconds = max(1.0, float(asked.get("seconds", self.seconds)))
+
     # -- while the text is written ---------------------------------------------------------------------------------
 
     def problems(self, text: str | None = None) -> list[Problem]:
@@ -265,13 +292,32 @@ class StudioSession:
         """The text, the sample and the statement, on which all answers depend."""
         return (self.text, self.events, self.statement)
 
-    def read_events(self, first: int, size: int, stopped: Callable[[], bool] = never) -> pa.Table:
-        """A stretch of the events that the chosen query reads: those of the sample, or of it and of the definitions.
+    def read_events(
+        self, first: int, size: int, stopped: Callable[[], bool] = never, where: tuple[str, str] | None = None
+    ) -> tuple[Sequence[int], pa.Table]:
+        """Events that the chosen query reads, from a position on: those of the sample, or of it and of the definitions.
 
-        Here and below, raises `StoppedError` if definitions have to read far and are ``stopped`` before they are there.
+        With ``where``, only those with a value, as text, in a column. Here and below, raises `StoppedError` if
+        definitions have to read far and are ``stopped`` before they are there.
         """
-        table = self._stretch(first, size, stopped)[1].table
-        return table.drop_columns(list(filter(is_nested, table.column_names)))
+        if where is None:
+            table = self._stretch(first, size, stopped)[1].table
+            positions: Sequence[int] = range(first, first + len(table))
+        else:
+            table = self._read(None, stopped)[1].table
+            same = pc.equal(table.column(where[0]).cast(pa.string()), where[1])
+            found = pc.indices_nonzero(same.combine_chunks()).to_numpy()
+            positions = found[found >= first][:size].tolist()
+            table = table.take(positions)
+        return positions, table.drop_columns(list(filter(is_nested, table.column_names)))
+
+    def shown(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """The values of an event as they stand in tables."""
+        events = self.loaded()
+        return {
+            name: shown_time(value, events.time_unit) if name == events.time and value is not None else cell(value)
+            for name, value in row.items()
+        }
 
     @property
     def progress(self) -> str:
@@ -324,15 +370,18 @@ class StudioSession:
         with checked(lambda: _end_if(stopped)):
             return why_not(query.tree, sample, chosen)
 
-    def draw_matches(self, most: int) -> None:
-        """Make the page of the first matches of the last run; raises as `Query.match`."""
+    def draw_matches(self) -> None:
+        """Make the page of the first listed matches of the last run."""
         text, loaded = self.ran
         assert self.outcome is not None
         assert loaded is not None
-        query, events = read_query(text, self.language), loaded.table.slice(0, self.outcome.events)
-        self.matches_page = query.match(events, on_bad_record="skip", **loaded.roles).to_html(
-            title=loaded.title, limit=most
-        )
+        query = read_query(text, self.language)
+        # Definitions give a query events that the file has not.
+        read = loaded.schema.completed(loaded.table.slice(0, self.outcome.events))
+        events = None if isinstance(query, Program) else read
+        keys = [] if isinstance(query, Program) else query.tree.partition
+        stream = ViewedStream(events, loaded.schema.type, loaded.time, loaded.time_unit or "ms", keys or None)
+        self.matches_page = page_of(self.outcome.table.slice(0, limits.STUDIO_DRAWN), stream, title=loaded.title)
 
     def other_query(self, text: str) -> Query:
         """Another query to compare with; raises what `cerflow.parse` raises."""

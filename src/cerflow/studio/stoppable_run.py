@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable
 
 import pyarrow as pa
 
 from cerflow import limits
 from cerflow.engine.stopping import checked
 from cerflow.errors import CerflowError
-from cerflow.language.formula import EventKind
-from cerflow.language.node import walk
+from cerflow.language.event_kinds import kinds_in
 from cerflow.programs.program import Program
 from cerflow.query import Query
 from cerflow.studio.results import Outcome
@@ -82,12 +80,6 @@ class StoppableRun:
             ended = sentence(error) if isinstance(error, CerflowError) else "the memory of this machine is full"
         seconds = time.perf_counter() - begin
         found = pa.concat_tables(tables).combine_chunks() if tables else pa.table({})
-        unit, types = self._events.time_unit, {*self._events.types, *_kinds(self._query)}
+        kinds = self._query.definitions if isinstance(self._query, Program) else kinds_in(self._query.tree)
+        unit, types = self._events.time_unit, {*self._events.types, *kinds}
         return Outcome(count, found, self.reached, seconds, ended, unit, types)
-
-
-def _kinds(query: Query | Program) -> Iterable[str]:
-    """The names that stand for types in a query."""
-    if isinstance(query, Program):
-        return query.definitions
-    return (node.name for node in walk(query.tree) if isinstance(node, EventKind))

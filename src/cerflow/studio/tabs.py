@@ -30,8 +30,7 @@ class Tabs:
         self._free = None
         self._sessions[tab] = found
         if new and "query" in asked:
-            found.text, found.statement = asked["query"], asked.get("statement")
-            found.language = "sremo" if asked.get("language") == "sremo" else "ceql"
+            found.follow(asked)
         while len(self._sessions) > limits.STUDIO_TABS:
             self._sessions.pop(next(iter(self._sessions)))
         return found

@@ -18,7 +18,7 @@ from cerflow.automata.model.transducer import HIDDEN_LABEL, TYPE_LABEL, Transduc
 from cerflow.conditions.guards import InWindow, Measure
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import Condition
-from cerflow.language.formula import AttributeWindow, DurationWindow
+from cerflow.language.formula import AttributeWindow, DurationWindow, Window
 from cerflow.language.node import walk
 from cerflow.language.printer import show
 from cerflow.studying.deadlines import TimedReader, is_pause, is_tick
@@ -88,6 +88,14 @@ class SubstreamRuns:
         """The configurations that may continue."""
         shown = [self._shown(place, kept) for place, kept in self._current.items() if self._reader.leaving[place[0]]]
         return tuple(sorted(shown, key=lambda configuration: configuration.number))
+
+    def left(self, window: Window, begun: int, now: int) -> tuple[float, float] | None:
+        """How much of a window is left at one position that began at another, and its size; None if it is over."""
+        start, reached = (self._reader.measure(window, self._part.places[position]) for position in (begun, now))
+        size = self._reader.size(window)
+        if start is None or reached is None or not start + size - reached > 0:
+            return None
+        return float(start + size - reached), float(size)
 
     def forget(self, words: str) -> list[Death]:
         """Begin again."""

@@ -9,6 +9,7 @@ from itertools import chain
 from cerflow.automata.model.transducer import Transducer
 from cerflow.engine.recognize.planning import compile_select, detects_only, fitted
 from cerflow.language.event_kinds import kinds_in
+from cerflow.language.formula import Window
 from cerflow.language.select import Consumption, Projection, ProjectionKind, Select
 from cerflow.studying.deadlines import is_pause, is_tick, moments
 from cerflow.studying.samples import StudiedEvents, key_of_event, substreams_by_key
@@ -61,6 +62,10 @@ class Trace:
             yield from step.before
             yield step
         yield from self.behind
+
+    def left(self, window: Window, begun: int, step: TracedEvent) -> tuple[float, float] | None:
+        """See `SubstreamRuns.left`, for the substream of a step."""
+        return self._runs[step.key].left(window, begun, step.event.position)
 
     def _step(self, event: Event) -> TracedEvent:
         n = len(self._steps)

@@ -129,12 +129,14 @@ def packed_times(
 ) -> dict[str, Any]:
     """Times as distances from the least one, ``base``, which is text, as it may have more digits than a float.
 
-    The kind is "time" if they count from 1970, and "number" if they do not. ``unit`` is that of times that are numbers;
+    The kind is "time" if they count from 1970, and "number" if they do not; these are shown as on a ``clock`` if their
+    unit is known. ``unit`` is that of times that are numbers;
     ``zone`` is the name of a time zone, None if times have none. ``rising`` says that no time is before the one above.
     """
     array = one_array(column)
     zone = None
     since_1970 = not kind_of(array.type).numeric
+    known_unit = unit is not None
     if pa.types.is_date(array.type):
         array = array.cast(pa.timestamp("s" if pa.types.is_date32(array.type) else "ms"))
     if pa.types.is_timestamp(array.type):
@@ -159,6 +161,7 @@ def packed_times(
         "kind": "time" if since_1970 else "number",
         "unit": unit,
         "zone": zone,
+        "clock": known_unit and not since_1970,
         "base": str(least),
         "values": arrays.add(distances, rising=rising),
     }

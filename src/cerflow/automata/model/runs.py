@@ -148,7 +148,7 @@ class RunReader:
     def over(self, window: Window, start: int | float | None, position: int) -> bool:
         """Whether a window that began where its measure was ``start`` is over at an event, as far as that shows it."""
         now = self.measure(window, position)
-        return start is None or (now is not None and not now - start < self._size(window))
+        return start is None or (now is not None and not now - start < self.size(window))
 
     def within(self, window: Window, first: int, last: int) -> bool:
         """Whether two events lie inside a window."""
@@ -223,7 +223,7 @@ class RunReader:
         if not positions:
             return True
         first, last = (self.measure(window, position) for position in (min(positions), max(positions)))
-        return first is not None and last is not None and last - first < self._size(window)
+        return first is not None and last is not None and last - first < self.size(window)
 
     def _in_window(self, window: Window, position: int, start: Node) -> Condition:
         assert isinstance(start, Literal)  # the register has been read
@@ -231,9 +231,10 @@ class RunReader:
         now: Any = self.measure(window, position)
         if first is None or now is None:
             return UNKNOWN
-        return Constant(now - first < self._size(window))
+        return Constant(now - first < self.size(window))
 
-    def _size(self, window: Window) -> int | float | Fraction:
+    def size(self, window: Window) -> int | float | Fraction:
+        """The size of a window in what `measure` gives."""
         match window:
             case CountWindow():
                 return window.events

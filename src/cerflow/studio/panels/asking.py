@@ -10,24 +10,29 @@ from cerflow import limits
 from cerflow.errors import ArgumentError, CerflowError
 from cerflow.studio.panels.grid import NUMBER, Grid
 from cerflow.studio.panels.running import WorkLine
-from cerflow.studio.results import cell
 from cerflow.studio.session import StoppedError, StudioSession
 from cerflow.studying.wording import sentence
 
-_CHOICE = re.compile(r'(?:("(?:[^"]|"")+"|[^\W\d]\w*)\s*@\s*)?(\d+)')
+_CHOICE = re.compile(r'(?:("(?:[^"]|"")+"|[^\W\d]\w*)\s*@\s*)?(\d+)(?:\s*[-–]\s*(\d+))?')
+_ANY = "no filter"
 
 
 def chosen_events(text: str) -> list[int | tuple[str, int]]:
-    """The events of a text such as ``3, 7`` or ``x@3, y@7``. Raises `ValueError` for another one."""
+    """The events of a text such as ``3, 7``, ``3-7`` or ``x@3, y@7-9``. Raises `ValueError` for another one."""
     found: list[int | tuple[str, int]] = []
-    for piece in filter(None, re.split(r"[,;\s]+(?![^@]*@\s)", text.strip())):
+    for piece in filter(None, re.split(r"[,;\s]+(?![^@]*@\s)", re.sub(r"\s*[-–]\s*", "-", text.strip()))):
         match = _CHOICE.fullmatch(piece)
         if match is None:
             raise ArgumentError(
                 f"'{piece}' is not an event: write positions such as 3, 7, or labels with them: x@3, y@7"
             )
-        label, position = match.groups()
-        found.append(int(position) if label is None else (label.strip('"'), int(position)))
+        label, first, last = match.groups()
+        positions = range(int(first), int(last or first) + 1)
+        if not 0 < len(positions) <= limits.LISTED_EVENTS:
+            raise ArgumentError(f"'{piece}' is not a range of 1 to {limits.LISTED_EVENTS} events")
+        found += positions if label is None else [(label.strip('"'), position) for position in positions]
+    if not found:
+        raise ArgumentError("choose events in the list, or write their positions")
     return found
 
 
@@ -37,26 +42,30 @@ class AskingPanel:
     def __init__(self, session: StudioSession) -> None:
         self._session = session
         self._asked: tuple[object, ...] = ()
-        ui.label("Which events should be a match?").classes("text-sm")
-        with ui.row().classes("items-center w-full gap-3"):
-            self._events = (
-                ui.input("Events", placeholder="3, 7   or   x@3, y@7").classes("flex-1").mark("chosen").props("dense")
-            )
-            self._events.on("keydown.enter", self._ask)
-            ui.button("Why not?", on_click=self._ask).props("no-caps").mark("ask")
+        self._listed: tuple[object, ...] = ()
+        with ui.column().classes("w-full gap-0 cs-stays"):
+            ui.label("Which events should be a match? Choose them in the list, or write them.").classes("text-sm")
+            with ui.row().classes("items-center w-full gap-3"):
+                self._events = ui.input("Events", placeholder="3, 7   or   3-7   or   x@3, y@7").classes("flex-1")
+                self._events.props("dense").mark("chosen").on("keydown.enter", self._ask)
+                ui.button("Why not?", on_click=self._ask).props("no-caps").mark("ask")
         self._answer = ui.column().classes("w-full gap-2 py-3").props("role=status")
-        ui.label("Events of the file: choose with a click or Enter").classes("text-sm")
         with ui.row().classes("items-center gap-3"):
-            self._from = ui.number("From event", value=0, min=0, format="%d").classes("w-28")
-            ui.button("Show", on_click=self._list).props("outline no-caps")
-            self._listing = WorkLine(session)
-        self._grid = Grid("Events of the file", self._toggle, stays=False)
+            self._from = ui.number("From event", value=0, min=0, format="%d", on_change=self.begin).classes("w-28")
+            self._column = ui.select([_ANY], value=_ANY, label="Filter by", on_change=self.begin)
+            self._value = ui.input("is", on_change=self.begin).classes("w-32")
+            for field in (self._from, self._value):
+                field.props("debounce=300")
+            self._column.classes("w-36")
+            self._value.bind_visibility_from(self._column, "value", lambda value: value != _ANY)
+        self._listing = WorkLine(session)
+        self._grid = Grid("Events of the file: choose with a click or Enter", self._toggle, stays=False)
 
-    def choose(self, pairs: list[tuple[str, int]]) -> None:
-        """Ask about these labels and positions."""
-        self._events.value = ", ".join(f"{label}@{position}" for label, position in pairs)
-        self._from.value = max(0, min((p for _, p in pairs), default=0) - 5)
-        ui.timer(0, self._list, once=True)
+    def choose(self, events: list[str]) -> None:
+        """Ask about events such as ``x@3`` or ``3``."""
+        self._events.value = ", ".join(events)
+        positions = [one if isinstance(one, int) else one[1] for one in chosen_events(", ".join(events) or "0")]
+        self._from.value = max(0, min(positions) - 5)
 
     def _toggle(self, event: int) -> None:
         """Add an event to those that are asked about, or take it away."""
@@ -64,21 +73,28 @@ class AskingPanel:
         kept = [piece for piece in pieces if piece != str(event)]
         self._events.value = ", ".join(kept if len(kept) < len(pieces) else [*pieces, str(event)])
 
-    async def _list(self) -> None:
-        first = int(self._from.value or 0)
+    async def begin(self) -> None:
+        """List events, unless they are listed already."""
+        events = self._session.events
+        if events is None or self._listing.busy:
+            return
+        column, value = self._column.value, self._value.value or ""
+        first, where = int(self._from.value or 0), None if column == _ANY or not value else (column, value)
+        listed = (*self._session.looked_at, first, where)
+        if listed == self._listed:
+            return
+        self._listed = listed
         try:
-            table = await self._listing.run(
+            positions, table = await self._listing.run(
                 lambda: self._session.progress or "Working …",
-                lambda stopped: self._session.read_events(first, limits.LISTED_EVENTS, stopped),
+                lambda stopped: self._session.read_events(first, limits.LISTED_EVENTS, stopped, where),
             )
         except (CerflowError, ValueError, StoppedError) as error:
             self._listing.label.text = sentence(error)
             return
-        self._listing.label.text = ""
-        rows = [
-            {NUMBER: first + k, **{name: cell(value) for name, value in row.items()}}
-            for k, row in enumerate(table.to_pylist())
-        ]
+        self._listing.label.text = "" if len(positions) else "There is no such event."
+        self._column.set_options([_ANY, *table.column_names])
+        rows = [{NUMBER: position, **self._session.shown(row)} for position, row in zip(positions, table.to_pylist())]
         self._grid.show([NUMBER, *table.column_names], [], len(rows), lambda first, end, by, down: rows[first:end])
 
     def forget(self) -> None:

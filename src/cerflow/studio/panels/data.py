@@ -13,7 +13,7 @@ from nicegui import events as nicegui_events
 from nicegui import ui
 
 from cerflow.errors import CerflowError
-from cerflow.studio.builtin_sample import CONSTRUCTS, QUERIES, SAMPLE
+from cerflow.studio.builtin_sample import QUERIES, SAMPLE
 from cerflow.studio.session import StudioSession
 from cerflow.studying.wording import sentence
 
@@ -37,14 +37,16 @@ class DataPanel:
         self._filling = False
         with ui.row().classes("w-full items-end gap-3"):
             with ui.element("label").classes("cs-drop flex-1 text-sm"):
-                ui.label("Drop a file here, or choose one: CSV, JSON lines, Parquet or ORC, also packed (.gz, .zst …)")
+                ui.label(
+                    "Drop a file here, or choose one: CSV, JSON lines, Parquet or ORC, also compressed (.gz, .zst …)"
+                )
                 chooser = ui.element("input").props("type=file")
                 chooser.on("change", self._sent, js_handler=_SEND)
             ui.button("Use the sample", icon="science", on_click=lambda: self.load(SAMPLE)).props("outline no-caps")
         with ui.row().classes("w-full items-center gap-3"):
             self._path = ui.input("Path", placeholder="a file, a folder, or a pattern such as logs/*.csv")
             self._path.classes("flex-1 min-w-[14rem]").props("dense").mark("path")
-            self._stream = ui.input("Stream", placeholder="name for FROM, if there are several").classes("w-48")
+            self._stream = ui.input("Name for FROM", placeholder="if there are several").classes("w-48")
             self._stream.props("dense")
             ui.button("Open", on_click=self._open).props("no-caps").mark("open")
         self._path.on("keydown.enter", self._open)
@@ -54,16 +56,16 @@ class DataPanel:
         with self._about:
             self._title = ui.label().classes("font-medium").props("role=heading aria-level=2")
             with ui.row().classes("w-full gap-4"):
-                self._type = ui.select([], label="Type of an event", on_change=self._changed).classes("w-44")
+                self._type = ui.select([], label="Event type", on_change=self._changed).classes("w-44")
                 self._time = ui.select([], label="Time", on_change=self._changed).classes("w-44")
-                self._unit = ui.select(_UNITS, label="Unit of the time", on_change=self._changed)
+                self._unit = ui.select(_UNITS, label="Unit of times", on_change=self._changed)
                 self._unit.classes("w-44")
                 self._key = ui.select([], label="Key", on_change=self._keyed).classes("w-44")
             self._columns = ui.table(
                 rows=[],
                 columns=[
                     {"name": name, "label": name, "field": name, "align": "left", "sortable": True}
-                    for name in ("column", "values", "nulls", "different", "least", "greatest")
+                    for name in ("column", "kind", "nulls", "different", "least", "greatest")
                 ],
                 row_key="column",
             )
@@ -73,13 +75,6 @@ class DataPanel:
             ui.label("Queries to begin with").classes("font-medium").props("role=heading aria-level=2")
             for said, text in QUERIES.items():
                 ui.button(said, icon="chevron_right", on_click=partial(self._write, text)).props("flat dense no-caps")
-        help_box = ui.expansion("The language in short", icon="menu_book").classes("w-full")
-        with help_box, ui.element("dl").classes("cs-constructs text-sm"):
-            for construct, said in CONSTRUCTS.items():
-                with ui.element("dt").classes("font-mono"):
-                    ui.label(construct)
-                with ui.element("dd"):
-                    ui.label(said)
         self.refresh()
 
     def refresh(self) -> None:

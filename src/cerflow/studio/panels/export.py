@@ -59,7 +59,7 @@ class ExportPanel:
                     _FLAT
                 )
         with ui.row().classes("w-full items-center gap-2"):
-            ui.label("Link with the query, without data").classes("text-sm w-44")
+            ui.label("Link with query and settings, without data").classes("text-sm w-44")
             ui.button("Copy", icon="link", on_click=self._copy_link).props(_FLAT)
         self._problem = ui.label().classes("text-sm text-negative").props("role=alert")
         self._shown = ui.column().classes("w-full gap-4")
@@ -74,10 +74,8 @@ class ExportPanel:
         ui.download.content(data, f"matches.{form}")
 
     def _copy_link(self) -> None:
-        query = {"query": self._session.text, "language": self._session.language}
-        if self._session.statement is not None:
-            query["statement"] = self._session.statement
-        ui.run_javascript(f"navigator.clipboard.writeText(location.origin + '/?' + {json.dumps(urlencode(query))})")
+        link = json.dumps(urlencode(self._session.settings))
+        ui.run_javascript(f"navigator.clipboard.writeText(location.origin + '/?' + {link})")
         ui.notify("The link is copied. It opens where this studio runs.")
 
     def refresh(self) -> None:

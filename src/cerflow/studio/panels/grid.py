@@ -18,6 +18,21 @@ NUMBER = "#"
 _PAGE_ROWS = 100
 _ALL: WeakValueDictionary[int, Grid] = WeakValueDictionary()
 _NUMBERS = count()
+#: Marks a row by its number; if the browser has not read it yet, in the order of the file, once it has.
+_MARK = """
+const api = getElement(%d).api, rows = [], number = %d;
+const mark = () => {
+  api.forEachNode(node => { if (node.data && node.data['#'] === number) rows.push(node); });
+  if (!rows.length) return false;
+  api.ensureIndexVisible(rows[0].rowIndex);
+  rows[0].setSelected(true);
+  return true;
+};
+if (!mark() && !api.getColumnState().some(column => column.sort)) {
+  const later = () => { if (mark()) api.removeEventListener('modelUpdated', later); };
+  api.addEventListener('modelUpdated', later);
+  api.ensureIndexVisible(number - 1);
+}"""
 _SOURCE = """({getRows: page => {
   const [sort] = page.sortModel;
   const order = sort ? `&by=${encodeURIComponent(sort.colId)}&down=${sort.sort === 'desc'}` : '';
@@ -77,6 +92,10 @@ class Grid:
         )
         self.element.set_visibility(bool(rows))
         self.element.update()
+
+    def mark(self, number: int) -> None:
+        """Mark a row by its number, from 1, and bring it to sight."""
+        self.element.client.run_javascript(_MARK % (self.element.id, number))
 
 
 def rows_of(grid: int, first: int, end: int, by: str | None = None, down: bool = False) -> list[dict[str, Any]]:

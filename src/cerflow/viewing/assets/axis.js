@@ -4,7 +4,7 @@
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 1209600]; // seconds
 function ticks() {
   const room = Math.max(2, (width - GUTTER) / 110), wish = (state.x1 - state.x0) / room;
-  const isTime = state.byTime && axis.kind === "time";
+  const isTime = state.byTime && (axis.kind === "time" || axis.clock);
   const per = isTime ? Number(NUMBER[axis.unit]) : 1;
   let step = wish / per;
   if (isTime && step > 1209600) return calendar(step);
@@ -44,9 +44,9 @@ function calendar(step) { // months or years
 }
 function tickText(x, seconds) {
   const digits = seconds >= 1 ? 0 : Math.min(9, Math.ceil(-Math.log10(seconds) - 1e-9));
-  const text = timeText(Math.round(x), axis), [day, clock = ""] = text.split(" ");
-  if (seconds >= 86400) return day;
-  if (seconds >= 60) return clock.slice(0, 5) === "00:00" ? day : clock.slice(0, 5);
+  const text = timeText(Math.round(x), axis), clock = text.split(" ").pop(), day = text.slice(0, -clock.length).trim();
+  if (seconds >= 86400) return day || clock;
+  if (seconds >= 60) return day && clock.slice(0, 5) === "00:00" ? day : clock.slice(0, 5);
   if (!digits) return clock.slice(0, 8);
   const [whole, rest = ""] = clock.split(".");
   return `${whole.slice(3)}.${rest.padEnd(digits, "0").slice(0, digits)}`;
@@ -65,6 +65,6 @@ function drawTicks(pen, lines, found) {
   if (lines || !xs.length) return;
   pen.textAlign = "left";
   const isTime = state.byTime && axis.kind === "time";
-  const zone = isTime ? axis.zone ?? "" : state.byTime ? `time${axis.unit ? ` (${axis.unit})` : ""}` : "position";
+  const zone = isTime ? axis.zone ?? "" : state.byTime ? `time${axis.unit && !axis.clock ? ` (${axis.unit})` : ""}` : "position";
   pen.fillText(clipped(pen, isTime ? `${timeText(Math.max(0, state.x0), axis, 0).slice(0, 10)} ${zone}` : zone, GUTTER - 10), 8, OVERVIEW + AXIS / 2);
 }

@@ -104,8 +104,12 @@ id("help").onclick = () => { id("keys").hidden = !id("keys").hidden; id("help").
 const dark = matchMedia("(prefers-color-scheme: dark)");
 function setTheme(name) { document.documentElement.dataset.theme = name; readStyle(); redraw(); }
 id("theme").onclick = () => setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark");
-// The page is as its address says (#dark, #light), else as the system is.
-const followTheme = () => setTheme(/^#(dark|light)$/.test(location.hash) ? location.hash.slice(1) : dark.matches ? "dark" : "light");
+// The page is as its address says (#dark, #light), else as the system is; #dark,picture shows the picture alone.
+const followTheme = () => {
+  const asked = /^#(dark|light)(,picture)?$/.exec(location.hash);
+  document.documentElement.toggleAttribute("data-alone", !!asked?.[2]);
+  setTheme(asked?.[1] ?? (dark.matches ? "dark" : "light"));
+};
 dark.addEventListener("change", followTheme);
 addEventListener("hashchange", followTheme);
 

@@ -151,6 +151,8 @@ function filter() {
 
 // ---- Choosing ----
 function choose(m, { toRow = true, toPlace = true } = {}) {
+  // A page around this one may show the same match.
+  if (m !== state.chosen) dispatchEvent(new CustomEvent("chosen", { detail: m }));
   state.chosen = m;
   if (m >= 0 && toRow) {
     const row = shown.indexOf(m), y = (row * ROW) / scale();

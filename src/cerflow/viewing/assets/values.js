@@ -63,7 +63,8 @@ function timeText(value, about, digits = DIGITS[about.unit]) {
   const date = new Date(ms + shift);
   if (isNaN(date)) return `${whole} ${about.unit}`;
   const rest = String(whole - seconds * per).padStart(DIGITS[about.unit], "0").slice(0, digits).replace(/0+$/, "");
-  return date.toISOString().slice(0, -5).replace("T", " ") + (rest ? `.${rest.padEnd(Math.min(3, digits), "0")}` : "");
+  const days = Math.floor(ms / 86400000), day = about.clock ? (days ? `${days} d ` : "") : date.toISOString().slice(0, -5).replace("T", " ").slice(0, -8);
+  return day + date.toISOString().slice(-13, -5) + (rest ? `.${rest.padEnd(Math.min(3, digits), "0")}` : "");
 }
 const plain = (value) => String(Math.abs(value) >= 1e15 || Number.isInteger(value) ? value : +value.toPrecision(15));
 function durationText(value, unit) {
@@ -85,7 +86,7 @@ function show(about, k) { // the value of a column in row k
   const value = about.values[k];
   if (about.kind === "text") return about.texts[value] ?? "";
   if (about.nulls ? about.nulls[k] : Number.isNaN(value) && about.kind !== "number") return "";
-  if (about.kind === "time") return timeText(value, about);
+  if (about.kind === "time" || about.clock) return timeText(value, about);
   if (about.kind === "duration") return durationText(value, "s");
   return plain(value + Number(about.base ?? 0));
 }
