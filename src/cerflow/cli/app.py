@@ -56,7 +56,7 @@ def run(
     output: o.OutputOptions,
     runner: Annotated[
         o.Runner, typer.Option(help="Evaluate on Spark or in this process; auto: here if the input fits.")
-    ] = o.Runner.AUTO,
+    ] = "auto",
     spark: o.SparkOptions,
     options: o.RunOptions,
 ) -> None:
@@ -70,9 +70,9 @@ def run(
         usage("name the events to read with --input PATH", "--input")
     only_spark = {"--master": spark.master, "--conf": spark.conf}
     directory = {"--output-mode": output.output_mode, "--partition-by": output.partition_by}
-    if runner is o.Runner.LOCAL and any(only_spark.values()):
+    if runner == "local" and any(only_spark.values()):
         usage("--master and --conf are settings of Spark; they do not work with --runner local", "--runner")
-    if runner is o.Runner.LOCAL and any(directory.values()):
+    if runner == "local" and any(directory.values()):
         usage("directories (--output-mode, --partition-by) are written by Spark, not by --runner local", "--runner")
     if until is not None and not columns.time:
         usage("--until is a time: name the column of times with --time-column", "--until")
@@ -88,8 +88,8 @@ def run(
             until=until,
             read_too=[path for path in (query.query, *(predicates.predicates or ())) if path is not None],
         )
-        choice = Choice(runner is o.Runner.SPARK)
-        if runner is o.Runner.AUTO:
+        choice = Choice(runner == "spark")
+        if runner == "auto":
             given = [option for option, value in (only_spark | directory).items() if value]
             choice = choose_runner([one.events for one in request.inputs.inputs], given)
         if choice.spark and (request.memory is not None or seconds is not None):
@@ -145,9 +145,7 @@ def explain(
     inputs: o.InputOptions,
     columns: Annotated[o.ColumnOptions, "sequence"],
     predicates: o.PredicateOptions,
-    output_format: Annotated[
-        o.ExplainFormat, typer.Option("--format", help="Format of the explanation.")
-    ] = o.ExplainFormat.TEXT,
+    output_format: Annotated[o.ExplainFormat, typer.Option("--format", help="Format of the explanation.")] = "text",
 ) -> None:
     """Show how a query is compiled and evaluated."""
     from cerflow.cli.commands.checking import explanation_of
@@ -155,7 +153,7 @@ def explain(
     one_query(query)
     with errors_reported(query.query):
         load(predicates)
-        typer.echo(visible(explanation_of(query, inputs, columns, output_format.value)))
+        typer.echo(visible(explanation_of(query, inputs, columns, output_format)))
 
 
 @app.command()
@@ -179,7 +177,7 @@ def generate(
     with errors_reported():
         chosen = output_format_of(output, output_format)
         check_writable(output)
-        write_table(output, chosen, getattr(examples, example.name.lower())(events, seed))
+        write_table(output, chosen, getattr(examples, example.replace("-", "_"))(events, seed))
 
 
 @app.command()

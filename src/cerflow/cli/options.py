@@ -10,7 +10,6 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
-from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, Literal, NoReturn, get_args, get_type_hints
@@ -21,35 +20,12 @@ from cerflow.cli.output.writing import OutputFormat, OutputMode
 from cerflow.errors import TimeLimitError, visible
 from cerflow.files.sources import InputFormat
 
-
-class Runner(StrEnum):
-    """Where a query is evaluated, with the same matches; ``auto`` decides by the size of the input."""
-
-    AUTO = "auto"
-    SPARK = "spark"
-    LOCAL = "local"
-
-
-class ExplainFormat(StrEnum):
-    """Forms of an explanation; ``svg``, ``mermaid`` and ``dot`` draw the automaton, ``boxes`` the formula."""
-
-    TEXT = "text"
-    JSON = "json"
-    DOT = "dot"
-    MERMAID = "mermaid"
-    SVG = "svg"
-    BOXES = "boxes"
-
-
-class ExampleStream(StrEnum):
-    """The streams that can be generated."""
-
-    STOCKS = "stocks"
-    SENSORS = "sensors"
-    SMART_HOMES = "smart-homes"
-    TAXIS = "taxis"
-
-
+#: Where a query is evaluated, with the same matches; ``auto`` decides by the size of the input.
+Runner = Literal["auto", "spark", "local"]
+#: Forms of an explanation; its own module is slow to import.
+ExplainFormat = Literal["text", "json", "dot", "mermaid", "svg", "boxes"]
+#: The streams that can be generated.
+ExampleStream = Literal["stocks", "sensors", "smart-homes", "taxis"]
 #: The values of an option that may be repeated.
 Given = Sequence[str] | None
 Many = list[str] | None

@@ -37,23 +37,14 @@ class NoValueFitsError(InputError):
 
 
 @dataclass(frozen=True)
-class SampleValue:
-    """A value of a column, and where it stands."""
-
-    value: str
-    row: int
-    file: str
-
-
-@dataclass(frozen=True)
 class Look:
     """The forms of the values of a column: how many are not null, and how many of these have each form.
 
     ``text`` counts those that are text in a format that has other types too. ``integers`` and ``wide`` are those
     within and beyond 64 bits, ``numbers`` all numbers; ``times`` are dates and times, ``zoned`` those with a zone.
     Where it only matters whether all values are something, a count that is not all of them may be 0. ``nested`` is
-    the common type of arrays and objects, ``mixed`` says that there is none; ``padded`` is an integer that begins
-    with 0.
+    the common type of arrays and objects, ``mixed`` says that there is none. ``example`` is a value with its row and
+    file, ``padded`` an integer that begins with 0.
     """
 
     values: int = 0
@@ -67,14 +58,15 @@ class Look:
     zoned: int = 0
     nested: pa.DataType | None = None
     mixed: bool = False
-    example: SampleValue | None = None
+    example: tuple[str, int, str] | None = None
     padded: str | None = None
 
     def behind(self, rows: int) -> Look:
         """The same with this many rows of the file before the values."""
         if self.example is None:
             return self
-        return replace(self, example=replace(self.example, row=self.example.row + rows))
+        value, row, file = self.example
+        return replace(self, example=(value, row + rows, file))
 
 
 def look_at(column: pa.ChunkedArray, rows: Ints, file: str, use: Use, *, typed: bool) -> tuple[Look, pa.Array | None]:
@@ -88,7 +80,7 @@ def look_at(column: pa.ChunkedArray, rows: Ints, file: str, use: Use, *, typed: 
         return Look(), None
     array = one_array(column)
     first = int(np.argmax(array.is_valid().to_numpy(zero_copy_only=False))) if array.null_count else 0
-    found = Look(values, example=SampleValue(str(array[first].as_py()), int(rows[first]), file))
+    found = Look(values, example=(str(array[first].as_py()), int(rows[first]), file))
     if not c.is_text(array.type):
         return _look_at_typed(array.type, found), None
     if use == "text":
@@ -278,9 +270,9 @@ def called(data_type: pa.DataType) -> str:
 
 def _refuse_hopeless(column: str, look: Look, known: int, wanted: str) -> None:
     if known == 0 and look.example is not None:
-        at = look.example
+        value, row, file = look.example
         raise NoValueFitsError(
-            f"no value of the column '{column}' is {wanted}; row {at.row} of {at.file}, for example, has '{at.value}'"
+            f"no value of the column '{column}' is {wanted}; row {row} of {file}, for example, has '{value}'"
         )
 
 

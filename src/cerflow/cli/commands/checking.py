@@ -6,7 +6,6 @@ import sys
 import warnings
 from collections.abc import Collection
 from contextvars import copy_context
-from typing import Literal as TypingLiteral
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +16,7 @@ from cerflow.cli.options import ColumnOptions, InputOptions, ReadingOptions
 from cerflow.cli.output.reporting import located, warn, width_of
 from cerflow.engine.events.time_order import extent
 from cerflow.errors import QueryWarning, counted, dotted
+from cerflow.explaining.facts import ExplainFormat
 from cerflow.explaining.text import WIDTH
 from cerflow.files.reading import ReadEvents, read_inputs
 from cerflow.language import formula as f
@@ -27,8 +27,6 @@ from cerflow.language.sremo import Terminal, Windowed
 from cerflow.programs.program import Program
 from cerflow.query import Query
 from cerflow.schema import Schema, ValueKind
-
-ExplainFormatName = TypingLiteral["text", "json", "dot", "mermaid", "svg", "boxes"]
 
 #: Operators between whose parts no event may lie.
 _SIGNS: dict[type[Node], str] = {f.StrictSequence: ":", f.StrictIteration: ":+"}
@@ -62,7 +60,7 @@ def summarise_query(asked: ReadingOptions, inputs: InputOptions, options: Column
     return _summary_of(query, schema) + (_columns(schema) if schema is not None else "")
 
 
-def explanation_of(asked: ReadingOptions, inputs: InputOptions, options: ColumnOptions, form: ExplainFormatName) -> str:
+def explanation_of(asked: ReadingOptions, inputs: InputOptions, options: ColumnOptions, form: ExplainFormat) -> str:
     """The explanation of a query, for the schema of the inputs if there are any."""
     query, path = load_query(asked, asked.reading), asked.query
     schema = None

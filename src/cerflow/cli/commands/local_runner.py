@@ -14,11 +14,11 @@ import pyarrow as pa
 from cerflow import limits
 from cerflow.analysis.columns import attributes_in
 from cerflow.cli.commands.checking import queries_in, warn_of_types
-from cerflow.cli.commands.request import Request
+from cerflow.cli.commands.request import Policy, Request
 from cerflow.cli.output.progress import PhaseTimer, Progress, bytes_read, compile_kernels
 from cerflow.cli.output.reporting import RunSummary, warn, width_of
 from cerflow.cli.output.targets import STANDARD_OUTPUT, free_space
-from cerflow.cli.output.writing import Policy, Sink, open_sink
+from cerflow.cli.output.writing import Sink, open_sink
 from cerflow.engine.evaluate.measures import typed_time
 from cerflow.engine.events.records import BACKWARDS
 from cerflow.engine.events.time_order import extent

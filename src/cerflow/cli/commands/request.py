@@ -1,4 +1,4 @@
-"""The request for a run: the query, its predicates, the inputs and the output, checked before any work begins."""
+"""The request for a run: its query, predicates, inputs, output and bad records, checked before any work begins."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import runpy
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TypedDict, cast, get_args
 
@@ -29,11 +30,12 @@ from cerflow.cli.options import (
 from cerflow.cli.output.clashes import refuse_clashes
 from cerflow.cli.output.reporting import warn
 from cerflow.cli.output.targets import check_writable
-from cerflow.cli.output.writing import BadRecords, Directory, OutputFormat, output_format_of, parse_policy
+from cerflow.cli.output.writing import Directory, OutputFormat, output_format_of, write_table
 from cerflow.engine.results.report import CountForm
-from cerflow.errors import InputError
+from cerflow.errors import BadRecordError, InputError
 from cerflow.files.column_types import type_named
 from cerflow.files.input_plans import ColumnRoles
+from cerflow.files.reading import as_refused
 from cerflow.files.sources import InputFormat, Source, parse_source, source_name
 from cerflow.language.node import walk
 from cerflow.language.parser import duration_in_microseconds
@@ -76,6 +78,64 @@ class Inputs:
         with values_of("--key-timeout"):
             duration_in_microseconds(options.key_timeout)
         return cls(found, ColumnRoles.of(roles, usage, options.key_timeout), named)
+
+
+class Policy(StrEnum):
+    """``fail`` stops at the first, ``skip`` counts them, ``dead-letter`` keeps them in a file, with the reason."""
+
+    FAIL = "fail"
+    SKIP = "skip"
+    DEAD_LETTER = "dead-letter"
+
+
+def parse_policy(on_bad_record: str, dead_letter: str | None) -> tuple[Policy, str | None]:
+    """The policy and the path of the dead letters; ``dead-letter=PATH`` gives both. Raises ValueError if they clash."""
+    name, _, path = on_bad_record.partition("=")
+    if name not in list(Policy):
+        raise ValueError(f"'{on_bad_record}' is not one of fail, skip, dead-letter, dead-letter=PATH")
+    policy = Policy(name)
+    if policy is not Policy.DEAD_LETTER:
+        if path or dead_letter:
+            raise ValueError("a path for dead letters goes with --on-bad-record dead-letter")
+        return policy, None
+    if path and dead_letter and path != dead_letter:
+        raise ValueError("the path of the dead letters is given twice")
+    if not (path or dead_letter):
+        raise ValueError("--on-bad-record dead-letter needs --dead-letter PATH")
+    return policy, path or dead_letter
+
+
+@dataclass
+class BadRecords:
+    """Counts refused records, and keeps them if they will be written."""
+
+    policy: Policy
+    path: str | None = None
+    count: int = 0
+
+    def __post_init__(self) -> None:
+        self._kept: list[pa.Table] = []
+        if self.path is not None:
+            output_format_of(self.path)
+            check_writable(self.path)
+
+    def refuse(self, rows: pa.Table) -> None:
+        """Take a table with the columns ``row`` and ``reason``; raises BadRecordError under the policy ``fail``."""
+        if len(rows) == 0:
+            return
+        if self.policy is Policy.FAIL:
+            raise BadRecordError(rows.column("row")[0].as_py(), rows.column("reason")[0].as_py())
+        self.count += len(rows)
+        if self.policy is Policy.DEAD_LETTER:
+            self._kept.append(as_refused(rows))
+
+    def write(self) -> None:
+        """Write the dead letters; if there are none, write an empty file."""
+        if self.path is None:
+            return
+        table = as_refused(pa.table({"row": pa.array([], pa.int64()), "reason": pa.array([], pa.string())}))
+        table = pa.concat_tables([table, *self._kept], promote_options="permissive")
+        write_table(self.path, output_format_of(self.path), table)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Matches and refused rows in the formats of output, batch by batch; directories that Spark writes; dead letters."""
+"""Matches and refused rows in the formats of output, batch by batch; directories that Spark writes."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ import pyarrow.parquet
 
 from cerflow import limits
 from cerflow.cli.output.json_texts import field, json_lines, json_texts
-from cerflow.cli.output.targets import STANDARD_OUTPUT, OutputStream, check_writable, open_target
-from cerflow.errors import BadRecordError, InputError, OutputError
-from cerflow.files.reading import as_refused
+from cerflow.cli.output.targets import STANDARD_OUTPUT, OutputStream, open_target
+from cerflow.errors import InputError, OutputError
 from cerflow.files.sources import SUFFIXES, InputFormat
 from cerflow.values.arrow_columns import python_values
 
@@ -255,61 +254,3 @@ class Directory:
     def _uri(self) -> str:
         # A path without an address lies on this machine, as for inputs; other file systems have addresses.
         return self.path if "://" in self.path else f"file://{Path(self.path).absolute()}"
-
-
-class Policy(StrEnum):
-    """``fail`` stops at the first, ``skip`` counts them, ``dead-letter`` keeps them in a file, with the reason."""
-
-    FAIL = "fail"
-    SKIP = "skip"
-    DEAD_LETTER = "dead-letter"
-
-
-def parse_policy(on_bad_record: str, dead_letter: str | None) -> tuple[Policy, str | None]:
-    """The policy and the path of the dead letters; ``dead-letter=PATH`` gives both. Raises ValueError if they clash."""
-    name, _, path = on_bad_record.partition("=")
-    if name not in list(Policy):
-        raise ValueError(f"'{on_bad_record}' is not one of fail, skip, dead-letter, dead-letter=PATH")
-    policy = Policy(name)
-    if policy is not Policy.DEAD_LETTER:
-        if path or dead_letter:
-            raise ValueError("a path for dead letters goes with --on-bad-record dead-letter")
-        return policy, None
-    if path and dead_letter and path != dead_letter:
-        raise ValueError("the path of the dead letters is given twice")
-    if not (path or dead_letter):
-        raise ValueError("--on-bad-record dead-letter needs --dead-letter PATH")
-    return policy, path or dead_letter
-
-
-@dataclass
-class BadRecords:
-    """Counts refused records, and keeps them if they will be written."""
-
-    policy: Policy
-    path: str | None = None
-    count: int = 0
-
-    def __post_init__(self) -> None:
-        self._kept: list[pa.Table] = []
-        if self.path is not None:
-            output_format_of(self.path)
-            check_writable(self.path)
-
-    def refuse(self, rows: pa.Table) -> None:
-        """Take a table with the columns ``row`` and ``reason``; raises BadRecordError under the policy ``fail``."""
-        if len(rows) == 0:
-            return
-        if self.policy is Policy.FAIL:
-            raise BadRecordError(rows.column("row")[0].as_py(), rows.column("reason")[0].as_py())
-        self.count += len(rows)
-        if self.policy is Policy.DEAD_LETTER:
-            self._kept.append(as_refused(rows))
-
-    def write(self) -> None:
-        """Write the dead letters; if there are none, write an empty file."""
-        if self.path is None:
-            return
-        table = as_refused(pa.table({"row": pa.array([], pa.int64()), "reason": pa.array([], pa.string())}))
-        table = pa.concat_tables([table, *self._kept], promote_options="permissive")
-        write_table(self.path, output_format_of(self.path), table)

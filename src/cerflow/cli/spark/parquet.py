@@ -18,6 +18,7 @@ import pyarrow.parquet
 
 from cerflow.cli.commands.request import Inputs, Request
 from cerflow.errors import InputError, UnsupportedQueryError
+from cerflow.files.blocks import reading
 from cerflow.files.sources import InputFormat, Source, partition_values, refuse_double
 from cerflow.programs.program import Program
 from cerflow.query import Query, as_query_text
@@ -129,11 +130,7 @@ def file_groups(source: Source, *, together: bool) -> list[tuple[Path, ...]]:
 
 def _columns(file: Path, input_format: InputFormat) -> tuple[Sequence[str], Hashable]:
     """The names of the columns of a file, and a value that is equal for files that Spark may read together."""
-    try:
-        if input_format is InputFormat.PARQUET:
-            schema = pyarrow.parquet.read_schema(file)
-        else:
-            schema = pyarrow.orc.ORCFile(file).schema
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"cannot read {file} as {input_format.value}: {str(error).splitlines()[0]}") from error
+    with reading(file, input_format):
+        parquet = input_format is InputFormat.PARQUET
+        schema = pyarrow.parquet.read_schema(file) if parquet else pyarrow.orc.ORCFile(file).schema
     return schema.names, tuple((column.name, str(column.type)) for column in schema)

@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from cerflow import limits
 from cerflow.cli.commands.checking import queries_in, warn_of_types
-from cerflow.cli.commands.request import Inputs, Request
+from cerflow.cli.commands.request import Inputs, Policy, Request
 from cerflow.cli.output.progress import PhaseTimer, Progress, compile_kernels
 from cerflow.cli.output.reporting import RunSummary, warn
-from cerflow.cli.output.writing import Policy, open_sink
+from cerflow.cli.output.writing import open_sink
 from cerflow.cli.spark.session import spark_session
 from cerflow.engine.evaluate.measures import typed_time
 from cerflow.engine.matches.row_limit import Bound
