@@ -8,8 +8,8 @@ import pyarrow.parquet
 import pytest
 
 from cerflow.analysis.columns import ColumnUsage
-from cerflow.cli.spark.parquet import file_groups
 from cerflow.errors import InputError
+from cerflow.files.blocks import file_groups
 from cerflow.files.input_plans import ColumnRoles
 from cerflow.files.reading import read_inputs
 from cerflow.files.sources import InputFormat, parse_source

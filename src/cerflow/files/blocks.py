@@ -8,7 +8,7 @@ from __future__ import annotations
 import codecs
 import mmap
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
@@ -124,3 +124,26 @@ def _line_after(stream: BinaryIO, place: int) -> int:
     while (line := stream.readline(limits.READ_BYTES)) and not line.endswith(b"\n"):
         pass
     return stream.tell()
+
+
+def file_groups(source: Source, *, together: bool) -> list[tuple[Path, ...]]:
+    """The Parquet or ORC files of a source, in groups with the same columns; without ``together`` each is a group.
+
+    Spark reads several files in any order, so they can only be read together if a time orders the events.
+    Raises InputError for files that cannot be read.
+    """
+    groups: dict[Hashable, list[Path]] = {}
+    for number, file in enumerate(source.files):
+        below = tuple(partition_values(source, file))
+        names, kind = _columns(file, source.format)
+        refuse_double(file, names, below)
+        groups.setdefault((below, kind, 0 if together else number), []).append(file)
+    return [tuple(files) for files in groups.values()]
+
+
+def _columns(file: Path, input_format: InputFormat) -> tuple[Sequence[str], Hashable]:
+    """The names of the columns of a file, and a value that is equal for files that Spark may read together."""
+    with reading(file, input_format):
+        parquet = input_format is InputFormat.PARQUET
+        schema = pyarrow.parquet.read_schema(file) if parquet else pyarrow.orc.ORCFile(file).schema
+    return schema.names, tuple((column.name, str(column.type)) for column in schema)

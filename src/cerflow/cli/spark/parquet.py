@@ -7,9 +7,8 @@ of the types that the query expects, whose footers show that no event is bad.
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -18,8 +17,7 @@ import pyarrow.parquet
 
 from cerflow.cli.commands.request import Inputs, Request
 from cerflow.errors import InputError, UnsupportedQueryError
-from cerflow.files.blocks import reading
-from cerflow.files.sources import InputFormat, Source, partition_values, refuse_double
+from cerflow.files.sources import InputFormat, Source, partition_values
 from cerflow.programs.program import Program
 from cerflow.query import Query, as_query_text
 from cerflow.schema import ValueKind
@@ -111,26 +109,3 @@ def _typed(planned: Planned, inputs: Inputs) -> bool:
     """Whether the query takes no column of text for numbers."""
     numbers = inputs.columns.usage.numbers | inputs.columns.usage.ordered
     return not any(planned.events.kind(n) is ValueKind.STRING for n in numbers if planned.events.has(n))
-
-
-def file_groups(source: Source, *, together: bool) -> list[tuple[Path, ...]]:
-    """The Parquet or ORC files of a source, in groups with the same columns; without ``together`` each is a group.
-
-    Spark reads several files in any order, so they can only be read together if a time orders the events.
-    Raises InputError for files that cannot be read.
-    """
-    groups: dict[Hashable, list[Path]] = {}
-    for number, file in enumerate(source.files):
-        below = tuple(partition_values(source, file))
-        names, kind = _columns(file, source.format)
-        refuse_double(file, names, below)
-        groups.setdefault((below, kind, 0 if together else number), []).append(file)
-    return [tuple(files) for files in groups.values()]
-
-
-def _columns(file: Path, input_format: InputFormat) -> tuple[Sequence[str], Hashable]:
-    """The names of the columns of a file, and a value that is equal for files that Spark may read together."""
-    with reading(file, input_format):
-        parquet = input_format is InputFormat.PARQUET
-        schema = pyarrow.parquet.read_schema(file) if parquet else pyarrow.orc.ORCFile(file).schema
-    return schema.names, tuple((column.name, str(column.type)) for column in schema)

@@ -21,9 +21,8 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_type
 
 from cerflow import limits
-from cerflow.cli.spark.parquet import file_groups
 from cerflow.files import input_plans
-from cerflow.files.blocks import cut_file, has_quotes, read_blocks
+from cerflow.files.blocks import cut_file, file_groups, has_quotes, read_blocks
 from cerflow.files.column_types import Look, merged
 from cerflow.files.encodings import Content, FilePiece, path_of
 from cerflow.files.input_plans import ColumnRoles, FileSurvey, InputPlan
