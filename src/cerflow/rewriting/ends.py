@@ -124,7 +124,6 @@ def adjacent(*blocks: f.Formula) -> f.Formula:
 
 
 def _is_event(formula: f.Formula) -> bool:
-    """Whether a formula reads one event."""
     while isinstance(formula, f.As | f.Rename | f.Filter):
         formula = formula.operand
     return isinstance(formula, f.SingleEvent)

@@ -154,7 +154,6 @@ def _held(atom: c.Condition, scope: int) -> c.Condition:
 def _apply(
     operand: Fragment, atoms: Sequence[c.Condition], many: frozenset[str], scope: int, registers: RegisterFile
 ) -> Fragment:
-    """Keep the runs that satisfy all atoms."""
     neighbouring = [atom for atom in atoms if isinstance(atom, Neighbours)]
     if neighbouring:
         operand = apply_neighbours(operand, neighbouring, registers)

@@ -154,7 +154,6 @@ class _Ages:
         return frozenset(timer for timer in self._timers if opened(*timer))
 
     def _running_after(self, t: Transition, before: frozenset[_Timer]) -> frozenset[_Timer]:
-        """The timers that run after a transition."""
         on_time = self._ticking and never_reads_tick(t)
 
         def runs(register: int, window: Window) -> bool:

@@ -178,7 +178,6 @@ def _share_registers(transducer: Transducer) -> Transducer:
 
 
 def _use_few_registers(transducer: Transducer) -> Transducer:
-    """Renumber the registers that are still used."""
     used = sorted({r for t in transducer.transitions for r in (*t.reads(), *(w.register for w in t.writes))})
     renumbered = _renumbered(transducer, {old: new for new, old in enumerate(used)})
     return replace(renumbered, registers=tuple(transducer.registers[r] for r in used))

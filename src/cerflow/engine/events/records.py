@@ -292,7 +292,6 @@ def _with_reasons(rows: pa.RecordBatch, numbers: list[int], reasons: list[str]) 
 
 
 def _last(column: pa.Array) -> int | float:
-    """The last time as a number."""
     last = column[len(column) - 1]
     # This is faster than a kernel of Arrow.
     if pa.types.is_int64(column.type) or pa.types.is_timestamp(column.type):

@@ -181,8 +181,6 @@ class _MatchCount:
 
 
 class _Pooled:
-    """Sums, counts and averages."""
-
     def __init__(self, wanted: _Wanted, sums: _Sums, values: pa.Array) -> None:
         self._wanted = wanted
         self._sums = sums

@@ -303,7 +303,6 @@ class Listing:
 
     @cached_property
     def _plain_fields(self) -> list[pa.Array]:
-        """The positions and attributes of events."""
         places = [self._places] if self._report.numbered else []
         return [*places, *map(self._attribute, self._report.attributes)]
 

@@ -130,7 +130,6 @@ def accepting_runs(automaton: Automaton, events: StreamGiven) -> Iterator[Run]:
 
 
 def _last(reader: _Evaluator, *, marks: bool) -> set[_Partial]:
-    """The runs after the last event."""
     *_, last = reader.runs(marks=marks)
     return last
 

@@ -167,7 +167,6 @@ def _partitions(plan: Any) -> list[list[_Part]] | None:
 
 
 def _elements(sequence: Any) -> Iterator[Any]:
-    """The elements of a Scala sequence."""
     return (sequence.apply(k) for k in range(sequence.size()))
 
 

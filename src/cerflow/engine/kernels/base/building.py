@@ -149,7 +149,6 @@ def object_of(module: Any, machine: str, processor: str) -> bytes:
 
 @intrinsic
 def _array(_, address, shape, kind):
-    """The array at an address, without gaps."""
     result = types.Array(kind.instance_type, shape.count, "C")
 
     def generate(context, builder, signature, arguments):

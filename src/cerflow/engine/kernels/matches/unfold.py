@@ -41,7 +41,6 @@ def _numbered(mark, number, used, cursor):
 
 @inlined
 def _note(mark, at, path, number, used, cursor):
-    """Put a mark on the path."""
     path[P_MARK, at] = mark
     path[P_NUMBER, at] = _numbered(mark, number, used, cursor)
 
