@@ -129,14 +129,14 @@ class StudioPage:
                 'unelevated dense color=white text-color=primary no-caps padding="2px 12px" title="Ctrl+Enter"'
             ).mark("run")
             with icon_button("history", "Earlier queries", self._list_history).props("color=white").mark("history"):
-                self._history = ui.menu().props('role=list aria-label="Earlier queries"')
+                self._history = ui.menu().props('role=region aria-label="Earlier queries" transition-duration=1')
             icon_button("help_outline", "Help", self._help().open).props("color=white")
             ui.button(icon="contrast", on_click=self._turn).props(
                 'flat dense round color=white aria-label="Dark or light" title="Dark or light"'
             ).mark("dark")
 
     def _help(self) -> ui.dialog:
-        with ui.dialog() as dialog, ui.card().props('role=dialog aria-label="Help"'):
+        with ui.dialog().props('aria-label="Help" transition-duration=1') as dialog, ui.card():
             for title, told in (("The language in short", CONSTRUCTS), ("Keys", _KEYS)):
                 ui.label(title).classes("font-medium").props("role=heading aria-level=2")
                 with ui.element("dl").classes("cs-constructs text-sm"):
@@ -150,7 +150,7 @@ class StudioPage:
 
     def _list_history(self) -> None:
         self._history.clear()
-        with self._history:
+        with self._history, ui.list():
             for text in self._session.history:
                 shown = " ".join(text.split())
                 ui.menu_item(shown if len(shown) <= 80 else f"{shown[:79]}…", partial(self._write, text)).classes(
