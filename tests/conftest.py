@@ -34,6 +34,8 @@ settings.load_profile("cerflow" if EXAMPLES > 1 else "ci")
 
 def pytest_configure():
     let_programs_hear()
+    # Workers of tests have it; without it texts are as long as in files and pipes.
+    os.environ.pop("COLUMNS", None)
     # For every Java that a test or a program of a test starts: its best compiler would take longer than it saves.
     os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 

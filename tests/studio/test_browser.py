@@ -571,6 +571,7 @@ STATES = {
 #: What lies over any of these.
 OVER = {
     "Earlier queries": lambda page: page.get_by_role("listitem").first.wait_for(),
+    "Help": lambda page: page.get_by_role("dialog").get_by_text("the very next event").wait_for(),
 }
 
 

@@ -137,6 +137,7 @@ class StudioPage:
 
     def _help(self) -> ui.dialog:
         with ui.dialog().props('aria-label="Help" transition-duration=1') as dialog, ui.card():
+            ui.button("Close", on_click=dialog.close, color=None).props("flat no-caps").classes("self-end")
             for title, told in (("The language in short", CONSTRUCTS), ("Keys", _KEYS)):
                 ui.label(title).classes("font-medium").props("role=heading aria-level=2")
                 with ui.element("dl").classes("cs-constructs text-sm"):
@@ -145,7 +146,6 @@ class StudioPage:
                             ui.label(term)
                         with ui.element("dd"):
                             ui.label(said)
-            ui.button("Close", on_click=dialog.close).props("flat no-caps")
         return dialog
 
     def _list_history(self) -> None:
