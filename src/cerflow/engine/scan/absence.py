@@ -171,8 +171,7 @@ def find_absences(
     if count < limits.NARROWED_ROWS or room.unfound:
         return None
     room.room_for_guards(count)
-    if count > len(room.arrays.slot_of):
-        room.use("slot_of", 1 << (count - 1).bit_length())
+    room.room_for_slots(count)
     found, told, opening = np.empty((count, 4), np.int32), [0] * 5, (1 << len(how.opening)) - 1
 
     def find() -> int:

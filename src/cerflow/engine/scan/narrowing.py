@@ -92,8 +92,8 @@ def follow_runs(
     room.room_for_guards(count)
     if len(room.arrays.useful) < len(room.arrays.guards):
         room.use("useful", len(room.arrays.guards))
-    if through.keyed and count > len(room.arrays.slot_of):
-        room.use("slot_of", 1 << (count - 1).bit_length())
+    if through.keyed:
+        room.room_for_slots(count)
     if strict is not None:
         room.use("before", count)
         room.arrays.before.fill(-1)

@@ -95,6 +95,11 @@ class ScanRoom:
         if max(count, layout.BLOCK) + 64 > len(self.arrays.guards):
             self.use("guards", 64 + max(layout.BLOCK, 1 << (count - 1).bit_length()))
 
+    def room_for_slots(self, count: int) -> None:
+        """Make room for the keys of this many rows."""
+        if count > len(self.arrays.slot_of):
+            self.use("slot_of", 1 << (count - 1).bit_length())
+
     def room_for_candidates(self, count: int) -> None:
         """Make room for this many candidates."""
         if count > len(self.arrays.candidates):

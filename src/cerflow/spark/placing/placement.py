@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from pyspark.sql import DataFrame
@@ -25,7 +25,15 @@ from cerflow.spark.placing.by_clock import ByClock, by_clock
 from cerflow.spark.placing.files_by_tasks import FilesByTasks
 from cerflow.spark.placing.slice_tasks import Stretch
 from cerflow.spark.placing.statistics import pieces_of_files
-from cerflow.spark.placing.survey import PartitionSurvey, bounds_of, estimate, sample, survey_partitions, survey_parts
+from cerflow.spark.placing.survey import (
+    Estimate,
+    PartitionSurvey,
+    bounds_of,
+    estimate,
+    sample,
+    survey_partitions,
+    survey_parts,
+)
 from cerflow.values.array_types import Ints
 
 _NO_KEYS: Ints = np.zeros(0, np.int64)
@@ -116,8 +124,8 @@ class _Placing:
         told = self._told()
         if told is not None:
             return told
-        guess = estimate(self._frame)
-        if guess.size is not None and guess.size < limits.SPARK_SMALL_BYTES:
+        guess = self._guess
+        if self._is_small:
             return self._otherwise("the input is small")
         if not guess.stays and (plan.by_key or schema.time is None):
             return self._otherwise("whether the input is in the order of time is not known before it is computed")
@@ -177,16 +185,21 @@ class _Placing:
         plan = self._plan
         if plan.by_key:
             return Placement(PlacementKind.BY_KEY, f"each key has its own matches (no slices of time: {why})")
-        if plan.by_clock and exact(plan.schema) and not self._is_small():
+        if plan.by_clock and exact(plan.schema) and not self._is_small:
             how = by_clock(self._frame, self._events, plan.until)
             if how is not None:
                 reason = "a clock shows deadlines to each key, and the times of all events say when they are known"
                 return Placement(PlacementKind.BY_KEY, f"{reason} (no slices of time: {why})", how)
         return Placement(PlacementKind.ONE_TASK, why)
 
+    @cached_property
+    def _guess(self) -> Estimate:
+        return estimate(self._frame)
+
+    @property
     def _is_small(self) -> bool:
-        size = estimate(self._frame).size
-        return size is not None and size < limits.SPARK_SMALL_BYTES
+        """Whether Spark knows that the input is small."""
+        return self._guess.size is not None and self._guess.size < limits.SPARK_SMALL_BYTES
 
     def _lookback(self, pieces: Pieces, keys: Ints = _NO_KEYS) -> Lookback:
         """How far back matches go, by pieces of the stream and the ``keys`` of more of its events."""

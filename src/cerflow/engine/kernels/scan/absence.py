@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.base.parts import inlined, kernel, part
+from cerflow.engine.kernels.base.parts import kernel, part
 from cerflow.engine.kernels.base.shared_arrays import address_of, pointer_to
 from cerflow.engine.kernels.scan.arrays import scan_at
 from cerflow.engine.kernels.scan.blocks import mark_block
 from cerflow.engine.kernels.scan.contiguous import key_number, key_words
-from cerflow.engine.kernels.scan.flow import BOUND, MEASURE, has_plain_window, not_zero, window_value
+from cerflow.engine.kernels.scan.flow import BOUND, MEASURE, first_behind, has_plain_window, not_zero, window_value
 from cerflow.engine.kernels.scan.scan import collected
 from cerflow.engine.kernels.scan.values import leading_zeros, load_byte, load_word, locate, store_word
 from cerflow.engine.layout import NO_BOUND, NULL
@@ -38,9 +38,9 @@ def absent(address, batch, count, key, opening, ending, carried, found):
     locate(s.columns, s.texts, batch)
     last, begin = np.int64(-1), np.int64(0)
     if carried != NULL:
-        last = _first(s, BOUND, count, carried)
-        begin = _first(s, MEASURE, count, window_value(s, BOUND, last) + 1) if last < count else count
-    behind = _first(s, MEASURE, count, window_value(s, BOUND, count - 1) + 1)
+        last = first_behind(s, BOUND, count, carried - 1)
+        begin = first_behind(s, MEASURE, count, window_value(s, BOUND, last)) if last < count else np.int64(count)
+    behind = first_behind(s, MEASURE, count, window_value(s, BOUND, count - 1))
     if begin >= behind or 2 * (last + 1 + count - behind) > count:
         return layout.SCANNED, last, begin, behind, np.int64(0), np.int64(NOT_FOUND)
     guards = address_of(pointer_to(s.guards, 0))
@@ -109,16 +109,3 @@ def _pass(s, guards, count, key, opening, ending, begin, behind, found):
             if own & ending != 0:
                 s.groups[g, layout.G_ROW] = k
     return single, many
-
-
-@inlined
-def _first(s, which, count, least):
-    """The first row whose measure, or bound, is not less; ``count`` if there is none. They do not decrease."""
-    low, high = np.int64(0), np.int64(count)
-    while low < high:
-        middle = (low + high) >> 1
-        if window_value(s, which, middle) >= least:
-            high = middle
-        else:
-            low = middle + 1
-    return low

@@ -87,15 +87,7 @@ def _begin(s, count, ends):
     # state of a key has the limit of those that a run may reach from there.
     edge = np.int64(_NOWHERE) if ends != 0 else window_value(s, BOUND, count - 1)
     control[layout.LIMIT] = control[layout.EDGE] = edge
-    # Measures do not decrease.
-    passed, left = np.int64(0), np.int64(count)
-    while passed < left:
-        middle = (passed + left) >> 1
-        if window_value(s, MEASURE, middle) > edge:
-            left = middle
-        else:
-            passed = middle + 1
-    control[layout.OVERLAP] = count - passed
+    control[layout.OVERLAP] = count - first_behind(s, MEASURE, count, edge)
     for k in range(s.entered.shape[0]):
         s.entered[k] = 0
     control[layout.PASSED] = np.int64(ends != 0)
@@ -416,6 +408,22 @@ def has_plain_window(s):
         return False
     column = s.columns[c]
     return column[layout.C_LAYOUT] == layout.INT64 and column[layout.C_VALID] == 0 and column[layout.C_FACTOR] == 1
+
+
+@inlined
+def first_behind(s, which, count, limit):
+    """The first of ``count`` rows whose value of row ``which`` of `reach` is beyond a ``limit``; ``count`` if none is.
+
+    ``s`` are the arrays of the scan. The values do not decrease.
+    """
+    low, high = np.int64(0), np.int64(count)
+    while low < high:
+        middle = (low + high) >> 1
+        if window_value(s, which, middle) > limit:
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
 @inlined
