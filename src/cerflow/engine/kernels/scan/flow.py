@@ -9,7 +9,6 @@ from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.base.shared_arrays import address_of, call, pointer_to
 from cerflow.engine.kernels.scan.arrays import scan_at
 from cerflow.engine.kernels.scan.blocks import mark_block
-from cerflow.engine.kernels.scan.neighbours import number_keys, relate
 from cerflow.engine.kernels.scan.scan import collected, formed, is_missing
 from cerflow.engine.kernels.scan.texts import SHIFT, hash_of_text, mixed
 from cerflow.engine.kernels.scan.values import (
@@ -33,7 +32,7 @@ _TOGETHER = 4 * layout.BLOCK
 #: In each byte of a word all bits but the highest, and the highest.
 _LOW, _HIGH = np.int64(0x7F7F7F7F7F7F7F7F), np.int64(-0x7F7F7F7F7F7F7F80)
 #: A limit behind all starts.
-_NOWHERE = 2**63 - 1
+NOWHERE = 2**63 - 1
 
 
 @kernel
@@ -52,7 +51,7 @@ def flow(address, batch, count, states, ends):
     if control[layout.ROW] == count:
         for k in range(8):
             store_word(guards + count, k, np.int64(0))
-        _begin(s, count, ends)
+        begin_flow(s, count, ends)
     while control[layout.ROW] > 0:
         end = control[layout.ROW]
         begin = (end - 1) & -layout.BLOCK
@@ -73,19 +72,22 @@ def flow(address, batch, count, states, ends):
         left = _follow(s, count, states, guards, address)
         if control[layout.BACKWARDS] == 1 and 4 * left < 3 * kept:
             # Fewer rows may lead from others now.
-            _begin(s, count, ends)
+            begin_flow(s, count, ends)
             _close(s, 0, count, guards, address)
         control[layout.KEPT], control[layout.RELEVANT] = left, found
     return layout.SCANNED
 
 
 @part
-def _begin(s, count, ends):
-    """Begin at the end of a batch, behind which any run may go on, or none if the stream ``ends``."""
+def begin_flow(s, count, ends):
+    """Begin at the end of a batch of ``count`` rows, behind which any run may go on, or none if the stream ``ends``.
+
+    ``s`` are the arrays of the scan.
+    """
     control = s.control
     # Starts at or before a limit are outside of the windows of all events behind with which a match may end; each
     # state of a key has the limit of those that a run may reach from there.
-    edge = np.int64(_NOWHERE) if ends != 0 else window_value(s, BOUND, count - 1)
+    edge = np.int64(NOWHERE) if ends != 0 else window_value(s, BOUND, count - 1)
     control[layout.LIMIT] = control[layout.EDGE] = edge
     control[layout.OVERLAP] = count - first_behind(s, MEASURE, count, edge)
     for k in range(s.entered.shape[0]):
@@ -183,7 +185,7 @@ def _leading(s, slot, allowed, measure, bound, edge):
         bit = trailing_zeros(moves)
         moves &= moves - 1
         for n in range(s.bit_leads[bit], s.bit_leads[bit + 1]):
-            limit = bound if s.leads[n, layout.LEADS_FINAL] == 1 else np.int64(_NOWHERE)
+            limit = bound if s.leads[n, layout.LEADS_FINAL] == 1 else np.int64(NOWHERE)
             source, target = s.leads[n, layout.LEADS_SOURCE], s.leads[n, layout.LEADS_TARGET]
             if target >= 0:
                 limit = min(limit, flows[slot, target] if known else edge)
@@ -255,97 +257,6 @@ def _reached(s, slot, allowed, measure, bound):
                 if target >= 0:
                     flows[slot, target] = max(flows[slot, target], start)
     return found
-
-
-@kernel
-def flow_by_key(address, batch, count, key, ends):
-    """Choose the rows of a batch of ``count`` rows that a match may need, if the next event of a key ends some states.
-
-    Matches, and whether the stream ``ends``, are as for `flow`, and ``key`` as for `narrow`. In the end the bytes of
-    `guards` say which rows the automaton has to read, as those of `find_rows` do. Returns what stopped it, as ``scan``
-    does; it begins with 0 in `ROW`, and has to begin there again if numbers of keys have changed.
-    """
-    s = scan_at(address)
-    control = s.control
-    locate(s.columns, s.texts, batch)
-    guards, useful = address_of(pointer_to(s.guards, 0)), address_of(pointer_to(s.useful, 0))
-    begin, control[layout.TEXT] = control[layout.ROW], layout.NO_KEYS
-    for g in range(s.groups.shape[0] if begin == 0 else 0):
-        s.groups[g, layout.G_ROW], s.groups[g, layout.G_STEPS], s.groups[g, layout.G_ROWS] = -1, 0, 0
-    while begin < count:
-        size = min(count - begin, layout.STRETCH)
-        control[layout.ROW] = begin
-        reason = mark_block(s, begin, size, guards + begin, np.int64(0), True, address)
-        if reason != layout.SCANNED:
-            return collected(s, reason, begin, count)
-        control[layout.ROW] = 0
-        if not number_keys(s, begin, size, key, guards, 0):
-            return layout.NO_ROOM
-        for k in range(size):
-            s.slot_of[begin + k] = s.numbers[k]
-            s.allowed[k] = np.int64(s.masks[load_byte(guards, begin + k)]) if s.numbers[k] > 0 else 0
-            store_byte(useful, begin + k, s.allowed[k])
-        for n in range(s.links.shape[0]):
-            if not relate(s, n, begin, size):
-                return layout.NO_ROOM
-        for k in range(size):
-            # The event before the first one of a key is not known.
-            if s.numbers[k] > 0 and s.before[begin + k] >= 0:
-                store_byte(useful, begin + k, s.allowed[k])
-        begin += size
-    for k in range(8):
-        store_word(guards + count, k, np.int64(0))
-    _begin(s, count, ends)
-    for k in range(count - 1, -1, -1):
-        g = np.int64(s.slot_of[k])
-        is_needed = g > 0 and _needed(s, k, g, load_byte(guards, k), load_byte(useful, k))
-        store_byte(guards, k, np.int64(is_needed))
-    # Of each key the last row ends what the next event does not continue.
-    for g in range(1, s.groups.shape[0] if ends == 0 else 0):
-        if s.groups[g, layout.G_ROW] >= 0:
-            store_byte(guards, s.groups[g, layout.G_ROW], layout.AS_IT_IS)
-    for k in range(count):
-        if load_byte(guards, k) != 0 and s.before[k] >= 0 and load_byte(guards, np.int64(s.before[k])) == 0:
-            store_byte(guards, k, layout.BEHIND_OTHERS)
-    return layout.SCANNED
-
-
-@inlined
-def _needed(s, row, g, guards, allowed):
-    """Whether a match may need a row of a key; the limits of the key become those before the row."""
-    control, flows = s.control, s.flows
-    measure = window_value(s, MEASURE, row)
-    if guards & s.step_guards[0] != 0:
-        control[layout.LIMIT] = window_value(s, BOUND, row)
-    control[layout.RELEVANT] += 1
-    if measure <= control[layout.LIMIT]:
-        return False
-    states, edge = flows.shape[1], control[layout.EDGE]
-    if s.groups[g, layout.G_STEPS] == 0:
-        s.groups[g, layout.G_STEPS] = 1
-        for q in range(states):
-            flows[g, q] = edge
-    found = np.int64(0)
-    for q in range(states):
-        flows[0, q] = _NOWHERE
-        found |= allowed & layout.WAITS if flows[g, q] < measure else 0
-    moves = allowed & (layout.WAITS - 1)
-    while moves != 0:
-        bit = trailing_zeros(moves)
-        moves &= moves - 1
-        for n in range(s.bit_leads[bit], s.bit_leads[bit + 1]):
-            limit = control[layout.LIMIT] if s.leads[n, layout.LEADS_FINAL] == 1 else np.int64(_NOWHERE)
-            source, target = s.leads[n, layout.LEADS_SOURCE], s.leads[n, layout.LEADS_TARGET]
-            if target >= 0:
-                limit = min(limit, flows[g, target])
-            if measure > limit:
-                found |= np.int64(1) << bit
-                if source >= 0:
-                    flows[0, source] = min(limit, flows[0, source])
-    for q in range(states):
-        flows[g, q] = flows[0, q] if s.strict[q] == 1 else min(flows[0, q], flows[g, q])
-    control[layout.KEPT] += found != 0
-    return found != 0
 
 
 @inlined
