@@ -43,12 +43,16 @@ def read_svg(text):
             "svg", "style", "g", "title", "desc", "rect", "circle", "path", "polygon", "text", "tspan",
         }  # fmt: skip
         assert set(element.attrib) <= {
-            "viewBox", "width", "height", "class", "role", "aria-label",
+            "viewBox", "width", "height", "class", "role", "aria-labelledby", "aria-describedby", "id",
             "x", "y", "cx", "cy", "r", "rx", "d", "points", "text-anchor",
         }  # fmt: skip
         for x, y in extent(element):
             assert left <= x <= left + width, ElementTree.tostring(element)
             assert top <= y <= top + height, ElementTree.tostring(element)
+    # Its name, and what it shows in words.
+    for attribute, part in zip(("aria-labelledby", "aria-describedby"), root):
+        assert (part.tag, part.get("id")) in {(f"{SVG}{t}", root.get(attribute)) for t in ("title", "desc")}
+        assert part.text
     style = root.find(f"{SVG}style").text
     assert not re.search(r"url|import|//|<", style)
     return root

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 #: Whether a piece of text belongs to the guard, the labels or a write of an arrow.
@@ -68,6 +69,65 @@ def plain(line: Iterable[Piece]) -> str:
 def one_line(text: str) -> str:
     """Line breaks and other control characters, which strings of a query may contain, as escape sequences."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+# -- in words
+
+#: Signs of automata that only the papers explain, in words: of guards, labels, writes and captions.
+_ALWAYS = ("NOT a deadline has passed", "NOT no event")
+_WORDS = {"TRUE": "any event", "∅": "left out", "type()": "its type", "hidden()": "not reported", "•": "in the match"}
+_KEPT = {
+    "value": "",
+    "min": ", the least so far",
+    "max": ", the greatest so far",
+    "same": ", one value while all are equal",
+    "set": ", all distinct values",
+}
+#: Arrows that are told of.
+_TOLD = 60
+
+
+def spelled_out(diagram: Diagram) -> Diagram:
+    """The diagram of an automaton as it is drawn for people, with words in place of signs."""
+    arrows = [
+        replace(arrow, lines=tuple(tuple(_spelled(piece) for piece in line) for line in arrow.lines))
+        for arrow in diagram.arrows
+    ]
+    caption = []
+    for line in diagram.caption:
+        text, _, keeps = line.removesuffix(")").rpartition(" (")
+        caption.append(text + _KEPT[keeps] if keeps in _KEPT else line)
+    return replace(diagram, arrows=arrows, caption=caption)
+
+
+def _spelled(piece: Piece) -> Piece:
+    text = piece.text
+    if piece.role == "labels":
+        names = [_WORDS.get(name, name) for name in text.removeprefix("{").removesuffix("}").split(", ")]
+        text = "{" + ", ".join(names) + "}" if len(names) > 1 or f"{{{names[0]}}}" == text else names[0]
+    elif piece.role == "write":
+        text = re.sub(r"^(↓ r\d+ :=) measure of (.*)$", r"\1 where \2 begin", text)
+    elif (parts := text.split(" ∧ ")) and not {*_ALWAYS}.isdisjoint(parts):
+        text = " ∧ ".join(part for part in parts if part not in _ALWAYS) or "whatever comes next"
+    else:
+        text = _WORDS.get(text, text)
+    return replace(piece, text=text)
+
+
+def in_words(diagram: Diagram) -> str:
+    """What a diagram shows, for who does not see it: where it begins, each arrow, and where it ends."""
+    names = [one_line(vertex.name) for vertex in diagram.vertices]
+    said = [
+        f"from {names[arrow.source]} to {names[arrow.target]}" + "".join(f": {plain(line)}" for line in arrow.lines)
+        for arrow in diagram.arrows[:_TOLD]
+    ]
+    if len(diagram.arrows) > _TOLD:
+        said.append(f"and {len(diagram.arrows) - _TOLD} more arrows")
+    for word, chosen in (("begins at", "begins"), ("ends at", "ends")):
+        found = [name for name, vertex in zip(names, diagram.vertices) if getattr(vertex, chosen)]
+        if found:
+            said.insert(0 if chosen == "begins" else len(said), f"{word} {', '.join(found)}")
+    return "; ".join([*(said or [", ".join(names)]), *diagram.caption])
 
 
 # -- Graphviz

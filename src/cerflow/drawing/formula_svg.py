@@ -75,7 +75,11 @@ def formula_svg(tree: Node, *, theme: Theme = "auto", marks: Mapping[int, Mark] 
 
     box = fold(tree, made)
     assert box is not None
-    sheet = Sheet(show(tree), theme, in_words(tree))
+    said = [in_words(tree)]
+    for node in walk(tree):
+        if id(node) in marks and marks[id(node)].lines:
+            said.append(f"{show(node, kinds=False)}: {', '.join(marks[id(node)].lines)}")
+    sheet = Sheet(show(tree), theme, "; ".join(said))
     draw(sheet, box)
     return str(sheet)
 

@@ -1,6 +1,6 @@
 """Sheets of SVG: elements with positions, texts measured without fonts, colours for light and dark pages.
 
-A picture refers to nothing outside itself and has no identifiers, so any number of them can stand on one page.
+A picture refers to nothing outside itself. Its identifiers follow from its words, so pictures can share a page.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import ceil, cos, floor, hypot, sin, tau
 from typing import Literal, TypeAlias, get_args
 from xml.etree import ElementTree
+from zlib import crc32
 
 from cerflow.drawing.diagram import one_line
 from cerflow.errors import ArgumentError
@@ -120,17 +121,23 @@ def shortened(text: str, letters: int, most: int) -> list[str]:
 
 
 class Sheet:
-    """An SVG picture under construction: elements have places in pixels, and the picture holds them all in the end."""
+    """An SVG picture under construction: elements have places in pixels, and the picture holds them all in the end.
+
+    ``title`` is its name, ``said`` tells readers of screens what it shows.
+    """
 
     def __init__(self, title: str, theme: Theme, said: str = "") -> None:
         check_theme(theme)
+        told = {"title": one_line(title), "desc": one_line(said or title)}
         kind = "cf-picture" if theme == "auto" else f"cf-picture cf-{theme}"
+        name = f"cf-{crc32(repr(told).encode()):x}"
+        names = {"aria-labelledby": f"{name}-title", "aria-describedby": f"{name}-desc"}
         self.root = ElementTree.Element(
-            "svg", {"xmlns": "http://www.w3.org/2000/svg", "class": kind, "role": "img", "aria-label": one_line(title)}
+            "svg", {"xmlns": "http://www.w3.org/2000/svg", "class": kind, "role": "img", **names}
         )
+        for tag, text in told.items():
+            ElementTree.SubElement(self.root, tag, {"id": f"{name}-{tag}"}).text = text
         ElementTree.SubElement(self.root, "style").text = _STYLE
-        if said:
-            ElementTree.SubElement(self.root, "desc").text = one_line(said)
         self._paper = ElementTree.SubElement(self.root, "rect", {"class": "cf-paper", "rx": "8"})
         self.left = self.top = self.right = self.bottom = 0.0
         self._empty = True

@@ -19,7 +19,8 @@ def strip_svg(outcome: Outcome) -> str:
     some = "" if outcome.count == listed else f" of the first {listed:,} matches"
     names = [f"{label}  {len(places):,}" for label, places in shown]
     left = max(map(text_width, names), default=0.0) + 12
-    sheet = Sheet(f"Events{some} by label, in the order of the stream", "auto")
+    said = "; ".join(f"{label}: {len(p):,} events, from {min(p):,} to {max(p):,}" for label, p in shown)
+    sheet = Sheet(f"Events{some} by label, in the order of the stream", "auto", said)
     for k, (name, (_, places)) in enumerate(zip(names, shown)):
         middle = k * LINE
         group = sheet.group(f"cs-lane{k % _COLOURS}", name)
