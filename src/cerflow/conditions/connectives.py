@@ -8,7 +8,7 @@ from functools import reduce
 
 from cerflow.conditions.guards import Satisfied, TypeTest
 from cerflow.language import condition as c
-from cerflow.language.node import Node, fold, with_children
+from cerflow.language.node import Node, rebuild, with_children
 from cerflow.values.operators import Operator
 
 TRUE = c.Constant(True)
@@ -65,9 +65,7 @@ def with_atoms(condition: c.Condition, change: Callable[[c.Condition], c.Conditi
         # Conditions inside a value, as in CASE, stay as they are.
         return change(current) if isinstance(current, c.Condition) else current
 
-    whole: Node = fold(condition, visit)
-    assert isinstance(whole, c.Condition)
-    return whole
+    return rebuild(condition, visit)
 
 
 def spelled_out(condition: c.In | c.Between) -> c.Condition:

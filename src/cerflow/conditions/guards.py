@@ -11,54 +11,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from cerflow.language.condition import (
-    And,
-    Attribute,
-    Bracket,
-    Comparison,
-    Condition,
-    Expression,
-    Function,
-    IsNull,
-    LabelReference,
-    Literal,
-    TruthValue,
-)
-from cerflow.language.event_tests import Satisfied, StreamTest, TypeTest, event_test
+from cerflow.language import condition as c
+from cerflow.language.event_tests import Satisfied as Satisfied
+from cerflow.language.event_tests import StreamTest as StreamTest
+from cerflow.language.event_tests import TypeTest as TypeTest
+from cerflow.language.event_tests import event_test as event_test
 from cerflow.language.formula import Window
 from cerflow.language.node import Node, node, transform, walk, with_children
 from cerflow.values.operators import Operator
 
-__all__ = [
-    "AllRows",
-    "Asked",
-    "InWindow",
-    "LabelAggregate",
-    "Measure",
-    "NoRow",
-    "Of",
-    "Satisfied",
-    "SetCall",
-    "Shown",
-    "Stored",
-    "StreamTest",
-    "TypeTest",
-    "bare",
-    "event_test",
-    "is_local",
-    "leaves",
-    "reads_events",
-    "separate",
-    "substitute",
-    "with_registers",
-    "without_brackets",
-]
-
-C = TypeVar("C", Condition, Expression)
+C = TypeVar("C", c.Condition, c.Expression)
 
 
 @node
-class Measure(Expression):
+class Measure(c.Expression):
     """The measure of a window on the current event: its time, its position in the substream, or an attribute."""
 
     window: Window
@@ -69,7 +35,7 @@ class Measure(Expression):
 
 
 @node
-class Stored(Expression):
+class Stored(c.Expression):
     """Field ``field`` of a register; of a collection it ranges over all rows (a universal condition)."""
 
     register: int
@@ -90,7 +56,7 @@ class AllRows(Stored):
 
 
 @node
-class SetCall(Condition):
+class SetCall(c.Condition):
     """A predicate of sets, asked about the events in a collection (None: there are none) and the current event.
 
     ``sets`` has the number of the set that each argument reads, -1 for one that is the same for all events. Of the
@@ -100,7 +66,7 @@ class SetCall(Condition):
     """
 
     name: str
-    arguments: tuple[Expression, ...]
+    arguments: tuple[c.Expression, ...]
     sets: tuple[int, ...]
     gathered: int
     rows: AllRows | None
@@ -121,7 +87,7 @@ class SetCall(Condition):
 
 
 @node
-class Shown(Expression):
+class Shown(c.Expression):
     """A leaf under the name that people know; it occurs in texts only."""
 
     name: str
@@ -132,7 +98,7 @@ class Shown(Expression):
 
 
 @node
-class InWindow(Condition):
+class InWindow(c.Condition):
     """The measure of the current event is less than the window's size beyond the measure stored at the start."""
 
     start: Stored
@@ -144,7 +110,7 @@ class InWindow(Condition):
 
 
 @node
-class NoRow(Condition):
+class NoRow(c.Condition):
     """False for every row of the collection that ``row`` reads: it holds only if there is none."""
 
     row: Stored
@@ -155,12 +121,12 @@ class NoRow(Condition):
 
 
 @node
-class Of(Expression):
+class Of(c.Expression):
     """A bare expression evaluated on the event of ``label``, which the formula at occurrence ``scope`` assigns."""
 
     label: str
     scope: int
-    expression: Expression
+    expression: c.Expression
 
     def notation(self) -> tuple[str | Node, ...]:
         """See `Node.notation`."""
@@ -168,7 +134,7 @@ class Of(Expression):
 
 
 @node
-class LabelAggregate(Expression):
+class LabelAggregate(c.Expression):
     """An aggregate or a test on a set, over all events that the filtered formula gives to ``label``.
 
     ``argument`` is bare. ``min``, ``max``, ``first`` and ``last`` select an event by the argument and give its
@@ -177,19 +143,19 @@ class LabelAggregate(Expression):
 
     name: str
     label: str
-    argument: Expression
-    value: Expression
+    argument: c.Expression
+    value: c.Expression
 
     def notation(self) -> tuple[str | Node, ...]:
         """See `Node.notation`."""
-        if isinstance(self.argument, LabelReference):
+        if isinstance(self.argument, c.LabelReference):
             return (f"{self.name}({self.label})",)
-        dot = "." if isinstance(self.value, Attribute) else ": "
+        dot = "." if isinstance(self.value, c.Attribute) else ": "
         return (f"{self.name}({self.label}{dot}", self.value, ")")
 
 
 @node
-class Asked(Expression):
+class Asked(c.Expression):
     """The answer of a predicate of sets about all events that the filtered formula gives to some labels.
 
     ``sets`` has the number of the set that each argument reads, as in `SetCall`. The first sets are the events of the
@@ -198,7 +164,7 @@ class Asked(Expression):
 
     name: str
     labels: tuple[str, ...]
-    arguments: tuple[Expression, ...]
+    arguments: tuple[c.Expression, ...]
     sets: tuple[int, ...]
 
     def notation(self) -> tuple[str | Node, ...]:
@@ -210,13 +176,13 @@ class Asked(Expression):
 
 def reads_events(argument: Node) -> bool:
     """Whether the argument of a predicate differs from event to event."""
-    return any(isinstance(n, Attribute | LabelReference) for n in walk(argument))
+    return any(isinstance(n, c.Attribute | c.LabelReference) for n in walk(argument))
 
 
-def leaves(condition: Node) -> tuple[Expression, ...]:
+def leaves(condition: Node) -> tuple[c.Expression, ...]:
     """The distinct `Of` and `Stored` leaves, in order of appearance."""
     # Constructions ask again and again, and trees do not change, so the answer stays with the tree.
-    known: tuple[Expression, ...] | None = condition.__dict__.get("_leaves")
+    known: tuple[c.Expression, ...] | None = condition.__dict__.get("_leaves")
     if known is None:
         found = dict.fromkeys(n for n in walk(condition) if isinstance(n, Of | Stored))
         known = condition.__dict__["_leaves"] = tuple(found)
@@ -239,44 +205,41 @@ def bare(expression: Node) -> Node:
 
     def strip(current: Node) -> Node:
         match current:
-            case Attribute():
-                return Attribute(None, current.name, span=current.span)
-            case LabelReference():
-                return LabelReference(None, span=current.span)
+            case c.Attribute():
+                return c.Attribute(None, current.name, span=current.span)
+            case c.LabelReference():
+                return c.LabelReference(None, span=current.span)
             case _:
                 return current
 
     return transform(expression, strip)
 
 
-def without_brackets(condition: Condition) -> Condition:
+def without_brackets(condition: c.Condition) -> c.Condition:
     """The condition with ``x.`` before every attribute of ``x[…]`` instead of the bracket."""
 
     def open_(current: Node) -> Node:
-        if not isinstance(current, Bracket):
+        if not isinstance(current, c.Bracket):
             return current
         label = current.label
 
         def name(leaf: Node) -> Node:
-            if isinstance(leaf, Attribute) and leaf.label is None:
-                return Attribute(label, leaf.name, span=leaf.span)
-            if isinstance(leaf, LabelReference) and leaf.label is None:
-                return LabelReference(label, span=leaf.span)
+            if isinstance(leaf, c.Attribute) and leaf.label is None:
+                return c.Attribute(label, leaf.name, span=leaf.span)
+            if isinstance(leaf, c.LabelReference) and leaf.label is None:
+                return c.LabelReference(label, span=leaf.span)
             return leaf
 
         inner = transform(current.condition, name)
-        assert isinstance(inner, Condition)
-        if any(isinstance(n, Attribute | LabelReference) and n.label == label for n in walk(inner)):
+        if any(isinstance(n, c.Attribute | c.LabelReference) and n.label == label for n in walk(inner)):
             return inner
         # A bracket that reads nothing of its label still speaks of every event of it.
-        return And(inner, IsNull(Function("position", (LabelReference(label),)), True))
+        return c.And(inner, c.IsNull(c.Function("position", (c.LabelReference(label),)), True))
 
-    result = transform(condition, open_)
-    assert isinstance(result, Condition)
-    return result
+    return transform(condition, open_)
 
 
-def separate(condition: Condition, scopes: dict[str, int]) -> Condition:
+def separate(condition: c.Condition, scopes: dict[str, int]) -> c.Condition:
     """The condition with an `Of` leaf for every largest part that reads one label; ``scopes`` are those of labels.
 
     A part that is a condition becomes a comparison of its truth value, so that a later event can ask for it.
@@ -286,16 +249,16 @@ def separate(condition: Condition, scopes: dict[str, int]) -> Condition:
     keep: list[Node] = []
 
     def labels(current: Node) -> set[str | None]:
-        found = {owner[id(c)] for c in current.children if id(c) in owner}
-        if isinstance(current, Attribute | LabelReference) and current.label is not None:
+        found = {owner[id(child)] for child in current.children if id(child) in owner}
+        if isinstance(current, c.Attribute | c.LabelReference) and current.label is not None:
             found.add(current.label)
         return found
 
     def wrap(current: Node, label: str) -> Node:
         own = bare(current)
-        if isinstance(own, Condition):
-            return Comparison(Operator.EQ, Of(label, scopes[label], TruthValue(own)), Literal(True))
-        assert isinstance(own, Expression)
+        if isinstance(own, c.Condition):
+            return c.Comparison(Operator.EQ, Of(label, scopes[label], c.TruthValue(own)), c.Literal(True))
+        assert isinstance(own, c.Expression)
         return Of(label, scopes[label], own)
 
     for current in walk(condition):
@@ -329,18 +292,18 @@ def separate(condition: Condition, scopes: dict[str, int]) -> Condition:
     return done[0]  # type: ignore[return-value]
 
 
-def substitute(condition: C, replacements: dict[Expression, Expression]) -> C:
+def substitute(condition: C, replacements: dict[c.Expression, c.Expression]) -> C:
     """The tree with other leaves; ``[condition] = TRUE`` becomes the condition itself again."""
 
     def visit(current: Node) -> Node:
         if isinstance(current, Of | Stored | LabelAggregate | Asked):
             return replacements.get(current, current)
         match current:
-            case Comparison(Operator.EQ, TruthValue(inner), Literal(True)):
+            case c.Comparison(Operator.EQ, c.TruthValue(inner), c.Literal(True)):
                 return inner
         return current
 
-    return transform(condition, visit)  # type: ignore[return-value]
+    return transform(condition, visit)
 
 
 def with_registers(tree: C, numbers: Mapping[int, int]) -> C:
@@ -353,4 +316,4 @@ def with_registers(tree: C, numbers: Mapping[int, int]) -> C:
             return replace(current, register=numbers.get(current.register, current.register))
         return current
 
-    return transform(tree, renumber)  # type: ignore[return-value]
+    return transform(tree, renumber)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from cerflow.automata.model.runs import Content, Memory, choices, kept
 from cerflow.automata.model.transducer import Transducer, Transition, Write, registers_read
@@ -17,19 +17,7 @@ from cerflow.conditions.connectives import FALSE, TRUE, UNKNOWN, conjunction, co
 from cerflow.conditions.guards import InWindow, Measure, NoRow, Satisfied, Stored
 from cerflow.deciding.budget import Budget
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.condition import (
-    And,
-    Comparison,
-    Condition,
-    Constant,
-    Expression,
-    If,
-    IsNull,
-    Literal,
-    Not,
-    Or,
-    TruthValue,
-)
+from cerflow.language import condition as c
 from cerflow.language.formula import CountWindow, Window
 from cerflow.language.node import Node, fold, transform, walk, with_children
 from cerflow.language.printer import show
@@ -39,7 +27,7 @@ from cerflow.values.events import Value
 #: the complex event began, where the window of the whole asks for it.
 Configuration = tuple[int, Memory, int | None]
 #: A condition on the event, its labels, and the next configuration.
-Move = tuple[Condition, frozenset[str], Configuration]
+Move = tuple[c.Condition, frozenset[str], Configuration]
 
 _Row = tuple[Value, ...]
 N = TypeVar("N", bound=Node)
@@ -113,11 +101,11 @@ class FiniteMemory:
             left = tuple(content if register in live else None for register, content in enumerate(after))
             yield conjunction([*tests, *decided]), t.labels, (t.target, left, begun)
 
-    def _written(self, t: Transition, memory: Memory) -> Iterator[tuple[list[Condition], Memory]]:
+    def _written(self, t: Transition, memory: Memory) -> Iterator[tuple[list[c.Condition], Memory]]:
         """The memory after a transition, for all outcomes of the conditions whose truth values are stored."""
         rows = [list(self._rows(write, memory)) for write in t.writes]
         open_ = dict.fromkeys(
-            c for choice in rows for row, where in choice for part in (*row, *where) for c in _open(part)
+            one for choice in rows for row, where in choice for part in (*row, *where) for one in _open(part)
         )
         self._budget.spend(3 ** len(open_))
         for outcome in product((True, False, None), repeat=len(open_)):
@@ -129,12 +117,12 @@ class FiniteMemory:
                 values = [
                     tuple(_value(e, truths) for e in row)
                     for row, where in choice
-                    if all(c == TRUE or truths.get(c) for c in where)
+                    if all(one == TRUE or truths.get(one) for one in where)
                 ]
                 after[write.register] = kept(keeps, former, values)
-            yield [_comes_out(c, truth) for c, truth in truths.items()], tuple(after)
+            yield [_comes_out(one, truth) for one, truth in truths.items()], tuple(after)
 
-    def _rows(self, write: Write, memory: Memory) -> Iterator[tuple[list[Expression], list[Condition]]]:
+    def _rows(self, write: Write, memory: Memory) -> Iterator[tuple[list[c.Expression], list[c.Condition]]]:
         """The rows that are written, as far as memory decides, with their conditions on the event."""
         for rows in choices(sorted(registers_read([*write.row, *write.where])), memory):
             where = [normal(_read(condition, rows)) for condition in write.where]
@@ -147,54 +135,54 @@ class FiniteMemory:
 
 def _read(part: N, rows: dict[int, _Row | None]) -> N:
     """A condition or expression for one choice of rows; it reads only the current event."""
-    return cast(N, transform(part, lambda current: _with_rows(current, rows)))
+    return transform(part, lambda current: _with_rows(current, rows))
 
 
 def _with_rows(current: Node, rows: dict[int, _Row | None]) -> Node:
     match current:
         case Stored():
             row = rows[current.register]
-            return Literal(None if row is None else row[current.field])  # type: ignore[arg-type]
+            return c.Literal(None if row is None else row[current.field])  # type: ignore[arg-type]
         case NoRow():
             return FALSE
         case Measure():
-            return Literal(0)
-        case InWindow(Literal(None), CountWindow()):
+            return c.Literal(0)
+        case InWindow(c.Literal(None), CountWindow()):
             return UNKNOWN
-        case InWindow(Literal(int(start)), CountWindow(events)):
-            return Constant(-start < events)
+        case InWindow(c.Literal(int(start)), CountWindow(events)):
+            return c.Constant(-start < events)
     return current
 
 
-def _open(part: Node) -> list[Condition]:
+def _open(part: Node) -> list[c.Condition]:
     """The conditions on the event that decide a value written, or whether it is."""
 
-    def visit(current: Node, below: Sequence[list[Condition]]) -> list[Condition]:
-        return [current] if isinstance(current, Condition) else [c for found in below for c in found]
+    def visit(current: Node, below: Sequence[list[c.Condition]]) -> list[c.Condition]:
+        return [current] if isinstance(current, c.Condition) else [one for found in below for one in found]
 
-    return [] if isinstance(part, Constant) else fold(part, visit)
+    return [] if isinstance(part, c.Constant) else fold(part, visit)
 
 
-def _comes_out(condition: Condition, truth: bool | None) -> Condition:
+def _comes_out(condition: c.Condition, truth: bool | None) -> c.Condition:
     """The test that a condition has this truth value."""
-    negated = Not(condition)
+    negated = c.Not(condition)
     if truth is None:
-        return And(Not(Satisfied(condition)), Not(Satisfied(negated)))
+        return c.And(c.Not(Satisfied(condition)), c.Not(Satisfied(negated)))
     return condition if truth else negated
 
 
-def _value(expression: Expression, truths: dict[Condition, bool | None]) -> Value:
+def _value(expression: c.Expression, truths: dict[c.Condition, bool | None]) -> Value:
     def visit(current: Node, children: Sequence[Node]) -> Node:
         # A condition may hold truth values itself: the whole is looked up, as it was found.
-        if isinstance(current, TruthValue) and current.condition in truths:
-            return Literal(truths[current.condition])
+        if isinstance(current, c.TruthValue) and current.condition in truths:
+            return c.Literal(truths[current.condition])
         current = with_children(current, children)
-        if isinstance(current, If):
+        if isinstance(current, c.If):
             return current.then if normal(current.condition) == TRUE else current.otherwise
         return current
 
     found = fold(expression, visit)
-    assert isinstance(found, Literal)
+    assert isinstance(found, c.Literal)
     return found.value
 
 
@@ -215,13 +203,13 @@ def _measures(transducer: Transducer) -> list[set[int]]:
 
 def _windows(transducer: Transducer) -> list[Window]:
     conditions = [
-        c for t in transducer.transitions for c in (*t.atoms, *(w for write in t.writes for w in write.where))
+        one for t in transducer.transitions for one in (*t.atoms, *(w for write in t.writes for w in write.where))
     ]
-    return [n.window for c in conditions for n in walk(c) if isinstance(n, InWindow)]
+    return [n.window for one in conditions for n in walk(one) if isinstance(n, InWindow)]
 
 
 #: Expressions that may be stored besides truth values and measures: they have finitely many values.
-_FINITE = (Stored, Literal, If, Comparison, And, Or, Not, Satisfied, Constant, IsNull)
+_FINITE = (Stored, c.Literal, c.If, c.Comparison, c.And, c.Or, c.Not, Satisfied, c.Constant, c.IsNull)
 
 
 def _refuse(transducer: Transducer) -> None:
@@ -245,4 +233,4 @@ def _is_finite(current: Node, below: Sequence[bool]) -> bool:
     """Whether an expression that is stored has finitely many values."""
     if isinstance(current, Measure):
         return isinstance(current.window, CountWindow)
-    return isinstance(current, TruthValue) or (isinstance(current, _FINITE) and all(below))
+    return isinstance(current, c.TruthValue) or (isinstance(current, _FINITE) and all(below))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from collections.abc import Sequence as Many
 from functools import reduce
-from typing import cast
 
 from cerflow import limits
 from cerflow.analysis.scopes import Scopes, condition_labels, labels_of, resolve
@@ -20,7 +19,7 @@ from cerflow.errors import QueryError, Span, UnsupportedQueryError
 from cerflow.language import formula as f
 from cerflow.language.automaton import AutomatonFormula, closed
 from cerflow.language.condition import And
-from cerflow.language.node import Node, fold, walk, with_children
+from cerflow.language.node import Node, rebuild, walk, with_children
 from cerflow.language.printer import show
 from cerflow.language.sremo import Regular
 from cerflow.rewriting.rebuild import mentions_set, transformed
@@ -121,7 +120,7 @@ def _without_choices(formula: f.Formula) -> f.Formula:
                 return below[0]
         return with_children(current, below)
 
-    return cast(f.Formula, fold(formula, visit))
+    return rebuild(formula, visit)
 
 
 def kept_for_good(transducer: Transducer, *, detecting: bool) -> list[Remark]:

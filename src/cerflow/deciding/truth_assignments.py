@@ -33,21 +33,7 @@ from cerflow.deciding.samples import (
     strings_between,
     whole_limits,
 )
-from cerflow.language.condition import (
-    DATE_PARTS,
-    LONGER_FUNCTIONS,
-    Arithmetic,
-    Attribute,
-    Comparison,
-    Condition,
-    Function,
-    In,
-    IsNull,
-    Like,
-    Literal,
-    Negative,
-    Regexp,
-)
+from cerflow.language import condition as c
 from cerflow.language.lexicon import LARGEST_INTEGER
 from cerflow.language.node import Node, walk
 from cerflow.schema import ValueKind
@@ -58,9 +44,9 @@ from cerflow.values.operators import Operator
 Values = Mapping[str, Value]
 
 #: The expressions of conditions that can be evaluated on sample events.
-_EVALUATED = (Attribute, Literal, Arithmetic, Negative, Function)
+_EVALUATED = (c.Attribute, c.Literal, c.Arithmetic, c.Negative, c.Function)
 #: Functions whose values no sample stands for.
-_NOT_TRIED = ("||", *LONGER_FUNCTIONS)
+_NOT_TRIED = ("||", *c.LONGER_FUNCTIONS)
 #: Conditions on attributes of these kinds are not evaluated on sample events.
 _NEVER_TRIED = (ValueKind.DECIMAL, ValueKind.OTHER)
 
@@ -72,9 +58,9 @@ class TruthAssignment:
     ``assumed`` are conditions that this event need not give their values: whether any event does is not known.
     """
 
-    truths: Mapping[Condition, bool | None]
+    truths: Mapping[c.Condition, bool | None]
     values: Values
-    assumed: tuple[Condition, ...] = ()
+    assumed: tuple[c.Condition, ...] = ()
 
 
 class TruthAssignments:
@@ -84,9 +70,9 @@ class TruthAssignments:
         self.event_space = event_space
         self.avoid = avoid
         self.budget = budget
-        self._known: dict[tuple[Condition, ...], tuple[TruthAssignment, ...]] = {}
+        self._known: dict[tuple[c.Condition, ...], tuple[TruthAssignment, ...]] = {}
 
-    def columns(self, condition: Condition) -> frozenset[str]:
+    def columns(self, condition: c.Condition) -> frozenset[str]:
         """The columns that a condition reads."""
         found = set(map(self.event_space.column, attributes_in(condition)))
         if isinstance(condition, TypeTest):
@@ -97,12 +83,12 @@ class TruthAssignments:
             found.add(self.event_space.stream)
         return frozenset(found)
 
-    def certain(self, condition: Condition) -> bool:
+    def certain(self, condition: c.Condition) -> bool:
         """Whether the values that are tried stand for all values, as far as this condition is concerned."""
         simple = all(map(self._is_simple, condition.children))
-        return simple and not isinstance(condition, Regexp) and self._tried(condition)
+        return simple and not isinstance(condition, c.Regexp) and self._tried(condition)
 
-    def of(self, conditions: Iterable[Condition]) -> tuple[TruthAssignment, ...]:
+    def of(self, conditions: Iterable[c.Condition]) -> tuple[TruthAssignment, ...]:
         """All assignments to conditions that share attributes, those that certainly exist first."""
         key = tuple(conditions)
         if key not in self._known:
@@ -110,38 +96,38 @@ class TruthAssignments:
         return self._known[key]
 
     def _is_simple(self, expression: object) -> bool:
-        if isinstance(expression, Function) and expression.name == "length":
-            return isinstance(expression.arguments[0], Attribute)
-        return isinstance(expression, Attribute | Literal)
+        if isinstance(expression, c.Function) and expression.name == "length":
+            return isinstance(expression.arguments[0], c.Attribute)
+        return isinstance(expression, c.Attribute | c.Literal)
 
-    def _tried(self, condition: Condition) -> bool:
+    def _tried(self, condition: c.Condition) -> bool:
         """Whether a condition can be evaluated on events that are made up."""
         if isinstance(condition, TypeTest | StreamTest):
             return True
-        if not isinstance(condition, Comparison | In | IsNull | Like | Regexp):
+        if not isinstance(condition, c.Comparison | c.In | c.IsNull | c.Like | c.Regexp):
             return False
         if _computes(condition) and any(map(self._is_of_time, walk(condition))):
             return False
         for current in walk(condition):
             if current is not condition and not isinstance(current, _EVALUATED):
                 return False
-            if isinstance(current, Function) and (current.name in DATE_PARTS or current.name in _NOT_TRIED):
+            if isinstance(current, c.Function) and (current.name in c.DATE_PARTS or current.name in _NOT_TRIED):
                 return False
-            if isinstance(current, Attribute) and self.event_space.kinds.get(current.name) in _NEVER_TRIED:
+            if isinstance(current, c.Attribute) and self.event_space.kinds.get(current.name) in _NEVER_TRIED:
                 return False
         return self.event_space.time not in self.columns(condition)
 
     def _is_of_time(self, current: Node) -> bool:
         """Whether it may be a timestamp or a duration."""
-        if isinstance(current, Literal):
+        if isinstance(current, c.Literal):
             return isinstance(current.value, timedelta | str)
-        kind = self.event_space.kinds.get(current.name) if isinstance(current, Attribute) else None
+        kind = self.event_space.kinds.get(current.name) if isinstance(current, c.Attribute) else None
         return kind in (ValueKind.TIMESTAMP, ValueKind.DURATION)
 
     # -- assignments ---------------------------------------------------------------------------------------------
 
-    def _assignments(self, conditions: Sequence[Condition]) -> Iterator[TruthAssignment]:
-        tried = [c for c in conditions if self._tried(c)]
+    def _assignments(self, conditions: Sequence[c.Condition]) -> Iterator[TruthAssignment]:
+        tried = [one for one in conditions if self._tried(one)]
         columns = sorted(frozenset().union(*map(self.columns, conditions)))
         choices: list[list[Value]] = []
         complete = True
@@ -149,55 +135,57 @@ class TruthAssignments:
             candidates, all_there = self._values(column, conditions)
             choices.append(candidates)
             complete &= all_there
-        certain = {c for c in conditions if complete and self.certain(c)}
+        certain = {one for one in conditions if complete and self.certain(one)}
         if len(columns) > 1 and self._has_odd_orders(columns, conditions):
-            certain -= {c for c in certain if len(self.columns(c)) > 1 and not isinstance(c, TypeTest)}
+            certain -= {one for one in certain if len(self.columns(one)) > 1 and not isinstance(one, TypeTest)}
         self.budget.spend(math.prod(map(len, choices)) * len(conditions))
         found: dict[tuple[bool | None, ...], Values] = {}
-        shapes: dict[tuple[object, ...], tuple[dict[Condition, bool | None], Values]] = {}
+        shapes: dict[tuple[object, ...], tuple[dict[c.Condition, bool | None], Values]] = {}
         for chosen in product(*choices):
             values = dict(zip(columns, chosen))
-            truths = {c: self._truth(c, values) for c in tried}
-            found.setdefault(tuple(truths[c] for c in tried), values)
+            truths = {one: self._truth(one, values) for one in tried}
+            found.setdefault(tuple(truths[one] for one in tried), values)
             nulls = tuple(column for column in columns if values[column] is None)
-            known = {c: t for c, t in truths.items() if c in certain}
+            known = {one: t for one, t in truths.items() if one in certain}
             shapes.setdefault((tuple(known.values()), nulls), (known, values))
         if len(tried) == len(conditions):
             for vector, example in found.items():
                 yield TruthAssignment(dict(zip(tried, vector)), example)
-        open_ = [c for c in conditions if c not in certain]
+        open_ = [one for one in conditions if one not in certain]
         if open_:
             yield from self._assumed(shapes.values(), open_, tried, found)
 
     def _assumed(
         self,
-        shapes: Iterable[tuple[dict[Condition, bool | None], Values]],
-        open_: Sequence[Condition],
-        tried: Sequence[Condition],
+        shapes: Iterable[tuple[dict[c.Condition, bool | None], Values]],
+        open_: Sequence[c.Condition],
+        tried: Sequence[c.Condition],
         found: Mapping[tuple[bool | None, ...], Values],
     ) -> Iterator[TruthAssignment]:
         """Assignments that need not exist: what is certain, with all that is conceivable for the other conditions."""
-        given: set[tuple[tuple[Condition, bool | None], ...]] = set()
+        given: set[tuple[tuple[c.Condition, bool | None], ...]] = set()
         for known, values in shapes:
-            options = [_conceivable(c, any(values[x] is None for x in self.columns(c)), c in tried) for c in open_]
+            options = [
+                _conceivable(one, any(values[x] is None for x in self.columns(one)), one in tried) for one in open_
+            ]
             self.budget.spend(math.prod(map(len, options)))
             for chosen in product(*options):
                 truths = {**known, **dict(zip(open_, chosen))}
-                exists = len(tried) == len(truths) and tuple(truths[c] for c in tried) in found
+                exists = len(tried) == len(truths) and tuple(truths[one] for one in tried) in found
                 if not exists and (key := tuple(truths.items())) not in given:
                     given.add(key)
                     yield TruthAssignment(truths, values, tuple(open_))
 
-    def _has_odd_orders(self, columns: Sequence[str], conditions: Sequence[Condition]) -> bool:
+    def _has_odd_orders(self, columns: Sequence[str], conditions: Sequence[c.Condition]) -> bool:
         """Whether attributes that are compared with one another may have orders that are not tried."""
-        nodes = [n for c in conditions for n in walk(c)]
-        if any(isinstance(n, Like) or (isinstance(n, Function) and n.name == "length") for n in nodes):
+        nodes = [n for one in conditions for n in walk(one)]
+        if any(isinstance(n, c.Like) or (isinstance(n, c.Function) and n.name == "length") for n in nodes):
             return True
         mixed = len({self.event_space.kinds.get(column) for column in columns}) > 1
         # Large integers are rounded where they meet floats.
-        return mixed and any(abs(c) >= 2**52 for c in _numbers(_constants(conditions)))
+        return mixed and any(abs(one) >= 2**52 for one in _numbers(_constants(conditions)))
 
-    def _truth(self, condition: Condition, values: Values) -> bool | None:
+    def _truth(self, condition: c.Condition, values: Values) -> bool | None:
         event_space = self.event_space
         if isinstance(condition, TypeTest):
             stream = None if event_space.stream is None else values.get(event_space.stream)
@@ -213,10 +201,10 @@ class TruthAssignments:
 
     # -- values --------------------------------------------------------------------------------------------------
 
-    def _values(self, column: str, conditions: Sequence[Condition]) -> tuple[list[Value], bool]:
+    def _values(self, column: str, conditions: Sequence[c.Condition]) -> tuple[list[Value], bool]:
         """Values of a column that stand for all, and whether they surely do."""
         event_space = self.event_space
-        many = len(frozenset().union(*(self.columns(c) for c in conditions)))
+        many = len(frozenset().union(*(self.columns(one) for one in conditions)))
         if column == event_space.type or column == event_space.stream:
             words, complete = self._words(column, conditions, many)
             return [word for word in words if word], complete
@@ -232,11 +220,11 @@ class TruthAssignments:
                 words, complete = self._words(column, conditions, many)
                 values = list(words)
             case ValueKind.TIMESTAMP:
-                texts = [c for c in constants if isinstance(c, str) and is_moment(c)]
+                texts = [one for one in constants if isinstance(one, str) and is_moment(one)]
                 values = list(candidate_moments(texts, many, moment_unit(arrow)))
             case ValueKind.DURATION:
                 unit = moment_unit(arrow)
-                sizes = [c // timedelta(microseconds=unit) for c in constants if isinstance(c, timedelta)]
+                sizes = [one // timedelta(microseconds=unit) for one in constants if isinstance(one, timedelta)]
                 most = LARGEST_INTEGER // unit
                 values = [timedelta(microseconds=n * unit) for n in integers(sizes, many + 1, -most, most)]
             case ValueKind.INTEGER:
@@ -251,44 +239,44 @@ class TruthAssignments:
                 values = []
         return [*values, *([] if column in event_space.required else [None])], complete
 
-    def _words(self, column: str, conditions: Sequence[Condition], many: int) -> tuple[list[str], bool]:
-        own = [c for c in conditions if column in self.columns(c)]
+    def _words(self, column: str, conditions: Sequence[c.Condition], many: int) -> tuple[list[str], bool]:
+        own = [one for one in conditions if column in self.columns(one)]
         readers: dict[StringAutomaton, None] = {}
         for condition in own:
             readers.update(dict.fromkeys(self._readers(column, condition)))
         is_type = column == self.event_space.type
         words, complete = sorts_of_strings(list(readers), self.avoid if is_type else ())
-        if many > 1 or any(not self.certain(c) for c in own):
-            texts = [c for c in _constants(conditions) if isinstance(c, str)]
-            texts += [piece for c in own if isinstance(c, Regexp) for piece in _pieces(c.pattern)]
+        if many > 1 or any(not self.certain(one) for one in own):
+            texts = [one for one in _constants(conditions) if isinstance(one, str)]
+            texts += [piece for one in own if isinstance(one, c.Regexp) for piece in _pieces(one.pattern)]
             words = list(dict.fromkeys([*words, *strings_between(texts, many)]))
         return words, complete
 
-    def _readers(self, column: str, condition: Condition) -> list[StringAutomaton]:
+    def _readers(self, column: str, condition: c.Condition) -> list[StringAutomaton]:
         match condition:
             case TypeTest(type_, stream):
                 return [StringAutomaton(tuple(type_ if column == self.event_space.type else stream or ""))]
             case StreamTest(stream):
                 return [StringAutomaton(tuple(stream))]
-            case Like(Attribute(), pattern):
+            case c.Like(c.Attribute(), pattern):
                 return [StringAutomaton.like(pattern)]
-            case Comparison(operator, Attribute(), Literal(str(text))):
+            case c.Comparison(operator, c.Attribute(), c.Literal(str(text))):
                 return [StringAutomaton(tuple(text), ordered=operator is not Operator.EQ)]
-            case Comparison(_, Function(name="length"), Literal(value)) if _is_number(value):
+            case c.Comparison(_, c.Function(name="length"), c.Literal(value)) if _is_number(value):
                 return [_length(value)]
-            case In(Attribute(), items):
+            case c.In(c.Attribute(), items):
                 return [StringAutomaton(tuple(i.value)) for i in items if isinstance(i.value, str)]
-            case In(Function(name="length"), items):
+            case c.In(c.Function(name="length"), items):
                 return [_length(i.value) for i in items if _is_number(i.value)]
         return []
 
 
-def _conceivable(condition: Condition, null: bool, tried: bool) -> tuple[bool | None, ...]:
+def _conceivable(condition: c.Condition, null: bool, tried: bool) -> tuple[bool | None, ...]:
     """The truth values that a condition might have, on an event that has a null among the attributes it reads.
 
     Of one that cannot be tried nothing is known.
     """
-    if isinstance(condition, IsNull):
+    if isinstance(condition, c.IsNull):
         return (True, False)
     if not tried:
         return (True, False, None)
@@ -298,10 +286,11 @@ def _conceivable(condition: Condition, null: bool, tried: bool) -> tuple[bool | 
     return (True, False, None) if _computes(condition) else (True, False)
 
 
-def _computes(condition: Condition) -> bool:
+def _computes(condition: c.Condition) -> bool:
     """Whether a condition computes with numbers or times."""
     return any(
-        isinstance(n, Arithmetic | Negative) or (isinstance(n, Function) and n.name not in ("lower", "upper", "length"))
+        isinstance(n, c.Arithmetic | c.Negative)
+        or (isinstance(n, c.Function) and n.name not in ("lower", "upper", "length"))
         for n in walk(condition)
     )
 
@@ -316,24 +305,24 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _constants(conditions: Iterable[Condition]) -> list[Value]:
-    return list(dict.fromkeys(n.value for c in conditions for n in walk(c) if isinstance(n, Literal)))
+def _constants(conditions: Iterable[c.Condition]) -> list[Value]:
+    return list(dict.fromkeys(n.value for one in conditions for n in walk(one) if isinstance(n, c.Literal)))
 
 
 def _numbers(constants: Iterable[Value]) -> list[int | float]:
-    return [c for c in constants if isinstance(c, int | float) and not isinstance(c, bool)]
+    return [one for one in constants if isinstance(one, int | float) and not isinstance(one, bool)]
 
 
-def _combined(conditions: Sequence[Condition]) -> list[int | float]:
+def _combined(conditions: Sequence[c.Condition]) -> list[int | float]:
     """Numbers at which arithmetic may change its outcome: some sums and quotients of its constants."""
-    if not any(isinstance(n, Arithmetic | Negative | Function) for c in conditions for n in walk(c)):
+    if not any(isinstance(n, c.Arithmetic | c.Negative | c.Function) for one in conditions for n in walk(one)):
         return []
-    constants = [float(c) for c in _numbers(_constants(conditions)) if abs(c) < 1e15][: limits.COMBINED_CONSTANTS]
-    found = {0.0, 1.0, -1.0, 0.5, *constants, *(-c for c in constants)}
+    constants = [float(one) for one in _numbers(_constants(conditions)) if abs(one) < 1e15][: limits.COMBINED_CONSTANTS]
+    found = {0.0, 1.0, -1.0, 0.5, *constants, *(-one for one in constants)}
     for a, b in combinations(constants, 2):
         found.update((a + b, a - b, b - a, a * b))
         found.update(x / y for x, y in ((a, b), (b, a)) if y)
-    return [int(c) if c.is_integer() else c for c in sorted(found)]
+    return [int(one) if one.is_integer() else one for one in sorted(found)]
 
 
 def _pieces(pattern: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from math import inf
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 from cerflow.analysis.columns import attributes_in
 from cerflow.analysis.multiplicity import label_counts
@@ -156,7 +156,7 @@ def _formula(written: Select, select: Select) -> _Facts:
         with suppress(UnsupportedQueryError):  # it is said elsewhere that this cannot be evaluated
             plain = transform(compiled, _without_strategies)
             rewritten |= plain != compiled
-            compiled = cast(Formula, plain)
+            compiled = plain
     return {
         "language": "sremo" if isinstance(compiled, Regular) else "ceql",
         "written": show(written.formula),

@@ -158,5 +158,4 @@ def _filtered(event: Formula, label: str, condition: Condition) -> Formula:
         return current
 
     asked = transform(as_language_condition(condition), named)
-    assert isinstance(asked, Condition)
     return Filter(event, asked)

@@ -118,11 +118,7 @@ def rename_registers(condition: Condition, names: Mapping[str, str]) -> Conditio
                 return LabelReference(renamed(register), span=current.span)
         return current
 
-    if not names:
-        return condition
-    changed = transform(condition, visit)
-    assert isinstance(changed, Condition)
-    return changed
+    return transform(condition, visit) if names else condition
 
 
 def sorted_states(states: Iterable[State]) -> list[State]:

@@ -10,7 +10,7 @@ from cerflow import limits
 from cerflow.errors import QueryError, Span, UnsupportedQueryError
 from cerflow.language import condition as c
 from cerflow.language.formula import AnyEvent, EventKind, EventType, NotEvent
-from cerflow.language.node import Node, fold, transform, walk, with_children
+from cerflow.language.node import Node, rebuild, transform, walk, with_children
 from cerflow.values.operators import Operator
 
 N = TypeVar("N", bound=Node)
@@ -74,9 +74,7 @@ def written_out(condition: c.Condition, above: Mapping[str, c.Condition]) -> c.C
                 return c.If(above[current.name], c.Literal(True), c.Literal(False), span=current.span)
         return with_children(current, below)
 
-    found = fold(condition, visit)
-    assert isinstance(found, c.Condition)
-    return found
+    return rebuild(condition, visit)
 
 
 def _is_kind(attribute: c.Attribute, above: Container[str]) -> bool:
@@ -118,6 +116,4 @@ def with_kinds(tree: N, declared: Mapping[str, c.Condition] | None = None) -> N:
                 return replace(current, hidden=tuple(sorted({*current.hidden, *kinds})))
         return current
 
-    found = transform(tree, visit)
-    assert isinstance(found, type(tree))
-    return found
+    return transform(tree, visit)

@@ -118,7 +118,7 @@ def walk(root: Node) -> Iterator[Node]:
     return reversed(order)
 
 
-def fold(root: N, visit: Callable[[Node, Sequence[R]], R]) -> R:
+def fold(root: Node, visit: Callable[[Node, Sequence[R]], R]) -> R:
     """Compute a value bottom-up: ``visit(node, values of its children)`` for every occurrence, without recursion."""
     done: list[R] = []
     for current in walk(root):
@@ -145,7 +145,7 @@ def fold_only(root: K, kind: type[K], visit: Callable[[int, K, list[R]], R]) -> 
             return ()
         return (visit(occurrence, current, [value for part in below for value in part]),)
 
-    return fold(cast(Node, root), each)[0]
+    return fold(root, each)[0]
 
 
 def with_children(current: N, children: Sequence[Node]) -> N:
@@ -164,10 +164,11 @@ def with_children(current: N, children: Sequence[Node]) -> N:
     return replace(current, **changed)
 
 
-def transform(root: Node, visit: Callable[[Node], Node]) -> Node:
-    """The tree with every node replaced by ``visit`` of it, from the leaves up, without recursion."""
+def rebuild(root: N, visit: Callable[[Node, Sequence[Node]], Node]) -> N:
+    """The tree that `fold` makes of another one; it must be of a sort that may stand in the place of that."""
+    return cast(N, fold(root, visit))
 
-    def rebuild(current: Node, children: Sequence[Node]) -> Node:
-        return visit(with_children(current, children))
 
-    return fold(root, rebuild)
+def transform(root: N, visit: Callable[[Node], Node]) -> N:
+    """The same, with every node replaced by ``visit`` of it, which has its new children already."""
+    return rebuild(root, lambda current, children: visit(with_children(current, children)))

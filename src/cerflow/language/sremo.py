@@ -12,7 +12,7 @@ from typing import TypeVar, cast
 from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.condition import Attribute, Bracket, Condition, Constant, LabelReference, PredicateCall
 from cerflow.language.formula import As, Embedded, EventType, Rename, Window
-from cerflow.language.node import Node, fold, node, transform, walk, with_children
+from cerflow.language.node import Node, node, rebuild, transform, walk, with_children
 
 N = TypeVar("N", bound=Node)
 
@@ -155,7 +155,7 @@ def names_told_apart(root: N) -> N:
         return cast(N, _with_attributes(Regular(root)).expression)
     if not any(isinstance(current, Regular) for current in walk(root)):
         return root
-    return cast(N, fold(root, visit))
+    return rebuild(root, visit)
 
 
 def _with_attributes(regular: Regular) -> Regular:
@@ -169,7 +169,7 @@ def _with_attributes(regular: Regular) -> Regular:
     def visit(current: Node, below: Sequence[Node]) -> Node:
         return with_children(current, [*map(argument, below)] if isinstance(current, PredicateCall) else below)
 
-    return cast(Regular, fold(cast(Node, regular), visit))
+    return rebuild(regular, visit)
 
 
 def with_fields(root: N, columns: Collection[str] = ()) -> N:
@@ -197,7 +197,7 @@ def with_fields(root: N, columns: Collection[str] = ()) -> N:
     known = frozenset(columns)
     if isinstance(root, Sremo):
         return cast(N, cast(Regular, visit(Regular(root))).expression)
-    return cast(N, transform(root, visit))
+    return transform(root, visit)
 
 
 def possible_fields(expression: Node) -> list[Attribute]:

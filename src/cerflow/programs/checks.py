@@ -56,7 +56,6 @@ def reading_input(select: Select, names: set[str]) -> Select:
         return node
 
     changed = transform(select, renamed)
-    assert isinstance(changed, Select)
     return replace(changed, partition=()) if only else changed
 
 

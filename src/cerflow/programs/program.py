@@ -311,9 +311,7 @@ def _plain(select: Select, names: set[str]) -> Select:
             return EventType(node.stream, node.stream, span=node.span)
         return node
 
-    changed = transform(select, typed)
-    assert isinstance(changed, Select)
-    return changed
+    return transform(select, typed)
 
 
 def read_query(text: str, language: Language = "ceql") -> Query | Program:

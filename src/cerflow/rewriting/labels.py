@@ -9,7 +9,7 @@ from cerflow.analysis.scopes import Labels, Scopes, condition_labels, handed_dow
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language import formula as f
 from cerflow.language.builder.given import of_formula
-from cerflow.language.node import Node, fold, walk, with_children
+from cerflow.language.node import Node, rebuild, walk, with_children
 from cerflow.rewriting.events import (
     Labelling,
     Operation,
@@ -216,6 +216,4 @@ def with_labels_replaced(formula: f.Formula, names: Mapping[str, str]) -> f.Form
                 return f.Project(tuple(map(new, current.labels)), current.operand, span=current.span)
         return current
 
-    found = fold(formula, visit)
-    assert isinstance(found, f.Formula)
-    return found
+    return rebuild(formula, visit)

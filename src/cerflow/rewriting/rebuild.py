@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Many
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from cerflow import limits
 from cerflow.errors import Span, UnsupportedQueryError
 from cerflow.language import formula as f
 from cerflow.language.condition import Attribute, Bracket, LabelReference, Some
-from cerflow.language.node import Node, fold, walk, with_children
+from cerflow.language.node import Node, rebuild, walk, with_children
 from cerflow.predicates.registry import is_about_set as is_of_set
 
 N = TypeVar("N", bound=Node)
@@ -29,7 +29,7 @@ def transformed(root: N, change: Callable[[int, Node], Node]) -> N:
         index += 1
         return change(index, with_children(current, below))
 
-    return cast(N, fold(root, visit))
+    return rebuild(root, visit)
 
 
 def relabelled(root: N, names: Mapping[str, str]) -> N:

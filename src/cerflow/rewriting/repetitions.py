@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as Many
-from typing import cast
 
 from cerflow import limits
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language import formula as f
-from cerflow.language.node import Node, fold, with_children
+from cerflow.language.node import Node, rebuild, with_children
 from cerflow.rewriting.rebuild import check_tree_size, size
 
 
@@ -34,7 +33,7 @@ def without_repetitions(formula: f.Formula) -> f.Formula:
                 return whole
         return rebuilt
 
-    written = cast(f.Formula, fold(cast(Node, formula), visit))
+    written = rebuild(formula, visit)
     if written is not formula:
         check_tree_size(size(written), formula.span)
     return written

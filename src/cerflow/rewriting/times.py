@@ -119,7 +119,7 @@ def with_zones(tree: N, schema: Schema) -> N:
                 return c.Function(current.name, (*current.arguments, c.Literal(zone)), span=current.span)
         return current
 
-    return cast(N, transform(tree, named))
+    return transform(tree, named)
 
 
 def _arithmetic(current: c.Arithmetic, below: Sequence[_Rewritten], sort: Sort, schema: Schema) -> _Rewritten:

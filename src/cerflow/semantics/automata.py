@@ -72,5 +72,4 @@ def _holds(condition: Condition, event: Event, held: Mapping[str, Event]) -> boo
         return current
 
     simplified = transform(condition, visit)
-    assert isinstance(simplified, Condition)
     return satisfies_with_registers(simplified, event, held)

@@ -8,7 +8,7 @@ recurrence on the distances from the first value, so it differs from the mean of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
 from cerflow.analysis.scopes import condition_labels
@@ -16,7 +16,7 @@ from cerflow.conditions import guards
 from cerflow.conditions.register_values import DatePart, Joined, Known, SquareRoot, Word
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language import condition as c
-from cerflow.language.node import Node, fold, transform, walk, with_children
+from cerflow.language.node import Node, rebuild, transform, walk, with_children
 from cerflow.predicates.registry import calls_of_sets
 from cerflow.values.operators import Operator
 
@@ -40,7 +40,7 @@ def gather(condition: c.Condition, one: Container[str]) -> c.Condition:
     """
     of_sets = calls_of_sets()
 
-    def visit(current: Node, children: list[Node]) -> Node:
+    def visit(current: Node, children: Sequence[Node]) -> Node:
         rebuilt = with_children(current, children)
         match rebuilt:
             case c.Aggregate(name, argument):
@@ -78,16 +78,12 @@ def gather(condition: c.Condition, one: Container[str]) -> c.Condition:
                 return rebuilt
         return rebuilt if moved is None else c.Comparison(Operator.EQ, moved, c.Literal(True))
 
-    result = fold(guards.without_brackets(condition), visit)  # type: ignore[arg-type]
-    assert isinstance(result, c.Condition)
-    return result
+    return rebuild(guards.without_brackets(condition), visit)
 
 
 def without_some(condition: c.Condition) -> c.Condition:
     """The condition without SOME around its parts: equivalent if labels have one event each, or below NOT."""
-    result = transform(condition, lambda current: current.condition if isinstance(current, c.Some) else current)
-    assert isinstance(result, c.Condition)
-    return result
+    return transform(condition, lambda current: current.condition if isinstance(current, c.Some) else current)
 
 
 def between_bounds(some: c.Some) -> c.Condition | None:

@@ -127,6 +127,4 @@ def _stored(part: Condition, number: dict[str, int], fields: dict[str, tuple[Exp
                 return with_children(current, [value(argument) for argument in arguments])
         return value(current)
 
-    read = transform(part, visit)
-    assert isinstance(read, Condition)
-    return read
+    return transform(part, visit)

@@ -132,9 +132,7 @@ def _with_joined_filters(formula: f.Formula) -> f.Formula:
             return f.Filter(inner.operand, c.And(inner.condition, current.condition), span=current.span)
         return current
 
-    joined = transform(formula, join)
-    assert isinstance(joined, f.Formula)
-    return joined
+    return transform(formula, join)
 
 
 class _FormulaCompiler:

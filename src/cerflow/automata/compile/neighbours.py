@@ -18,7 +18,7 @@ from cerflow.conditions.connectives import TRUE
 from cerflow.conditions.guards import Of, Stored, bare, leaves, separate, substitute
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import Attribute, Bracket, Condition, Expression, Function, Not, reads_previous
-from cerflow.language.node import Node, fold, node, transform, with_children
+from cerflow.language.node import Node, node, rebuild, transform, with_children
 
 _FORMER = "\0prev "
 
@@ -69,7 +69,7 @@ def neighbours(part: Condition, scopes: dict[str, int], scope: int, one: Contain
             return Stored(-1, int(current.name.removeprefix(_FORMER)))
         return current
 
-    condition = separate(cast(Condition, fold(cast(Node, bracket), visit)), scopes)
+    condition = separate(rebuild(cast(Condition, bracket), visit), scopes)
     here: dict[Expression, Expression] = {}
     for leaf in leaves(condition):
         if isinstance(leaf, Of) and leaf.label == label:
@@ -80,7 +80,7 @@ def neighbours(part: Condition, scopes: dict[str, int], scope: int, one: Contain
                 span=bracket.span,
                 hint=f"Put FILTER on the part that gives '{label}' alone: ({leaf.label} ; ({label} FILTER …)).",
             )
-    condition = cast(Condition, transform(substitute(condition, here), stored))
+    condition = transform(substitute(condition, here), stored)
     return Neighbours(label, Not(condition) if negated else condition, tuple(previous))
 
 

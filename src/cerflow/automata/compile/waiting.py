@@ -20,7 +20,7 @@ from cerflow.conditions.connectives import conjunction, conjuncts
 from cerflow.conditions.guards import AllRows, InWindow, NoRow, Of, Satisfied, SetCall, Stored, leaves, substitute
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language import condition as c
-from cerflow.language.node import Node, fold, walk, with_children
+from cerflow.language.node import Node, rebuild, walk, with_children
 from cerflow.values.operators import Operator
 
 #: A label, and the occurrence of the formula that binds it to one event.
@@ -143,8 +143,7 @@ def defer(atom: c.Condition, label: str, registers: RegisterFile) -> Deferred:
             return with_children(current, children)
         return c.Comparison(Operator.EQ, gap, c.Literal(True)) if isinstance(current, c.Condition) else gap
 
-    form = fold(veiled, cut)
-    assert isinstance(form, c.Condition)
+    form = rebuild(veiled, cut)
     row = tuple(c.TruthValue(part) if isinstance(part, c.Condition) else part for part in known)
     if where and not row:
         # All that counts is whether there is a row.

@@ -20,24 +20,7 @@ from cerflow.conditions.connectives import UNKNOWN, conjuncts, constant
 from cerflow.conditions.evaluate import arithmetic, compare, value_on
 from cerflow.conditions.register_values import WORD, Joined, Known, SquareRoot, Word
 from cerflow.errors import QueryError
-from cerflow.language.condition import (
-    And,
-    Arithmetic,
-    Attribute,
-    Between,
-    Comparison,
-    Condition,
-    Constant,
-    If,
-    In,
-    IsNull,
-    LabelReference,
-    Like,
-    Literal,
-    Not,
-    Or,
-    TruthValue,
-)
+from cerflow.language import condition as c
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
 from cerflow.language.node import Node, transform, walk
 from cerflow.predicates.asking import arguments_of_sets, as_argument, ask_of_set
@@ -109,7 +92,7 @@ class RunReader:
         self._tests = {t.test: (k, _attributes_tested(t.test)) for k, t in enumerate(transducer.transitions)}
         self._test_of = {id(t): self._tests[t.test] for t in transducer.transitions}
         self._tested: dict[tuple[object, ...], bool] = {}
-        self._asked: dict[tuple[Condition, int, tuple[Content, ...]], bool] = {}
+        self._asked: dict[tuple[c.Condition, int, tuple[Content, ...]], bool] = {}
 
     def labelled(self, t: Transition, position: int) -> ComplexEvent:
         """The pairs that a transition adds to the complex event."""
@@ -140,7 +123,7 @@ class RunReader:
             answer = self._tested[key] = self._evaluate(t.test, position, {}, self.empty) is True
         return answer
 
-    def refusing(self, t: Transition, position: int, memory: Memory) -> list[Condition]:
+    def refusing(self, t: Transition, position: int, memory: Memory) -> list[c.Condition]:
         """The parts of a transition's guard that are not true."""
         parts = [part for part in conjuncts(t.test) if self._evaluate(part, position, {}, memory) is not True]
         return [*parts, *(atom for atom in t.atoms if not self._holds(atom, position, memory))]
@@ -154,7 +137,7 @@ class RunReader:
         """Whether two events lie inside a window."""
         return self._within(window, (first, last))
 
-    def _holds(self, atom: Condition, position: int, memory: Memory) -> bool:
+    def _holds(self, atom: c.Condition, position: int, memory: Memory) -> bool:
         """Whether an atom is true; with a collection, whether it is true for every row."""
         registers = tuple(sorted(registers_read([atom])))
         key = (atom, position, tuple(memory[r] for r in registers))
@@ -177,12 +160,12 @@ class RunReader:
                 case guards.TypeTest():
                     stream = current.stream
                     here = event.type == current.type and (stream is None or event.stream in (None, stream))
-                    return Constant(here)
+                    return c.Constant(here)
                 case guards.StreamTest(stream):
-                    return Constant(event.stream in (None, stream))
+                    return c.Constant(event.stream in (None, stream))
                 case guards.Satisfied():
-                    return Constant(value(current.condition) is True)
-                case TruthValue():
+                    return c.Constant(value(current.condition) is True)
+                case c.TruthValue():
                     return _literal(value(current.condition))
                 case guards.Measure():
                     return _literal(self.measure(current.window, position))
@@ -198,16 +181,16 @@ class RunReader:
                         return _literal(found)
                     # A predicate's argument for a whole event has a name that no label has.
                     single[f"\0{found.position}"] = found
-                    return LabelReference(f"\0{found.position}")
+                    return c.LabelReference(f"\0{found.position}")
                 case guards.NoRow():
-                    return Constant(False)
+                    return c.Constant(False)
                 case Known():
-                    return Literal(int(value(current.expression) is not None))
+                    return c.Literal(int(value(current.expression) is not None))
                 case Word():
                     return _literal(_word(value(current.expression), current.high))
                 case Joined():
                     return _literal(_joined_words(value(current.high), value(current.low), current.floating))
-                case If():
+                case c.If():
                     chosen = current.then if value(current.condition) is True else current.otherwise
                     return _literal(value(chosen))
                 case SquareRoot():
@@ -225,13 +208,13 @@ class RunReader:
         first, last = (self.measure(window, position) for position in (min(positions), max(positions)))
         return first is not None and last is not None and last - first < self.size(window)
 
-    def _in_window(self, window: Window, position: int, start: Node) -> Condition:
-        assert isinstance(start, Literal)  # the register has been read
+    def _in_window(self, window: Window, position: int, start: Node) -> c.Condition:
+        assert isinstance(start, c.Literal)  # the register has been read
         first: Any = start.value
         now: Any = self.measure(window, position)
         if first is None or now is None:
             return UNKNOWN
-        return Constant(now - first < self.size(window))
+        return c.Constant(now - first < self.size(window))
 
     def size(self, window: Window) -> int | float | Fraction:
         """The size of a window in what `measure` gives."""
@@ -286,24 +269,24 @@ class RunReader:
 def choices(registers: Sequence[int], memory: Memory) -> Iterator[dict[int, tuple[Value, ...] | None]]:
     """One row for each register; a collection contributes each of its rows in turn."""
     contents = [memory[r] for r in registers]
-    rows = [sorted(c, key=repr) if isinstance(c, frozenset) else [c] for c in contents]
+    rows = [sorted(content, key=repr) if isinstance(content, frozenset) else [content] for content in contents]
     for choice in product(*rows):
         yield dict(zip(registers, choice))
 
 
 #: What reads nothing of an event but its type, stream and attributes.
 _OF_ATTRIBUTES = (
-    *(guards.TypeTest, guards.StreamTest, Constant, Literal, Attribute, Comparison),
-    *(In, Between, Like, IsNull, Not, And, Or, Arithmetic),
+    *(guards.TypeTest, guards.StreamTest, c.Constant, c.Literal, c.Attribute, c.Comparison),
+    *(c.In, c.Between, c.Like, c.IsNull, c.Not, c.And, c.Or, c.Arithmetic),
 )
 
 
-def _attributes_tested(test: Condition) -> list[str] | None:
+def _attributes_tested(test: c.Condition) -> list[str] | None:
     """The attributes that a test reads besides the type and stream of an event; None if it may read more."""
     nodes = list(walk(test))
     if not all(isinstance(node, _OF_ATTRIBUTES) for node in nodes):
         return None
-    return sorted({node.name for node in nodes if isinstance(node, Attribute)})
+    return sorted({node.name for node in nodes if isinstance(node, c.Attribute)})
 
 
 def _ranging(roots: Iterable[Node]) -> tuple[int, ...]:
@@ -325,8 +308,8 @@ def _asked_of_sets(call: guards.SetCall, earlier: Iterable[tuple[Value, ...]], h
     return ask_of_set(registered(call.name), arguments_of_sets(call.sets, call.gathered, rows, own, call.here))
 
 
-def _literal(value: Value) -> Literal:
-    return Literal(value)  # type: ignore[arg-type]  # registers hold timestamps too
+def _literal(value: Value) -> c.Literal:
+    return c.Literal(value)  # type: ignore[arg-type]  # registers hold timestamps too
 
 
 def _word(number: Any, high: bool) -> Value:

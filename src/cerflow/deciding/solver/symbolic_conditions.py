@@ -31,24 +31,7 @@ from cerflow.deciding.solver.symbolic_values import (
     low_or_high,
     variables_of,
 )
-from cerflow.language.condition import (
-    And,
-    Arithmetic,
-    Attribute,
-    Between,
-    Comparison,
-    Condition,
-    Constant,
-    Function,
-    If,
-    In,
-    IsNull,
-    Literal,
-    Negative,
-    Not,
-    Or,
-    TruthValue,
-)
+from cerflow.language import condition as c
 from cerflow.language.formula import CountWindow
 from cerflow.language.node import Node
 from cerflow.language.printer import show
@@ -83,7 +66,7 @@ class SymbolicConditions:
         self.values = values
         #: For each condition that is open the variables that stand for it, and the terms that it reads, so that these
         #: keep their numbers.
-        self._left_open: dict[tuple[object, ...], tuple[Condition, Any, Any, object]] = {}
+        self._left_open: dict[tuple[object, ...], tuple[c.Condition, Any, Any, object]] = {}
 
     # -- values --------------------------------------------------------------------------------------------------
 
@@ -96,20 +79,20 @@ class SymbolicConditions:
 
     def _term(self, expression: Node, event: SymbolicEvent, memory: Sequence[RegisterTerms]) -> Term:
         match expression:
-            case Attribute(_, name):
+            case c.Attribute(_, name):
                 if (found := event.values.get(self.values.event_space.column(name))) is not None:
                     return found
-            case Literal(value):
+            case c.Literal(value):
                 return self.values.constant(value)
             case Stored(register, field):
                 if (fields := memory[register].fields) is not None and fields[field].known:
                     return fields[field]
-            case TruthValue(condition):
+            case c.TruthValue(condition):
                 true, false = self.truth(condition, event, memory)
                 return Term(z3.And(z3.Not(true), z3.Not(false)), z3.If(true, 1, 0), ValueSort.TRUTH)
             case Measure(CountWindow()):
                 return Term(NO, event.position, ValueSort.INTEGER)
-            case If(condition, then, otherwise):
+            case c.If(condition, then, otherwise):
                 true, _ = self.truth(condition, event, memory)
                 return chosen_term(true, self._term(then, event, memory), self._term(otherwise, event, memory))
             case Known(inner):
@@ -119,46 +102,46 @@ class SymbolicConditions:
             case Joined(high, low, False):
                 whole, rest = (self._term(part, event, memory) for part in (high, low))
                 return joined_words(whole, rest)
-            case Arithmetic(sign, left, right):
+            case c.Arithmetic(sign, left, right):
                 return self.values.computed(sign, self._term(left, event, memory), self._term(right, event, memory))
-            case Negative(operand):
+            case c.Negative(operand):
                 return self.values.computed("*", self._term(operand, event, memory), self.values.constant(-1))
-            case Function("abs", (operand,)):
+            case c.Function("abs", (operand,)):
                 return absolute(self._term(operand, event, memory))
         raise OpenValueError
 
     # -- conditions ----------------------------------------------------------------------------------------------
 
-    def truth(self, condition: Condition, event: SymbolicEvent, memory: Sequence[RegisterTerms]) -> tuple[Any, Any]:
+    def truth(self, condition: c.Condition, event: SymbolicEvent, memory: Sequence[RegisterTerms]) -> tuple[Any, Any]:
         """Whether a condition is true, and whether it is false; where neither holds it is unknown."""
         match condition:
-            case Constant(value):
+            case c.Constant(value):
                 return (YES, NO) if value else (NO, YES)
-            case Not(operand):
+            case c.Not(operand):
                 true, false = self.truth(operand, event, memory)
                 return false, true
-            case And() | Or():
-                (a, b), (c, d) = (self.truth(part, event, memory) for part in (condition.left, condition.right))
-                if isinstance(condition, And):
-                    return z3.And(a, c), z3.Or(b, d)
-                return z3.Or(a, c), z3.And(b, d)
+            case c.And() | c.Or():
+                (a, b), (p, q) = (self.truth(part, event, memory) for part in (condition.left, condition.right))
+                if isinstance(condition, c.And):
+                    return z3.And(a, p), z3.Or(b, q)
+                return z3.Or(a, p), z3.And(b, q)
             case Satisfied(inner):
                 true, _ = self.truth(inner, event, memory)
                 return true, z3.Not(true)
-            case In() | Between():
+            case c.In() | c.Between():
                 return self.truth(spelled_out(condition), event, memory)
         try:
             return self._atom(condition, event, memory)
         except OpenValueError:
             return self._opened(condition, event, memory)
 
-    def _atom(self, condition: Condition, event: SymbolicEvent, memory: Sequence[RegisterTerms]) -> tuple[Any, Any]:
+    def _atom(self, condition: c.Condition, event: SymbolicEvent, memory: Sequence[RegisterTerms]) -> tuple[Any, Any]:
         space = self.values.event_space
         match condition:
-            case Comparison(relation, left, right):
+            case c.Comparison(relation, left, right):
                 one, other = self._term(left, event, memory), self._term(right, event, memory)
                 return self.values.compared(relation, one, other)
-            case IsNull(operand, negated):
+            case c.IsNull(operand, negated):
                 null = self._term(operand, event, memory).null
                 return (z3.Not(null), null) if negated else (null, z3.Not(null))
             case TypeTest(type_, stream):
@@ -181,7 +164,7 @@ class SymbolicConditions:
             return NO
         return event.values[column].number == self.values.text_places[text]
 
-    def _opened(self, condition: Condition, event: SymbolicEvent, memory: Sequence[RegisterTerms]) -> tuple[Any, Any]:
+    def _opened(self, condition: c.Condition, event: SymbolicEvent, memory: Sequence[RegisterTerms]) -> tuple[Any, Any]:
         """Any truth value, but the same for the same values."""
         contents: list[object] = []
         for leaf in leaves(condition):

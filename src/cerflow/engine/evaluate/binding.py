@@ -158,9 +158,7 @@ class _Binding:
         )
 
     def _condition(self, condition: Condition) -> Condition:
-        changed = transform(condition, self._visit)
-        assert isinstance(changed, Condition)
-        return changed
+        return transform(condition, self._visit)
 
     def _row(self, value: Expression) -> tuple[Expression, ...]:
         changed = self.here if isinstance(value, LabelReference) else transform(value, self._visit)

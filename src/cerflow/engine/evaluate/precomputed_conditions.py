@@ -53,9 +53,7 @@ def with_precomputed(test: Condition, precomputed: Mapping[Condition, Precompute
     def visit(current: Node) -> Node:
         return precomputed.get(current, current) if isinstance(current, Condition) else current
 
-    changed = transform(test, visit)
-    assert isinstance(changed, Condition)
-    return changed
+    return transform(test, visit)
 
 
 def precomputed_truth(bits: Vector, number: int) -> TruthVector:

@@ -65,9 +65,7 @@ def in_units_of(events: Sequence[Event], condition: c.Condition) -> c.Condition:
 
     if not len(events) or events[0].moment is not None:
         return condition
-    changed = transform(condition, visit)
-    assert isinstance(changed, c.Condition)
-    return changed
+    return transform(condition, visit)
 
 
 def register_selection(condition: c.Condition) -> tuple[str, ...]:

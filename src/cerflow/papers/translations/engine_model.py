@@ -119,6 +119,4 @@ def _named(condition: Condition, rows: dict[int, tuple[Expression, ...]]) -> Con
 
         return transform(rows[current.register][current.field], relabel)
 
-    named = transform(condition, visit)
-    assert isinstance(named, Condition)
-    return named
+    return transform(condition, visit)

@@ -22,7 +22,7 @@ from cerflow.conditions.clauses import clauses_asked, negated
 from cerflow.errors import Span, UnsupportedQueryError
 from cerflow.language import formula as f
 from cerflow.language.condition import And, Attribute, Comparison, Condition, Constant, If, IsNull, Literal, Or
-from cerflow.language.node import Node, fold, fold_only, with_children
+from cerflow.language.node import Node, fold_only, rebuild, with_children
 from cerflow.language.printer import show
 from cerflow.rewriting.names import FreshNames
 from cerflow.rewriting.rebuild import check_tree_size, mentions_set, one_event, relabelled, size
@@ -351,9 +351,7 @@ def _assign(formula: f.Formula, given: Mapping[str, tuple[_Given, ...]]) -> f.Fo
                     return f.Filter(inner.operand, And(current.condition, inner.condition), span=current.span)
         return with_children(current, below)
 
-    found = fold(formula, visit)
-    assert isinstance(found, f.Formula)
-    return found
+    return rebuild(formula, visit)
 
 
 def _assigned(event: f.As, given: tuple[_Given, ...]) -> f.Formula:

@@ -17,7 +17,7 @@ from functools import reduce
 from cerflow import limits
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language import sremo as r
-from cerflow.language.node import Node, fold, transform, with_children
+from cerflow.language.node import Node, rebuild, transform, with_children
 from cerflow.rewriting.sremo.empty_string import matches_empty, not_empty
 
 
@@ -38,9 +38,7 @@ def without_strategies(expression: r.Sremo) -> r.Sremo:
                 return _in_any_order(current, parts)
         return with_children(current, below)
 
-    rewritten = fold(expression, visit)
-    assert isinstance(rewritten, r.Sremo)
-    return rewritten
+    return rebuild(expression, visit)
 
 
 def expand(expression: r.Sremo) -> r.Sremo:
@@ -54,9 +52,7 @@ def expand(expression: r.Sremo) -> r.Sremo:
             )
         return with_children(current, below)
 
-    expanded = fold(without_strategies(expression), visit)
-    assert isinstance(expanded, r.Sremo)
-    return expanded
+    return rebuild(without_strategies(expression), visit)
 
 
 def _skip_between(
@@ -108,9 +104,7 @@ def _deciding_events(expression: r.Sremo) -> r.Sremo | None:
 
 
 def _unmarked(events: r.Sremo) -> r.Sremo:
-    whole = transform(events, lambda n: replace(n, label=None, registers=()) if isinstance(n, r.Terminal) else n)
-    assert isinstance(whole, r.Sremo)
-    return whole
+    return transform(events, lambda n: replace(n, label=None, registers=()) if isinstance(n, r.Terminal) else n)
 
 
 def _in_any_order(written: r.Unordered, parts: Sequence[r.Sremo]) -> r.Sremo:

@@ -63,9 +63,7 @@ def _on_places(condition: Condition, scopes: dict[str, int]) -> Condition:
             return replace(current, label=_HERE)
         return current
 
-    named = transform(condition, name)
-    assert isinstance(named, Condition)
-    divided = separate(named, scopes)
+    divided = separate(transform(condition, name), scopes)
     here: dict[Expression, Expression] = {
         leaf: leaf.expression for leaf in leaves(divided) if isinstance(leaf, Of) and leaf.label == _HERE
     }
