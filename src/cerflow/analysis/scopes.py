@@ -6,11 +6,11 @@ the same subtree may occur twice and mean different things.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
 from collections.abc import Sequence as Many
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TypeVar, cast
+from typing import NamedTuple, TypeVar
 
 from cerflow.errors import QueryError, nearest
 from cerflow.language import formula as f
@@ -159,30 +159,28 @@ def labels_of(formula: f.Formula) -> Labels:
     return table[max(table)]
 
 
-def occurrences_above(formula: f.Formula) -> dict[int, int]:
-    """The occurrence directly above each occurrence."""
-    parents: dict[int, int] = {}
-    open_: list[int] = []
-    for index, current in enumerate(walk(formula)):
-        count = len(current.children)
-        for child in open_[len(open_) - count :]:
-            parents[child] = index
-        del open_[len(open_) - count :]
-        open_.append(index)
-    return parents
+class Occurrence(NamedTuple):
+    """A formula at a place in another one, and the occurrences of its operands."""
+
+    formula: f.Formula
+    operands: list[int]
 
 
-def below(formula: f.Formula) -> list[tuple[int, ...]]:
-    """For each occurrence the occurrences of its children that are formulas."""
-    found: list[tuple[int, ...]] = []
-    open_: list[tuple[int, bool]] = []
-    for index, current in enumerate(walk(formula)):
-        count = len(current.children)
-        parts = open_[len(open_) - count :]
-        del open_[len(open_) - count :]
-        open_.append((index, isinstance(current, f.Formula)))
-        found.append(tuple(part for part, is_formula in parts if is_formula))
+def occurrences(root: f.Formula) -> dict[int, Occurrence]:
+    """All formulas in one, itself included, by their occurrences: operands before what they are operands of."""
+    found: dict[int, Occurrence] = {}
+
+    def visit(index: int, current: f.Formula, operands: list[int]) -> int:
+        found[index] = Occurrence(current, operands)
+        return index
+
+    fold_only(root, f.Formula, visit)
     return found
+
+
+def above(places: Mapping[int, Occurrence]) -> dict[int, int]:
+    """The occurrence directly above each occurrence but the last."""
+    return {operand: index for index, place in places.items() for operand in place.operands}
 
 
 def handed_down(
@@ -197,20 +195,13 @@ def handed_down(
     ``enter`` says what a formula hands on to those below it. Of those ``first_only`` the second operand gets ``start``:
     the right side of UNLESS, WITHOUT and NOT FOLLOWED BY is not part of the complex event.
     """
-    nodes = list(walk(formula))
-    parts = below(formula)
-    given = {len(nodes) - 1: start}
-    for index in range(len(nodes) - 1, -1, -1):
-        if index in given:
-            current = cast(f.Formula, nodes[index])
-            handed = enter(index, current, given[index])
-            for place, part in enumerate(parts[index]):
-                given[part] = start if place and isinstance(current, first_only) else handed
+    places = occurrences(formula)
+    given = {max(places): start}
+    for index, (current, operands) in reversed(places.items()):
+        handed = enter(index, current, given[index])
+        for place, operand in enumerate(operands):
+            given[operand] = start if place and isinstance(current, first_only) else handed
     return given
-
-
-def _condition_of(current: Node) -> Condition | None:
-    return current.condition if isinstance(current, f.Filter | f.NotEvent) else None
 
 
 @lru_cache(maxsize=8)  # a query is resolved by one part of the engine after the other
@@ -221,11 +212,12 @@ def resolve(formula: f.Formula) -> Scopes:
     one under SOME that is not among its labels and need not have exactly one event.
     """
     labels = _all_labels(formula)
-    parents = occurrences_above(formula)
+    places = occurrences(formula)
+    parents = above(places)
     outer: dict[int, dict[str, int]] = {}
     known = frozenset().union(*(entry.assigned for entry in labels.values()))
-    for index, current in enumerate(walk(formula)):
-        condition = _condition_of(current)
+    for index, (current, _) in places.items():
+        condition = current.condition if isinstance(current, f.Filter | f.NotEvent) else None
         if condition is None:
             continue
         if isinstance(current, f.NotEvent):
@@ -236,11 +228,11 @@ def resolve(formula: f.Formula) -> Scopes:
         for label, place in condition_labels(condition).items():
             if label in own:
                 continue
-            above = parents.get(index)
-            while above is not None and label not in labels[above].bound:
-                above = parents.get(above)
-            if above is not None:
-                bindings[label] = above
+            binder = parents.get(index)
+            while binder is not None and label not in labels[binder].bound:
+                binder = parents.get(binder)
+            if binder is not None:
+                bindings[label] = binder
             elif not wildcard:
                 raise _unbound(label, place, known, formula)
         outer[index] = bindings

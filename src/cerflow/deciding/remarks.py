@@ -22,7 +22,7 @@ from cerflow.language.condition import And
 from cerflow.language.node import Node, rebuild, walk, with_children
 from cerflow.language.printer import show
 from cerflow.language.sremo import Regular
-from cerflow.rewriting.rebuild import mentions_set, transformed
+from cerflow.rewriting.rebuild import mentions_set, size, transformed
 from cerflow.schema import Schema
 
 #: Operators that can take all matches away, or that bring together what does not go together.
@@ -165,18 +165,13 @@ class _Inquiry:
 
 def _dead_parts(nodes: list[Node], scopes: Scopes, inquiry: _Inquiry) -> Iterator[int]:
     """The occurrences of the innermost parts that can never match."""
-    first: list[int] = []  # where the occurrences below each one begin
-    open_: list[int] = []
     branches = {id(b) for n in nodes if isinstance(n, f.Disjunction) for b in n.children}
     dead: list[int] = []
     for k, current in enumerate(nodes):
-        count = len(current.children)
-        first.append(first[open_[-count]] if count else k)
-        del open_[len(open_) - count :]
-        open_.append(k)
         if not isinstance(current, f.Formula) or not (isinstance(current, _RESTRICTING) or id(current) in branches):
             continue
-        if any(first[k] <= other for other in dead) or not _stands_alone(first[k], k, scopes):
+        first = k + 1 - size(current)
+        if any(first <= other for other in dead) or not _stands_alone(first, k, scopes):
             continue
         if inquiry.never_matches(current):
             dead.append(k)

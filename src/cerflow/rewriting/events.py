@@ -8,7 +8,7 @@ from collections.abc import Sequence as Many
 from dataclasses import dataclass
 from typing import cast
 
-from cerflow.analysis.scopes import Labels, Scopes, below, handed_down, relation_names, resolve
+from cerflow.analysis.scopes import Labels, Scopes, handed_down, occurrences, relation_names, resolve
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language import formula as f
 from cerflow.language.condition import And, Condition
@@ -54,7 +54,7 @@ def spread(formula: f.Formula, moved: Callable[[f.Formula], Many[Operation] | No
     inside. Raises `UnsupportedQueryError` for a condition that would have to pass a strategy.
     """
     labels = resolve(formula).labels
-    parts = below(formula)
+    places = occurrences(formula)
     apply = _Application(formula)
     gone: set[int] = set()
     here: dict[int, list[Operation]] = {}
@@ -73,7 +73,7 @@ def spread(formula: f.Formula, moved: Callable[[f.Formula], Many[Operation] | No
             if stops_labels(current):
                 here[index], waiting = _listed(waiting), None
         elif stops_labels(current):
-            here[index], waiting = _divided(current, waiting, labels[parts[index][0]])
+            here[index], waiting = _divided(current, waiting, labels[places[index].operands[0]])
         return waiting
 
     # What both sides of AND must satisfy, one of them may check.

@@ -16,7 +16,7 @@ from itertools import permutations, product
 import pyarrow as pa
 
 from cerflow import limits
-from cerflow.analysis.scopes import Labels, occurrences_above, resolve
+from cerflow.analysis.scopes import Labels, handed_down, resolve
 from cerflow.conditions.connectives import conjunction, conjuncts
 from cerflow.language import condition as c
 from cerflow.language import formula as f
@@ -193,28 +193,18 @@ def size_of_time(expression: c.Expression, schema: Schema) -> Fraction | None:
     return None
 
 
-def _windows(select: Select) -> dict[int, int]:
-    """For each formula in a window of time the microseconds of the least one around it, by its occurrence."""
-    nodes = list(walk(select.formula))
-    parents = occurrences_above(select.formula)
-    first = {above: k for k, above in sorted(parents.items(), reverse=True)}
-    found: dict[int, int] = {}
-    if isinstance(select.window, f.DurationWindow):
-        found[len(nodes) - 1] = select.window.microseconds
-    for index in range(len(nodes) - 2, -1, -1):
-        if not isinstance(nodes[index], f.Formula):
-            continue
-        above = parents[index]
-        around = nodes[above]
-        assert isinstance(around, f.Formula)
+def _windows(select: Select) -> dict[int, int | None]:
+    """For each formula the microseconds of the least window of time around it, by its occurrence; None without one."""
+
+    def enter(_: int, current: f.Formula, around: int | None) -> int | None:
         # Strategies compare complex events that the window would leave out.
-        passes = around.whole and (not isinstance(around, f.Exclusion) or index == first[above])
-        sizes = [found[above]] if passes and above in found else []
-        if isinstance(around, f.Within) and isinstance(around.window, f.DurationWindow):
-            sizes.append(around.window.microseconds)
-        if sizes:
-            found[index] = min(sizes)
-    return found
+        kept = around if current.whole else None
+        if isinstance(current, f.Within) and isinstance(current.window, f.DurationWindow):
+            return current.window.microseconds if kept is None else min(kept, current.window.microseconds)
+        return kept
+
+    whole = select.formula if select.window is None else f.Within(select.formula, select.window)
+    return handed_down(whole, None, enter)
 
 
 def _orders(root: f.Formula, labels: dict[int, Labels], asked: set[str]) -> dict[int, frozenset[tuple[str, str]]]:

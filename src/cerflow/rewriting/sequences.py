@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
-from typing import cast
 
-from cerflow.analysis.scopes import handed_down, resolve
+from cerflow.analysis.scopes import handed_down, occurrences, resolve
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language import formula as f
 from cerflow.language.builder.given import of_formula
@@ -89,8 +88,7 @@ def _refuse_projection(formula: f.Formula) -> None:
 def _inside(formula: f.Formula, *kinds: type[f.Formula]) -> Iterator[tuple[int, f.Formula]]:
     """The formulas within those of some kind, with their occurrences."""
     inside = handed_down(formula, False, lambda _, current, here: here or isinstance(current, kinds), first_only=())
-    nodes = list(walk(formula))
-    yield from ((index, cast(f.Formula, nodes[index])) for index, here in sorted(inside.items(), reverse=True) if here)
+    yield from ((k, place.formula) for k, place in reversed(occurrences(formula).items()) if inside[k])
 
 
 @of_formula

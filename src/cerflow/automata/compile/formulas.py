@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import reduce
 from typing import cast
 
-from cerflow.analysis.scopes import Scopes, condition_labels, occurrences_above, relation_names, resolve
+from cerflow.analysis.scopes import Scopes, above, condition_labels, occurrences, relation_names, resolve
 from cerflow.automata.compile.aggregates import between_bounds, gather, without_some
 from cerflow.automata.compile.automaton import compile_automaton
 from cerflow.automata.compile.conditions import several
@@ -147,8 +147,8 @@ class _FormulaCompiler:
         self.count = count
         self.counted = False
         self.scopes: Scopes = resolve(formula)
-        self._nodes, self._parents = list(walk(formula)), occurrences_above(formula)
-        self._first = {above: k for k, above in sorted(self._parents.items(), reverse=True)}
+        self._places = occurrences(formula)
+        self._above = above(self._places)
         self.registers = RegisterFile()
         self.mentioned = relation_names(formula) | _named_labels(formula) | named
         # The labels that each formula has to resolve: those it binds for filters below it.
@@ -293,21 +293,22 @@ class _FormulaCompiler:
 
     def _events_read(self, index: int) -> EventsRead:
         """The events that have been read wherever the formula at an occurrence is looked for."""
-        nodes, parents, labels = self._nodes, self._parents, self.scopes.labels
+        labels = self.scopes.labels
         passed = frozenset[str]()
         before: set[Reference] = set()
         here = index
-        while here in parents:
-            above = parents[here]
-            match nodes[above]:
-                case f.Sequence() | f.StrictSequence() if here != self._first[above]:
-                    passed |= labels[self._first[above]].bound
+        while here in self._above:
+            around = self._above[here]
+            current, (first, *_) = self._places[around]
+            match current:
+                case f.Sequence() | f.StrictSequence() if here != first:
+                    passed |= labels[first].bound
                 case f.As() | f.Rename() | f.Project():
                     passed = frozenset()
-                case f.Exclusion() if here != self._first[above]:
+                case f.Exclusion() if here != first:
                     passed = frozenset()
-            before |= {(label, above) for label in passed & labels[above].bound}
-            here = above
+            before |= {(label, around) for label in passed & labels[around].bound}
+            here = around
         return EventsRead(index, frozenset(before))
 
     def _filter(self, operand: Fragment, condition: c.Condition, index: int) -> Fragment:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence as Many
 from functools import reduce
 
-from cerflow.analysis.scopes import below, condition_labels, resolve
+from cerflow.analysis.scopes import condition_labels, handed_down, resolve
 from cerflow.conditions.clauses import clauses
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language import formula as f
 from cerflow.language.builder.given import of_formula
 from cerflow.language.condition import And, Condition, Or, Some
-from cerflow.language.node import Node, walk
+from cerflow.language.node import Node
 from cerflow.language.printer import show
 from cerflow.rewriting.filters import push_down_filters
 from cerflow.rewriting.names import FreshNames, names_of
@@ -31,23 +31,22 @@ def second_order_to_first_order(formula: f.Formula) -> f.Formula:
     refuse_later_choices(formula)
     pushed = push_down_filters(formula)
     labels = resolve(pushed).labels
-    parts = below(pushed)
-    nodes = list(walk(pushed))
     events: set[int] = set()
-    pending = [len(nodes) - 1]
-    while pending:
-        index = pending.pop()
-        if labels[index].single:
-            events.add(index)
-            continue
-        refuse_any(nodes[index])
-        if not isinstance(nodes[index], f.Disjunction | f.Sequence | f.Iteration | f.Selection | f.Within):
+
+    def enter(index: int, current: f.Formula, inside: bool) -> bool:
+        if inside or labels[index].single:
+            events.update(() if inside else (index,))
+            return True
+        refuse_any(current)
+        if not isinstance(current, f.Disjunction | f.Sequence | f.Iteration | f.Selection | f.Within):
             raise UnsupportedQueryError(
-                f"the first-order language has no {type(nodes[index]).__name__}",
-                span=nodes[index].span,
+                f"the first-order language has no {type(current).__name__}",
+                span=current.span,
                 hint="It has event types, FILTER, OR, ;, +, the strategies and WITHIN.",
             )
-        pending += parts[index]
+        return False
+
+    handed_down(pushed, False, enter, first_only=())
     variables = _Variables(formula, pushed)
     return transformed(pushed, lambda k, current: variables.event(current) if k in events else current)
 
