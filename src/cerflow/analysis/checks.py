@@ -14,7 +14,7 @@ from cerflow.language import condition as c
 from cerflow.language import formula as f
 from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.event_kinds import check_kind
-from cerflow.language.node import Node, walk
+from cerflow.language.node import Node, walk, walk_into
 from cerflow.language.select import BOOKKEEPING, CountItem, ExpressionItem, LabelItem, Select
 from cerflow.language.sremo import MARK, Regular, Sremo, Terminal
 from cerflow.predicates.registry import is_about_set
@@ -135,14 +135,9 @@ def _check_compared(chosen: f.Selection | Select, own: Labels, known: Set[str]) 
 
 def _single_labels(expression: c.Expression) -> Iterator[tuple[str, Node]]:
     """The labels that stand for one event each, with the node that names each."""
-    stack: list[Node] = [expression]
-    while stack:
-        current = stack.pop()
-        if is_about_set(current):
-            continue
+    for current in walk_into(expression, lambda current: not is_about_set(current)):
         if isinstance(current, c.Attribute | c.LabelReference) and current.label is not None:
             yield current.label, current
-        stack.extend(current.children)
 
 
 def computed_names(select: Select) -> list[tuple[str, Node]]:

@@ -18,7 +18,7 @@ from cerflow.conditions.connectives import FALSE, TRUE
 from cerflow.conditions.guards import InWindow, Measure, Satisfied, TypeTest
 from cerflow.language.condition import Condition, Not
 from cerflow.language.formula import AttributeWindow, CountWindow, Window
-from cerflow.language.node import Node, walk
+from cerflow.language.node import walk
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,7 @@ def _none_of(tests: Sequence[Condition]) -> Condition:
 
 def _windows(transducer: Transducer) -> list[Window | None]:
     """All windows that a transducer asks for."""
-    guards: list[Node] = [node for t in transducer.transitions for node in t.atoms]
-    guards += [e for t in transducer.transitions for w in t.writes for e in (*w.row, *w.where)]
+    guards = (tree for t in transducer.transitions for tree in t.trees)
     found = [transducer.window, *(r.window for r in transducer.registers)]
     return [*found, *(n.window for guard in guards for n in walk(guard) if isinstance(n, Measure | InWindow))]
 

@@ -8,16 +8,18 @@ clause with several atoms is a choice.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 from cerflow import limits
 from cerflow.analysis.scopes import condition_labels
 from cerflow.conditions.evaluate import constant_value
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.condition import And, Bracket, Comparison, Condition, Constant, Not, Or, PredicateCall
+from cerflow.language.condition import And, Bracket, Comparison, Condition, Constant, Not, Or, PredicateCall, combined
 from cerflow.language.node import walk
 from cerflow.values.operators import NEGATED
 
 Clause = tuple[Condition, ...]
+T = TypeVar("T")
 
 
 def clauses(
@@ -28,52 +30,47 @@ def clauses(
     NOT is pushed inwards to the atoms. A choice for which ``whole`` is true is an atom itself. Raises
     `UnsupportedQueryError` if the form grows beyond ``most`` atoms (``limits.CLAUSE_ATOMS`` unless given).
     """
-    done: list[list[Clause]] = []
-    stack: list[tuple[Condition, bool, bool]] = [(condition, True, False)]
-    while stack:
-        current, positive, ready = stack.pop()
-        if isinstance(current, Not):
-            stack.append((current.operand, not positive, False))
-        elif isinstance(current, And | Or):
-            both = isinstance(current, And) == positive
-            if not both and whole(current):
-                done.append([(current if positive else Not(current, span=current.span),)])
-            elif not ready:
-                stack.append((current, positive, True))
-                stack.append((current.right, positive, False))
-                stack.append((current.left, positive, False))
-            else:
-                right, left = done.pop(), done.pop()
-                if both:
-                    left.extend(right)
-                done.append(left if both else _choice(left, right, condition, most))
-        else:
-            done.append([(current if positive else negated(current),)])
-    return list(dict.fromkeys(tuple(dict.fromkeys(c)) for c in done[0]))
+
+    def join(sign: type[And | Or], left: list[Clause], right: list[Clause]) -> list[Clause]:
+        return _extended(left, right) if sign is And else _choice(left, right, condition, most)
+
+    def leaf(atom: Condition, positive: bool) -> list[Clause]:
+        return [(_said(atom, positive),)]
+
+    def atomic(current: Condition, positive: bool) -> bool:
+        choice = isinstance(current, Or if positive else And) and whole(current)
+        return choice or not isinstance(current, And | Or | Not)
+
+    found = combined(condition, leaf, join, atomic)
+    return list(dict.fromkeys(tuple(dict.fromkeys(c)) for c in found))
 
 
 def conjuncts_of(condition: Condition) -> list[Condition]:
     """Conditions without AND that must all hold; NOT is pushed inwards as far as necessary."""
-    return _operands(condition, all_of=True)
+    return _operands(condition, And, Or)
 
 
 def alternatives_of(condition: Condition) -> list[Condition]:
     """Conditions without OR, one of which must hold; NOT is pushed inwards as far as necessary."""
-    return _operands(condition, all_of=False)
+    return _operands(condition, Or, And)
 
 
-def _operands(condition: Condition, *, all_of: bool) -> list[Condition]:
-    found: list[Condition] = []
-    stack = [(condition, True)]
-    while stack:
-        current, positive = stack.pop()
-        if isinstance(current, Not):
-            stack.append((current.operand, not positive))
-        elif isinstance(current, And | Or) and (isinstance(current, And) == positive) == all_of:
-            stack += [(current.right, positive), (current.left, positive)]
-        else:
-            found.append(current if positive else negated(current))
-    return found
+def _operands(condition: Condition, sign: type[And | Or], below_not: type[And | Or]) -> list[Condition]:
+    return combined(
+        condition,
+        lambda atom, positive: [_said(atom, positive)],
+        lambda _, left, right: _extended(left, right),
+        lambda current, positive: not isinstance(current, Not | (sign if positive else below_not)),
+    )
+
+
+def _extended(left: list[T], right: list[T]) -> list[T]:
+    left += right  # a copy for every AND would take quadratic time
+    return left
+
+
+def _said(atom: Condition, positive: bool) -> Condition:
+    return atom if positive else negated(atom)
 
 
 def clauses_asked(condition: Condition) -> list[Clause]:

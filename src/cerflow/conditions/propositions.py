@@ -107,34 +107,25 @@ def translated(proposition: c.Condition, leaf: Callable[[c.Condition], Any]) -> 
 
     ``leaf`` translates leaves, TRUE and FALSE.
     """
-    done: list[Any] = []
-    stack = [(proposition, False)]
-    while stack:
-        current, ready = stack.pop()
-        if not isinstance(current, c.And | c.Or):
-            done.append(leaf(current))
-        elif ready:
-            right, left = done.pop(), done.pop()
-            done.append(left & right if isinstance(current, c.And) else left | right)
-        else:
-            stack += [(current, True), (current.right, False), (current.left, False)]
-    return done[0]
+    return c.combined(
+        proposition,
+        lambda current, _: leaf(current),
+        lambda join, left, right: left & right if join is c.And else left | right,
+        _is_leaf,
+    )
+
+
+def _is_leaf(proposition: c.Condition, _: bool) -> bool:
+    return not isinstance(proposition, c.And | c.Or)
 
 
 def substituted(proposition: c.Condition, replacement: Callable[[c.Condition], c.Condition]) -> c.Condition:
     """The proposition with other propositions in the place of its leaves, simplified."""
-    done: list[c.Condition | _Open] = []
-    stack = [(proposition, False)]
-    while stack:
-        current, ready = stack.pop()
-        if not isinstance(current, c.And | c.Or):
-            done.append(current if isinstance(current, c.Constant) else replacement(current))
-        elif ready:
-            right, left = done.pop(), done.pop()
-            done.append(_Open.of(type(current), left, right))
-        else:
-            stack += [(current, True), (current.right, False), (current.left, False)]
-    return _closed(done[0])
+
+    def changed(leaf: c.Condition, _: bool) -> c.Condition | _Open:
+        return leaf if isinstance(leaf, c.Constant) else replacement(leaf)
+
+    return _closed(c.combined(proposition, changed, _Open.of, _is_leaf))
 
 
 def _simplified(proposition: c.Condition) -> c.Condition:

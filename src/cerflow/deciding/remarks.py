@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from collections.abc import Sequence as Many
 from functools import reduce
+from typing import cast
 
 from cerflow import limits
 from cerflow.analysis.scopes import Scopes, condition_labels, labels_of, resolve
@@ -19,7 +20,7 @@ from cerflow.errors import QueryError, Span, UnsupportedQueryError
 from cerflow.language import formula as f
 from cerflow.language.automaton import AutomatonFormula, closed
 from cerflow.language.condition import And
-from cerflow.language.node import Node, rebuild, walk, with_children
+from cerflow.language.node import Node, operands, rebuild, walk, with_children
 from cerflow.language.printer import show
 from cerflow.language.sremo import Regular
 from cerflow.rewriting.rebuild import mentions_set, size, transformed
@@ -305,7 +306,7 @@ def _redundant_branches(formula: f.Formula, nodes: list[Node], inquiry: _Inquiry
     for k, current in enumerate(nodes):
         if not isinstance(current, f.Disjunction) or id(current) in inner:
             continue
-        left = _branches(current)
+        left = operands(cast(f.Formula, current), f.Disjunction)
         for branch in reversed(left):
             rest = [other for other in left if other is not branch]
             # Of a branch that never matches more is said elsewhere.
@@ -316,18 +317,6 @@ def _redundant_branches(formula: f.Formula, nodes: list[Node], inquiry: _Inquiry
                 yield branch
             if len(left) == 1:
                 break
-
-
-def _branches(choice: f.Disjunction) -> list[f.Formula]:
-    found: list[f.Formula] = []
-    stack: list[f.Formula] = [choice]
-    while stack:
-        current = stack.pop()
-        if isinstance(current, f.Disjunction):
-            stack += [current.right, current.left]
-        else:
-            found.append(current)
-    return found
 
 
 def _with(formula: f.Formula, occurrence: int, part: f.Formula) -> f.Formula:

@@ -99,7 +99,5 @@ def determinize(transducer: Transducer, *, steps: int | None = None) -> Transduc
 
 
 def _algebras(transducer: Transducer, budget: Budget) -> list[EventMinterms]:
-    read = [
-        e for t in transducer.transitions for e in (t.test, *t.atoms, *(e for write in t.writes for e in write.row))
-    ]
+    read = [tree for t in transducer.transitions for tree in (t.test, *t.trees)]
     return [EventMinterms(event_space, transducer.mentioned, budget) for event_space in event_spaces_of(read)]

@@ -6,16 +6,20 @@ hand and has ``label=None``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field
 from datetime import timedelta
 from types import UnionType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from cerflow.errors import QuerySyntaxError, Span
 from cerflow.language.node import Node, node, walk
+from cerflow.language.node import operands as node_operands
 from cerflow.schema import ValueKind
 from cerflow.values.nested import joined
 from cerflow.values.operators import Operator
+
+R = TypeVar("R")
 
 #: Parts of timestamps, in the time zone of their column; Monday is weekday 1.
 DATE_PARTS = ("year", "month", "day", "hour", "minute", "second", "weekday")
@@ -303,16 +307,36 @@ def comparisons(condition: Node) -> list[Comparison]:
 
 def operands(condition: Condition, connectives: type | UnionType) -> list[Condition]:
     """The distinct conditions that nested connectives of some kinds combine, from left to right."""
-    found: dict[Condition, None] = {}
-    stack: list[Node] = [condition]
+    return list(dict.fromkeys(node_operands(condition, connectives)))
+
+
+def combined(
+    condition: Condition,
+    atom: Callable[[Condition, bool], R],
+    join: Callable[[type[And | Or], R, R], R],
+    atomic: Callable[[Condition, bool], bool] = lambda current, _: not isinstance(current, And | Or | Not),
+) -> R:
+    """Compute a value for what AND, OR and NOT combine, bottom-up.
+
+    NOT is pushed inwards: the atoms come with False below an odd number of NOTs, where AND and OR change places.
+    ``atomic`` says what else is an atom.
+    """
+    done: list[R] = []
+    stack: list[tuple[Condition, bool, type[And | Or] | None]] = [(condition, True, None)]
     while stack:
-        current = stack.pop()
-        if isinstance(current, connectives):
-            stack.extend(reversed(current.children))
+        current, positive, ready = stack.pop()
+        if ready is not None:
+            right, left = done.pop(), done.pop()
+            done.append(join(ready, left, right))
+        elif atomic(current, positive):
+            done.append(atom(current, positive))
+        elif isinstance(current, Not):
+            stack.append((current.operand, not positive, None))
         else:
-            assert isinstance(current, Condition)
-            found[current] = None
-    return list(found)
+            assert isinstance(current, And | Or)
+            sign: type[And | Or] = And if isinstance(current, And) == positive else Or
+            stack += [(current, positive, sign), (current.right, positive, None), (current.left, positive, None)]
+    return done[0]
 
 
 def numbers_matches(tree: Node) -> bool:

@@ -10,7 +10,7 @@ from cerflow import limits
 from cerflow.errors import QueryError, Span, UnsupportedQueryError
 from cerflow.language import condition as c
 from cerflow.language.formula import AnyEvent, EventKind, EventType, NotEvent
-from cerflow.language.node import Node, rebuild, transform, walk, with_children
+from cerflow.language.node import Node, rebuild, transform, walk, walk_into, with_children
 from cerflow.values.operators import Operator
 
 N = TypeVar("N", bound=Node)
@@ -58,12 +58,7 @@ def written_out(condition: c.Condition, above: Mapping[str, c.Condition]) -> c.C
         )
 
     # Where only its truth counts, unknown is as good as false.
-    plain: set[int] = set()
-    stack: list[Node] = [condition]
-    while stack:
-        current = stack.pop()
-        plain.add(id(current))
-        stack += current.children if isinstance(current, c.And | c.Or) else ()
+    plain = {id(n) for n in walk_into(condition, lambda n: isinstance(n, c.And | c.Or))}
 
     def visit(current: Node, below: Sequence[Node]) -> Node:
         match current:

@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 
 from cerflow.errors import QueryError
 from cerflow.language.condition import Condition, LabelReference
-from cerflow.language.node import Node, node
+from cerflow.language.node import Node, node, operands
 from cerflow.values.complex_events import UNNAMED as UNNAMED
 
 
@@ -299,14 +299,7 @@ class Repetition(Repeating):
 
 def can_be_absent(formula: Formula) -> bool:
     """Whether a formula is an optional part, or a sequence or ALL of nothing but optional parts."""
-    stack = [formula]
-    while stack:
-        current = stack.pop()
-        if isinstance(current, Join):
-            stack += (current.left, current.right)
-        elif not (isinstance(current, Repetition) and current.least == 0):
-            return False
-    return True
+    return all(isinstance(part, Repetition) and part.least == 0 for part in operands(formula, Join))
 
 
 @node

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import count
 from operator import is_
+from types import UnionType
 from typing import Any, TypeVar, cast, dataclass_transform
 
 from cerflow.errors import Span
@@ -116,6 +117,22 @@ def walk(root: Node) -> Iterator[Node]:
         order.append(current)
         stack.extend(current.children)
     return reversed(order)
+
+
+def walk_into(root: Node, opens: Callable[[Node], bool]) -> Iterator[Node]:
+    """The root and the nodes below those that are to be opened, each node before its children, from left to right."""
+    stack = [root]
+    while stack:
+        current = stack.pop()
+        yield current
+        if opens(current):
+            stack.extend(reversed(current.children))
+
+
+def operands(root: K, connectives: type | UnionType) -> list[K]:
+    """The nodes of the kind of the root that nested connectives of some kinds combine, from left to right."""
+    found = walk_into(root, lambda current: isinstance(current, connectives))
+    return [cast(K, current) for current in found if not isinstance(current, connectives)]
 
 
 def fold(root: Node, visit: Callable[[Node, Sequence[R]], R]) -> R:

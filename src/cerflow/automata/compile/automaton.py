@@ -12,7 +12,7 @@ from cerflow.automata.compile.sremo.positions import waiting_anywhere
 from cerflow.automata.compile.sremo.terminals import with_empty_registers
 from cerflow.automata.model.fragment import Fragment, check_fragment_size
 from cerflow.automata.model.registers import RegisterFile
-from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
+from cerflow.automata.model.transducer import Transition, Write
 from cerflow.conditions.connectives import conjunction, conjuncts
 from cerflow.conditions.contradiction import contradicts
 from cerflow.conditions.guards import Stored, is_local
@@ -29,7 +29,7 @@ def compile_automaton(automaton: AutomatonFormula, registers: RegisterFile) -> F
     conditions = {step: condition for step in automaton.steps if (condition := step.applied) is not None}
     fields = {register: _fields(conditions.values(), register) for register in automaton.registers}
     kept = [register for register in automaton.registers if fields[register]]
-    number = {r: registers.add(Register(Accumulation.VALUE, len(fields[r]), r)) for r in kept}
+    number = {r: registers.value(len(fields[r]), r) for r in kept}
     leaving = automaton.leaving()
 
     whole = Fragment()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from cerflow.automata.compile.conditions import guarded
 from cerflow.automata.compile.negation import EventsRead, ExcludedRuns
@@ -18,7 +17,7 @@ from cerflow.automata.model.fragment import (
     without_dead_states,
 )
 from cerflow.automata.model.registers import RegisterFile
-from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
+from cerflow.automata.model.transducer import Transition, Write
 from cerflow.conditions.connectives import conjunction
 from cerflow.conditions.guards import InWindow, Measure, Satisfied, Stored
 from cerflow.language.condition import Attribute, Condition, IsNull, Not
@@ -50,7 +49,7 @@ def not_followed_by(
 
     Meanwhile it follows the runs of ψ from every later event on, as for UNLESS. With ``ticking`` it may meet ticks.
     """
-    begun = Stored(registers.add(Register(Accumulation.VALUE, 1, f"where the deadline of {show(window)} begins")), 0)
+    begun = Stored(registers.value(1, f"where the deadline of {show(window)} begins"), 0)
     waiting, done = operand.states, operand.states + 1
     before = InWindow(begun, window)
     if ends_late(operand):
@@ -84,7 +83,7 @@ def _opened(t: Transition, waiting: int, begun: Stored, window: Window) -> Trans
     """The transition that completes φ with an event, now into waiting."""
     opening = Write(begun.register, (Measure(window),), fresh=True)
     measured = [IsNull(Attribute(None, window.attribute), True)] if isinstance(window, AttributeWindow) else []
-    return replace(guarded(t.moved(t.source, waiting), measured), writes=(*t.writes, opening))
+    return guarded(t.moved(t.source, waiting), measured).writing(opening)
 
 
 def _opened_late(
@@ -98,7 +97,7 @@ def _opened_late(
         yield _opened(t, waiting, begun, window)
         return
     before = InWindow(last, window)
-    wait = replace(t.moved(t.source, waiting), writes=(*t.writes, Write(begun.register, (last,), fresh=True)))
+    wait = t.moved(t.source, waiting).writing(Write(begun.register, (last,), fresh=True))
     if isinstance(window, CountWindow):
         yield wait
         return
@@ -109,7 +108,7 @@ def _opened_late(
 
 def _knowing_last(operand: Fragment, window: Window, registers: RegisterFile) -> tuple[Fragment, Stored]:
     """The runs, that store the measure of the last event where they may end with a tick."""
-    last = Stored(registers.add(Register(Accumulation.VALUE, 1, f"last event, measured for {show(window)}")), 0)
+    last = Stored(registers.value(1, f"last event, measured for {show(window)}"), 0)
     keep = Write(last.register, (Measure(window),), fresh=True)
     ticks: list[list[int]] = [[] for _ in range(operand.states)]
     for t in operand.transitions:
@@ -122,7 +121,7 @@ def _knowing_last(operand: Fragment, window: Window, registers: RegisterFile) ->
             found.append(t)
             continue
         for each in parted(t):
-            found.append(replace(each, writes=(*each.writes, keep)) if may_read_events(each) else each)
+            found.append(each.writing(keep) if may_read_events(each) else each)
     return operand.with_transitions(found), last
 
 

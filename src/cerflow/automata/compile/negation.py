@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from cerflow.automata.compile.conditions import reguarded
-from cerflow.automata.compile.run_sets import FollowedRuns, RunSet
+from cerflow.automata.compile.run_sets import FollowedRuns, RunSet, every
 from cerflow.automata.compile.waiting import Reference, postponed, references
 from cerflow.automata.model.fragment import Fragment, reachable_states, track, without_dead_states
 from cerflow.automata.model.registers import RegisterFile
@@ -102,18 +102,14 @@ class ExcludedRuns:
         ``seen`` are the events read, that of the transition included.
         """
         when = self._when
-        sources = [(_EXCLUDED, run_set, _any if when is None else lambda u: seen in when[u])]
+        sources = [(_EXCLUDED, run_set, every if when is None else lambda u: seen in when[u])]
         for case in self.followed.cases(t, sources):
             guards = self.followed.none_ends(case, sources)
             if guards is None:
                 continue
             after, writes = self.followed.step(case, _EXCLUDED, sources, run_set)
             asked = reguarded(t, [*case.literals, *guards])
-            yield after.with_states(self.followed.initial), replace(asked, writes=(*t.writes, *writes))
-
-
-def _any(_: Transition) -> bool:
-    return True
+            yield after.with_states(self.followed.initial), asked.writing(*writes)
 
 
 #: The states of a run of WITHOUT before its first mark and after its last.

@@ -7,13 +7,12 @@ values of the first event that the condition needs.
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import replace
 from typing import cast
 
 from cerflow.automata.compile.conditions import guarded
 from cerflow.automata.model.fragment import Fragment, track
 from cerflow.automata.model.registers import RegisterFile
-from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
+from cerflow.automata.model.transducer import Transition, Write
 from cerflow.conditions.connectives import TRUE
 from cerflow.conditions.guards import Of, Stored, bare, leaves, separate, substitute
 from cerflow.errors import UnsupportedQueryError
@@ -89,7 +88,7 @@ def apply_neighbours(operand: Fragment, atoms: Sequence[Neighbours], registers: 
     checks: list[tuple[Neighbours, Condition, Write]] = []
     for atom in dict.fromkeys(atoms):
         shown = ", ".join(map(registers.describe, atom.previous))
-        register = registers.add(Register(Accumulation.VALUE, len(atom.previous), f"prev {atom.label}.({shown})"))
+        register = registers.value(len(atom.previous), f"prev {atom.label}.({shown})")
         stored: dict[Expression, Expression] = {Stored(-1, k): Stored(register, k) for k in range(len(atom.previous))}
         checks.append((atom, substitute(atom.condition, stored), Write(register, atom.previous, fresh=True)))
     names = frozenset(atom.label for atom in atoms)
@@ -100,6 +99,6 @@ def apply_neighbours(operand: Fragment, atoms: Sequence[Neighbours], registers: 
             return [(seen, t)]
         guards = [condition for atom, condition, _ in checks if atom.label in given & seen]
         writes = [write for atom, _, write in checks if atom.label in given]
-        return [(seen | given, replace(guarded(t, guards), writes=(*t.writes, *writes)))]
+        return [(seen | given, guarded(t, guards).writing(*writes))]
 
     return track(operand, frozenset[str](), step)

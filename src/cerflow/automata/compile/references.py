@@ -12,7 +12,7 @@ from cerflow.automata.compile.conditions import guarded, several
 from cerflow.automata.compile.waiting import Deferred, Template, defer, references, waiting_repeatedly, waiting_rows
 from cerflow.automata.model.fragment import Fragment, track
 from cerflow.automata.model.registers import RegisterFile
-from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
+from cerflow.automata.model.transducer import Transition, Write
 from cerflow.conditions.guards import Of, Stored, leaves, substitute
 from cerflow.language.condition import Condition, Expression
 from cerflow.values.graphs import reached
@@ -32,11 +32,7 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
     if not units:
         # No condition is left, but the label still stands for one event, even where EVENT may give it to another.
         return _with_one(operand, label) if several(operand, frozenset((label,))) else operand
-    memory = registers.add(
-        Register(
-            Accumulation.VALUE, len(units), ", ".join(f"{label}.{registers.describe(u.expression)}" for u in units)
-        )
-    )
+    memory = registers.value(len(units), ", ".join(f"{label}.{registers.describe(u.expression)}" for u in units))
     stored: dict[Expression, Expression] = {u: Stored(memory, k) for k, u in enumerate(units)}
     here: dict[Expression, Expression] = {u: u.expression for u in units}
     keep = Write(memory, tuple(u.expression for u in units), fresh=True)
@@ -62,7 +58,7 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
             for form in sorted(seen.aside, key=repr):
                 checks.append(substitute(form.filled(aside[form]), here))
             read = guarded(replace(t, atoms=()), checks)
-            return [(_Seen(True), replace(read, writes=(*t.writes, keep)))]
+            return [(_Seen(True), read.writing(keep))]
         if seen.event:
             return [(seen, _with_values(t, stored))]
         _refuse_waiting_rows(t, label, scope)
@@ -139,7 +135,7 @@ def _resolve_in_place(
                 changed.append(_with_values(t, stored) if t.atoms or t.writes else t)
         elif label in t.labels:
             read = _with_values(t, here)
-            changed.append(replace(read, writes=(*read.writes, keep)))
+            changed.append(read.writing(keep))
         elif t.target in after or _units(t, label, scope):
             return None
         else:

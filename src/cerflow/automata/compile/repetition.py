@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from cerflow import limits
 from cerflow.automata.compile.conditions import guarded
@@ -20,7 +19,7 @@ from cerflow.automata.model.fragment import (
     without_dead_states,
 )
 from cerflow.automata.model.registers import RegisterFile
-from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
+from cerflow.automata.model.transducer import Transition, Write
 from cerflow.conditions.guards import Stored
 from cerflow.language.condition import Arithmetic, Comparison, Condition, Expression, If, Literal
 from cerflow.language.formula import Repetition
@@ -85,7 +84,7 @@ def _written_out(operand: Fragment, least: int, most: int | None, joins: _Joins)
 
 def _counted(operand: Fragment, least: int, most: int | None, joins: _Joins, registers: RegisterFile) -> Fragment:
     """Two copies: the first repetition, and all others; at the end of each of these a register counts it."""
-    register = registers.add(Register(Accumulation.VALUE, 1, "repetitions"))
+    register = registers.value(1, "repetitions")
     done = Stored(register, 0)
     one_more = Arithmetic("+", done, Literal(1))
     if most is None:
@@ -108,7 +107,7 @@ def _counted(operand: Fragment, least: int, most: int | None, joins: _Joins, reg
         """A repetition ends with ``t``: another one begins if ``more`` holds, and if ``leave`` that was enough."""
         if joins is None or joins(t):
             for state in sorted(again.initial) if joins is None else [between]:
-                found.append(_writing(guarded(t.moved(source, state), more), write))
+                found.append(guarded(t.moved(source, state), more).writing(write))
         if leave:
             found.append(guarded(t.moved(source, final), enough if write is step else []))
 
@@ -123,7 +122,3 @@ def _counted(operand: Fragment, least: int, most: int | None, joins: _Joins, reg
                 if t.target in again.final:
                     end(t, between, goes_on, step, True)
     return without_dead_states(Fragment(final + 1, set(operand.initial), {final}, found))
-
-
-def _writing(t: Transition, write: Write) -> Transition:
-    return replace(t, writes=(*t.writes, write))

@@ -16,7 +16,7 @@ from cerflow import limits
 from cerflow.automata.model.fragment import Fragment, reachable_states, with_own_beginning
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.run_windows import windows_needed
-from cerflow.automata.model.transducer import Accumulation, Register, Transducer, Transition, Write
+from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
 from cerflow.automata.optimise.covering import AwaitedEvent, Field, covering_relations
 from cerflow.conditions.case_tree import Case, CaseTree
 from cerflow.conditions.connectives import conjunction, conjuncts
@@ -52,6 +52,11 @@ _Row = tuple[tuple[Expression, ...], tuple[Condition, ...]]
 
 #: Runs to follow: their name, the set, and which of their transitions count.
 Source = tuple[str, RunSet, Callable[[Transition], bool]]
+
+
+def every(_: Transition) -> bool:
+    """That each transition counts."""
+    return True
 
 
 class FollowedRuns:
@@ -100,13 +105,7 @@ class FollowedRuns:
         self._needed: list[frozenset[int]] = []
         if not fragment.states:
             return []
-        whole = Transducer(
-            fragment.states,
-            frozenset(fragment.initial),
-            frozenset(fragment.final),
-            tuple(fragment.transitions),
-            tuple(registers),
-        )
+        whole = fragment.finished(registers)
         self._needed = windows_needed(whole)
         found: list[dict[int, int]] = []
         for live in whole.live():
@@ -138,7 +137,7 @@ class FollowedRuns:
 
     def _newest_register(self, state: int) -> int:
         (window,) = (self._registers.registers[register] for register in self._live[state])
-        return self._registers.add(Register(Accumulation.VALUE, 1, f"latest {window.meaning}"))
+        return self._registers.value(1, f"latest {window.meaning}")
 
     def _beginnings(self, state: int) -> dict[Expression, Expression]:
         """The content of a window register in a state that keeps only the latest start."""

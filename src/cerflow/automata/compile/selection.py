@@ -15,10 +15,10 @@ from itertools import combinations_with_replacement, permutations
 
 from cerflow import limits
 from cerflow.automata.compile.conditions import reguarded
-from cerflow.automata.compile.run_sets import EMPTY, FollowedRuns, RunSet, Source
+from cerflow.automata.compile.run_sets import EMPTY, FollowedRuns, RunSet, Source, every
 from cerflow.automata.model.fragment import Fragment, track, without_dead_states
 from cerflow.automata.model.registers import RegisterFile
-from cerflow.automata.model.transducer import Transducer, Transition, Write
+from cerflow.automata.model.transducer import Transducer, Transition
 from cerflow.automata.optimise.ambiguity import enlarged
 from cerflow.automata.optimise.detection import Simulation
 from cerflow.automata.optimise.simplify import simplify
@@ -54,8 +54,7 @@ def next_of_each_start(transducer: Transducer) -> Transducer:
     """
     if transducer.registers:
         raise UnsupportedQueryError("runs with registers are not followed in sets that are known beforehand")
-    fragment = Fragment(transducer.states, set(transducer.initial), set(transducer.final), list(transducer.transitions))
-    chosen = preferred(fragment, Strategy.NEXT, RegisterFile(), each_start=True)
+    chosen = preferred(Fragment.of(transducer), Strategy.NEXT, RegisterFile(), each_start=True)
     found = simplify(chosen, (), transducer.window, transducer.mentioned)
     return replace(with_few_tests(found), one_support=True)
 
@@ -63,8 +62,9 @@ def next_of_each_start(transducer: Transducer) -> Transducer:
 def with_few_tests(transducer: Transducer) -> Transducer:
     """The same with as few tests as possible: sets of runs divide events into more cases than matter."""
     while len(together := _together(transducer.transitions)) < len(transducer.transitions):
-        fragment = Fragment(transducer.states, set(transducer.initial), set(transducer.final), together)
-        transducer = simplify(fragment, transducer.registers, transducer.window, transducer.mentioned)
+        transducer = simplify(
+            Fragment.of(transducer, together), transducer.registers, transducer.window, transducer.mentioned
+        )
     return transducer
 
 
@@ -119,7 +119,7 @@ def preferred(
         if not rivals.compared and not t.labels:
             # Nothing has been marked.
             better, others = [], [(name, rivals.others, _unmarked)]
-        for case in followed.cases(t, [(name, rivals.others, _every), (_BETTER, rivals.better, _every)]):
+        for case in followed.cases(t, [(name, rivals.others, every), (_BETTER, rivals.better, every)]):
             if t.target in fragment.final:
                 guards = followed.none_ends(case, better)
                 if guards is not None:
@@ -137,7 +137,7 @@ def preferred(
             if strategy is not Strategy.LAST:
                 beside = RunSet(beside.states - ahead.states, beside.rows)
             asked = reguarded(t, [*case.literals, *guards])
-            yield _Rivals(beside, ahead, rivals.compared or bool(t.labels)), _writing(asked, [*writes, *more])
+            yield _Rivals(beside, ahead, rivals.compared or bool(t.labels)), asked.writing(*writes, *more)
 
     start: _Rivals | None = _Rivals(followed.beginning(), EMPTY, not each_start)
     chosen = without_dead_states(track(fragment, start, step, lambda rivals: rivals is None))
@@ -147,11 +147,9 @@ def preferred(
 
 def _simulation(fragment: Fragment, registers: RegisterFile) -> Callable[[int, int], bool]:
     """Whether a run from one state may end whenever one from another does, as far as a cheap test can show."""
-    initial, final = frozenset(fragment.initial), frozenset(fragment.final)
-    transitions, kept = tuple(fragment.transitions), tuple(registers.registers)
     # The followed runs begin together, but may then be anywhere.
     pairs = permutations(range(fragment.states), 2) if fragment.states**2 <= limits.ABREAST_STATES else ()
-    return Simulation(Transducer(fragment.states, initial, final, transitions, kept), pairs).holds
+    return Simulation(fragment.finished(registers.registers), pairs).holds
 
 
 def _rivals_that_matter(
@@ -191,16 +189,8 @@ def _rivals_that_matter(
     return list(map(frozenset, matter[False])), list(map(frozenset, matter[True]))
 
 
-def _every(_: Transition) -> bool:
-    return True
-
-
 def _unmarked(t: Transition) -> bool:
     return not t.labels
-
-
-def _writing(t: Transition, writes: list[Write]) -> Transition:
-    return replace(t, writes=(*t.writes, *writes)) if writes else t
 
 
 def _marked_with(by: frozenset[str]) -> _Counts:

@@ -197,7 +197,7 @@ def _row(asked: guards.Asked, here: int) -> tuple[c.Expression, ...]:
 
 
 def _register(gathered: guards.LabelAggregate, fields: int, registers: RegisterFile) -> int:
-    return registers.add(Register(Accumulation.VALUE, fields, registers.describe(gathered)))
+    return registers.value(fields, registers.describe(gathered))
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,11 @@ The engine measures the window of a whole query, which leaves only a little to d
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from cerflow.automata.compile.conditions import guarded
 from cerflow.automata.model.fragment import Fragment, track
 from cerflow.automata.model.registers import RegisterFile
-from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
+from cerflow.automata.model.transducer import Transition, Write
 from cerflow.conditions.guards import InWindow, Measure, Stored
 from cerflow.language.condition import Attribute, Condition, IsNull
 from cerflow.language.formula import AttributeWindow, Window
@@ -22,7 +21,7 @@ _BEFORE, _KNOWN, _UNKNOWN = range(3)
 
 def restrict(operand: Fragment, window: Window, registers: RegisterFile) -> Fragment:
     """``φ WITHIN window``: the measure grows along the stream, so every marked event is tested against the first."""
-    start = registers.add(Register(Accumulation.VALUE, 1, "start of window", window))
+    start = registers.value(1, "start of window", window)
     begin = Write(start, (Measure(window),), fresh=True)
     return _observe(operand, window, begin, [InWindow(Stored(start, 0), window)])
 
@@ -51,7 +50,7 @@ def _observe(operand: Fragment, window: Window, begin: Write | None, within: Seq
             return [(place, t)]
         if place == _BEFORE:
             first = guarded(t, known)
-            return [(_KNOWN, first if begin is None else replace(first, writes=(*t.writes, begin)))]
+            return [(_KNOWN, first if begin is None else first.writing(begin))]
         following = [(_KNOWN, guarded(t, [*known, *within]))]
         if attribute is not None:
             # Between the ends an event may lack the attribute, but not as the last one.

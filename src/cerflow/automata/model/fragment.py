@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from cerflow import limits
-from cerflow.automata.model.transducer import Transition
+from cerflow.automata.model.transducer import Register, Transducer, Transition
 from cerflow.errors import UnsupportedQueryError
+from cerflow.language.formula import Window
 from cerflow.values.graphs import reached
 
 T = TypeVar("T", bound=Hashable)
@@ -27,6 +28,19 @@ class Fragment:
     transitions: list[Transition] = field(default_factory=list)
     #: The cached result of `endings`.
     known_endings: list[Transition] | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, transducer: Transducer, transitions: Iterable[Transition] | None = None) -> Fragment:
+        """The fragment of a transducer, perhaps with other transitions."""
+        kept = transducer.transitions if transitions is None else transitions
+        return cls(transducer.states, set(transducer.initial), set(transducer.final), list(kept))
+
+    def finished(
+        self, registers: Sequence[Register], window: Window | None = None, mentioned: frozenset[str] = frozenset()
+    ) -> Transducer:
+        """The transducer with these registers."""
+        initial, final = frozenset(self.initial), frozenset(self.final)
+        return Transducer(self.states, initial, final, tuple(self.transitions), tuple(registers), window, mentioned)
 
     def copy(self) -> Fragment:
         """An independent copy."""

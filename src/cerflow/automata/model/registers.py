@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from cerflow.automata.model.transducer import Accumulation, Register
 from cerflow.conditions.guards import Shown, Stored
 from cerflow.language.condition import Comparison, Condition, Expression
+from cerflow.language.formula import Window
 from cerflow.language.node import Node, transform
 from cerflow.language.printer import show
 from cerflow.values.operators import MIRRORED, Operator
@@ -33,6 +34,10 @@ class RegisterFile:
         """The number of a new register."""
         self.registers.append(register)
         return len(self.registers) - 1
+
+    def value(self, fields: int, meaning: str, window: Window | None = None) -> int:
+        """The number of a new register for one row of values."""
+        return self.add(Register(Accumulation.VALUE, fields, meaning, window))
 
     def describe(self, expression: Expression) -> str:
         """An expression for users, in which each register is shown by its meaning."""

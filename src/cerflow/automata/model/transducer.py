@@ -8,8 +8,8 @@ event), writes registers, and moves on. A run that enters a final state detects 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from operator import or_
 from typing import TYPE_CHECKING
@@ -98,6 +98,17 @@ class Transition:
     def stays(self) -> bool:
         """Whether this is a loop that changes nothing and has conditions only on the current event."""
         return self.source == self.target and not self.atoms and not self.labels and not self.writes
+
+    @property
+    def trees(self) -> Iterator[Node]:
+        """The conditions and expressions beside the test."""
+        yield from self.atoms
+        for write in self.writes:
+            yield from (*write.row, *write.where)
+
+    def writing(self, *writes: Write) -> Transition:
+        """The transition with further writes."""
+        return replace(self, writes=(*self.writes, *writes)) if writes else self
 
     def moved(self, source: int, target: int) -> Transition:
         """The same transition between other states."""

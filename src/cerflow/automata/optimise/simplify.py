@@ -28,17 +28,7 @@ def simplify(
     useful = without_dead_states(_beginning_together(fragment.with_transitions(possible)))
     if not useful.initial:
         return Transducer(1, frozenset({0}), frozenset(), (), (), window, mentioned)
-    current = _drop_dead_writes(
-        Transducer(
-            useful.states,
-            frozenset(useful.initial),
-            frozenset(useful.final),
-            tuple(useful.transitions),
-            tuple(registers),
-            window,
-            mentioned,
-        )
-    )
+    current = _drop_dead_writes(useful.finished(registers, window, mentioned))
     return _use_few_registers(_merge(_share_registers(current)))
 
 

@@ -36,10 +36,7 @@ _FIRST: Any = Shown("the first event")
 
 def expressions_of(transducer: Transducer) -> list[Node]:
     """The conditions and expressions of all transitions."""
-    found: list[Node] = []
-    for t in transducer.transitions:
-        found += [t.test, *t.atoms, *(part for write in t.writes for part in (*write.row, *write.where))]
-    return found
+    return [tree for t in transducer.transitions for tree in (t.test, *t.trees)]
 
 
 @dataclass(frozen=True)

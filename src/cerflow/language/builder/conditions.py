@@ -11,7 +11,7 @@ from cerflow.language import condition as c
 from cerflow.language.builder.common import Expr, checked_name
 from cerflow.language.grammars import refuse_surrogates
 from cerflow.language.lexicon import LARGEST_INTEGER
-from cerflow.language.node import Node
+from cerflow.language.node import Node, walk, walk_into
 from cerflow.language.parser import parse_condition, parse_expression
 from cerflow.language.select import ExpressionItem
 from cerflow.values.nested import joined
@@ -238,7 +238,7 @@ class Label:
         inside = condition_tree(key)
         if self._name is None:
             raise ArgumentError("a bracket needs a label: the current event has none")
-        if any(isinstance(node, c.Bracket) for node in _nodes(inside)):
+        if any(isinstance(node, c.Bracket) for node in walk(inside)):
             raise QueryError("brackets cannot be nested")
         return ConditionExpr(c.Bracket(self._name, inside))
 
@@ -341,21 +341,12 @@ N = TypeVar("N", bound=Node)
 
 def require_labels(tree: N) -> N:
     """The condition or value, if all its attributes outside brackets have labels; else QueryError."""
-    for found in _nodes(tree, into_brackets=False):
+    for found in walk_into(tree, lambda node: not isinstance(node, c.Bracket)):
         if isinstance(found, c.Attribute) and found.label is None:
             raise QueryError(f"the attribute '{found.name}' needs a label here")
         if isinstance(found, c.LabelReference) and found.label is None:
             raise QueryError("there is no current event outside a bracket")
     return tree
-
-
-def _nodes(tree: Node, *, into_brackets: bool = True) -> Iterable[Node]:
-    stack = [tree]
-    while stack:
-        current = stack.pop()
-        yield current
-        if into_brackets or not isinstance(current, c.Bracket):
-            stack.extend(reversed(current.children))
 
 
 def _text(pattern: str) -> str:

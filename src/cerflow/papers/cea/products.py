@@ -33,8 +33,7 @@ def unless_found(automaton: FreeA, excluded: FreeA) -> UnaryComplexEventAutomato
 
 
 def _fragment(automaton: FreeA) -> Fragment:
-    t = to_engine(automaton)
-    return Fragment(t.states, set(t.initial), set(t.final), list(t.transitions))
+    return Fragment.of(to_engine(automaton))
 
 
 def _finished(fragment: Fragment) -> UnaryComplexEventAutomaton:

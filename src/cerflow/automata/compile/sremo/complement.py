@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 
 from cerflow.automata.compile.conditions import reguarded
-from cerflow.automata.compile.run_sets import FollowedRuns, RunSet
+from cerflow.automata.compile.run_sets import FollowedRuns, RunSet, every
 from cerflow.automata.model.fragment import Fragment, track, without_dead_states
 from cerflow.automata.model.registers import RegisterFile
-from cerflow.automata.model.transducer import Register, Transducer, Transition
+from cerflow.automata.model.transducer import Register, Transition
 from cerflow.conditions.connectives import TRUE, conjunction
 from cerflow.conditions.guards import Satisfied
 from cerflow.language.condition import Condition, Not
@@ -44,7 +44,7 @@ def complement_of(operand: Fragment, registers: RegisterFile) -> Fragment:
         run_set = place.run_set
         if run_set is None:
             return
-        sources = [(_DENIED, run_set, _any)]
+        sources = [(_DENIED, run_set, every)]
         for case in followed.cases(t, sources):
             free = _both_ways(followed.none_enters(case, sources, final))
             open_ = _both_ways(followed.none_enters(case, sources, ending))
@@ -67,14 +67,7 @@ def remembers_without_end(operand: Fragment, registers: Sequence[Register]) -> b
 
     Then the set of all runs may hold any number of values. Starts of windows do not count: the latest one suffices.
     """
-    whole = Transducer(
-        operand.states,
-        frozenset(operand.initial),
-        frozenset(operand.final),
-        tuple(operand.transitions),
-        tuple(registers),
-    )
-    live = whole.live()
+    live = operand.finished(registers).live()
     order: TopologicalSorter[tuple[int, int]] = TopologicalSorter()
     for t in operand.transitions:
         for r in live[t.source] & live[t.target] - {write.register for write in t.writes}:
@@ -93,10 +86,6 @@ def _both_ways(guards: list[Condition] | None) -> list[tuple[bool, list[Conditio
         return [(False, [])]
     held = (True, guards)
     return [held, (False, [Not(Satisfied(conjunction(guards)))])] if guards else [held]
-
-
-def _any(_: Transition) -> bool:
-    return True
 
 
 def _universal(fragment: Fragment) -> frozenset[int]:

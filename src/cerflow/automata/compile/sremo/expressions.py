@@ -25,7 +25,7 @@ from cerflow.conditions.guards import is_local
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language import sremo as r
 from cerflow.language.condition import Condition
-from cerflow.language.node import Node, fold
+from cerflow.language.node import Node, fold, operands, walk_into
 from cerflow.rewriting.sremo.strategies import without_strategies
 
 
@@ -341,27 +341,12 @@ def _events_denied(expression: r.Intersection) -> list[r.Terminal] | None:
     """The terminals of ``[TRUE] & !(φ | …)``, which is about one event and so needs no window."""
     if expression.left != r.ANY_EVENT or not isinstance(expression.right, r.Complement):
         return None
-    found: list[r.Terminal] = []
-    pending: list[r.Sremo] = [expression.right.operand]
-    while pending:
-        match pending.pop():
-            case r.Terminal() as terminal:
-                found.append(terminal)
-            case r.Alternation(left, right):
-                pending += [right, left]
-            case _:
-                return None
-    return found
+    found = operands(expression.right.operand, r.Alternation)
+    terminals = [part for part in found if isinstance(part, r.Terminal)]
+    return terminals if len(terminals) == len(found) else None
 
 
 def _window_inside(operand: r.Sremo) -> bool:
     """Whether windows bound all of an expression except events that it reads unconditionally."""
-    pending: list[r.Sremo] = [operand]
-    while pending:
-        current = pending.pop()
-        if isinstance(current, r.Windowed) or current == r.ANY_EVENT:
-            continue
-        if isinstance(current, r.Terminal):
-            return False
-        pending += [child for child in current.children if isinstance(child, r.Sremo)]
-    return True
+    outside = walk_into(operand, lambda n: isinstance(n, r.Sremo) and not isinstance(n, r.Windowed | r.Terminal))
+    return all(not isinstance(n, r.Terminal) or n == r.ANY_EVENT for n in outside)

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from cerflow.analysis.scopes import condition_labels
 from cerflow.automata.model.registers import RegisterFile
-from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
+from cerflow.automata.model.transducer import Transition, Write
 from cerflow.conditions.connectives import FALSE, conjuncts, with_atoms
 from cerflow.conditions.guards import Of, Satisfied, Stored, leaves, separate, substitute
 from cerflow.language.condition import Attribute, Condition, Constant, Expression, LabelReference, Not
@@ -98,11 +98,11 @@ class Places:
         read: dict[Place, dict[Expression, Stored]] = {}
         stored: dict[Expression, Expression] = {}
         for t in transitions:
-            for tree in (*t.atoms, *(e for w in t.writes for e in (*w.row, *w.where))):
+            for tree in t.trees:
                 for leaf in leaves(tree):
                     if isinstance(leaf, Of) and leaf not in stored and own((leaf.label, leaf.scope)):
                         meaning = f"{leaf.label}.{show(leaf.expression)}"
-                        register = registers.add(Register(Accumulation.VALUE, 1, meaning))
+                        register = registers.value(1, meaning)
                         stored[leaf] = read.setdefault((leaf.label, leaf.scope), {})[leaf.expression] = Stored(
                             register, 0
                         )
