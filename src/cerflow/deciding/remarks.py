@@ -20,7 +20,7 @@ from cerflow.errors import QueryError, Span, UnsupportedQueryError
 from cerflow.language import formula as f
 from cerflow.language.automaton import AutomatonFormula, closed
 from cerflow.language.condition import And
-from cerflow.language.node import Node, operands, rebuild, walk, with_children
+from cerflow.language.node import Node, nested_operands, rebuild, walk, with_children
 from cerflow.language.printer import show
 from cerflow.language.sremo import Regular
 from cerflow.rewriting.rebuild import mentions_set, size, transformed
@@ -306,7 +306,7 @@ def _redundant_branches(formula: f.Formula, nodes: list[Node], inquiry: _Inquiry
     for k, current in enumerate(nodes):
         if not isinstance(current, f.Disjunction) or id(current) in inner:
             continue
-        left = operands(cast(f.Formula, current), f.Disjunction)
+        left = nested_operands(cast(f.Formula, current), f.Disjunction)
         for branch in reversed(left):
             rest = [other for other in left if other is not branch]
             # Of a branch that never matches more is said elsewhere.

@@ -13,8 +13,7 @@ from types import UnionType
 from typing import NamedTuple, TypeVar
 
 from cerflow.errors import QuerySyntaxError, Span
-from cerflow.language.node import Node, node, walk
-from cerflow.language.node import operands as node_operands
+from cerflow.language.node import Node, nested_operands, node, walk
 from cerflow.schema import ValueKind
 from cerflow.values.nested import joined
 from cerflow.values.operators import Operator
@@ -307,7 +306,7 @@ def comparisons(condition: Node) -> list[Comparison]:
 
 def operands(condition: Condition, connectives: type | UnionType) -> list[Condition]:
     """The distinct conditions that nested connectives of some kinds combine, from left to right."""
-    return list(dict.fromkeys(node_operands(condition, connectives)))
+    return list(dict.fromkeys(nested_operands(condition, connectives)))
 
 
 def combined(

@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 
 from cerflow.errors import QueryError
 from cerflow.language.condition import Condition, LabelReference
-from cerflow.language.node import Node, node, operands
+from cerflow.language.node import Node, nested_operands, node
 from cerflow.values.complex_events import UNNAMED as UNNAMED
 
 
@@ -299,7 +299,7 @@ class Repetition(Repeating):
 
 def can_be_absent(formula: Formula) -> bool:
     """Whether a formula is an optional part, or a sequence or ALL of nothing but optional parts."""
-    return all(isinstance(part, Repetition) and part.least == 0 for part in operands(formula, Join))
+    return all(isinstance(part, Repetition) and part.least == 0 for part in nested_operands(formula, Join))
 
 
 @node

@@ -129,7 +129,7 @@ def walk_into(root: Node, opens: Callable[[Node], bool]) -> Iterator[Node]:
             stack.extend(reversed(current.children))
 
 
-def operands(root: K, connectives: type | UnionType) -> list[K]:
+def nested_operands(root: K, connectives: type | UnionType) -> list[K]:
     """The nodes of the kind of the root that nested connectives of some kinds combine, from left to right."""
     found = walk_into(root, lambda current: isinstance(current, connectives))
     return [cast(K, current) for current in found if not isinstance(current, connectives)]

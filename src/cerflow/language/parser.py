@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from collections.abc import Sequence as Several
 from dataclasses import replace
 from datetime import timedelta
@@ -22,7 +22,7 @@ from cerflow.language.event_kinds import refuse_twice, with_kinds, written_out
 from cerflow.language.grammars import Parsed, Piece, load_grammar, parse_from, span_of
 from cerflow.language.node import transform
 from cerflow.language.sremo import Regular, names_told_apart
-from cerflow.language.sremo_parser import SremoBuilder
+from cerflow.language.sremo_parser import SremoBuilder, operator_rule
 
 
 def parse_query(text: str) -> s.Select:
@@ -97,30 +97,14 @@ def _grammar_of_statements() -> Lark:
     return load_grammar("ceql", ["statements"], _CeqlBuilder())
 
 
-#: Rules of `ceql.lark` for operators whose trees consist of what the rules consist of.
-_OPERATORS: dict[str, type[f.Formula]] = {
-    "within": f.Within,
-    "unless": f.Unless,
-    "without": f.Without,
-    "not_followed_by": f.NotFollowedBy,
-    "disjunction": f.Disjunction,
-    "all_": f.All,
-    "intersection": f.Conjunction,
-    "strict_sequence": f.StrictSequence,
-    "sequence": f.Sequence,
-    "iteration": f.Iteration,
-    "strict_iteration": f.StrictIteration,
-    "start": f.Start,
-}
-
-
 class _CeqlBuilder(SremoBuilder):
     """Callbacks for `ceql.lark`."""
 
-    def __getattr__(self, rule: str) -> Callable[[Several[Piece]], Parsed]:
-        if rule not in _OPERATORS:
-            raise AttributeError(rule)
-        return lambda children: self.operator(children, _OPERATORS[rule])
+    within, unless, without = operator_rule(f.Within), operator_rule(f.Unless), operator_rule(f.Without)
+    not_followed_by, start = operator_rule(f.NotFollowedBy), operator_rule(f.Start)
+    disjunction, all_, intersection = operator_rule(f.Disjunction), operator_rule(f.All), operator_rule(f.Conjunction)
+    strict_sequence, sequence = operator_rule(f.StrictSequence), operator_rule(f.Sequence)
+    iteration, strict_iteration = operator_rule(f.Iteration), operator_rule(f.StrictIteration)
 
     # -- texts that are not queries
 

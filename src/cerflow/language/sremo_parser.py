@@ -11,6 +11,7 @@ from lark import Lark
 from cerflow.language import sremo as r
 from cerflow.language.condition_tree import ConditionBuilder
 from cerflow.language.grammars import Parsed, Piece, load_grammar, parse_from, span_of
+from cerflow.language.node import Node
 
 
 def parse_sremo(text: str) -> r.Sremo:
@@ -36,7 +37,8 @@ def _grammar() -> Lark:
 _Callback = Callable[["SremoBuilder", Sequence[Piece]], Parsed]
 
 
-def _operator(cls: type[r.Sremo]) -> _Callback:
+def operator_rule(cls: type[Node]) -> _Callback:
+    """The callback of a rule for an operator whose tree consists of what the rule consists of."""
     return lambda self, children: self.operator(children, cls)
 
 
@@ -50,10 +52,10 @@ class SremoBuilder(ConditionBuilder):
     # A rule of its own, so that the comma after a register is not the one after any other name.
     register = ConditionBuilder.name
 
-    epsilon, empty = _operator(r.Epsilon), _operator(r.Empty)
-    concatenation, alternation, joint = _operator(r.Concatenation), _operator(r.Alternation), _operator(r.Intersection)
-    star, plus, at_most_once = _operator(r.Star), _operator(r.Plus), _operator(r.Optional)
-    complement, windowed = _operator(r.Complement), _operator(r.Windowed)
+    epsilon, empty = operator_rule(r.Epsilon), operator_rule(r.Empty)
+    concatenation, alternation = operator_rule(r.Concatenation), operator_rule(r.Alternation)
+    joint, complement, windowed = operator_rule(r.Intersection), operator_rule(r.Complement), operator_rule(r.Windowed)
+    star, plus, at_most_once = operator_rule(r.Star), operator_rule(r.Plus), operator_rule(r.Optional)
     any_match, next_match, unordered = _of_several(r.AnyMatch), _of_several(r.NextMatch), _of_several(r.Unordered)
 
     def sremo_alone(self, children: Sequence[Piece]) -> Parsed:

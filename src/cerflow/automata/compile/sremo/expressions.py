@@ -25,7 +25,7 @@ from cerflow.conditions.guards import is_local
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language import sremo as r
 from cerflow.language.condition import Condition
-from cerflow.language.node import Node, fold, operands, walk_into
+from cerflow.language.node import Node, fold, nested_operands, walk_into
 from cerflow.rewriting.sremo.strategies import without_strategies
 
 
@@ -341,7 +341,7 @@ def _events_denied(expression: r.Intersection) -> list[r.Terminal] | None:
     """The terminals of ``[TRUE] & !(φ | …)``, which is about one event and so needs no window."""
     if expression.left != r.ANY_EVENT or not isinstance(expression.right, r.Complement):
         return None
-    found = operands(expression.right.operand, r.Alternation)
+    found = nested_operands(expression.right.operand, r.Alternation)
     terminals = [part for part in found if isinstance(part, r.Terminal)]
     return terminals if len(terminals) == len(found) else None
 
