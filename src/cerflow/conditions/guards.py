@@ -29,9 +29,7 @@ class Measure(c.Expression):
 
     window: Window
 
-    def notation(self) -> tuple[str | Node, ...]:
-        """See `Node.notation`."""
-        return ("measure of ", self.window)
+    template = "measure of {window}"
 
 
 @node
@@ -41,18 +39,14 @@ class Stored(c.Expression):
     register: int
     field: int
 
-    def notation(self) -> tuple[str | Node, ...]:
-        """See `Node.notation`."""
-        return (f"r{self.register}.{self.field}",)
+    template = "r{register}.{field}"
 
 
 @node
 class AllRows(Stored):
     """All rows of a collection at once, for a predicate of a set."""
 
-    def notation(self) -> tuple[str | Node, ...]:
-        """See `Node.notation`."""
-        return (f"r{self.register}",)
+    template = "r{register}"
 
 
 @node
@@ -92,9 +86,7 @@ class Shown(c.Expression):
 
     name: str
 
-    def notation(self) -> tuple[str | Node, ...]:
-        """See `Node.notation`."""
-        return (self.name,)
+    template = "{name}"
 
 
 @node
@@ -104,9 +96,7 @@ class InWindow(c.Condition):
     start: Stored
     window: Window
 
-    def notation(self) -> tuple[str | Node, ...]:
-        """See `Node.notation`."""
-        return ("within ", self.window, " of ", self.start)
+    template = "within {window} of {start}"
 
 
 @node
@@ -115,9 +105,7 @@ class NoRow(c.Condition):
 
     row: Stored
 
-    def notation(self) -> tuple[str | Node, ...]:
-        """See `Node.notation`."""
-        return ("no row of ", self.row)
+    template = "no row of {row}"
 
 
 @node
@@ -128,9 +116,7 @@ class Of(c.Expression):
     scope: int
     expression: c.Expression
 
-    def notation(self) -> tuple[str | Node, ...]:
-        """See `Node.notation`."""
-        return (f"{self.label}.(", self.expression, ")")
+    template = "{label}.({expression})"
 
 
 @node

@@ -28,9 +28,7 @@ class StreamTest(Condition):
 
     stream: str
 
-    def notation(self) -> tuple[str | Node, ...]:
-        """See `Node.notation`."""
-        return (f"stream = {self.stream}",)
+    template = "stream = {stream}"
 
 
 @node
@@ -39,9 +37,7 @@ class Satisfied(Condition):
 
     condition: Condition
 
-    def notation(self) -> tuple[str | Node, ...]:
-        """See `Node.notation`."""
-        return ("satisfied(", self.condition, ")")
+    template = "satisfied({condition})"
 
 
 def event_test(event: EventType) -> Condition:

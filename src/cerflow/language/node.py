@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import count
 from operator import is_
 from types import UnionType
-from typing import Any, TypeVar, cast, dataclass_transform
+from typing import Any, ClassVar, TypeVar, cast, dataclass_transform
 
 from cerflow.errors import Span
 
@@ -25,6 +25,9 @@ class Node:
     """A node of a syntax tree. ``span`` says where it stood in the text and takes no part in equality."""
 
     span: Span | None = field(default=None, kw_only=True, compare=False)
+
+    #: How a node is written that belongs to no language: a text with its fields in braces.
+    template: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         # Trees do not change and are walked and compared often, so this is computed once.
@@ -48,7 +51,7 @@ class Node:
         return self.__dict__["_children"]  # type: ignore[no-any-return]
 
     def notation(self) -> tuple[str | Node, ...]:
-        """The text of a node that belongs to no language; a printer shows the nodes of languages."""
+        """The same as pieces, where a template cannot say it."""
         raise TypeError(f"{type(self).__name__} has no notation")
 
     def __hash__(self) -> int:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
+from enum import IntEnum
+from functools import cache
+from string import Formatter
 from typing import Any, TypeAlias
 
 from cerflow.language import automaton as a
@@ -23,15 +26,15 @@ from cerflow.values.units import DURATION_UNITS
 _Piece: TypeAlias = str | tuple[Node, int]
 #: How tightly a node binds, and the pieces of its text; the second argument is how tightly it is asked to bind.
 _Writer: TypeAlias = Callable[[Any, int], tuple[int, list[_Piece]]]
-#: A part of a text, or what gives it for a node.
-_Words: TypeAlias = str | Callable[[Any], str]
 
-# Formulas, loosest first. In the place after WHERE, which asks for _FILTER, a WITHIN needs parentheses.
-_WITHIN, _FILTER, _EXCLUSION, _DISJUNCTION, _ALL, _AND, _STRICT, _SEQUENCE, _POSTFIX, _STEP = range(10)
-# Conditions and values.
-_OR, _CONJUNCTION, _NOT, _ATOM, _SUM, _TERM, _UNARY, _PRIMARY, _IN_PARENTHESES = range(9)
-# SREMO.
-_WINDOWED, _UNION, _INTERSECTION, _CONCATENATION, _PREFIX, _REPEATED, _OPERAND = range(7)
+
+class _Level(IntEnum):
+    """How tightly a node binds, the loosest first; of formulas, of conditions and values, and of SREMO."""
+
+    # In the place after WHERE, which asks for FILTER, a WITHIN needs parentheses.
+    WITHIN, FILTER, EXCLUSION, DISJUNCTION, ALL, AND, STRICT, SEQUENCE, POSTFIX, STEP = range(10)
+    OR, CONJUNCTION, NOT, ATOM, SUM, TERM, UNARY, PRIMARY, IN_PARENTHESES = range(9)
+    WINDOWED, UNION, INTERSECTION, CONCATENATION, PREFIX, REPEATED, OPERAND = range(7)
 
 
 def show(tree: Node, *, kinds: bool = True) -> str:
@@ -63,9 +66,44 @@ def show(tree: Node, *, kinds: bool = True) -> str:
 # -- helpers
 
 
-def _foreign(node: Node, _: int) -> tuple[int, list[_Piece]]:
+@cache
+def _template(level: int, text: str) -> _Writer:
+    """Writes a text with fields of a node in braces: another node, with the level that it is asked to bind at; a text
+    or a number, perhaps quoted as in `_QUOTED`; or several of these.
+    """
+    parts = [
+        (before, field, _Level.__members__.get(spec or "", 0), _QUOTED.get(spec or "", str))
+        for before, field, spec, _ in Formatter().parse(text)
+    ]
+
+    def write(node: Any, _: int) -> tuple[int, list[_Piece]]:
+        pieces: list[_Piece] = []
+        for before, field, asked, quoted in parts:
+            pieces.append(before)
+            if field is not None:
+                value = getattr(node, field)
+                if isinstance(value, tuple):
+                    pieces += _separated((v, asked) if isinstance(v, Node) else quoted(v) for v in value)
+                else:
+                    pieces.append((value, asked) if isinstance(value, Node) else quoted(value))
+        return level, pieces
+
+    return write
+
+
+_QUOTED: dict[str, Callable[[Any], str]] = {
+    "name": quote_name,
+    "attribute": quote_attribute,
+    "string": quote_string,
+    "not": lambda negated: " NOT" if negated else "",
+}
+
+
+def _foreign(node: Node, asked: int) -> tuple[int, list[_Piece]]:
     """A node of no language (a guard of an automaton) says itself how it is written."""
-    return _PRIMARY, [part if isinstance(part, str) else (part, 0) for part in node.notation()]
+    if node.template:
+        return _template(_Level.PRIMARY, node.template)(node, asked)
+    return _Level.PRIMARY, [part if isinstance(part, str) else (part, 0) for part in node.notation()]
 
 
 def _binary(sign: str, level: int) -> _Writer:
@@ -73,41 +111,16 @@ def _binary(sign: str, level: int) -> _Writer:
     return lambda node, _: (level, [(node.left, level), sign, (node.right, level + 1)])
 
 
-def _text(words: _Words, node: Node) -> str:
-    return words if isinstance(words, str) else words(node)
-
-
-def _behind(sign: _Words, level: int) -> _Writer:
-    return lambda node, _: (level, [(node.operand, level), _text(sign, node)])
-
-
-def _inside(words: _Words) -> _Writer:
-    """Words before a formula in parentheses."""
-    return lambda node, _: (_STEP, [f"{_text(words, node)}(", (node.operand, _WITHIN), ")"])
-
-
-def _in_window(level: int) -> _Writer:
-    return lambda node, _: (level, [(node.operand, level), " WITHIN ", (node.window, 0)])
-
-
-def _whole(words: _Words, level: int = 0) -> _Writer:
-    return lambda node, _: (level, [_text(words, node)])
-
-
-def _matched(word: str) -> _Writer:
-    return lambda node, _: (_ATOM, [(node.operand, _SUM), f"{_not(node)} {word} {quote_string(node.pattern)}"])
+def _whole(words: Callable[[Any], str], level: int = 0) -> _Writer:
+    return lambda node, _: (level, [words(node)])
 
 
 def _repetition(node: f.Repetition, _: int) -> tuple[int, list[_Piece]]:
     if (node.least, node.most, node.strict) == (0, 1, False):
-        return _POSTFIX, [(node.operand, _POSTFIX), "?"]
+        return _Level.POSTFIX, [(node.operand, _Level.POSTFIX), "?"]
     most = "" if node.most is None else node.most
     times = f"{node.least}" if node.least == most else f"{node.least},{most}"
-    return _POSTFIX, [(node.operand, _POSTFIX), f"{':' if node.strict else ''}{{{times}}}"]
-
-
-def _call(name: str, level: int) -> _Writer:
-    return lambda node, _: (level, [f"{name}(", *_separated((part, 0) for part in node.parts), ")"])
+    return _Level.POSTFIX, [(node.operand, _Level.POSTFIX), f"{':' if node.strict else ''}{{{times}}}"]
 
 
 def _separated(pieces: Iterable[_Piece]) -> list[_Piece]:
@@ -131,101 +144,82 @@ def _attributes(names: Iterable[str]) -> str:
 def _literal(node: c.Literal, _: int) -> tuple[int, list[_Piece]]:
     value = node.value if node.duration is None else node.duration
     if value is None:
-        return _PRIMARY, ["NULL"]
+        return _Level.PRIMARY, ["NULL"]
     if isinstance(value, bool):
-        return _PRIMARY, ["TRUE" if value else "FALSE"]
+        return _Level.PRIMARY, ["TRUE" if value else "FALSE"]
     if isinstance(value, str):
-        return _PRIMARY, [quote_string(value)]
+        return _Level.PRIMARY, [quote_string(value)]
     if isinstance(value, timedelta):
         microseconds = value // timedelta(microseconds=1)
-        return _UNARY, ["-" * (microseconds < 0) + _duration(abs(microseconds))]
+        return _Level.UNARY, ["-" * (microseconds < 0) + _duration(abs(microseconds))]
     # Under a minus a number stands in parentheses: a minus directly before it would become its sign.
-    return _UNARY, [repr(value)]
+    return _Level.UNARY, [repr(value)]
 
 
 def _attribute(node: c.Attribute, _: int) -> tuple[int, list[_Piece]]:
     if node.label is None:
         first, *fields = parts_of(node.name)
         name = quote_name(first, always=node.quoted)
-        return _PRIMARY, [f"{name}.{quote_attribute(joined(fields))}" if fields else name]
-    return _PRIMARY, [f"{quote_name(node.label)}.{quote_attribute(node.name)}"]
+        return _Level.PRIMARY, [f"{name}.{quote_attribute(joined(fields))}" if fields else name]
+    return _Level.PRIMARY, [f"{quote_name(node.label)}.{quote_attribute(node.name)}"]
 
 
 def _label_reference(node: c.LabelReference, _: int) -> tuple[int, list[_Piece]]:
-    return _PRIMARY, ["EVENT" if node.label is None else quote_name(node.label)]
+    return _Level.PRIMARY, ["EVENT" if node.label is None else quote_name(node.label)]
 
 
 def _arithmetic(node: c.Arithmetic, _: int) -> tuple[int, list[_Piece]]:
-    level = _SUM if node.operator in "+-" else _TERM
+    level = _Level.SUM if node.operator in "+-" else _Level.TERM
     return level, [(node.left, level), f" {node.operator} ", (node.right, level + 1)]
 
 
 def _function(node: c.Function, _: int) -> tuple[int, list[_Piece]]:
     if node.name == "||":
         left, right = node.arguments
-        return _SUM, [(left, _SUM), " || ", (right, _TERM)]
-    return _PRIMARY, [f"{node.name}(", *_separated((a, _SUM) for a in node.arguments), ")"]
+        return _Level.SUM, [(left, _Level.SUM), " || ", (right, _Level.TERM)]
+    return _Level.PRIMARY, [f"{node.name}(", *_separated((a, _Level.SUM) for a in node.arguments), ")"]
 
 
 def _case(node: c.If, _: int) -> tuple[int, list[_Piece]]:
     pieces: list[_Piece] = ["CASE"]
     rest: c.Expression = node
     while isinstance(rest, c.If):
-        pieces += [" WHEN ", (rest.condition, _OR), " THEN ", (rest.then, _SUM)]
+        pieces += [" WHEN ", (rest.condition, _Level.OR), " THEN ", (rest.then, _Level.SUM)]
         rest = rest.otherwise
-    pieces += [] if rest == c.Literal(None) else [" ELSE ", (rest, _SUM)]
-    return _PRIMARY, [*pieces, " END"]
+    pieces += [] if rest == c.Literal(None) else [" ELSE ", (rest, _Level.SUM)]
+    return _Level.PRIMARY, [*pieces, " END"]
 
 
 def _truth(node: c.TruthValue, _: int) -> tuple[int, list[_Piece]]:
     called = isinstance(node.condition, c.PredicateCall | c.SetTest)
-    return _PRIMARY, [(node.condition, _PRIMARY if called else _IN_PARENTHESES)]
+    return _Level.PRIMARY, [(node.condition, _Level.PRIMARY if called else _Level.IN_PARENTHESES)]
 
 
 def _on_set(node: c.Aggregate | c.SetTest, _: int) -> tuple[int, list[_Piece]]:
     name = "count(distinct " if node.name == c.COUNT_DISTINCT else f"{node.name}("
-    return _PRIMARY, [name, (node.argument, _SUM), ")"]
+    return _Level.PRIMARY, [name, (node.argument, _Level.SUM), ")"]
 
 
 def _predicate(node: c.PredicateCall, _: int) -> tuple[int, list[_Piece]]:
     name = quote_name(node.name, always=node.name.lower() in BUILT_IN)
-    return _PRIMARY, [f"{name}(", *_separated(map(_argument, node.arguments)), ")"]
+    return _Level.PRIMARY, [f"{name}(", *_separated(map(_argument, node.arguments)), ")"]
 
 
 def _argument(argument: c.Expression) -> _Piece:
     # A name alone would be a label.
     alone = isinstance(argument, c.Attribute) and argument.label is None
-    return (argument, _IN_PARENTHESES if alone else _SUM)
-
-
-def _comparison(node: c.Comparison, _: int) -> tuple[int, list[_Piece]]:
-    return _ATOM, [(node.left, _SUM), f" {node.operator} ", (node.right, _SUM)]
-
-
-def _not(node: Any) -> str:
-    return " NOT" if node.negated else ""
-
-
-def _in(node: c.In, _: int) -> tuple[int, list[_Piece]]:
-    return _ATOM, [(node.operand, _SUM), f"{_not(node)} IN (", *_separated((i, _SUM) for i in node.items), ")"]
+    return (argument, _Level.IN_PARENTHESES if alone else _Level.SUM)
 
 
 def _between(node: c.Between, _: int) -> tuple[int, list[_Piece]]:
-    if node.low is not None and node.high is not None:
-        return _ATOM, [(node.operand, _SUM), f"{_not(node)} BETWEEN ", (node.low, _SUM), " AND ", (node.high, _SUM)]
-    pieces: list[_Piece] = [(node.operand, _SUM), f"{_not(node)} IN {{"]
-    pieces += [(node.low, _SUM)] if node.low is not None else []
-    pieces += [".."]
-    pieces += [(node.high, _SUM)] if node.high is not None else []
-    return _ATOM, [*pieces, "}"]
-
-
-def _bracket(node: c.Bracket, _: int) -> tuple[int, list[_Piece]]:
-    return _ATOM, [f"{quote_name(node.label)}[", (node.condition, _OR), "]"]
-
-
-def _some(node: c.Some, _: int) -> tuple[int, list[_Piece]]:
-    return _NOT, [f"SOME {', '.join(map(quote_name, node.labels))}: ", (node.condition, _NOT)]
+    negated = " NOT" if node.negated else ""
+    low: list[_Piece] = [] if node.low is None else [(node.low, _Level.SUM)]
+    high: list[_Piece] = [] if node.high is None else [(node.high, _Level.SUM)]
+    between = [f"{negated} BETWEEN ", *low, " AND ", *high]
+    return _Level.ATOM, [
+        (node.operand, _Level.SUM),
+        *(between if low and high else [f"{negated} IN {{", *low, "..", *high, "}"]),
+    ]
 
 
 # -- formulas and windows
@@ -233,26 +227,17 @@ def _some(node: c.Some, _: int) -> tuple[int, list[_Piece]]:
 
 def _event_type(node: f.EventType, _: int) -> tuple[int, list[_Piece]]:
     stream = "" if node.stream is None else f"{quote_name(node.stream)}>"
-    return _STEP, [stream + quote_name(node.name)]
+    return _Level.STEP, [stream + quote_name(node.name)]
 
 
 def _not_event(node: f.NotEvent, _: int) -> tuple[int, list[_Piece]]:
     if node.condition is None:
-        return _STEP, ["NOT(", (node.event, _STEP), ")"]
-    return _STEP, ["NOT(", (node.event, _STEP), " FILTER ", (node.condition, _OR), ")"]
-
-
-def _rename(node: f.Rename, _: int) -> tuple[int, list[_Piece]]:
-    return _POSTFIX, [(node.operand, _POSTFIX), f" [{quote_name(node.old)} -> {quote_name(node.new)}]"]
+        return _Level.STEP, ["NOT(", (node.event, _Level.STEP), ")"]
+    return _Level.STEP, ["NOT(", (node.event, _Level.STEP), " FILTER ", (node.condition, _Level.OR), ")"]
 
 
 def _filter(node: f.Filter, asked: int) -> tuple[int, list[_Piece]]:
-    return _FILTER, [(node.operand, min(asked, _FILTER)), " FILTER ", (node.condition, _OR)]
-
-
-def _not_followed_by(node: f.NotFollowedBy, _: int) -> tuple[int, list[_Piece]]:
-    right: _Piece = (node.right, _EXCLUSION + 1)
-    return _EXCLUSION, [(node.left, _EXCLUSION), f" {node.sign} ", right, " FOR ", (node.window, 0)]
+    return _Level.FILTER, [(node.operand, min(asked, _Level.FILTER)), " FILTER ", (node.condition, _Level.OR)]
 
 
 def _by(node: f.Selection | s.Select) -> str:
@@ -290,7 +275,7 @@ def _kinds(kinds: Mapping[str, c.Condition | None]) -> list[_Piece]:
     pieces: list[_Piece] = []
     for name, condition in kinds.items():
         pieces += [", " if pieces else "DEFINE ", f"{quote_name(name)} AS "]
-        pieces.append("FALSE" if condition is None else (transform(condition, apart), _OR))
+        pieces.append("FALSE" if condition is None else (transform(condition, apart), _Level.OR))
     return [*pieces, "; "] if pieces else []
 
 
@@ -328,7 +313,7 @@ def _select(node: s.Select, _: int) -> tuple[int, list[_Piece]]:
     pieces.append(projection)
     if node.streams:
         pieces.append(f" FROM {_names(node.streams)}")
-    pieces += [" WHERE ", (node.formula, _FILTER)]
+    pieces += [" WHERE ", (node.formula, _Level.FILTER)]
     if node.partition:
         keys = (quote_attribute(key[0]) if len(key) == 1 else f"[{_attributes(key)}]" for key in node.partition)
         pieces.append(f" PARTITION BY {', '.join(keys)}")
@@ -347,80 +332,84 @@ def _select(node: s.Select, _: int) -> tuple[int, list[_Piece]]:
 def _terminal(node: r.Terminal, _: int) -> tuple[int, list[_Piece]]:
     label = "" if node.label is None else " MARK" if node.label == r.MARK else f" AS {quote_name(node.label)}"
     registers = f" INTO {', '.join(map(quote_register, node.registers))}" if node.registers else ""
-    return _OPERAND, ["[", (node.condition, _OR), f"]{label}{registers}"]
+    return _Level.OPERAND, ["[", (node.condition, _Level.OR), f"]{label}{registers}"]
 
 
 _BINARY: dict[type[f.Formula], int] = {
-    **dict.fromkeys((f.Unless, f.Without), _EXCLUSION),
-    f.Disjunction: _DISJUNCTION,
-    f.All: _ALL,
-    f.Conjunction: _AND,
-    f.StrictSequence: _STRICT,
-    f.Sequence: _SEQUENCE,
+    **dict.fromkeys((f.Unless, f.Without), _Level.EXCLUSION),
+    f.Disjunction: _Level.DISJUNCTION,
+    f.All: _Level.ALL,
+    f.Conjunction: _Level.AND,
+    f.StrictSequence: _Level.STRICT,
+    f.Sequence: _Level.SEQUENCE,
+}
+_TEMPLATES: dict[type[Node], tuple[int, str]] = {
+    c.Negative: (_Level.UNARY, "-{operand:PRIMARY}"),
+    c.Comparison: (_Level.ATOM, "{left:SUM} {operator} {right:SUM}"),
+    c.Like: (_Level.ATOM, "{operand:SUM}{negated:not} LIKE {pattern:string}"),
+    c.Regexp: (_Level.ATOM, "{operand:SUM}{negated:not} REGEXP {pattern:string}"),
+    c.In: (_Level.ATOM, "{operand:SUM}{negated:not} IN ({items:SUM})"),
+    c.IsNull: (_Level.ATOM, "{operand:SUM} IS{negated:not} NULL"),
+    c.Bracket: (_Level.ATOM, "{label:name}[{condition:OR}]"),
+    c.Some: (_Level.NOT, "SOME {labels:name}: {condition:NOT}"),
+    c.Not: (_Level.NOT, "NOT {operand:NOT}"),
+    f.As: (_Level.POSTFIX, "{operand:POSTFIX} AS {label:name}"),
+    f.Rename: (_Level.POSTFIX, "{operand:POSTFIX} [{old:name} -> {new:name}]"),
+    f.Iteration: (_Level.POSTFIX, "{operand:POSTFIX}{sign}"),
+    f.StrictIteration: (_Level.POSTFIX, "{operand:POSTFIX}{sign}"),
+    f.NotFollowedBy: (_Level.EXCLUSION, "{left:EXCLUSION} {sign} {right:DISJUNCTION} FOR {window}"),
+    f.Project: (_Level.STEP, "PROJECT {labels:name} ({operand})"),
+    f.Start: (_Level.STEP, "{sign}({operand})"),
+    f.Within: (_Level.WITHIN, "{operand:WITHIN} WITHIN {window}"),
+    f.AttributeWindow: (0, "{size} [{attribute:attribute}]"),
+    s.ExpressionItem: (0, "{expression:SUM} AS {name:name}"),
+    s.CountItem: (0, "COUNT(*) AS {name:name}"),
+    s.Definition: (0, "DEFINE {name:name} AS {select};\n"),
+    r.Epsilon: (_Level.OPERAND, "EPSILON"),
+    r.Empty: (_Level.OPERAND, "EMPTY"),
+    r.Star: (_Level.REPEATED, "{operand:REPEATED}*"),
+    r.Plus: (_Level.REPEATED, "{operand:REPEATED}+"),
+    r.Optional: (_Level.REPEATED, "{operand:REPEATED}?"),
+    r.Complement: (_Level.PREFIX, "!{operand:PREFIX}"),
+    r.AnyMatch: (_Level.OPERAND, "any({parts})"),
+    r.NextMatch: (_Level.OPERAND, "next({parts})"),
+    r.Unordered: (_Level.OPERAND, "unordered({parts})"),
+    r.Windowed: (_Level.WINDOWED, "{operand:WINDOWED} WITHIN {window}"),
+    r.Regular: (_Level.STEP, "SREMO({expression})"),
 }
 _WRITERS: dict[type[Node], _Writer] = {
+    **{kind: _template(level, text) for kind, (level, text) in _TEMPLATES.items()},
     c.Literal: _literal,
     c.Attribute: _attribute,
     c.LabelReference: _label_reference,
     c.Arithmetic: _arithmetic,
-    c.Negative: lambda node, _: (_UNARY, ["-", (node.operand, _PRIMARY)]),
     c.Function: _function,
     c.Aggregate: _on_set,
     c.If: _case,
     c.TruthValue: _truth,
-    c.Constant: _whole(lambda node: "TRUE" if node.value else "FALSE", _PRIMARY),
-    c.Comparison: _comparison,
-    c.Like: _matched("LIKE"),
-    c.Regexp: _matched("REGEXP"),
-    c.In: _in,
+    c.Constant: _whole(lambda node: "TRUE" if node.value else "FALSE", _Level.PRIMARY),
     c.Between: _between,
-    c.IsNull: lambda node, _: (_ATOM, [(node.operand, _SUM), f" IS{_not(node)} NULL"]),
     c.PredicateCall: _predicate,
     c.SetTest: _on_set,
-    c.Bracket: _bracket,
-    c.Some: _some,
-    c.Not: lambda node, _: (_NOT, ["NOT ", (node.operand, _NOT)]),
-    c.And: _binary(" AND ", _CONJUNCTION),
-    c.Or: _binary(" OR ", _OR),
+    c.And: _binary(" AND ", _Level.CONJUNCTION),
+    c.Or: _binary(" OR ", _Level.OR),
     f.EventType: _event_type,
     f.EventKind: _event_type,
-    f.AnyEvent: _whole(lambda node: f"{quote_name(node.stream)}>EVENT" if node.stream else "EVENT", _STEP),
+    f.AnyEvent: _whole(lambda node: f"{quote_name(node.stream)}>EVENT" if node.stream else "EVENT", _Level.STEP),
     f.NotEvent: _not_event,
-    f.As: _behind(lambda node: f" AS {quote_name(node.label)}", _POSTFIX),
-    f.Rename: _rename,
     f.Filter: _filter,
     **{kind: _binary(f" {kind.sign} ", level) for kind, level in _BINARY.items()},
-    **{kind: _behind(kind.sign, _POSTFIX) for kind in (f.Iteration, f.StrictIteration)},
     f.Repetition: _repetition,
-    f.NotFollowedBy: _not_followed_by,
-    f.Project: _inside(lambda node: f"PROJECT {_names(node.labels)} "),
-    f.Start: _inside(f.Start.sign),
-    f.Selection: _inside(lambda node: f"{node.strategy}{_by(node)}"),
-    f.Within: _in_window(_WITHIN),
+    f.Selection: lambda node, _: (_Level.STEP, [f"{node.strategy}{_by(node)}(", (node.operand, _Level.WITHIN), ")"]),
     f.CountWindow: _whole(lambda node: f"{node.events} {'EVENT' if node.events == 1 else 'EVENTS'}"),
     f.DurationWindow: _whole(lambda node: _duration(node.microseconds)),
-    f.AttributeWindow: _whole(lambda node: f"{node.size!r} [{quote_attribute(node.attribute)}]"),
     s.LabelItem: _label_item,
-    s.ExpressionItem: lambda node, _: (0, [(node.expression, _SUM), f" AS {quote_name(node.name)}"]),
-    s.CountItem: _whole(lambda node: f"COUNT(*) AS {quote_name(node.name)}"),
     s.Projection: _projection,
     s.Select: _select,
-    s.Definition: lambda node, _: (0, [f"DEFINE {quote_name(node.name)} AS ", (node.select, 0), ";\n"]),
     s.Statements: _statements,
-    r.Epsilon: _whole("EPSILON", _OPERAND),
-    r.Empty: _whole("EMPTY", _OPERAND),
     r.Terminal: _terminal,
-    r.Concatenation: _binary(" . ", _CONCATENATION),
-    r.Alternation: _binary(" | ", _UNION),
-    r.Intersection: _binary(" & ", _INTERSECTION),
-    r.Star: _behind("*", _REPEATED),
-    r.Plus: _behind("+", _REPEATED),
-    r.Optional: _behind("?", _REPEATED),
-    r.Complement: lambda node, _: (_PREFIX, ["!", (node.operand, _PREFIX)]),
-    r.AnyMatch: _call("any", _OPERAND),
-    r.NextMatch: _call("next", _OPERAND),
-    r.Unordered: _call("unordered", _OPERAND),
-    r.Windowed: _in_window(_WINDOWED),
-    r.Regular: lambda node, _: (_STEP, ["SREMO(", (node.expression, _WINDOWED), ")"]),
-    a.AutomatonFormula: lambda node, _: (_STEP, [f"AUTOMATON {quote_string(automaton_to_json(node, show))}"]),
+    r.Concatenation: _binary(" . ", _Level.CONCATENATION),
+    r.Alternation: _binary(" | ", _Level.UNION),
+    r.Intersection: _binary(" & ", _Level.INTERSECTION),
+    a.AutomatonFormula: lambda node, _: (_Level.STEP, [f"AUTOMATON {quote_string(automaton_to_json(node, show))}"]),
 }

@@ -33,9 +33,7 @@ class Neighbours(Condition):
     condition: Condition
     previous: tuple[Expression, ...]
 
-    def notation(self) -> tuple[str | Node, ...]:
-        """See `Node.notation`."""
-        return (f"{self.label}[", self.condition, "]")
+    template = "{label}[{condition}]"
 
 
 def neighbours(part: Condition, scopes: dict[str, int], scope: int, one: Container[str]) -> Condition | None:

@@ -42,10 +42,7 @@ class _Called(Condition):
     name: str
     arguments: tuple[Expression, ...]
 
-    def notation(self) -> tuple[str | Node, ...]:
-        """See `Node.notation`."""
-        pieces = [piece for argument in self.arguments for piece in (", ", argument)]
-        return (f"{self.name}(", *pieces[1:], ")")
+    template = "{name}({arguments})"
 
 
 def show_condition(condition: Condition, registers: Sequence[Register]) -> str:

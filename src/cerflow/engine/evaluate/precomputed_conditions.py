@@ -30,9 +30,7 @@ class Precomputed(Condition):
 
     number: int
 
-    def notation(self) -> tuple[str | Node, ...]:
-        """See `Node.notation`."""
-        return (f"precomputed {self.number}",)
+    template = "precomputed {number}"
 
 
 def with_bits(schema: Schema, data_type: pa.DataType = _BITS) -> Schema:
