@@ -205,8 +205,8 @@ def _order(strategy: Strategy, marked: _Counts) -> tuple[Callable[[Transition], 
     preferred, and which make others preferred.
     """
 
-    def every(_: Transition) -> _Counts:
-        return lambda u: True
+    def whichever(_: Transition) -> _Counts:
+        return every
 
     def alike(t: Transition) -> _Counts:
         own = marked(t)
@@ -216,21 +216,21 @@ def _order(strategy: Strategy, marked: _Counts) -> tuple[Callable[[Transition], 
         return (lambda u: False) if marked(t) else marked
 
     def at_least(t: Transition) -> _Counts:
-        return marked if marked(t) else lambda u: True
+        return marked if marked(t) else every
 
     match strategy:
         case Strategy.NEXT:
             # The first difference decides.
-            return alike, every, more_marked
+            return alike, whichever, more_marked
         case Strategy.LAST:
             # The last difference decides; earlier ones no longer count.
-            return every, alike, more_marked
+            return whichever, alike, more_marked
         case Strategy.MAX:
             # The marks of a superset include all marks of the run.
             return alike, at_least, more_marked
         case Strategy.ANY:
             # As NEXT, with an order of all outputs.
-            return _same_labels, every, _larger_labels
+            return _same_labels, whichever, _larger_labels
     raise TypeError(f"{strategy} has no order")
 
 
