@@ -12,7 +12,7 @@ from cerflow import limits
 from cerflow.automata import compile_cepl
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.model.diagrams import transducer_diagram
-from cerflow.drawing.diagram import Arrow, Diagram, Piece, Vertex, plain, spelled_out
+from cerflow.drawing.diagram import Arrow, Diagram, Piece, Vertex, plain, with_words
 from cerflow.drawing.diagram_svg import to_svg
 from cerflow.language.formula import As, EventType, Sequence
 from support.generators.queries import formulas
@@ -30,7 +30,7 @@ ODD = As(
 def test_every_state_and_transition_is_drawn_once(formula):
     diagram = transducer_diagram(compile_formula(formula))
     root = read_svg(to_svg(diagram))
-    diagram = spelled_out(diagram)
+    diagram = with_words(diagram)
     assert titles(root, "cf-vertex") == [vertex.name for vertex in diagram.vertices]
     assert len(groups(root, "cf-end")) == sum(vertex.ends for vertex in diagram.vertices)
     assert len(groups(root, "cf-begin")) == sum(vertex.begins for vertex in diagram.vertices)

@@ -87,7 +87,7 @@ _KEPT = {
 _TOLD = 60
 
 
-def spelled_out(diagram: Diagram) -> Diagram:
+def with_words(diagram: Diagram) -> Diagram:
     """The diagram of an automaton as it is drawn for people, with words in place of signs."""
     arrows = [
         replace(arrow, lines=tuple(tuple(_spelled(piece) for piece in line) for line in arrow.lines))
@@ -114,7 +114,7 @@ def _spelled(piece: Piece) -> Piece:
     return replace(piece, text=text)
 
 
-def in_words(diagram: Diagram) -> str:
+def arrows_in_words(diagram: Diagram) -> str:
     """What a diagram shows, for who does not see it: where it begins, each arrow, and where it ends."""
     names = [one_line(vertex.name) for vertex in diagram.vertices]
     said = [

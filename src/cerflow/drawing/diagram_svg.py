@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree.ElementTree import Element
 
-from cerflow.drawing.diagram import Arrow, Diagram, Vertex, in_words, plain, spelled_out
+from cerflow.drawing.diagram import Arrow, Diagram, Vertex, arrows_in_words, plain, with_words
 from cerflow.drawing.layout import Bundle, Curve, Extent, Size, laid_out
 from cerflow.drawing.svg import LINE, Sheet, Theme, shortened, text_width, wrapped
 
@@ -28,7 +28,7 @@ def to_svg(diagram: Diagram, *, title: str = "", theme: Theme = "auto") -> str:
     ``theme`` is ``"light"``, ``"dark"``, or ``"auto"``, which follows the page or the system. Raises `PictureError` if
     the diagram is too large or the layout engine is not installed, `ArgumentError` for another theme.
     """
-    return str(_Drawing(spelled_out(diagram) if diagram.kind == "transducer" else diagram, title, theme).sheet)
+    return str(_Drawing(with_words(diagram) if diagram.kind == "transducer" else diagram, title, theme).sheet)
 
 
 class _Drawing:
@@ -48,7 +48,7 @@ class _Drawing:
         bundles = [Bundle(source, target, self._room(arrows)) for (source, target, _), arrows in bundled.items()]
         self.places = [self._place(k) for k in range(len(diagram.vertices))]
         layout = laid_out(diagram, self.places, bundles)
-        self.sheet = Sheet(title or diagram.kind, theme, in_words(diagram))
+        self.sheet = Sheet(title or diagram.kind, theme, arrows_in_words(diagram))
         for curve in layout.begins.values():
             self._shaft(curve, self.sheet.group("cf-begin"))
         for arrows, curve in zip(bundled.values(), layout.curves):
