@@ -7,14 +7,13 @@ AS defines no variable.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from collections.abc import Sequence as Many
 
 from cerflow.analysis.scopes import condition_labels, handed_down
 from cerflow.errors import QueryError, nearest
 from cerflow.language import formula as f
 from cerflow.language.condition import LabelReference, Some
-from cerflow.language.node import Node, fold, walk
+from cerflow.language.node import Node, fold, fold_each, walk
 
 Names = frozenset[str]
 _NONE: Names = frozenset()
@@ -145,7 +144,7 @@ def ill_formed(formula: f.Formula, *, strict: bool, union: bool = False) -> list
     For ``strict`` see `is_well_formed`, for ``union`` `bound_variables`.
     """
     bound, defined = (
-        by_occurrence(formula, combine) for combine in (combine_defined if union else _combine_bound, combine_defined)
+        fold_each(formula, combine) for combine in (combine_defined if union else _combine_bound, combine_defined)
     )
     faults: list[tuple[int, str, Node, f.Formula]] = []
 
@@ -160,18 +159,6 @@ def ill_formed(formula: f.Formula, *, strict: bool, union: bool = False) -> list
 
     handed_down(formula, _NONE, enter, first_only=())
     return [fault[1:] for fault in sorted(faults, key=lambda fault: fault[:2])]
-
-
-def by_occurrence(root: Node, combine: Callable[[Node, Many[Names]], Names]) -> list[Names]:
-    """What a fold gives for every occurrence."""
-    found: list[Names] = []
-
-    def visit(current: Node, below: Many[Names]) -> Names:
-        found.append(combine(current, below))
-        return found[-1]
-
-    fold(root, visit)
-    return found
 
 
 def is_safe(formula: f.Formula) -> bool:

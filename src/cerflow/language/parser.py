@@ -104,6 +104,8 @@ class _CeqlBuilder(SremoBuilder):
     not_followed_by, start = operator_rule(f.NotFollowedBy), operator_rule(f.Start)
     disjunction, all_, intersection = operator_rule(f.Disjunction), operator_rule(f.All), operator_rule(f.Conjunction)
     strict_sequence, sequence = operator_rule(f.StrictSequence), operator_rule(f.Sequence)
+    as_, rename, any_event = operator_rule(f.As), operator_rule(f.Rename), operator_rule(f.AnyEvent)
+    definition = operator_rule(s.Definition)
     iteration, strict_iteration = operator_rule(f.Iteration), operator_rule(f.StrictIteration)
 
     # -- texts that are not queries
@@ -157,22 +159,11 @@ class _CeqlBuilder(SremoBuilder):
         *stream, name = self.parts(children)
         return self.make(children, f.EventType, name.value, stream[0].value if stream else None)
 
-    def any_event(self, children: Several[Piece]) -> Parsed:
-        return self.make(children, f.AnyEvent, *(stream.value for stream in self.parts(children)))
-
     def not_event(self, children: Several[Piece]) -> Parsed:
         event, *condition = self.parts(children)
         return self.make(
             children, f.NotEvent, event.value, self.condition(self.closed(condition[0])) if condition else None
         )
-
-    def as_(self, children: Several[Piece]) -> Parsed:
-        operand, label = self.parts(children)
-        return self.make(children, f.As, operand.value, label.value)
-
-    def rename(self, children: Several[Piece]) -> Parsed:
-        operand, old, new = self.parts(children)
-        return self.make(children, f.Rename, operand.value, old.value, new.value)
 
     def filter(self, children: Several[Piece]) -> Parsed:
         operand, condition = self.parts(children)
@@ -220,11 +211,12 @@ class _CeqlBuilder(SremoBuilder):
         return part
 
     def selection(self, children: Several[Piece]) -> Parsed:
-        return self.settled(children, f.Selection, _strategy(children[0]), self.parts(children)[0].value)
+        *by, operand = self.parts(children)
+        return self.settled(
+            children, f.Selection, _strategy(children[0]), operand.value, *(labels.value for labels in by)
+        )
 
-    def selection_by(self, children: Several[Piece]) -> Parsed:
-        by, operand = self.parts(children)
-        return self.settled(children, f.Selection, _strategy(children[0]), operand.value, by.value)
+    selection_by = selection
 
     def compared(self, children: Several[Piece]) -> Parsed:
         return self.part(
@@ -251,10 +243,6 @@ class _CeqlBuilder(SremoBuilder):
             for name, span, _ in part.value:
                 refuse_twice(name, definitions, span)
         return self.make(children, s.Statements, tuple(definitions.values()), with_kinds(query.value, kinds))
-
-    def definition(self, children: Several[Piece]) -> Parsed:
-        name, select = self.parts(children)
-        return self.make(children, s.Definition, name.value, select.value)
 
     def query_alone(self, children: Several[Piece]) -> Parsed:
         *kinds, query = self.parts(children)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from cerflow.conditions.connectives import conjuncts
 from cerflow.language import condition as c
 from cerflow.language import formula as f
-from cerflow.language.node import Node, fold, walk
+from cerflow.language.node import Node, fold_each, walk
 from cerflow.language.select import Select
 from cerflow.rewriting.implied import TimeEdges, difference_of, in_nanoseconds, label_of_time, size_of_time
 from cerflow.rewriting.rebuild import transformed
@@ -42,13 +42,7 @@ def with_windows_of_gaps(select: Select, schema: Schema | None) -> Select:
     nodes = list(walk(select.formula))
     if not any(isinstance(node, f.Filter) for node in nodes) or any(isinstance(n, f.NotFollowedBy) for n in nodes):
         return select
-    ends: list[_Ends] = []
-
-    def visit(current: Node, below: Many[_Ends]) -> _Ends:
-        ends.append(_ends(current, below))
-        return ends[-1]
-
-    fold(select.formula, visit)
+    ends = fold_each(select.formula, _ends)
 
     def change(index: int, current: Node) -> Node:
         match current:

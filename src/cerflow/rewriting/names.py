@@ -4,26 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cerflow.language.condition import Attribute, Bracket, LabelReference
-from cerflow.language.formula import As, EventType, Project, Rename
+from cerflow.analysis.scopes import condition_labels
+from cerflow.language.formula import EventType, Formula
 from cerflow.language.node import Node, walk
 
 
 def names_of(tree: Node) -> set[str]:
     """The labels, variables and event types that are mentioned anywhere in a tree."""
-    found: set[str] = set()
+    found = set(condition_labels(tree))
     for current in walk(tree):
-        match current:
-            case EventType():
-                found.add(current.name)
-            case As():
-                found.add(current.label)
-            case Rename():
-                found |= {current.old, current.new}
-            case Project():
-                found.update(current.labels)
-            case Attribute(label=str(label)) | LabelReference(label=str(label)) | Bracket(label=label):
-                found.add(label)
+        if isinstance(current, Formula):
+            found.update(current.names, (current.name,) if isinstance(current, EventType) else ())
     return found
 
 

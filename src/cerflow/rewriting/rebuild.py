@@ -9,8 +9,8 @@ from typing import TypeVar
 from cerflow import limits
 from cerflow.errors import Span, UnsupportedQueryError
 from cerflow.language import formula as f
-from cerflow.language.condition import Attribute, Bracket, LabelReference, Some
-from cerflow.language.node import Node, rebuild, walk, with_children
+from cerflow.language.condition import Attribute, Bracket, Condition, LabelReference, Some
+from cerflow.language.node import Node, rebuild, transform, walk, with_children
 from cerflow.predicates.registry import is_about_set as is_of_set
 
 N = TypeVar("N", bound=Node)
@@ -48,6 +48,11 @@ def relabelled(root: N, names: Mapping[str, str]) -> N:
         return current
 
     return transformed(root, change)
+
+
+def without_some(condition: Condition) -> Condition:
+    """The condition without SOME around its parts: equivalent if labels have one event each, or below NOT."""
+    return transform(condition, lambda current: current.condition if isinstance(current, Some) else current)
 
 
 def mentions_set(condition: Node) -> bool:

@@ -10,6 +10,14 @@ E = TypeVar("E")
 V = TypeVar("V")
 
 
+def grouped(size: int, pairs: Iterable[tuple[int, E]]) -> list[list[E]]:
+    """For each number below a size what comes with it in pairs: for each node, say, the other ends of its edges."""
+    found: list[list[E]] = [[] for _ in range(size)]
+    for number, value in pairs:
+        found[number].append(value)
+    return found
+
+
 def reached(start: Iterable[N], following: Callable[[N], Iterable[N]]) -> dict[N, None]:
     """The nodes that paths from some nodes lead to, these included, breadth first."""
     found = dict.fromkeys(start)

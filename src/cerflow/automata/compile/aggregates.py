@@ -16,7 +16,7 @@ from cerflow.conditions import guards
 from cerflow.conditions.register_values import DatePart, Joined, Known, SquareRoot, Word
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language import condition as c
-from cerflow.language.node import Node, rebuild, transform, walk, with_children
+from cerflow.language.node import Node, rebuild, walk, with_children
 from cerflow.predicates.registry import calls_of_sets
 from cerflow.values.operators import Operator
 
@@ -79,11 +79,6 @@ def gather(condition: c.Condition, one: Container[str]) -> c.Condition:
         return rebuilt if moved is None else c.Comparison(Operator.EQ, moved, c.Literal(True))
 
     return rebuild(guards.without_brackets(condition), visit)
-
-
-def without_some(condition: c.Condition) -> c.Condition:
-    """The condition without SOME around its parts: equivalent if labels have one event each, or below NOT."""
-    return transform(condition, lambda current: current.condition if isinstance(current, c.Some) else current)
 
 
 def between_bounds(some: c.Some) -> c.Condition | None:

@@ -24,6 +24,7 @@ from cerflow.language.condition import Attribute, Condition, IsNull, Not
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, NotFollowedBy, Window
 from cerflow.language.node import Node, walk
 from cerflow.language.printer import show
+from cerflow.values.graphs import grouped
 
 
 def waits_for_ticks(root: Node) -> bool:
@@ -110,10 +111,7 @@ def _knowing_last(operand: Fragment, window: Window, registers: RegisterFile) ->
     """The runs, that store the measure of the last event where they may end with a tick."""
     last = Stored(registers.value(1, f"last event, measured for {show(window)}"), 0)
     keep = Write(last.register, (Measure(window),), fresh=True)
-    ticks: list[list[int]] = [[] for _ in range(operand.states)]
-    for t in operand.transitions:
-        if reads_tick(t):
-            ticks[t.target].append(t.source)
+    ticks = grouped(operand.states, ((t.target, t.source) for t in operand.transitions if reads_tick(t)))
     ending = reachable_states((t.source for t in operand.endings() if reads_tick(t)), ticks)
     found: list[Transition] = []
     for t in operand.transitions:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import reduce
 from typing import cast
 
 from cerflow.analysis.scopes import Scopes, above, condition_labels, occurrences, relation_names, resolve
-from cerflow.automata.compile.aggregates import between_bounds, gather, without_some
+from cerflow.automata.compile.aggregates import between_bounds, gather
 from cerflow.automata.compile.automaton import compile_automaton
 from cerflow.automata.compile.conditions import several
 from cerflow.automata.compile.contiguity import begin_at_once, contiguous
@@ -51,6 +50,7 @@ from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.builder.given import of_formula
 from cerflow.language.node import Node, fold_only, transform, walk
 from cerflow.language.sremo import Regular, Windowed
+from cerflow.rewriting.rebuild import without_some
 
 
 def hoist_window(formula: f.Formula, window: f.Window | None) -> tuple[f.Formula, f.Window | None]:
@@ -135,6 +135,10 @@ def _with_joined_filters(formula: f.Formula) -> f.Formula:
     return transform(formula, join)
 
 
+#: Formulas, beside repetitions without gaps, in whose runs ticks and pauses may come where no event may.
+_IMPATIENT = (f.StrictIteration, f.StrictSequence, f.Start, f.Embedded)
+
+
 class _FormulaCompiler:
     """The fold over one formula; ``scopes`` and the fold number occurrences in the same way."""
 
@@ -161,6 +165,9 @@ class _FormulaCompiler:
         def visit(index: int, current: f.Formula, below: list[Fragment]) -> Fragment:
             try:
                 built = self._build(current, index, below)
+                counted = isinstance(current, f.Repetition) and current.strict
+                if self.ticking and (counted or isinstance(current, _IMPATIENT)):
+                    built = with_patience(built)
                 for label in sorted(self.binds.get(index, ())):
                     built = resolve_reference(built, label, index, self.registers)
             except UnsupportedQueryError as error:
@@ -172,23 +179,20 @@ class _FormulaCompiler:
         return fold_only(self.formula, f.Formula, visit)
 
     def _build(self, current: f.Formula, index: int, below: list[Fragment]) -> Fragment:
-        simple: dict[type[f.Formula], Callable[..., Fragment]] = {
-            f.Disjunction: union,
-            f.Iteration: iterate,
-            f.StrictIteration: iterate_strictly,
-            f.Conjunction: both,
-            f.Start: begin_at_once,
-        }
-        if self.ticking and any(map(ends_late, below)):
-            if isinstance(current, f.StrictIteration):
-                return with_patience(repeat(below[0], f.Repetition(current.operand, 1, None, True), None))
-            if isinstance(current, f.Conjunction):
-                return both_in_time(*below)
-        construction = simple.get(type(current))
-        if construction is not None:
-            built = construction(*below)
-            return with_patience(built) if self.ticking and isinstance(current, f.StrictIteration | f.Start) else built
+        late = self.ticking and any(map(ends_late, below))
         match current:
+            case f.Disjunction():
+                return union(*below)
+            case f.Conjunction():
+                return both_in_time(*below) if late else both(*below)
+            case f.Iteration():
+                return iterate(*below)
+            case f.StrictIteration() if late:
+                return repeat(below[0], f.Repetition(current.operand, 1, None, True), None)
+            case f.StrictIteration():
+                return iterate_strictly(below[0])
+            case f.Start():
+                return begin_at_once(*below)
             case f.EventType():
                 step = Transition(0, 1, guards.event_test(current), labels=frozenset((current.name,)))
                 return atom([on_events(step) if self.ticking else step])
@@ -202,8 +206,7 @@ class _FormulaCompiler:
             case f.Repetition():
                 count = self.count and needs_counter(below[0], current)
                 self.counted |= count
-                repeated = repeat(below[0], current, self.registers if count else None)
-                return with_patience(repeated) if self.ticking and current.strict else repeated
+                return repeat(below[0], current, self.registers if count else None)
             case f.As():
                 label = current.label
                 return relabel(below[0], lambda labels: labels | {label})
@@ -222,7 +225,7 @@ class _FormulaCompiler:
                 if not self.ticking:
                     return regular
                 events = [t if t.skips else on_events(t) for t in regular.transitions]
-                return with_patience(regular.with_transitions(events))
+                return regular.with_transitions(events)
             case f.Within():
                 return restrict(below[0], current.window, self.registers)
             case f.Selection(f.Strategy.STRICT):
@@ -245,10 +248,7 @@ class _FormulaCompiler:
         if not isinstance(current, f.All):
             if isinstance(current, f.Sequence):
                 return sequence(below[0], below[1], optional)
-            if ends_late(below[0]):
-                return with_patience(sequence_in_time(below[0], below[1], optional))
-            joined = sequence_strictly(below[0], below[1], optional)
-            return with_patience(joined) if self.ticking else joined
+            return (sequence_in_time if ends_late(below[0]) else sequence_strictly)(below[0], below[1], optional)
         alone = [operand.copy() for operand, other in zip(below, reversed(optional)) if other]
         return reduce(union, alone, product_all(below[0], below[1]))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from cerflow.automata.compile.conditions import reguarded
@@ -11,7 +11,7 @@ from cerflow.automata.compile.waiting import Reference, postponed, references
 from cerflow.automata.model.fragment import Fragment, reachable_states, track, without_dead_states
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Transition
-from cerflow.values.graphs import reached
+from cerflow.values.graphs import grouped, reached
 
 #: The name of the runs that must not end.
 _EXCLUDED = "excluded"
@@ -122,8 +122,11 @@ def without(operand: Fragment, excluded: Fragment, registers: RegisterFile, read
     The last marked event is guessed if a run can end with events that are only read (PROJECT).
     """
     watch = ExcludedRuns(excluded, read, read.along(operand, excluded), registers)
-    quiet = _ending_unmarked(operand)
-    loud = _marking_on(operand)
+    before = grouped(operand.states, ((t.target, t.source) for t in operand.transitions))
+    unmarked = grouped(operand.states, ((t.target, t.source) for t in operand.transitions if not t.labels))
+    #: The states from which a run can end without marking another event, and those from which it can mark one.
+    quiet = reachable_states(operand.final, unmarked)
+    loud = reachable_states((t.source for t in operand.transitions if t.labels), before)
 
     def step(memory: _Memory | str, t: Transition) -> Iterator[tuple[_Memory | str, Transition]]:
         if not t.labels and isinstance(memory, str):
@@ -142,22 +145,3 @@ def without(operand: Fragment, excluded: Fragment, registers: RegisterFile, read
 
     start: _Memory | str = _BEFORE
     return without_dead_states(track(operand, start, step))
-
-
-def _ending_unmarked(operand: Fragment) -> set[int]:
-    """The states from which a run can end without marking another event, final ones included."""
-    return reachable_states(operand.final, _before(operand, lambda t: not t.labels))
-
-
-def _marking_on(operand: Fragment) -> set[int]:
-    """The states from which a run can mark another event."""
-    return reachable_states((t.source for t in operand.transitions if t.labels), _before(operand, lambda _: True))
-
-
-def _before(operand: Fragment, counts: Callable[[Transition], bool]) -> list[list[int]]:
-    """For each state, the states with a counted transition to it."""
-    found: list[list[int]] = [[] for _ in range(operand.states)]
-    for t in operand.transitions:
-        if counts(t):
-            found[t.target].append(t.source)
-    return found

@@ -25,6 +25,7 @@ from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import Comparison, Condition, Expression, If, Literal, Not
 from cerflow.language.formula import Window
 from cerflow.language.node import Node
+from cerflow.values.graphs import grouped
 from cerflow.values.operators import Operator
 
 
@@ -87,9 +88,7 @@ class FollowedRuns:
         self._remembering = self._states_with_rows(newest)
         #: The register with the latest start of a window, for states that need no more.
         self._newest = {q: self._newest_register(q) for q in sorted(newest - self._remembering)}
-        self._leaving: list[list[int]] = [[] for _ in range(self.fragment.states)]
-        for k, t in enumerate(self.fragment.transitions):
-            self._leaving[t.source].append(k)
+        self._leaving = grouped(self.fragment.states, ((t.source, k) for k, t in enumerate(self.fragment.transitions)))
         self._collections: dict[tuple[str, int], int] = {}
         self._tree = CaseTree()
         self._guards: dict[tuple[int, bool], tuple[int, ...]] = {}

@@ -13,7 +13,7 @@ from cerflow import limits
 from cerflow.automata.model.transducer import Register, Transducer, Transition
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.formula import Window
-from cerflow.values.graphs import reached
+from cerflow.values.graphs import grouped, reached
 
 T = TypeVar("T", bound=Hashable)
 
@@ -67,10 +67,7 @@ class Fragment:
 
     def leaving(self) -> list[list[Transition]]:
         """The transitions out of each state."""
-        found: list[list[Transition]] = [[] for _ in range(self.states)]
-        for t in self.transitions:
-            found[t.source].append(t)
-        return found
+        return grouped(self.states, ((t.source, t) for t in self.transitions))
 
     def move(self, shift: int) -> None:
         """Number the states from ``shift`` on."""
@@ -96,11 +93,8 @@ def check_fragment_size(fragment: Fragment, more: int = 0) -> None:
 
 def without_dead_states(fragment: Fragment) -> Fragment:
     """The fragment without the states that are not on a path from an initial to a final one."""
-    forward: list[list[int]] = [[] for _ in range(fragment.states)]
-    backward: list[list[int]] = [[] for _ in range(fragment.states)]
-    for t in fragment.transitions:
-        forward[t.source].append(t.target)
-        backward[t.target].append(t.source)
+    forward = grouped(fragment.states, ((t.source, t.target) for t in fragment.transitions))
+    backward = grouped(fragment.states, ((t.target, t.source) for t in fragment.transitions))
     useful = reachable_states(fragment.initial, forward) & reachable_states(fragment.final, backward)
     numbers = {q: k for k, q in enumerate(sorted(useful))}
     return Fragment(

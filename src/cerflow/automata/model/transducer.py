@@ -20,7 +20,7 @@ from cerflow.drawing.targets import picture, shown_or_told
 from cerflow.language.condition import Condition, Expression
 from cerflow.language.formula import Window
 from cerflow.language.node import Node
-from cerflow.values.graphs import settled_values
+from cerflow.values.graphs import grouped, settled_values
 from cerflow.values.operators import Operator
 
 if TYPE_CHECKING:
@@ -182,10 +182,7 @@ class Transducer:
 
     def leaving(self) -> list[list[Transition]]:
         """The transitions out of each state."""
-        found: list[list[Transition]] = [[] for _ in range(self.states)]
-        for t in self.transitions:
-            found[t.source].append(t)
-        return found
+        return grouped(self.states, ((t.source, t) for t in self.transitions))
 
     def live(self) -> tuple[frozenset[int], ...]:
         """For each state, the registers that some transition may still read before writing them again."""

@@ -15,6 +15,7 @@ from cerflow.conditions.guards import InWindow, Of, Satisfied, Stored, leaves
 from cerflow.conditions.register_values import Microseconds
 from cerflow.language import condition as c
 from cerflow.language.node import Node
+from cerflow.values.graphs import settled_values
 from cerflow.values.operators import MIRRORED, Operator
 
 #: A field of a register.
@@ -95,40 +96,34 @@ def covering_relations(
 ) -> list[dict[Field, Relation]]:
     """For each state the relation of each field of its ``live`` registers."""
     waiting = waiting or AwaitedEvent()
-    needs: list[dict[Field, int]] = [
-        {(r, k): 0 for r in sorted(places) for k in range(registers[r].fields)} for places in live
-    ]
-    entering: list[list[Transition]] = [[] for _ in live]
+    needs = {
+        state: dict.fromkeys(((r, k) for r in sorted(places) for k in range(registers[r].fields)), 0)
+        for state, places in enumerate(live)
+    }
+    transitions = list(transitions)
     for t in transitions:
-        entering[t.target].append(t)
-        for atom in t.atoms:
-            for leaf, need in _asked(atom, waiting):
-                _add(needs[t.source], leaf, need)
-    pending = list(range(len(live)))
-    while pending:
-        state = pending.pop()
-        for t in entering[state]:
-            found = [_add(needs[t.source], leaf, n) for leaf, n in _written(t, needs[state], registers)]
-            if any(found):
-                pending.append(t.source)
-    return [{field: _RELATIONS[need] for field, need in own.items()} for own in needs]
+        needs[t.source] = _both(needs[t.source], _together(n for atom in t.atoms for n in _asked(atom, waiting)))
+    entering = ((t.target, t.source, t) for t in transitions)
+    found = settled_values(needs, entering, lambda t, after: _together(_written(t, after, registers)), _both)
+    return [{field: _RELATIONS[need] for field, need in found[state].items()} for state in range(len(live))]
 
 
 def relations_in(condition: c.Condition, fields: Sequence[Stored], waiting: AwaitedEvent) -> tuple[Relation, ...]:
     """How fields of a row must compare with those of another, so that it satisfies a condition whenever that does."""
-    needs: dict[Field, int] = {}
-    for leaf, need in _asked(condition, waiting):
-        _add(needs, leaf, need)
+    needs = _together(_asked(condition, waiting))
     return tuple(_RELATIONS[needs.get((leaf.register, leaf.field), 0)] for leaf in fields)
 
 
-def _add(needs: dict[Field, int], leaf: Stored, need: int) -> bool:
-    field = (leaf.register, leaf.field)
-    before = needs.get(field, 0)
-    if before | need == before:
-        return False
-    needs[field] = before | need
-    return True
+def _together(asked: Iterable[tuple[Stored, int]]) -> dict[Field, int]:
+    found: dict[Field, int] = {}
+    for leaf, need in asked:
+        field = (leaf.register, leaf.field)
+        found[field] = found.get(field, 0) | need
+    return found
+
+
+def _both(one: dict[Field, int], other: dict[Field, int]) -> dict[Field, int]:
+    return one | {field: one.get(field, 0) | need for field, need in other.items()}
 
 
 def _asked(condition: c.Condition, waiting: AwaitedEvent) -> Iterator[tuple[Stored, int]]:

@@ -13,6 +13,7 @@ from cerflow.conditions.contradiction import contradicts
 from cerflow.conditions.guards import Measure, Stored
 from cerflow.language.condition import Attribute, Comparison, Condition, Function, LabelReference
 from cerflow.language.node import walk
+from cerflow.values.graphs import grouped
 from cerflow.values.operators import Operator
 
 _ORDERS = (Operator.LT, Operator.LE, Operator.GT, Operator.GE)
@@ -38,10 +39,7 @@ def _one_suffices(register: Register) -> bool:
 
 def _grows(transducer: Transducer, number: int, live: Sequence[frozenset[int]]) -> bool:
     kept = [t for t in transducer.transitions if _keeps(t, number) and number in live[t.target]]
-    edges: list[list[int]] = [[] for _ in range(transducer.states)]
-    for t in kept:
-        edges[t.source].append(t.target)
-    component = _components(edges)
+    component = _components(grouped(transducer.states, ((t.source, t.target) for t in kept)))
     #: Of each state the transitions on which a run may come back to it, by whether they add; those with equal guards
     #: count once.
     back: dict[int, tuple[dict[object, Transition], dict[object, Transition]]] = {}
@@ -56,10 +54,7 @@ def _grows(transducer: Transducer, number: int, live: Sequence[frozenset[int]]) 
 
 def _components(edges: Sequence[Sequence[int]]) -> list[int]:
     """Of each state the number of its strongly connected component, by the algorithm of Kosaraju and Sharir."""
-    backwards: list[list[int]] = [[] for _ in edges]
-    for source, targets in enumerate(edges):
-        for target in targets:
-            backwards[target].append(source)
+    backwards = grouped(len(edges), ((target, source) for source, targets in enumerate(edges) for target in targets))
     finished: list[int] = []
     seen = [False] * len(edges)
     for root in range(len(edges)):
@@ -125,10 +120,8 @@ def kept_values(transducer: Transducer, *, detecting: bool = False) -> Register 
         one_suffices = detecting and all(isinstance(a, Comparison) and a.operator in _ORDERS for a in tests)
         if register.window is not None or not of_events or one_suffices:
             continue
-        edges: list[list[int]] = [[] for _ in range(transducer.states)]
-        for t in transducer.transitions:
-            if _keeps(t, number) and number in live[t.target]:
-                edges[t.source].append(t.target)
+        kept = (t for t in transducer.transitions if _keeps(t, number) and number in live[t.target])
+        edges = grouped(transducer.states, ((t.source, t.target) for t in kept))
         for state, leaving in enumerate(transducer.leaving()):
             # A deadline takes runs on, when it passes.
             waits = has_ticks(transducer) and not all(map(never_reads_tick, leaving))

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from cerflow.analysis.first_order import (
     bound_variables,
-    by_occurrence,
     check_first_order,
     combine_defined,
     condition_variables,
@@ -23,7 +22,7 @@ from cerflow.analysis.scopes import handed_down, relation_names
 from cerflow.errors import QueryError
 from cerflow.language import formula as f
 from cerflow.language.condition import Constant
-from cerflow.language.node import Node, walk
+from cerflow.language.node import Node, fold_each, walk
 from cerflow.language.select import CountItem, Select
 from cerflow.rewriting.first_order.safe import to_safe
 from cerflow.rewriting.names import FreshNames
@@ -95,7 +94,7 @@ def _renamed_apart(formula: f.Formula) -> tuple[f.Formula, dict[str, str]]:
     top = len(nodes)
     # The innermost iteration around each formula; its operand stands right before it.
     around = handed_down(formula, top, lambda k, n, here: k if isinstance(n, f.Iteration) else here, first_only=())
-    found = by_occurrence(formula, combine_defined)
+    found = fold_each(formula, combine_defined)
     defined = {k: found[k - 1] for k, n in enumerate([*nodes, None]) if n is None or isinstance(n, f.Iteration)}
 
     relations = relation_names(formula)

@@ -10,12 +10,19 @@ from cerflow.conditions.clauses import clauses
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language import formula as f
 from cerflow.language.builder.given import of_formula
-from cerflow.language.condition import And, Condition, Or, Some
+from cerflow.language.condition import And, Condition, Or
 from cerflow.language.node import Node
 from cerflow.language.printer import show
 from cerflow.rewriting.filters import push_down_filters
 from cerflow.rewriting.names import FreshNames, names_of
-from cerflow.rewriting.rebuild import mentions_set, refuse_any, refuse_later_choices, relabelled, transformed
+from cerflow.rewriting.rebuild import (
+    mentions_set,
+    refuse_any,
+    refuse_later_choices,
+    relabelled,
+    transformed,
+    without_some,
+)
 
 
 @of_formula
@@ -102,14 +109,10 @@ class _Variables:
             return named
         about = [
             # One event has all these labels, so SOME means the same as its condition.
-            reduce(Or, (relabelled(_without_some(a), dict.fromkeys(condition_labels(a), variable)) for a in clause))
+            reduce(Or, (relabelled(without_some(a), dict.fromkeys(condition_labels(a), variable)) for a in clause))
             for clause in conditions
         ]
         return f.Filter(named, reduce(And, about))
-
-
-def _without_some(condition: Condition) -> Condition:
-    return transformed(condition, lambda _, current: current.condition if isinstance(current, Some) else current)
 
 
 def _names_in(chain: Many[f.Formula]) -> set[str]:

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from cerflow.analysis.scopes import condition_labels
 from cerflow.automata.compile.products import both
 from cerflow.automata.compile.sremo.complement import complement_of, remembers_without_end
 from cerflow.automata.compile.sremo.positions import START, Held, Positions, restricted, waiting_anywhere
-from cerflow.automata.compile.sremo.terminals import Place, Places, guards_of, names_read, refused
+from cerflow.automata.compile.sremo.terminals import Place, Places, guards_of, refused
 from cerflow.automata.compile.windows import restrict
 from cerflow.automata.model.fragment import Fragment, check_fragment_size, without_dead_states
 from cerflow.automata.model.registers import RegisterFile
@@ -71,7 +72,7 @@ class _Builder:
             return
         reads, writes = frozenset[str](), frozenset[str]()
         if isinstance(current, r.Terminal):
-            reads, writes = names_read(current.condition), frozenset(current.registers)
+            reads, writes = frozenset(condition_labels(current.condition)), frozenset(current.registers)
         for child in current.children:
             if isinstance(child, r.Sremo):
                 reads |= self._reads[child]

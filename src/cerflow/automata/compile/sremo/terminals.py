@@ -18,7 +18,7 @@ from cerflow.automata.model.transducer import Transition, Write
 from cerflow.conditions.connectives import FALSE, conjuncts, with_atoms
 from cerflow.conditions.guards import Of, Satisfied, Stored, leaves, separate, substitute
 from cerflow.language.condition import Attribute, Condition, Constant, Expression, LabelReference, Not
-from cerflow.language.node import Node, transform, walk
+from cerflow.language.node import Node, transform
 from cerflow.language.printer import show
 
 #: A register of an expression, and the number of its copy.
@@ -28,12 +28,6 @@ Place = tuple[str, int]
 _HERE = "\0here"
 
 C = TypeVar("C", Condition, Expression)
-
-
-def names_read(condition: Node) -> frozenset[str]:
-    """The registers that a condition of a terminal reads."""
-    nodes = (n for n in walk(condition) if isinstance(n, Attribute | LabelReference))
-    return frozenset(n.label for n in nodes if n.label is not None)
 
 
 def guards_of(condition: Condition, held: Mapping[str, int]) -> list[Condition] | None:
