@@ -165,8 +165,8 @@ class _FormulaCompiler:
         def visit(index: int, current: f.Formula, below: list[Fragment]) -> Fragment:
             try:
                 built = self._build(current, index, below)
-                counted = isinstance(current, f.Repetition) and current.strict
-                if self.ticking and (counted or isinstance(current, _IMPATIENT)):
+                strictly = isinstance(current, f.Repetition) and current.strict
+                if self.ticking and (strictly or isinstance(current, _IMPATIENT)):
                     built = with_patience(built)
                 for label in sorted(self.binds.get(index, ())):
                     built = resolve_reference(built, label, index, self.registers)
