@@ -21,18 +21,9 @@ from cerflow import limits
 from cerflow.analysis.columns import attributes_in
 from cerflow.conditions.evaluate import value_on
 from cerflow.conditions.guards import StreamTest, TypeTest
+from cerflow.deciding import samples
 from cerflow.deciding.budget import Budget
 from cerflow.deciding.event_spaces import EventSpace
-from cerflow.deciding.samples import (
-    StringAutomaton,
-    candidate_moments,
-    floats,
-    integers,
-    moment_unit,
-    sorts_of_strings,
-    strings_between,
-    whole_limits,
-)
 from cerflow.language import condition as c
 from cerflow.language.lexicon import LARGEST_INTEGER
 from cerflow.language.node import Node, walk
@@ -221,17 +212,17 @@ class TruthAssignments:
                 values = list(words)
             case ValueKind.TIMESTAMP:
                 texts = [one for one in constants if isinstance(one, str) and is_moment(one)]
-                values = list(candidate_moments(texts, many, moment_unit(arrow)))
+                values = list(samples.candidate_moments(texts, many, samples.moment_unit(arrow)))
             case ValueKind.DURATION:
-                unit = moment_unit(arrow)
+                unit = samples.moment_unit(arrow)
                 sizes = [one // timedelta(microseconds=unit) for one in constants if isinstance(one, timedelta)]
                 most = LARGEST_INTEGER // unit
-                values = [timedelta(microseconds=n * unit) for n in integers(sizes, many + 1, -most, most)]
+                values = [timedelta(microseconds=n * unit) for n in samples.integers(sizes, many + 1, -most, most)]
             case ValueKind.INTEGER:
                 numbers = [*_numbers(constants), *_combined(conditions)]
-                values = list(integers(numbers, many, *whole_limits(arrow)))
+                values = list(samples.integers(numbers, many, *samples.whole_limits(arrow)))
             case ValueKind.FLOAT:
-                values = list(floats([*_numbers(constants), *_combined(conditions)], many))
+                values = list(samples.floats([*_numbers(constants), *_combined(conditions)], many))
                 if arrow is not None and not pa.types.is_float64(arrow):
                     values = [v for v in values if _fits(v, arrow)]
                     complete = False
@@ -241,31 +232,31 @@ class TruthAssignments:
 
     def _words(self, column: str, conditions: Sequence[c.Condition], many: int) -> tuple[list[str], bool]:
         own = [one for one in conditions if column in self.columns(one)]
-        readers: dict[StringAutomaton, None] = {}
+        readers: dict[samples.StringAutomaton, None] = {}
         for condition in own:
             readers.update(dict.fromkeys(self._readers(column, condition)))
         is_type = column == self.event_space.type
-        words, complete = sorts_of_strings(list(readers), self.avoid if is_type else ())
+        words, complete = samples.sorts_of_strings(list(readers), self.avoid if is_type else ())
         if many > 1 or any(not self.certain(one) for one in own):
             texts = [one for one in _constants(conditions) if isinstance(one, str)]
             texts += [piece for one in own if isinstance(one, c.Regexp) for piece in _pieces(one.pattern)]
-            words = list(dict.fromkeys([*words, *strings_between(texts, many)]))
+            words = list(dict.fromkeys([*words, *samples.strings_between(texts, many)]))
         return words, complete
 
-    def _readers(self, column: str, condition: c.Condition) -> list[StringAutomaton]:
+    def _readers(self, column: str, condition: c.Condition) -> list[samples.StringAutomaton]:
         match condition:
             case TypeTest(type_, stream):
-                return [StringAutomaton(tuple(type_ if column == self.event_space.type else stream or ""))]
+                return [samples.StringAutomaton(tuple(type_ if column == self.event_space.type else stream or ""))]
             case StreamTest(stream):
-                return [StringAutomaton(tuple(stream))]
+                return [samples.StringAutomaton(tuple(stream))]
             case c.Like(c.Attribute(), pattern):
-                return [StringAutomaton.like(pattern)]
+                return [samples.StringAutomaton.like(pattern)]
             case c.Comparison(operator, c.Attribute(), c.Literal(str(text))):
-                return [StringAutomaton(tuple(text), ordered=operator is not Operator.EQ)]
+                return [samples.StringAutomaton(tuple(text), ordered=operator is not Operator.EQ)]
             case c.Comparison(_, c.Function(name="length"), c.Literal(value)) if _is_number(value):
                 return [_length(value)]
             case c.In(c.Attribute(), items):
-                return [StringAutomaton(tuple(i.value)) for i in items if isinstance(i.value, str)]
+                return [samples.StringAutomaton(tuple(i.value)) for i in items if isinstance(i.value, str)]
             case c.In(c.Function(name="length"), items):
                 return [_length(i.value) for i in items if _is_number(i.value)]
         return []
@@ -295,10 +286,10 @@ def _computes(condition: c.Condition) -> bool:
     )
 
 
-def _length(value: object) -> StringAutomaton:
+def _length(value: object) -> samples.StringAutomaton:
     assert isinstance(value, int | float)
     # Longer strings are not tried.
-    return StringAutomaton.length(min(math.ceil(abs(value)), 10_000))
+    return samples.StringAutomaton.length(min(math.ceil(abs(value)), 10_000))
 
 
 def _is_number(value: object) -> bool:

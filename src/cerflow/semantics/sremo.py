@@ -12,28 +12,10 @@ from itertools import chain
 from cerflow.analysis.checks import refuse_aggregates
 from cerflow.analysis.register_reads import refuse_doubtful_reads
 from cerflow.errors import ArgumentError
+from cerflow.language import sremo as r
 from cerflow.language.builder.given import SremoGiven, sremo_tree
 from cerflow.language.condition import Condition
 from cerflow.language.node import walk
-from cerflow.language.sremo import (
-    Alternation,
-    AnyMatch,
-    Complement,
-    Concatenation,
-    Empty,
-    Epsilon,
-    Intersection,
-    NextMatch,
-    Optional,
-    Plus,
-    Sremo,
-    Star,
-    Terminal,
-    Unordered,
-    Windowed,
-    names_told_apart,
-    with_fields,
-)
 from cerflow.semantics.complex_events import within
 from cerflow.semantics.conditions import satisfies_with_registers
 from cerflow.values.complex_events import ComplexEvent, support
@@ -53,7 +35,7 @@ def sremo_matches(expression: SremoGiven, events: StreamGiven) -> frozenset[tupl
     Raises `QueryError` for aggregates, and for a read after ``&`` of a register that both sides write.
     """
     stream = as_stream(events)
-    denotation = SremoDenotation(with_fields(sremo_tree(expression), _columns(stream)), stream)
+    denotation = SremoDenotation(r.with_fields(sremo_tree(expression), _columns(stream)), stream)
     return frozenset(
         (n, marks)
         for n in range(len(stream))
@@ -96,27 +78,27 @@ def sremo_derivations(
 class SremoDenotation:
     """``(e, S[m…n-1], M, v) ⊢ v'`` over one stream: call it with m, n (and v) for all (M, v')."""
 
-    def __init__(self, expression: Sremo, events: Sequence[Event]) -> None:
-        expression = names_told_apart(expression)
+    def __init__(self, expression: r.Sremo, events: Sequence[Event]) -> None:
+        expression = r.names_told_apart(expression)
         refuse_aggregates(expression)
         refuse_doubtful_reads(expression)
         self._events = events
         self._known: dict[_Question, _Outcomes] = {}
-        self._parts: list[Sremo] = []
+        self._parts: list[r.Sremo] = []
         self._below: list[tuple[int, ...]] = []
         #: The registers that each part may write.
         self._writes: list[frozenset[str]] = []
         open_: list[int] = []
         for current in walk(expression):
-            if not isinstance(current, Sremo):
+            if not isinstance(current, r.Sremo):
                 continue
-            count = sum(isinstance(child, Sremo) for child in current.children)
+            count = sum(isinstance(child, r.Sremo) for child in current.children)
             below = tuple(open_[len(open_) - count :])
             del open_[len(open_) - count :]
             open_.append(len(self._parts))
-            own = current.registers if isinstance(current, Terminal) else ()
+            own = current.registers if isinstance(current, r.Terminal) else ()
             # A complement leaves the registers as they are.
-            parts = () if isinstance(current, Complement) else below
+            parts = () if isinstance(current, r.Complement) else below
             self._writes.append(frozenset(chain(own, *(self._writes[part] for part in parts))))
             self._parts.append(current)
             self._below.append(below)
@@ -142,7 +124,7 @@ class SremoDenotation:
 
     def _first(self, k: int) -> tuple[int, tuple[int, ...]]:
         """Part k with all its operands remaining."""
-        return k, self._below[k] if isinstance(self._parts[k], AnyMatch | NextMatch | Unordered) else ()
+        return k, self._below[k] if isinstance(self._parts[k], r.AnyMatch | r.NextMatch | r.Unordered) else ()
 
     def _rule(self, k: int, rest: tuple[int, ...], m: int, n: int, v: Registers) -> _Rule:
         expression, below = self._parts[k], self._below[k]
@@ -153,63 +135,63 @@ class SremoDenotation:
             return (*self._first(part), start, end, registers)
 
         match expression:
-            case Epsilon():
+            case r.Epsilon():
                 return unmarked if m == n else nothing
-            case Empty():
+            case r.Empty():
                 return nothing
-            case Terminal():
+            case r.Terminal():
                 if n != m + 1 or not self._satisfied(expression.condition, m, v):
                     return nothing
                 marks = frozenset(((expression.label, m),)) if expression.label is not None else frozenset()
                 return frozenset(((marks, _written(v, dict.fromkeys(expression.registers, m))),))
-            case Concatenation():
+            case r.Concatenation():
                 found: set[tuple[ComplexEvent, Registers]] = set()
                 for split in range(m, n + 1):
                     for marks1, v1 in (yield ask(below[0], m, split, v)):
                         for marks2, v2 in (yield ask(below[1], split, n, v1)):
                             found.add((marks1 | marks2, v2))
                 return frozenset(found)
-            case Alternation():
+            case r.Alternation():
                 left = yield ask(below[0], m, n, v)
                 right = yield ask(below[1], m, n, v)
                 return left | right
-            case Optional():
+            case r.Optional():
                 once = yield ask(below[0], m, n, v)
                 return once | unmarked if m == n else once
-            case Star():
+            case r.Star():
                 if m == n:
                     return unmarked
                 return (yield from self._repeated(k, below[0], m, n, v))
-            case Plus():
+            case r.Plus():
                 once = yield ask(below[0], m, n, v)
                 more = yield from self._repeated(k, below[0], m, n, v)
                 return once | more
-            case Intersection():
+            case r.Intersection():
                 left = yield ask(below[0], m, n, v)
                 right = yield ask(below[1], m, n, v)
                 # Of a register that both sides write nothing is read after them.
                 wrote = self._writes[below[1]]
                 return frozenset(
-                    (marks, _written(v1, {r: p for r, p in v2 if r in wrote}))
+                    (marks, _written(v1, {register: p for register, p in v2 if register in wrote}))
                     for marks, v1 in left
                     for marks2, v2 in right
                     if marks == marks2
                 )
-            case Complement():
+            case r.Complement():
                 matched = yield ask(below[0], m, n, v)
                 return nothing if matched else unmarked
-            case Windowed():
+            case r.Windowed():
                 outcomes = yield ask(below[0], m, n, v)
                 return frozenset(o for o in outcomes if within(o[0], expression.window, self._events))
-            case AnyMatch() | NextMatch():
-                only = isinstance(expression, NextMatch)
-                if len(below) == 1 and isinstance(self._parts[below[0]], Plus | Star):
-                    star = isinstance(self._parts[below[0]], Star)
+            case r.AnyMatch() | r.NextMatch():
+                only = isinstance(expression, r.NextMatch)
+                if len(below) == 1 and isinstance(self._parts[below[0]], r.Plus | r.Star):
+                    star = isinstance(self._parts[below[0]], r.Star)
                     repeated = yield from self._skipping_repetition(k, self._below[below[0]][0], only, m, n, v)
                     # Only the whole may be empty, not the rest after a repetition: nothing is skipped at the end.
                     return repeated | unmarked if star and rest and m == n else repeated
                 return (yield from self._skipping(k, rest, only, m, n, v))
-            case Unordered():
+            case r.Unordered():
                 return (yield from self._unordered(k, rest, m, n, v)) if rest else unmarked if m == n else nothing
         raise TypeError(f"{type(expression).__name__} is not an expression")
 

@@ -13,22 +13,11 @@ from cerflow.analysis.checks import refuse_aggregates
 from cerflow.analysis.register_reads import doubtful_read, refuse_doubtful_reads
 from cerflow.analysis.scopes import condition_labels
 from cerflow.errors import UnsupportedQueryError
+from cerflow.language import sremo as r
 from cerflow.language.automaton import rename_registers
 from cerflow.language.builder.given import SremoGiven, sremo_tree
 from cerflow.language.formula import CountWindow
 from cerflow.language.node import fold_only, walk
-from cerflow.language.sremo import (
-    Alternation,
-    Complement,
-    Concatenation,
-    Empty,
-    Epsilon,
-    Intersection,
-    Sremo,
-    Star,
-    Terminal,
-    Windowed,
-)
 from cerflow.papers.constructions.complement import complement
 from cerflow.papers.constructions.determinize import unchecked_subsets
 from cerflow.papers.constructions.epsilon import eliminate_epsilon
@@ -67,7 +56,7 @@ def registers_of(expression: SremoGiven) -> tuple[str, ...]:
     """``reg(e)`` (004 App. A.2, equation 12): the registers that an expression reads or writes, sorted."""
     found: set[str] = set()
     for current in walk(sremo_tree(expression)):
-        if isinstance(current, Terminal):
+        if isinstance(current, r.Terminal):
             found.update(current.registers, condition_labels(current.condition))
     return tuple(sorted(found))
 
@@ -75,7 +64,7 @@ def registers_of(expression: SremoGiven) -> tuple[str, ...]:
 class _SremoCompiler:
     """The fold over one expression."""
 
-    def __init__(self, expression: Sremo, most: int | None) -> None:
+    def __init__(self, expression: r.Sremo, most: int | None) -> None:
         self._expression = expression
         self._most = most
         self._schemas = Schemas()
@@ -87,32 +76,32 @@ class _SremoCompiler:
         """The transducer of the whole expression."""
         return self._part(self._expression).transducer(self._registers).renumbered()
 
-    def _part(self, expression: Sremo) -> SingleEnded:
-        return fold_only(expression, Sremo, lambda _, current, below: self._build(current, below))
+    def _part(self, expression: r.Sremo) -> SingleEnded:
+        return fold_only(expression, r.Sremo, lambda _, current, below: self._build(current, below))
 
-    def _build(self, current: Sremo, below: list[SingleEnded]) -> SingleEnded:
+    def _build(self, current: r.Sremo, below: list[SingleEnded]) -> SingleEnded:
         schemas = self._schemas
         match current:
-            case Empty():
+            case r.Empty():
                 return schemas.nothing()
-            case Epsilon():
+            case r.Epsilon():
                 return schemas.empty_string()
-            case Terminal():
+            case r.Terminal():
                 output = SKIPPED if current.label is None else frozenset((current.label,))
                 return schemas.terminal(current.condition, output, current.registers)
-            case Concatenation():
+            case r.Concatenation():
                 return schemas.concatenation(*below)
-            case Alternation():
+            case r.Alternation():
                 return schemas.alternation(*below)
-            case Star():
+            case r.Star():
                 return schemas.star(*below)
-            case Intersection():
+            case r.Intersection():
                 return schemas.embedded(self._intersection(*map(self._alone, below)))
-            case Windowed(window=CountWindow(events)):
+            case r.Windowed(window=CountWindow(events)):
                 return schemas.embedded(restrict_to_window(self._alone(below[0]), events))
-            case Windowed():
+            case r.Windowed():
                 return schemas.embedded(restrict_to_extent(self._alone(below[0]), current.window, next(self._names)))
-            case Complement():
+            case r.Complement():
                 return schemas.embedded(self._complement(current, self._alone(below[0])))
         raise TypeError(f"{type(current).__name__} is not an expression")
 
@@ -136,11 +125,14 @@ class _SremoCompiler:
 
         def step(written: frozenset[str], t: TransitionLike) -> Iterator[tuple[frozenset[str], Effect]]:
             condition = rename_registers(t.guard, {register: own[register] for register in written})
-            yield written | (t.writes & registers), (condition, t.output, frozenset(own.get(r, r) for r in t.writes))
+            yield (
+                written | (t.writes & registers),
+                (condition, t.output, frozenset(own.get(register, register) for register in t.writes)),
+            )
 
         return transducer.tracked(frozenset[str](), step)
 
-    def _complement(self, current: Complement, operand: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
+    def _complement(self, current: r.Complement, operand: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
         """The complement; its writes go to registers of its own, which are read nowhere else.
 
         All runs of the operand have read the same events. So those that remember an event keep it in one register,
