@@ -281,15 +281,19 @@ def test_table_timeline_and_detail_show_the_same_match(page):
     api.expect(page.get_by_text("Event 4", exact=True)).to_be_visible()
     page.get_by_role("button", name="Ask about it").click()
     api.expect(page.get_by_label("Events", exact=True)).to_have_value("4")
+    page.get_by_role("tab", name="Step").click()
+    page.get_by_role("button", name="Ask about the match").click()
+    page.get_by_role("button", name="Why not?").click()
+    api.expect(page.get_by_text("The events are a match, detected at event 4.")).to_be_visible()
 
 
 def test_the_stream_is_stepped_through(page):
     page.get_by_role("tab", name="Step").click()
     api.expect(page.get_by_text("Event 0", exact=True)).to_be_visible()
-    api.expect(page.get_by_text("Live configurations")).to_be_visible()
+    api.expect(page.get_by_text("Partial matches that wait")).to_be_visible()
     page.get_by_role("button", name="Next match").click()
     api.expect(page.get_by_text("Event 1", exact=True)).to_be_visible()
-    api.expect(page.get_by_text("{A/x@0, B/y@1}").first).to_be_visible()
+    api.expect(page.get_by_text("{x@0, y@1}").first).to_be_visible()
     # Boxes that have an event differ by signs and lines from others, the automaton is a switch away.
     boxes, field = page.locator(".cs-picture"), page.get_by_label("Event", exact=True)
     said = boxes.locator("text")
@@ -563,7 +567,7 @@ _AXE = find_spec("axe_playwright_python")
 STATES = {
     "Data": lambda page: page.get_by_role("row").filter(has_text="whole number").first.wait_for(),
     "Matches": lambda page: choose(page, 1),
-    "Step": lambda page: page.get_by_role("button", name="Next match").click(),
+    "Step": lambda page: page.get_by_label("Event", exact=True).fill("58"),
     "Why not?": lambda page: page.get_by_role("gridcell", name="12", exact=True).wait_for(),
     "Compare": lambda page: page.get_by_role("button", name="Compare").click(),
     "Export": lambda page: page.get_by_text("import cerflow").first.wait_for(),
@@ -584,6 +588,9 @@ def test_nobody_is_shut_out(page, width, dark):
         page.get_by_role("button", name="Dark or light").click()
     page.get_by_role("button", name="Run").click()
     api.expect(page.get_by_text(re.compile(r"^16 matches in 60 events"))).to_be_visible()
+    # The last step detects many matches, and the text is long.
+    write(page, "SELECT * WHERE (A AS x ; B AS y) FILTER y.v <> x.v + 99 * 100\n\n\n\n\n\n-- the end")
+    api.expect(page.get_by_text(re.compile("^210 matches in all"))).to_be_visible()
     found = {}
     page.add_script_tag(path=Path(_AXE.origin).with_name("axe.min.js"))
     for name, look in {**STATES, **OVER}.items():
@@ -643,10 +650,48 @@ def test_the_focus_is_seen_and_never_lost(page):
     page.get_by_role("separator").press("ArrowRight")
     api.expect(page.get_by_role("separator")).to_have_attribute("aria-valuenow", "48")
     page.wait_for_function("width => document.querySelector('.q-splitter__before').offsetWidth > width", arg=width)
-    api.expect(page.locator("table caption").get_by_text("Live configurations")).to_be_visible()
-    api.expect(page.locator(".cs-picture svg > desc")).to_have_text(
-        "A as x, later B as y, where y.v > x.v, all within 3 EVENTS"
-    )
+    api.expect(page.locator("table caption").get_by_text("Partial matches that wait")).to_be_visible()
+    # The picture tells the pattern, and the step on it, in words.
+    picture = page.get_by_role("img", name="SELECT * WHERE A AS x ; B AS y FILTER y.v > x.v WITHIN 3 EVENTS")
+    said = picture.evaluate("e => document.getElementById(e.getAttribute('aria-describedby')).textContent")
+    assert said.startswith("A as x, later B as y, where y.v > x.v, all within 3 EVENTS; ")
+    assert "A AS x: ✓ event 0" in said
+
+
+#: What has the focus, or the pane around it, and the place of its ring.
+RINGS = {
+    "header": lambda page: page.get_by_role("button", name="Help"),
+    "Run": lambda page: page.get_by_role("button", name="Run"),
+    "button": lambda page: page.get_by_role("button", name="Zoom in"),
+    "toggle": lambda page: page.get_by_role("button", name="Boxes"),
+    "tab": lambda page: page.get_by_role("tab", name="Matches"),
+    "input": lambda page: page.get_by_label("Matches listed"),
+    "switch": lambda page: page.get_by_role("switch", name="All columns"),
+    "row": lambda page: page.get_by_role("gridcell", name="2", exact=True).first,
+    "picture": lambda page: page.locator(".cs-picture"),
+    "separator": lambda page: page.get_by_role("separator"),
+    "timeline": lambda page: page.frame_locator("iframe").locator("#picture"),
+    "editor": lambda page: page.locator(".cm-content").first,
+}
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_rings_of_the_focus_stand_out(page, dark):
+    if dark:
+        page.get_by_role("button", name="Dark or light").click()
+    page.get_by_role("button", name="Run").click()
+    page.locator("iframe").wait_for()
+    choose(page, 1)
+    weak = {}
+    for name, find in RINGS.items():
+        place = find(page)
+        place.focus()
+        # Rings are for the keyboard.
+        page.keyboard.press("Shift")
+        width, ratio = place.evaluate(RING)
+        if width < 2 or ratio < 3:
+            weak[name] = width, ratio
+    assert weak == {}
 
 
 def test_everything_is_reached_by_the_keyboard(page):
@@ -674,15 +719,21 @@ def test_pages_are_dark_or_light(chromium, address, scheme):
 
 
 #: The contrast of text with what is behind it, by the definition of WCAG.
-CONTRAST = """e => {
+CONTRAST = """(e, colour) => {
     const light = c => c.map(v => v / 255).map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
         .reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0);
     const parts = text => text.match(/[\\d.]+/g).map(Number);
     let behind = e;
     while (behind && (parts(getComputedStyle(behind).backgroundColor)[3] ?? 1) === 0) behind = behind.parentElement;
-    const [a, b] = [getComputedStyle(e).color, behind ? getComputedStyle(behind).backgroundColor : "rgb(255,255,255)"]
-        .map(c => light(parts(c).slice(0, 3)));
+    const below = behind ? getComputedStyle(behind).backgroundColor : "rgb(255,255,255)";
+    const [a, b] = [colour ?? getComputedStyle(e).color, below].map(c => light(parts(c).slice(0, 3)));
     return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05); }"""
+
+
+#: The width of the ring of the focus, and its contrast with what is behind it.
+RING = f"""e => {{
+    const style = getComputedStyle(e), width = style.outlineStyle === 'none' ? 0 : parseFloat(style.outlineWidth);
+    return [width, ({CONTRAST})(e, style.outlineColor)]; }}"""
 
 
 @pytest.mark.parametrize("dark", [False, True])
@@ -695,7 +746,7 @@ def test_words_stand_out_from_what_is_behind_them(page, dark):
     page.get_by_text("1 match detected").wait_for()
     page.mouse.move(0, 0)
     time.sleep(0.5)
-    looked_at = page.locator(".q-btn:not(.disabled), .q-tab, .q-badge, td, [data-mark=detected], .cm-lineNumbers")
+    looked_at = page.locator(".q-btn:not(.disabled), .q-tab, .q-badge, td, .bg-positive div, .cm-lineNumbers")
     places = [place for place in looked_at.all() if place.is_visible()]
     assert len(places) > 20
     weak = {place.inner_text(): place.evaluate(CONTRAST) for place in places}

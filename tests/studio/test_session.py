@@ -5,7 +5,7 @@ import itertools
 import re
 import subprocess
 import sys
-from types import SimpleNamespace
+from contextlib import contextmanager
 from xml.etree import ElementTree
 
 import pyarrow as pa
@@ -18,22 +18,42 @@ import cerflow
 from cerflow import automata, limits
 from cerflow.cli.output.writing import OutputFormat, write_table
 from cerflow.drawing.formula_svg import formula_svg
+from cerflow.engine.stopping import checked
 from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.language.node import walk
 from cerflow.language.printer import show
-from cerflow.studio import stoppable_run
+from cerflow.studio import runs
 from cerflow.studio.builtin_sample import QUERIES, SAMPLE
 from cerflow.studio.colouring import coloured, labels_in
 from cerflow.studio.exporting import exported
 from cerflow.studio.panels.drawing import automaton_svg
-from cerflow.studio.preview import preview, shown_number
-from cerflow.studio.sample_difference import SampleDifference, difference_in, other_clauses
+from cerflow.studio.runs import (
+    SampleDifference,
+    StoppedError,
+    difference_in,
+    other_clauses,
+    preview,
+    run_query,
+    shown_number,
+)
 from cerflow.studio.sampling import load_events
-from cerflow.studio.session import StoppedError, StudioSession
-from cerflow.studio.stoppable_run import StoppableRun
-from cerflow.studio.tabs import Tabs
+from cerflow.studio.server import Tabs
+from cerflow.studio.session import StudioSession
 
 EVENTS = "type,t,v\nA,1,3\nB,2,4\nA,3,5\nC,4,1\nB,5,9\n"
+
+
+@contextmanager
+def stopped(after=0):
+    """What looks in this block whether it is to stop does so, after some looks."""
+    looks = itertools.count()
+
+    def check():
+        if next(looks) >= after:
+            raise StoppedError("it was stopped")
+
+    with checked(check):
+        yield
 
 
 @pytest.fixture
@@ -130,7 +150,7 @@ def test_files_without_types_open(tmp_path):
         "failed": "event kind", "all ok": "event kind", "f": "label", "user": "string",
     }  # fmt: skip
     assert "result" not in labels_in(session.text)
-    outcome = StoppableRun(session.query(), session.loaded(), most=2, seconds=60)()
+    outcome = run_query(session.query(), session.loaded(), most=2, seconds=60)
     assert [[event["user"] for event in row["events"]] for row in outcome.table.to_pylist()] == [["eve", "eve"]]
     assert session.trace(0, 3)[2].event.attribute("result") == "ok"
     assert "are a match" in str(session.why_not([0, 2]))
@@ -143,16 +163,16 @@ def test_files_without_types_open(tmp_path):
 
 
 def test_a_run_lists_matches(session):
-    outcome = StoppableRun(session.query(), session.loaded(), most=2, seconds=60)()
+    outcome = run_query(session.query(), session.loaded(), most=2, seconds=60)
     assert (outcome.count, len(outcome.table.to_pylist()), outcome.events, outcome.stopped) == (3, 2, 5, None)
 
 
 def test_a_run_can_be_stopped(session, monkeypatch):
     monkeypatch.setattr(limits, "STUDIO_PUSHED_ROWS", 2)
-    run = StoppableRun(session.query(), session.loaded(), most=10, seconds=60)
-    run.stop()
-    assert (run().events, run().stopped) == (0, "it was stopped")
-    ended = StoppableRun(session.query(), session.loaded(), most=10, seconds=0)()
+    with stopped():
+        found = run_query(session.query(), session.loaded(), most=10, seconds=60)
+    assert (found.events, found.stopped) == (0, "it was stopped")
+    ended = run_query(session.query(), session.loaded(), most=10, seconds=0)
     assert ended.events == 0
     assert "limit" in ended.stopped
 
@@ -169,19 +189,18 @@ def exploding(tmp_path):
 
 def test_a_push_can_be_stopped(tmp_path, monkeypatch):
     session = exploding(tmp_path)
-    monkeypatch.setattr(stoppable_run, "_FIRST_ROWS", 2000)
-    run = StoppableRun(session.query(), session.loaded(), most=10, seconds=600)
-    looked = itertools.count()
-    monkeypatch.setattr(run, "_stopped", SimpleNamespace(is_set=lambda: next(looked) > 3))
-    assert (run().events, run().stopped) == (0, "it was stopped")
-    with pytest.raises(StoppedError):
-        session.why_not([("a", 1), ("b", 2), ("c", 3), ("d", 4)], lambda: True)
+    monkeypatch.setattr(runs, "_FIRST_ROWS", 2000)
+    with stopped(after=4):
+        found = run_query(session.query(), session.loaded(), most=10, seconds=600)
+    assert (found.events, found.stopped) == (0, "it was stopped")
+    with stopped(), pytest.raises(StoppedError):
+        session.why_not([("a", 1), ("b", 2), ("c", 3), ("d", 4)])
 
 
 def test_a_run_has_a_limit_of_memory(tmp_path, monkeypatch):
     session = exploding(tmp_path)
     monkeypatch.setattr(limits, "STUDIO_MEMORY", 20_000_000)
-    outcome = StoppableRun(session.query(), session.loaded(), most=10, seconds=600)()
+    outcome = run_query(session.query(), session.loaded(), most=10, seconds=600)
     assert "more than the 20,000,000 bytes" in outcome.stopped
 
 
@@ -195,9 +214,9 @@ def test_pushes_are_as_large_as_they_are_prompt(session, monkeypatch, tick, firs
 
     seconds = itertools.count(0, tick)
     monkeypatch.setattr(cerflow.Recognizer, "push", pushed)
-    monkeypatch.setattr(stoppable_run, "_FIRST_ROWS", first)
-    monkeypatch.setattr(stoppable_run.time, "perf_counter", lambda: next(seconds))
-    assert StoppableRun(session.query(), session.loaded(), most=10, seconds=60)().count == 3
+    monkeypatch.setattr(runs, "_FIRST_ROWS", first)
+    monkeypatch.setattr(runs.time, "perf_counter", lambda: next(seconds))
+    assert run_query(session.query(), session.loaded(), most=10, seconds=60).count == 3
     assert found == sizes
 
 
@@ -210,7 +229,7 @@ def test_programs_are_taken_apart_statement_by_statement(session):
     session.text = PROGRAM
     assert session.problems() == []
     assert session.definitions() == ["p"]
-    matches = StoppableRun(session.query(), session.loaded(), most=10, seconds=60)()
+    matches = run_query(session.query(), session.loaded(), most=10, seconds=60)
     trace = session.trace(0, 100)
     assert [step.event.type for step in trace] == ["p", "p", "p"]
     assert {(step.event.position, pairs) for step in trace for pairs in step.matches} == {
@@ -241,7 +260,7 @@ def test_automata_are_queries_like_others(session, name):
     session.text = str(query)
     assert (session.problems(), session.doubts()) == ([], [])
     expected = query.match(session.events.table, **session.events.roles).to_pylist()
-    outcome = StoppableRun(session.query(), session.loaded(), most=10, seconds=60)()
+    outcome = run_query(session.query(), session.loaded(), most=10, seconds=60)
     assert [row["detected_at"] for row in outcome.table.to_pylist()] == [row["detected_at"] for row in expected]
     assert outcome.count == len(expected) == {"transducer": 3, "determinised": 2, "logic": 4}[name]
     trace = session.trace(0, 100)
@@ -257,11 +276,11 @@ def test_definitions_read_as_far_as_is_looked_at(session, monkeypatch):
     whole = session.query().trace(session.events.table, **session.events.roles)
     assert session.trace(0, 1)[0].event == whole[0].event
     _, part = session._studied
-    assert (part.reached, part.total, session.progress) == (2, 5, "")
+    assert (part.reached, part.total, session.progress()) == (2, 5, "Working …")
     assert [step.event for step in session.trace(0, 100)] == [step.event for step in whole]
     assert part.reached == 5
     with part._lock:
-        assert session.progress.startswith("The definitions have read 5 of 5 events")
+        assert session.progress().startswith("The definitions have read 5 of 5 events")
     with pytest.raises(UnsupportedQueryError, match="the query reads 3 events, and has none at this position"):
         session.trace(3, 10)
 
@@ -269,20 +288,19 @@ def test_definitions_read_as_far_as_is_looked_at(session, monkeypatch):
 def test_reading_far_is_stopped_and_goes_on(session, monkeypatch):
     monkeypatch.setattr(limits, "STUDIO_PUSHED_ROWS", 2)
     session.text = PROGRAM
-    answers = iter([False, True])
-    with pytest.raises(
-        StoppedError, match="Stopped: the definitions have read 2 of 5 events; with theirs, that makes 1 "
-    ):
-        session.trace(0, 100, lambda: next(answers))
+    said = "Stopped: the definitions have read 2 of 5 events; with theirs, that makes 1 "
+    with stopped(after=1), pytest.raises(StoppedError, match=said):
+        session.trace(0, 100)
     _, part = session._studied
     assert part.reached == 2
     # Enough has been read for a shorter stretch.
-    assert len(session.trace(0, 1, lambda: True)) == 1
+    with stopped():
+        assert len(session.read_events(0, 1)[0]) == 1
     assert len(session.trace(0, 100)) == 3
     assert session._studied[1] is part
     session.statement = "p"
-    with pytest.raises(StoppedError):
-        session.why_not([0], lambda: True)
+    with stopped(), pytest.raises(StoppedError):
+        session.why_not([0])
 
 
 def test_named_files_are_streams(session, tmp_path):
@@ -296,7 +314,7 @@ def test_named_files_are_streams(session, tmp_path):
     assert [step.unread is None for step in trace] == [True, *[False] * 5, True]
     assert [step.detected for step in trace][-1] == 1
     session.text = "SELECT * FROM one, two WHERE one>A ; two>B"
-    assert StoppableRun(session.query(), session.loaded(), most=10, seconds=60)().count == 2
+    assert run_query(session.query(), session.loaded(), most=10, seconds=60).count == 2
     assert session.why_not([0, 6])
     assert not session.why_not([1, 6])
     # A file without name takes the place of all.
@@ -318,20 +336,21 @@ def test_a_sample_tells_queries_apart(session):
         ("WITHIN 2 EVENTS", "no window"), ("no PARTITION BY", "PARTITION BY t"), ("no LIMIT", "LIMIT 2"),
     ]  # fmt: skip
     whole = session.other_query("SELECT * WHERE (A AS x ; B AS y) FILTER y.v > 4")
-    assert difference_in(first, whole, session.loaded(), lambda: False) == SampleDifference(0, 1, 2, 5)
-    assert difference_in(whole, whole, session.loaded(), lambda: False) == SampleDifference(2, 0, 0, 5)
-    assert difference_in(whole, whole, session.loaded(), lambda: True).stopped == "it was stopped"
+    assert difference_in(first, whole, session.loaded()) == SampleDifference(0, 1, 2, 5)
+    assert difference_in(whole, whole, session.loaded()) == SampleDifference(2, 0, 0, 5)
+    with stopped():
+        assert difference_in(whole, whole, session.loaded()).stopped == "it was stopped"
     # Labels count, and so do the values of rows without events.
     renamed = session.other_query("SELECT * WHERE (A AS x ; B AS z) FILTER z.v > 4")
-    assert difference_in(whole, renamed, session.loaded(), lambda: False) == SampleDifference(0, 2, 2, 5)
+    assert difference_in(whole, renamed, session.loaded()) == SampleDifference(0, 2, 2, 5)
     values = session.other_query("SELECT x.v AS v WHERE A AS x")
-    assert difference_in(values, values, session.loaded(), lambda: False) == SampleDifference(2, 0, 0, 5)
+    assert difference_in(values, values, session.loaded()) == SampleDifference(2, 0, 0, 5)
 
 
 def test_matches_of_too_many_are_not_unfolded(session, monkeypatch):
     monkeypatch.setattr(limits, "STUDIO_COMPARED_MATCHES", 2)
     query = session.other_query("SELECT * WHERE A ; B")
-    found = difference_in(query, query, session.loaded(), lambda: False)
+    found = difference_in(query, query, session.loaded())
     assert (found.events, found.stopped) == (0, "a query has more than 2 matches")
 
 
@@ -341,13 +360,13 @@ def test_queries_of_the_sample_have_matches(said):
     session.load(SAMPLE)
     session.text = QUERIES[said]
     assert (session.problems(), session.doubts()) == ([], [])
-    assert 1 <= StoppableRun(session.query(), session.loaded(), most=5, seconds=60)().count <= 100
+    assert 1 <= run_query(session.query(), session.loaded(), most=5, seconds=60).count <= 100
 
 
 def seen(session, text):
     """The texts at the parts of a query, by the parts as text."""
     session.text = text
-    found = preview(session.query(), session.loaded(), lambda: False)
+    found = preview(session.query(), session.loaded())
     nodes = {id(node): show(node) for node in walk(found.query.tree) if id(node) in found.parts}
     return found, {nodes[part]: said.lines[0] for part, said in found.parts.items()}
 
@@ -365,9 +384,10 @@ def test_a_preview_tells_what_reaches_each_part(session):
 
 def test_a_preview_is_short(session, monkeypatch):
     query = session.query()
-    assert preview(query, session.loaded(), lambda: True) is None
+    with stopped():
+        assert preview(query, session.loaded()) is None
     monkeypatch.setattr(limits, "STUDIO_PREVIEW_ROWS", 2)
-    assert preview(query, session.loaded(), lambda: False).outcome.events == 2
+    assert preview(query, session.loaded()).outcome.events == 2
     assert shown_number(10**5000).startswith("> 10^")
     assert shown_number(1234) == "1,234"
 
@@ -382,7 +402,7 @@ def test_parts_that_are_no_queries_alone_have_no_number(session):
 def test_matches_are_saved(session, form, tmp_path):
     with pytest.raises(UnsupportedQueryError, match="run the query first"):
         session.written(form)
-    session.outcome = StoppableRun(session.query(), session.loaded(), most=2, seconds=60)()
+    session.outcome = run_query(session.query(), session.loaded(), most=2, seconds=60)
     session.write = lambda target, form, table: write_table(target, OutputFormat(form), table)
     path = tmp_path / f"matches.{form}"
     path.write_bytes(session.written(form))
@@ -465,7 +485,7 @@ def test_rows_of_matches_are_for_people(tmp_path):
     (tmp_path / "events.csv").write_text("type,at,v\n" + rows)
     session = StudioSession("SELECT * WHERE A AS x ; B+ WITHIN 20 SECONDS")
     session.load(tmp_path / "events.csv")
-    outcome = StoppableRun(session.query(), session.loaded(), most=100, seconds=60)()
+    outcome = run_query(session.query(), session.loaded(), most=100, seconds=60)
     assert outcome.columns(bookkeeping=False) == (["time", "duration", "x", "B"], ["time", "duration"])
     assert {"detected_at", "end_time"} <= set(outcome.columns(bookkeeping=True)[0])
     (first,) = outcome.page(0, 1, None, False)
@@ -585,6 +605,6 @@ def test_a_match_that_the_studio_lists_is_a_match_wherever_it_ends(tmp_path):
     (tmp_path / "carts.csv").write_text("type,t,user\n" + rows)
     session = StudioSession("SELECT * WHERE (cart AS c NOT FOLLOWED BY view FOR 5 SECONDS) PARTITION BY [user]")
     session.load(tmp_path / "carts.csv")
-    row = StoppableRun(session.query(), session.loaded(), most=100, seconds=60)().match(30)
+    row = run_query(session.query(), session.loaded(), most=100, seconds=60).match(30)
     assert row["detected_at"] > row["start"] + 3000
     assert session.why_not([("c", row["start"])]).detected_at == row["detected_at"]

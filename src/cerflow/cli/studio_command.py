@@ -43,9 +43,8 @@ def studio(files: FileOptions, predicates: PredicateOptions, place: PortOptions)
     from cerflow.cli.output.writing import OutputFormat, write_table
     from cerflow.files.sources import named_path
     from cerflow.studio.page import StudioPage
-    from cerflow.studio.server import serve
+    from cerflow.studio.server import Tabs, serve
     from cerflow.studio.session import StudioSession
-    from cerflow.studio.tabs import Tabs
 
     with errors_reported(None):
         load(predicates)

@@ -73,15 +73,16 @@ def one_line(text: str) -> str:
 
 # -- in words
 
-#: Signs of automata that only the papers explain, in words: of guards, labels, writes and captions.
+#: Signs of automata that only the papers explain, in words; and parts of guards that say nothing to people.
 _ALWAYS = ("NOT a deadline has passed", "NOT no event")
 _WORDS = {"TRUE": "any event", "∅": "left out", "type()": "its type", "hidden()": "not reported", "•": "in the match"}
-_KEPT = {
-    "value": "",
-    "min": ", the least so far",
-    "max": ", the greatest so far",
-    "same": ", one value while all are equal",
-    "set": ", all distinct values",
+#: What a register keeps of the values written.
+KEPT = {
+    "value": "one value",
+    "min": "the least so far",
+    "max": "the greatest so far",
+    "same": "one value while all are equal",
+    "set": "all distinct values",
 }
 #: Arrows that are told of.
 _TOLD = 60
@@ -96,7 +97,8 @@ def with_words(diagram: Diagram) -> Diagram:
     caption = []
     for line in diagram.caption:
         text, _, keeps = line.removesuffix(")").rpartition(" (")
-        caption.append(text + _KEPT[keeps] if keeps in _KEPT else line)
+        words = "" if keeps == "value" else f", {KEPT.get(keeps)}"
+        caption.append(text + words if keeps in KEPT else line)
     return replace(diagram, arrows=arrows, caption=caption)
 
 

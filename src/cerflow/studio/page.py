@@ -11,20 +11,21 @@ from nicegui import background_tasks, ui
 from nicegui import events as nicegui_events
 
 from cerflow.drawing.formula_svg import formula_svg
+from cerflow.engine.stopping import checked
 from cerflow.errors import CerflowError
 from cerflow.programs.program import Program
 from cerflow.studio.builtin_sample import CONSTRUCTS
 from cerflow.studio.panels.asking import AskingPanel
 from cerflow.studio.panels.comparing import ComparingPanel
 from cerflow.studio.panels.data import DataPanel
-from cerflow.studio.panels.drawing import Picture, automaton_svg, icon_button
+from cerflow.studio.panels.drawing import Picture, automaton_svg, strip_svg
 from cerflow.studio.panels.editor import QueryEditor
 from cerflow.studio.panels.export import ExportPanel
 from cerflow.studio.panels.running import RunningPanel
 from cerflow.studio.panels.stepping import SteppingPanel
-from cerflow.studio.preview import Preview, preview, shown_number
+from cerflow.studio.panels.work import heading, icon_button
+from cerflow.studio.runs import Preview, StoppedError, preview, shown_number
 from cerflow.studio.session import StudioSession
-from cerflow.studio.strip import strip_svg
 from cerflow.studying.wording import sentence
 
 _TABS = {
@@ -97,15 +98,13 @@ class StudioPage:
                     with ui.row().classes("w-full items-center gap-2"):
                         self._kind = ui.toggle(["Boxes", "Automaton"], value="Boxes", on_change=self._draw)
                         self._kind.props('dense no-caps unelevated aria-label="Picture of the query"')
-                        self._statement = (
-                            ui.select([_LAST], value=_LAST, on_change=self._looked_at)
-                            .props('dense options-dense aria-label="Statement" hide-bottom-space')
-                            .mark("statement")
+                        self._statement = ui.select([_LAST], value=_LAST, on_change=self._looked_at).props(
+                            'dense options-dense aria-label="Statement" hide-bottom-space'
                         )
                         ui.space()
                         self._picture.buttons()
-                    self._preview_line = ui.label().classes("text-sm").props("role=status").mark("preview")
-                    self._strip = ui.html("", sanitize=False).classes("w-full cs-strip").mark("strip")
+                    self._preview_line = ui.label().classes("text-sm").props("role=status")
+                    self._strip = ui.html("", sanitize=False).classes("w-full cs-strip")
                     self._picture.place()
                     self._picture_problem = ui.label().classes("text-sm opacity-70")
             with splitter.after, ui.column().classes("w-full h-full gap-0 no-wrap"):
@@ -121,25 +120,25 @@ class StudioPage:
         with ui.header().classes("items-center gap-3 py-2 px-4 h-[52px] no-wrap"):
             with ui.element("h1").classes("text-lg font-semibold whitespace-nowrap cs-title"):
                 ui.label("cerflow studio")
-            self._file = ui.label().classes("text-sm opacity-90 ellipsis flex-1 min-w-0").mark("file")
+            self._file = ui.label().classes("text-sm opacity-90 ellipsis flex-1 min-w-0")
             ui.button("Open file", icon="folder_open", on_click=lambda: self._tab_row.set_value("data")).props(
                 "flat dense color=white no-caps no-wrap"
             ).classes("flex-none cs-open")
             ui.button("Run", icon="play_arrow", on_click=self._run).props(
                 'unelevated dense color=white text-color=primary no-caps padding="2px 12px" title="Ctrl+Enter"'
-            ).mark("run")
-            with icon_button("history", "Earlier queries", self._list_history).props("color=white").mark("history"):
+            )
+            with icon_button("history", "Earlier queries", self._list_history).props("color=white"):
                 self._history = ui.menu().props('role=region aria-label="Earlier queries" transition-duration=1')
             icon_button("help_outline", "Help", self._help().open).props("color=white")
             ui.button(icon="contrast", on_click=self._turn).props(
                 'flat dense round color=white aria-label="Dark or light" title="Dark or light"'
-            ).mark("dark")
+            )
 
     def _help(self) -> ui.dialog:
         with ui.dialog().props('aria-label="Help" transition-duration=1') as dialog, ui.card():
             ui.button("Close", on_click=dialog.close, color=None).props("flat no-caps").classes("self-end")
             for title, told in (("The language in short", CONSTRUCTS), ("Keys", _KEYS)):
-                ui.label(title).classes("font-medium").props("role=heading aria-level=2")
+                heading(title)
                 with ui.element("dl").classes("cs-constructs text-sm"):
                     for term, said in told.items():
                         with ui.element("dt").classes("font-mono"):
@@ -238,13 +237,18 @@ class StudioPage:
         session, this, seen = self._session, self._previews, self._session.looked_at
         if session.events is None or session.problems():
             return
+
+        def check() -> None:
+            if this != self._previews or session.closing.is_set():
+                raise StoppedError("it was stopped")
+
         try:
             query = session.query()
             if isinstance(query, Program):
                 return
-            found = await asyncio.to_thread(
-                preview, query, session.events, lambda: this != self._previews or session.closing.is_set()
-            )
+            # A thread begins with the checks of where it is made.
+            with checked(check):
+                found = await asyncio.to_thread(preview, query, session.events)
         except (CerflowError, ValueError, MemoryError):
             found = None
         if this != self._previews or seen != session.looked_at:

@@ -98,10 +98,17 @@ class Outcome:
         return cell(value)
 
 
+def labelled(match: dict[str, Any]) -> list[str]:
+    """The events of a match, as one writes them to ask about them."""
+    return [f"{label}@{event['position']}" for event in match["events"] for label in event["labels"]]
+
+
 def cell(value: Any) -> Any:
-    """A value as it stands in a table: numbers as they are, nothing for null, and text."""
+    """A value as it stands in a table: numbers as they are, without needless zeros, nothing for null, and text."""
     if value is None:
         return ""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return int(value)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
     if isinstance(value, list):

@@ -23,7 +23,8 @@ from cerflow.files.reading import read_events
 from cerflow.files.sources import source_of
 from cerflow.schema import Schema
 from cerflow.stream_inputs import Input, schema_of, streams
-from cerflow.studying.wording import shown_time, shown_value
+from cerflow.studio.results import cell
+from cerflow.studying.wording import shown_time
 from cerflow.values.nested import attribute_named, field_type, nested_names, parts_of
 from cerflow.values.units import TimeUnit
 
@@ -127,10 +128,8 @@ def _measured(column: pa.ChunkedArray, unit: TimeUnit | None, timed: bool) -> di
         ends = pc.min_max(column).as_py()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return {}  # lists and structs have no order
-    told = {name: ends[end] for name, end in (("least", "min"), ("greatest", "max"))}
-    shown = {
-        k: "" if v is None else shown_time(v, unit) if timed else shown_value(v).strip("'") for k, v in told.items()
-    }
+    told = {"least": ends["min"], "greatest": ends["max"]}
+    shown = {k: shown_time(v, unit) if timed and v is not None else str(cell(v)) for k, v in told.items()}
     return {"different": different, **shown}
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile, TemporaryDirectory, mkdtemp
+from types import MappingProxyType
 from urllib.parse import parse_qs
 
 import uvicorn
@@ -21,7 +22,9 @@ from fastapi.responses import HTMLResponse
 from nicegui import app, ui
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from cerflow import limits
 from cerflow.studio.panels.grid import rows_of
+from cerflow.studio.session import StudioSession
 
 _HOST = re.compile(r"(127\.0\.0\.1|localhost)(:[0-9]+)?")
 _MATCHES = "/matches"
@@ -82,6 +85,33 @@ class Guarded:
 
     def _is_token(self, given: str) -> bool:
         return secrets.compare_digest(given.encode(), self._token.encode())
+
+
+class Tabs:
+    """The sessions of the tabs of browsers, by the names that the browsers give to their tabs.
+
+    The first tab has the session that the command made; others begin with what that began with.
+    """
+
+    def __init__(self, first: StudioSession) -> None:
+        self._pattern = first.twin()
+        self._free: StudioSession | None = first
+        self._sessions: dict[str, StudioSession] = {}
+
+    def of(self, tab: str, asked: Mapping[str, str] = MappingProxyType({})) -> StudioSession:
+        """The session of a tab; a session that has rested while many others were looked at is forgotten.
+
+        A new one begins with the query that is ``asked`` for, as a link does.
+        """
+        new = tab not in self._sessions
+        found = self._sessions.pop(tab, None) or self._free or self._pattern.twin()
+        self._free = None
+        self._sessions[tab] = found
+        if new and "query" in asked:
+            found.follow(asked)
+        while len(self._sessions) > limits.STUDIO_TABS:
+            self._sessions.pop(next(iter(self._sessions)))
+        return found
 
 
 async def _refuse(scope: Scope, send: Send) -> None:

@@ -8,6 +8,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from contextvars import Context, copy_context
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from cerflow.analysis.columns import attributes_in
 from cerflow.automata.model.transducer import Transducer
 from cerflow.engine.kernels.base.library import find_library
 from cerflow.engine.recognize.planning import compile_select
-from cerflow.engine.stopping import checked
+from cerflow.engine.stopping import look
 from cerflow.equivalence import Verdict, contained, equivalent
 from cerflow.errors import DOT, CerflowError, QueryError, QuerySyntaxError, QueryWarning, UnsupportedQueryError
 from cerflow.language.formula import EventType
@@ -33,11 +34,13 @@ from cerflow.schema import Schema
 from cerflow.studio.builtin_sample import QUERIES, SAMPLE
 from cerflow.studio.colouring import KEYWORDS, defined_in, labels_in
 from cerflow.studio.results import Outcome, cell
+from cerflow.studio.runs import StoppedError
 from cerflow.studio.sampling import LoadedEvents, load_events, together
+from cerflow.studying.partial_matches import Pairs
 from cerflow.studying.samples import StudiedEvents
 from cerflow.studying.tracing import Trace
 from cerflow.studying.why_not import WhyNot, why_not
-from cerflow.studying.wording import shown_time
+from cerflow.studying.wording import shown_pairs, shown_time
 from cerflow.values.nested import field_type, is_nested, nested_names, parts_of
 from cerflow.values.units import TimeUnit
 from cerflow.viewing.page import ViewedStream, page_of
@@ -46,15 +49,6 @@ from cerflow.viewing.page import ViewedStream, page_of
 _CLAUSE = re.compile(r"""'[^']*'|"[^"]*"| (?=(?:FROM|WHERE|PARTITION BY|WITHIN|CONSUME BY|LIMIT) )""")
 
 FIRST_TEXT = "SELECT *\nWHERE A AS x ; B AS y\nWITHIN 10 EVENTS"
-
-
-class StoppedError(Exception):
-    """Work that the user has stopped; the text says how far it has come."""
-
-
-def never() -> bool:
-    """Says of work that nobody stops it."""
-    return False
 
 
 def _properties(columns: pa.Schema, names: Iterable[str], before: str) -> list[dict[str, str]]:
@@ -67,11 +61,6 @@ def _properties(columns: pa.Schema, names: Iterable[str], before: str) -> list[d
         }
         for name in names
     ]
-
-
-def _end_if(stopped: Callable[[], bool]) -> None:
-    if stopped():
-        raise StoppedError("Stopped.")
 
 
 @dataclass(frozen=True)
@@ -87,20 +76,13 @@ class Problem:
     column: int | None = None
 
     @classmethod
-    def of(cls, error: CerflowError | QueryWarning, text: str) -> Problem:
+    def of(cls, error: QuerySyntaxError | QueryError | UnsupportedQueryError | QueryWarning, text: str) -> Problem:
         """The problem that an error of cerflow tells of."""
-        span = getattr(error, "span", None)
-        start = min(span.start, len(text)) if span is not None else 0
-        end = min(max(span.end, start + 1), len(text)) if span is not None else 0
-        return cls(
-            start,
-            end,
-            getattr(error, "reason", str(error)),
-            getattr(error, "hint", None),
-            not isinstance(error, QueryWarning),
-            getattr(error, "line", None),
-            getattr(error, "column", None),
-        )
+        start, end = (error.span.start, error.span.end) if error.span is not None else (0, -1)
+        start = min(start, len(text))
+        end = min(max(end, start + (end >= 0)), len(text))
+        certain = not isinstance(error, QueryWarning)
+        return cls(start, end, error.reason, error.hint, certain, error.line, error.column)
 
 
 class StudioSession:
@@ -115,6 +97,8 @@ class StudioSession:
         self._studied: tuple[object, StudiedPart] | None = None
         #: Set when the studio ends: work that is under way is to end, too.
         self.closing = threading.Event()
+        #: The text that the studio has put there; it goes where it does not fit another file.
+        self._proposed = text if text == FIRST_TEXT else ""
         #: The page with the matches in their stream that was drawn last.
         self.matches_page = ""
         #: The last run that came to its end, with the text and the events that it was of.
@@ -150,17 +134,21 @@ class StudioSession:
         A file with a ``name`` joins those that have names already, as a stream that queries read by FROM.
         """
         loaded = load_events(path, type=type, time=time, time_unit=time_unit, shown=shown)
-        fresh = self.events is None and self.text == FIRST_TEXT
         if name is not None:
             loaded = together({**(self.events.inputs if self.events else {}), name: loaded})
-        self.events = loaded
-        if fresh and loaded.source == SAMPLE:
+        first, self.events = self.events is None, loaded
+        if self.text in (self._proposed, *QUERIES.values()) and (first or self.problems() or self.doubts()):
+            self._propose(loaded)
+        return loaded
+
+    def _propose(self, loaded: LoadedEvents) -> None:
+        """Put a first query there that can be run."""
+        if loaded.source == SAMPLE:
             self.text = next(iter(QUERIES.values()))
-        elif fresh and (loaded.types or loaded.type is None):
-            # A first query that can be run.
+        elif loaded.types or loaded.type is None:
             first, second = [show(EventType(kind)) for kind in (loaded.types * 2)[:2]] or ["EVENT", "EVENT"]
             self.text = FIRST_TEXT.replace("A AS", f"{first} AS").replace("B AS", f"{second} AS")
-        return loaded
+        self._proposed = self.text
 
     @property
     def key(self) -> str | None:
@@ -232,7 +220,8 @@ class StudioSession:
             if self.schema is not None:
                 query.check(self.schema)
         except (QuerySyntaxError, QueryError, UnsupportedQueryError) as error:
-            return [Problem.of(error.with_source(text), text)]
+            error.with_source(text)
+            return [Problem.of(error, text)]
         return []
 
     def doubts(self) -> list[Problem]:
@@ -293,18 +282,18 @@ class StudioSession:
         return (self.text, self.events, self.statement)
 
     def read_events(
-        self, first: int, size: int, stopped: Callable[[], bool] = never, where: tuple[str, str] | None = None
+        self, first: int, size: int, where: tuple[str, str] | None = None
     ) -> tuple[Sequence[int], pa.Table]:
         """Events that the chosen query reads, from a position on: those of the sample, or of it and of the definitions.
 
         With ``where``, only those with a value, as text, in a column. Here and below, raises `StoppedError` if
-        definitions have to read far and are ``stopped`` before they are there.
+        definitions have to read far and the check of the caller ends that.
         """
         if where is None:
-            table = self._stretch(first, size, stopped)[1].table
+            table = self._stretch(first, size)[1].table
             positions: Sequence[int] = range(first, first + len(table))
         else:
-            table = self._read(None, stopped)[1].table
+            table = self._read(None)[1].table
             same = pc.equal(table.column(where[0]).cast(pa.string()), where[1])
             found = pc.indices_nonzero(same.combine_chunks()).to_numpy()
             positions = found[found >= first][:size].tolist()
@@ -319,16 +308,21 @@ class StudioSession:
             for name, value in row.items()
         }
 
-    @property
+    def own_labels(self, pairs: Pairs) -> str:
+        """A complex event as text, with the types of events only where these have no other labels."""
+        types = {*self.loaded().types}
+        labelled = {position for label, position in pairs if label not in types}
+        return shown_pairs(frozenset(pair for pair in pairs if pair[0] not in types or pair[1] not in labelled))
+
     def progress(self) -> str:
-        """How far the definitions have read the sample, in words; empty if nothing is waited for."""
+        """What is waited for, in words: how far the definitions have read the sample."""
         part = None if self._studied is None else self._studied[1]
         if part is None or not part.reading:
-            return ""
+            return "Working …"
         first = "" if find_library() else " The first runs on a machine compile parts of the engine."
         return f"The definitions have read {part.reached:,} of {part.total:,} events …{first}"
 
-    def _read(self, end: int | None, stopped: Callable[[], bool]) -> tuple[Query, StudiedEvents]:
+    def _read(self, end: int | None) -> tuple[Query, StudiedEvents]:
         """The chosen query and what it reads, to be looked at one by one: the events before a position, or all (None).
 
         Definitions are recognised as far as needed; their matches are kept until the text or the sample changes.
@@ -343,7 +337,9 @@ class StudioSession:
         if self._studied is None or self._studied[0] != known:
             self._studied = known, StudiedPart(query.definitions, query.query, events.table, of, **events.roles)
         part = self._studied[1]
-        table = part.first(sys.maxsize if end is None else end, stopped)
+        here = copy_context()
+        # A push that is ended could not go on, so within pushes nothing is looked at.
+        table = Context().run(part.first, sys.maxsize if end is None else end, lambda: here.run(_is_stopped))
         if (end is None or len(table) < end) and part.reached < part.total:
             raise StoppedError(
                 f"Stopped: the definitions have read {part.reached:,} of {part.total:,} events; "
@@ -351,24 +347,22 @@ class StudioSession:
             )
         return part.query, StudiedEvents(table.slice(0, end), part.schema)
 
-    def _stretch(self, first: int, size: int, stopped: Callable[[], bool]) -> tuple[Query, StudiedEvents]:
+    def _stretch(self, first: int, size: int) -> tuple[Query, StudiedEvents]:
         """The chosen query and a stretch of what it reads."""
-        query, sample = self._read(first + size, stopped)
+        query, sample = self._read(first + size)
         if first >= sample.end:
             raise UnsupportedQueryError(f"the query reads {sample.end:,} events, and has none at this position")
         return query, sample.stretch(first, sample.end)
 
-    def trace(self, first: int, size: int, stopped: Callable[[], bool] = never) -> Trace:
+    def trace(self, first: int, size: int) -> Trace:
         """The steps of the chosen query over a stretch of what it reads."""
-        query, sample = self._stretch(first, size, stopped)
-        with checked(lambda: _end_if(stopped)):
-            return Trace(query.tree, sample)
+        query, sample = self._stretch(first, size)
+        return Trace(query.tree, sample)
 
-    def why_not(self, chosen: list[int | tuple[str, int]], stopped: Callable[[], bool] = never) -> WhyNot:
+    def why_not(self, chosen: list[int | tuple[str, int]]) -> WhyNot:
         """Why some events are not a match of the chosen query."""
-        query, sample = self._read(None, stopped)
-        with checked(lambda: _end_if(stopped)):
-            return why_not(query.tree, sample, chosen)
+        query, sample = self._read(None)
+        return why_not(query.tree, sample, chosen)
 
     def draw_matches(self) -> None:
         """Make the page of the first listed matches of the last run."""
@@ -399,12 +393,19 @@ class StudioSession:
             self.write(str(path), form, self.outcome.table)
             return path.read_bytes()
 
-    def compared(self, other: str, stopped: Callable[[], bool] = never) -> tuple[Verdict, Verdict, Verdict]:
+    def compared(self, other: str) -> tuple[Verdict, Verdict, Verdict]:
         """Whether two formulas are equivalent, the first is contained in the second, and the other way round."""
         pair, steps = (self.single_query(), self.other_query(other)), limits.DECISION_STEPS // 20
-        with checked(lambda: _end_if(stopped)):
-            return (
-                equivalent(*pair, schema=self.schema, steps=steps),
-                contained(*pair, schema=self.schema, steps=steps),
-                contained(*reversed(pair), schema=self.schema, steps=steps),
-            )
+        return (
+            equivalent(*pair, schema=self.schema, steps=steps),
+            contained(*pair, schema=self.schema, steps=steps),
+            contained(*reversed(pair), schema=self.schema, steps=steps),
+        )
+
+
+def _is_stopped() -> bool:
+    try:
+        look()
+    except StoppedError:
+        return True
+    return False

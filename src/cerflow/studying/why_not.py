@@ -135,8 +135,7 @@ def _shape(select: Select, parts: list[Constraint], sample: StudiedEvents, wante
             return f"the events never have these labels together; with these events a match is {_pairs(found)}"
     events = "one event" if len(wanted) == 1 else f"these {len(wanted)} events"
     return (
-        f"no match consists of {events} alone, whatever their types and values: the pattern reports more or fewer "
-        "events"
+        f"no match consists of {events} alone, whatever the types and values: the pattern reports more or fewer events"
     )
 
 

@@ -7,10 +7,10 @@ import re
 from nicegui import ui
 
 from cerflow import limits
-from cerflow.errors import ArgumentError, CerflowError
+from cerflow.errors import ArgumentError
 from cerflow.studio.panels.grid import NUMBER, Grid
-from cerflow.studio.panels.running import WorkLine
-from cerflow.studio.session import StoppedError, StudioSession
+from cerflow.studio.panels.work import WorkLine
+from cerflow.studio.session import StudioSession
 from cerflow.studying.wording import sentence
 
 _CHOICE = re.compile(r'(?:("(?:[^"]|"")+"|[^\W\d]\w*)\s*@\s*)?(\d+)(?:\s*[-–]\s*(\d+))?')
@@ -47,16 +47,16 @@ class AskingPanel:
             ui.label("Which events should be a match? Choose them in the list, or write them.").classes("text-sm")
             with ui.row().classes("items-center w-full gap-3"):
                 self._events = ui.input("Events", placeholder="3, 7   or   3-7   or   x@3, y@7").classes("flex-1")
-                self._events.props("dense").mark("chosen").on("keydown.enter", self._ask)
-                ui.button("Why not?", on_click=self._ask).props("no-caps").mark("ask")
+                self._events.props("dense").on("keydown.enter", self._ask)
+                ui.button("Why not?", on_click=self._ask).props("no-caps")
+        self._work = WorkLine(session)
         self._answer = ui.column().classes("w-full gap-2 py-3").props("role=status")
         with ui.row().classes("items-center gap-3"):
             self._from = ui.number("From event", value=0, min=0, format="%d", on_change=self.begin).classes("w-28")
-            self._column = ui.select([_ANY], value=_ANY, label="Filter by", on_change=self.begin)
+            self._column = ui.select([_ANY], value=_ANY, label="Filter by", on_change=self.begin).classes("w-36")
             self._value = ui.input("is", on_change=self.begin).classes("w-32")
             for field in (self._from, self._value):
                 field.props("debounce=300")
-            self._column.classes("w-36")
             self._value.bind_visibility_from(self._column, "value", lambda value: value != _ANY)
         self._listing = WorkLine(session)
         self._grid = Grid("Events of the file: choose with a click or Enter", self._toggle, stays=False)
@@ -75,59 +75,45 @@ class AskingPanel:
 
     async def begin(self) -> None:
         """List events, unless they are listed already."""
-        events = self._session.events
-        if events is None or self._listing.busy:
-            return
-        column, value = self._column.value, self._value.value or ""
+        session, column, value = self._session, self._column.value, self._value.value or ""
         first, where = int(self._from.value or 0), None if column == _ANY or not value else (column, value)
-        listed = (*self._session.looked_at, first, where)
-        if listed == self._listed:
+        listed = (*session.looked_at, first, where)
+        if session.events is None or self._listing.busy or listed == self._listed:
             return
         self._listed = listed
-        try:
-            positions, table = await self._listing.run(
-                lambda: self._session.progress or "Working …",
-                lambda stopped: self._session.read_events(first, limits.LISTED_EVENTS, stopped, where),
-            )
-        except (CerflowError, ValueError, StoppedError) as error:
-            self._listing.label.text = sentence(error)
-            return
-        self._listing.label.text = "" if len(positions) else "There is no such event."
-        self._column.set_options([_ANY, *table.column_names])
-        rows = [{NUMBER: position, **self._session.shown(row)} for position, row in zip(positions, table.to_pylist())]
-        self._grid.show([NUMBER, *table.column_names], [], len(rows), lambda first, end, by, down: rows[first:end])
+        found = await self._listing.run(
+            session.progress, lambda: session.read_events(first, limits.LISTED_EVENTS, where)
+        )
+        if found is not None:
+            positions, table = found
+            self._listing.say("" if len(positions) else "There is no such event.")
+            self._column.set_options([_ANY, *table.column_names])
+            rows = [{NUMBER: position, **session.shown(row)} for position, row in zip(positions, table.to_pylist())]
+            self._grid.show([NUMBER, *table.column_names], [], len(rows), lambda first, end, by, down: rows[first:end])
 
     def forget(self) -> None:
         """Drop an answer that is not of the present query and sample."""
         if self._asked != self._session.looked_at:
             self._answer.clear()
+            self._work.say("")
 
     async def _ask(self) -> None:
         self._answer.clear()
         self._asked = self._session.looked_at
-        try:
-            chosen = chosen_events(self._events.value or "")
-            with self._answer:
-                work = WorkLine(self._session)
-            answer = await work.run(
-                lambda: self._session.progress or "Working …",
-                lambda stopped: self._session.why_not(chosen, stopped),
-            )
-        except (CerflowError, ValueError, StoppedError) as error:
-            self._answer.clear()
-            with self._answer:
-                ui.label(sentence(error)).classes("text-negative whitespace-pre-wrap").mark("answer")
+        answer = await self._work.run(
+            self._session.progress, lambda: self._session.why_not(chosen_events(self._events.value or ""))
+        )
+        if answer is None:
             return
-        self._answer.clear()
         with self._answer:
             if not answer:
-                ui.label(f"{sentence(str(answer))}.").classes("text-positive font-medium").mark("answer")
+                ui.label(f"{sentence(str(answer))}.").classes("text-positive font-medium")
             elif answer.shape is not None:
-                ui.label(f"{sentence(answer.shape)}.").mark("answer")
+                ui.label(f"{sentence(answer.shape)}.")
             for number, parts in enumerate(answer.reasons):
                 lead = "They would be a match without" if number == 0 else "or without"
                 ui.label(lead + (" these parts:" if len(parts) > 1 else " this part:")).classes("text-sm opacity-80")
                 for part in parts:
                     with ui.card().classes("w-full gap-1 cs-refuses"):
-                        ui.label(part.text).classes("font-mono font-medium").mark("answer")
+                        ui.label(part.text).classes("font-mono font-medium")
                         ui.label(part.words).classes("text-sm")

@@ -8,10 +8,10 @@ from cerflow.equivalence import Verdict
 from cerflow.errors import CerflowError
 from cerflow.programs.program import Program
 from cerflow.studio.panels.editor import QueryBox
-from cerflow.studio.panels.running import WorkLine
-from cerflow.studio.sample_difference import SampleDifference, difference_in, other_clauses
-from cerflow.studio.session import StoppedError, StudioSession
-from cerflow.studying.wording import sentence, shown_pairs
+from cerflow.studio.panels.work import WorkLine, heading
+from cerflow.studio.runs import SampleDifference, difference_in, other_clauses
+from cerflow.studio.session import StudioSession
+from cerflow.studying.wording import shown_pairs
 
 
 class ComparingPanel:
@@ -22,9 +22,9 @@ class ComparingPanel:
         self._compared: tuple[object, ...] = ()
         ui.label("Write another query, to compare it with the one in the editor.").classes("text-sm")
         self._other = QueryBox(session, "Other query", self._typed)
-        self._other.box.classes("h-32 border border-gray-500/30").mark("other")
+        self._other.box.classes("h-32 border border-gray-500/30")
         self.paint = self._other.paint
-        ui.button("Compare", on_click=self._compare).props("no-caps").mark("compare")
+        ui.button("Compare", on_click=self._compare).props("no-caps")
         self._work = WorkLine(session)
         self._answer = ui.column().classes("w-full gap-2 py-3").props("role=status")
 
@@ -44,64 +44,51 @@ class ComparingPanel:
 
     async def _compare(self) -> None:
         self._answer.clear()
-        if self._work.busy:
-            return
         session, text = self._session, self._other.text
         self._compared = (session.looked_at, text)
-        self._work.label.text = ""
         try:
             first, second = session.single_query(), session.other_query(text)
         except (CerflowError, ValueError) as error:
-            self._fail(error)
+            self._work.fail(error)
             return
         others = other_clauses(first.tree, second.tree)
         with self._answer:
-            _heading("The clauses besides the formula")
-            ui.label("They are the same." if not others else "They differ, in what follows:").mark("clauses")
+            heading("The clauses besides the formula")
+            ui.label("They are the same." if not others else "They differ, in what follows:")
             for pair in others:
                 ui.label(f"{pair[0]}; in the other query {pair[1]}").classes("font-mono text-sm")
         # The file first, as a proof may take long.
-        try:
-            if session.events is not None and not isinstance(session.query(), Program):
-                self._count(
-                    await self._work.run(
-                        lambda: "Both queries run on the file …",
-                        lambda stopped: difference_in(first, second, session.loaded(), stopped),
-                    )
-                )
-            found = await self._work.run(
-                lambda: "The formulas are compared for all streams …", lambda stopped: session.compared(text, stopped)
+        if session.events is not None and not isinstance(session.query(), Program):
+            loaded = session.events
+            counts = await self._work.run(
+                lambda: "Both queries run on the file …", lambda: difference_in(first, second, loaded)
             )
-        except (CerflowError, ValueError, MemoryError, StoppedError) as error:
-            self._fail(error)
+            if counts is None:
+                return
+            with self._answer:
+                _count(counts, loaded.title)
+        found = await self._work.run(
+            lambda: "The formulas are compared for all streams …", lambda: session.compared(text)
+        )
+        if found is None:
             return
-        self._work.label.text = ""
         with self._answer:
-            _heading("The formulas, in every stream")
-            ui.label(_said(*found)).classes("font-medium").mark("verdict")
+            heading("The formulas, in every stream")
+            ui.label(_said(*found)).classes("font-medium")
             if found[0].verdict is False:
                 _difference(found[0], "type" if session.schema is None else session.schema.type)
 
-    def _count(self, counts: SampleDifference) -> None:
-        with self._answer:
-            _heading(f"The matches in {self._session.loaded().title}")
-            for number, whose in (
-                (counts.both, "of both queries"),
-                (counts.first, "only of the query in the editor"),
-                (counts.second, "only of the other query"),
-            ):
-                ui.label(f"{number:,} {'match' if number == 1 else 'matches'} {whose}").mark("counted")
-            if counts.stopped:
-                ui.label(f"Of the first {counts.events:,} events only, because {counts.stopped}.").classes("text-sm")
 
-    def _fail(self, error: Exception) -> None:
-        self._work.label.text = ""
-        with self._answer:
-            ui.label(sentence(error)).classes("text-negative whitespace-pre-wrap font-mono text-sm").mark("verdict")
-
-
-def _heading(text: str) -> None:
-    ui.label(text).classes("text-sm opacity-80 mt-2").props("role=heading aria-level=2")
+def _count(counts: SampleDifference, title: str) -> None:
+    heading(f"The matches in {title}")
+    for number, whose in (
+        (counts.both, "of both queries"),
+        (counts.first, "only of the query in the editor"),
+        (counts.second, "only of the other query"),
+    ):
+        ui.label(f"{number:,} {'match' if number == 1 else 'matches'} {whose}")
+    if counts.stopped:
+        ui.label(f"Of the first {counts.events:,} events only, because {counts.stopped}.").classes("text-sm")
 
 
 def _said(same: Verdict, first: Verdict, second: Verdict) -> str:
@@ -124,14 +111,12 @@ def _difference(verdict: Verdict, kind: str) -> None:
     ui.label(f"In this stream only {by} has the match {pairs}, detected at event {verdict.detected_at}:").classes(
         "text-sm"
     )
-    labels: dict[int, list[str]] = {}
-    for label, position in sorted(verdict.complex_event):
-        labels.setdefault(position, []).append(label)
     with ui.row().classes("gap-2 items-stretch"):
         for position, event in enumerate(verdict.stream):
-            with ui.card().classes("gap-1 p-2" + (" bg-primary text-white" if position in labels else "")):
+            labels = sorted(label for label, p in verdict.complex_event if p == position)
+            with ui.card().classes("gap-1 p-2" + (" bg-primary text-white" if labels else "")):
                 ui.label(f"{position}: {event[kind]}").classes("font-medium")
                 for name, value in event.items():
                     if name != kind and value is not None:
                         ui.label(f"{name} = {value}").classes("text-xs font-mono")
-                ui.label(", ".join(labels.get(position, []))).classes("text-xs")
+                ui.label(", ".join(labels)).classes("text-xs")

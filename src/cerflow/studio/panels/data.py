@@ -14,6 +14,7 @@ from nicegui import ui
 
 from cerflow.errors import CerflowError
 from cerflow.studio.builtin_sample import QUERIES, SAMPLE
+from cerflow.studio.panels.work import heading, show_table, text_button
 from cerflow.studio.session import StudioSession
 from cerflow.studying.wording import sentence
 
@@ -45,36 +46,30 @@ class DataPanel:
             ui.button("Use the sample", icon="science", on_click=lambda: self.load(SAMPLE)).props("outline no-caps")
         with ui.row().classes("w-full items-center gap-3"):
             self._path = ui.input("Path", placeholder="a file, a folder, or a pattern such as logs/*.csv")
-            self._path.classes("flex-1 min-w-[14rem]").props("dense").mark("path")
+            self._path.classes("flex-1 min-w-[14rem]").props("dense")
             self._stream = ui.input("Name for FROM", placeholder="if there are several").classes("w-48")
             self._stream.props("dense")
-            ui.button("Open", on_click=self._open).props("no-caps").mark("open")
+            ui.button("Open", on_click=self._open).props("no-caps")
         self._path.on("keydown.enter", self._open)
         self._problem = ui.label().classes("text-sm text-negative whitespace-pre-wrap w-full").props("role=alert")
         self._remarks = ui.label().classes("text-sm whitespace-pre-wrap w-full").props("role=status")
         self._about = ui.column().classes("w-full gap-2")
         with self._about:
-            self._title = ui.label().classes("font-medium").props("role=heading aria-level=2")
+            self._title = heading()
             with ui.row().classes("w-full gap-4"):
-                self._type = ui.select([], label="Event type", on_change=self._changed).classes("w-44")
-                self._time = ui.select([], label="Time", on_change=self._changed).classes("w-44")
+                self._type = ui.select([], label="Event type", on_change=self._changed)
+                self._time = ui.select([], label="Time", on_change=self._changed)
                 self._unit = ui.select(_UNITS, label="Unit of times", on_change=self._changed)
-                self._unit.classes("w-44")
-                self._key = ui.select([], label="Key", on_change=self._keyed).classes("w-44")
-            self._columns = ui.table(
-                rows=[],
-                columns=[
-                    {"name": name, "label": name, "field": name, "align": "left", "sortable": True}
-                    for name in ("column", "kind", "nulls", "different", "least", "greatest")
-                ],
-                row_key="column",
-            )
-            self._columns.props('flat dense separator=horizontal aria-label="Columns"').classes("w-full")
+                self._key = ui.select([], label="Key", on_change=self._keyed)
+                for box in (self._type, self._time, self._unit, self._key):
+                    box.classes("w-44")
+            names = ("column", "kind", "nulls", "different", "least", "greatest")
+            self._columns = show_table("Columns", names, [], sortable=True)
         self._queries = ui.column().classes("w-full gap-1")
         with self._queries:
-            ui.label("Queries to begin with").classes("font-medium").props("role=heading aria-level=2")
+            heading("Queries to begin with")
             for said, text in QUERIES.items():
-                ui.button(said, icon="chevron_right", on_click=partial(self._write, text)).props("flat dense no-caps")
+                text_button(said, partial(self._write, text), "chevron_right")
         self.refresh()
 
     def refresh(self) -> None:
@@ -97,7 +92,7 @@ class DataPanel:
             box.set_enabled(single)
         self._unit.set_visibility(single and events.counts_time)
         self._key.set_options({"": "no key"} | names, value=self._session.key if self._session.key in names else "")
-        self._columns.rows = events.described
+        self._columns.rows = [{"id": k, **row} for k, row in enumerate(events.described)]
         self._filling = False
 
     async def load(self, path: Path, **columns: Any) -> bool:

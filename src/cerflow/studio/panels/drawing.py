@@ -1,9 +1,9 @@
-"""The picture of a query on the page, as boxes or as an automaton, with the effects of a step on it."""
+"""The pictures of the page: the query as boxes or as an automaton with the effects of a step, and the stream."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import replace
 
 from nicegui import ui
@@ -11,8 +11,13 @@ from nicegui import ui
 from cerflow.automata.model.diagrams import transducer_diagram
 from cerflow.automata.model.transducer import Transducer
 from cerflow.drawing.diagram_svg import to_svg
+from cerflow.drawing.svg import LINE, Sheet, text_width
+from cerflow.studio.panels.work import icon_button
+from cerflow.studio.results import Outcome
 
 _ZOOM = 1.25
+#: Width of the stream, its lanes that are drawn, and colours, which the style of the page has.
+_WIDTH, _LANES, _COLOURS = 300, 8, 6
 #: Brings what a step has changed to the middle of the picture, without moving the page around it.
 _SCROLL = """
 const place = getHtmlElement(%d), kinds = ['.cs-taken', '.cs-fired.cf-accepts', '.cs-fired.cf-marks', '.cs-refused'];
@@ -38,9 +43,25 @@ def automaton_svg(
     return to_svg(replace(diagram, vertices=vertices, arrows=arrows), title="The automaton of the query")
 
 
-def icon_button(name: str, said: str, on_click: Callable[[], object]) -> ui.button:
-    """A button with a picture alone, which says what it does to readers of screens, too."""
-    return ui.button(icon=name, on_click=on_click).props(f'flat dense round aria-label="{said}" title="{said}"')
+def strip_svg(outcome: Outcome) -> str:
+    """The positions of the events of matches in the stream, a lane for each label; empty if there are none."""
+    shown, size = [*outcome.positions.items()][:_LANES], outcome.events
+    if not shown:
+        return ""
+    listed = outcome.table.num_rows
+    some = "" if outcome.count == listed else f" of the first {listed:,} matches"
+    names = [f"{label}  {len(places):,}" for label, places in shown]
+    left = max(map(text_width, names)) + 12
+    said = "; ".join(f"{label}: {len(p):,} events, from {min(p):,} to {max(p):,}" for label, p in shown)
+    sheet = Sheet(f"Events{some} by label, in the order of the stream", "auto", said)
+    for k, (name, (_, places)) in enumerate(zip(names, shown)):
+        middle = k * LINE
+        group = sheet.group(f"cs-lane{k % _COLOURS}", name)
+        sheet.text(0, middle, ((name, ""),), group)
+        sheet.line(((left, middle), (left + _WIDTH, middle)), "cf-rule", group)
+        for column in sorted({place * (_WIDTH - 2) // size for place in places}):
+            sheet.rect(left + column, middle - 6, 2, 12, "cs-event", group, 0)
+    return str(sheet)
 
 
 class Picture:

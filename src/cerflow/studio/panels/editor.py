@@ -29,7 +29,7 @@ const source = context => {
 };
 getElement(%d).editor.dispatch({effects: CM.StateEffect.appendConfig.of(
   [CM.EditorState.languageData.of(() => [{autocomplete: source}]),
-   CM.EditorView.contentAttributes.of({'aria-label': %s})])});
+   CM.EditorView.contentAttributes.of({'aria-label': %s, tabindex: '0'})])});
 """
 
 
@@ -95,7 +95,7 @@ class QueryEditor:
         self.line = ui.row().classes("w-full items-start gap-2 px-3 py-2 min-h-12 no-wrap").props("role=status")
         with self.line:
             self._sign = ui.icon("check_circle", size="sm")
-            self._said = ui.label().classes("text-sm whitespace-pre-wrap flex-1").mark("problem")
+            self._said = ui.label().classes("text-sm whitespace-pre-wrap flex-1")
         self.paint = self._box.paint
         ui.timer(0.2, self._hook, once=True)
 
@@ -125,17 +125,12 @@ class QueryEditor:
 
     def _mark(self, problems: Sequence[Problem]) -> None:
         self._box.mark(problems)
-        self._say(problems)
-
-    def _say(self, problems: Sequence[Problem]) -> None:
         if not problems:
             self._sign.props("name=check_circle color=positive")
             self._said.text = "The query is valid" + ("." if self._session.events else "; open a file to run it.")
             return
         first = problems[0]
-        self._sign.props(
-            f"name={'error' if first.certain else 'warning'} color={'negative' if first.certain else 'warning'}"
-        )
-        place = f"line {first.line}, column {first.column}: " if first.line is not None else ""
+        self._sign.props("name=error color=negative" if first.certain else "name=warning color=warning")
+        place = "" if first.line is None else f"line {first.line}, column {first.column}: {first.message}"
         hint = f"\n{sentence(first.hint)}" if first.hint else ""
-        self._said.text = f"{place}{first.message}" + hint if place else sentence(first.message) + hint
+        self._said.text = (place or sentence(first.message)) + hint

@@ -11,14 +11,12 @@ from nicegui import ui
 
 from cerflow.errors import CerflowError
 from cerflow.studio.exporting import exported
+from cerflow.studio.panels.work import text_button
 from cerflow.studio.session import StudioSession
 from cerflow.studying.wording import sentence
 
 _FILES = {"Query file": "query.ceql", "Python": "query.py", "PySpark": "query_spark.py", "Command": "query.sh"}
-
-
 _MATCHES = {"csv": "CSV", "parquet": "Parquet", "jsonl": "JSON lines"}
-_FLAT = "flat dense no-caps"
 #: Saves the picture of the query as it is on the page; the browser draws it for PNG, twice as large.
 _SAVE_PICTURE = """
 const form = '%s', svg = document.querySelector('.cs-picture > .cf-picture');
@@ -48,19 +46,18 @@ class ExportPanel:
 
     def __init__(self, session: StudioSession) -> None:
         self._session = session
-        with ui.row().classes("w-full items-center gap-2"):
-            ui.label("Matches of the last run").classes("text-sm w-44")
-            for form, name in _MATCHES.items():
-                ui.button(name, icon="download", on_click=partial(self._save_matches, form)).props(_FLAT)
-        with ui.row().classes("w-full items-center gap-2"):
-            ui.label("Picture of the query").classes("text-sm w-44")
-            for form in ("SVG", "PNG"):
-                ui.button(form, icon="download", on_click=lambda f=form: ui.run_javascript(_SAVE_PICTURE % f)).props(
-                    _FLAT
-                )
-        with ui.row().classes("w-full items-center gap-2"):
-            ui.label("Link with query and settings, without data").classes("text-sm w-44")
-            ui.button("Copy", icon="link", on_click=self._copy_link).props(_FLAT)
+        pictures = {form: partial(ui.run_javascript, _SAVE_PICTURE % form) for form in ("SVG", "PNG")}
+        matches = {name: partial(self._save_matches, form) for form, name in _MATCHES.items()}
+        link = {"Copy": self._copy_link}
+        for said, icon, buttons in (
+            ("Matches of the last run", "download", matches),
+            ("Picture of the query", "download", pictures),
+            ("Link with query and settings, without data", "link", link),
+        ):
+            with ui.row().classes("w-full items-center gap-2"):
+                ui.label(said).classes("text-sm w-44")
+                for name, on_click in buttons.items():
+                    text_button(name, on_click, icon)
         self._problem = ui.label().classes("text-sm text-negative").props("role=alert")
         self._shown = ui.column().classes("w-full gap-4")
 
@@ -92,12 +89,8 @@ class ExportPanel:
                     with ui.row().classes("w-full items-center"):
                         ui.label(name).classes("text-xs uppercase tracking-wide opacity-60")
                         ui.space()
-                        saved = ui.button("Save", icon="download", on_click=lambda n=name, t=text: _save(n, t))
-                        saved.props(f'{_FLAT} aria-label="Save: {name}"').mark(f"save {name}")
+                        saved = text_button("Save", partial(ui.download.content, text, _FILES[name]), "download")
+                        saved.props(f'aria-label="Save: {name}"')
                     language = "python" if name.startswith("Py") else "bash" if name == "Command" else "text"
-                    code = ui.code(text, language=language).classes("w-full").mark(f"export {name}")
+                    code = ui.code(text, language=language).classes("w-full")
                     code.copy_button.props(f'aria-label="Copy: {name}"')
-
-
-def _save(name: str, text: str) -> None:
-    ui.download.content(text, _FILES[name])
