@@ -287,12 +287,10 @@ SPARK_SAMPLE = 1 << 16
 SPARK_PARTS = 8
 #: Bits that count the rows of a piece of a partition.
 SPARK_PIECE_BITS = 16
-#: Rows that a task may hold to put its partition in order; beyond, Spark sorts.
+#: Rows of a row group that a task of a DataFrame reads by itself; beyond, Spark reads the file.
 SPARK_HELD_ROWS = 1 << 20
-#: Files of a DataFrame whose footers are read, instead of a job that counts their rows.
+#: Files of a DataFrame that tasks read by themselves, at most.
 SPARK_FOOTERS = 256
-#: Types of events whose numbers Spark finds faster than it hands over their texts.
-SPARK_STAMPED_TYPES = 4
 #: Bytes of a piece of a large file of text; pieces are read in parallel.
 FILE_PIECE_BYTES = 64 << 20
 #: Bytes of a file that are read at a time.

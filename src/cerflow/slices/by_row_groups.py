@@ -15,9 +15,7 @@ import numpy as np
 
 from cerflow import limits
 from cerflow.engine.evaluate.measures import first_inside
-from cerflow.slices.lookback import last_key_before, last_piece_before
-from cerflow.slices.pieces import Keys
-from cerflow.slices.slice import Slice
+from cerflow.slices.by_keys import Keys, Slice, last_key_before, last_piece_before
 from cerflow.values.array_types import Floats, Ints
 
 #: Whole numbers or floats.

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from cerflow.slices.by_keys import Keys
 from cerflow.slices.by_row_groups import Key
-from cerflow.slices.pieces import Keys
 from cerflow.values.array_types import Floats, Ints
 from cerflow.values.arrow_columns import array_of_numbers, numbers_of
 from cerflow.values.units import DAY, UNIT_NAMES

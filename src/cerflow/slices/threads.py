@@ -29,8 +29,8 @@ from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.stopping import checked
 from cerflow.language.formula import AttributeWindow, CountWindow, Window
 from cerflow.schema import Schema
+from cerflow.slices.by_keys import Slice
 from cerflow.slices.division import Division, divided
-from cerflow.slices.slice import Slice
 from cerflow.values.array_types import Ints
 from cerflow.values.arrow_columns import array_of_numbers
 

@@ -14,7 +14,7 @@ from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.pushdown import Pushdown, pushdown
 from cerflow.spark.placing.files_by_tasks import FilesByTasks
-from cerflow.spark.placing.placement import Clustered, Placement, PlacementKind
+from cerflow.spark.placing.placement import Cut, Placement, PlacementKind
 
 
 def explained(
@@ -50,8 +50,8 @@ def _sent(plan: JobPlan, sent: JobPlan, types: StructType, placement: Placement)
 
 def _divided(plan: JobPlan, placement: Placement, greatest_share: float | None) -> list[tuple[str, str]]:
     rows = [("how", str(placement.kind)), ("why", placement.reason)]
-    if isinstance(placement.how, Clustered):
-        rows.append(("put in order", "by the tasks, as they read" if placement.how.in_order else "by Spark"))
+    if isinstance(placement.how, Cut) and placement.how.at_home:
+        rows.append(("put in order", "by Spark"))
     if greatest_share is not None and greatest_share > limits.SPARK_SKEW:
         way_out = "a window of time for the whole query" if plan.division.window is None else "input in order of time"
         rows.append(

@@ -1,15 +1,19 @@
-"""Files whose order would cost a shuffle, read by tasks themselves: the matches are those of the DataFrame's rows."""
+"""Files that tasks read themselves: the matches are those of the DataFrame's rows, which tasks get otherwise."""
+
+import datetime
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812
 
 import cerflow
 from cerflow import limits
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.spark import explain, match
+from cerflow.spark.placing import placement
 from support.spark.results import bag
 
 pytestmark = pytest.mark.slow
@@ -18,9 +22,8 @@ PAIR = "SELECT * WHERE (A AS x ; B AS y) FILTER x.v = y.v"
 
 
 @pytest.fixture(autouse=True)
-def shuffling_is_dear(nothing_is_small, monkeypatch):
-    """Slices around cuts between files may have no events, and slices of files are short and overlap as they like."""
-    monkeypatch.setattr(limits, "SPARK_BOUNDARY", -1.0)
+def slices_are_short(nothing_is_small, monkeypatch):
+    """They overlap as they like."""
     monkeypatch.setattr(limits, "SPARK_OVERLAP", 9.0)
     monkeypatch.setattr(limits, "SOURCE_SLICE_ROWS", 100)
 
@@ -49,6 +52,11 @@ def written(spark, path, table, seed=1):
     return spark.read.parquet(str(path))
 
 
+@pytest.fixture
+def no_survey(monkeypatch):
+    monkeypatch.setattr(placement, "survey_partitions", lambda *_, **__: pytest.fail("a job was run"))
+
+
 def by_tasks(query, frame, **roles):
     said = " ".join(explain(query, frame, time="t", **roles).split())
     return "tasks read the files themselves" in said
@@ -62,7 +70,7 @@ def assert_alike(query, frame, sequence=None, positions=False):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_files_in_any_order(spark, tmp_path, seed):
+def test_files_in_any_order(spark, tmp_path, no_survey, seed):
     """Ties are ordered by partition and row, also where Spark reads a file in parts that it does not keep together."""
     name = "spark.sql.files.maxPartitionBytes"
     before = spark.conf.get(name)
@@ -130,3 +138,57 @@ def test_columns_of_directories_stay_with_spark(spark, tmp_path):
     assert_alike(query.format(""), frame)
     assert not by_tasks(query.format("AND x.day = 1"), frame)
     assert_alike(query.format("AND x.day = 1"), frame)
+
+
+@pytest.mark.parametrize("kind", ["int", "bigint", "timestamp", "timestamp_ntz", "date"])
+def test_times_of_every_type(spark, tmp_path, no_survey, kind):
+    table = stream(7)
+    t = table["t"].cast(pa.int64())
+    stored = {
+        "int": t.cast(pa.int32()),
+        "bigint": t,
+        "timestamp": t.cast(pa.timestamp("ms", "UTC")),
+        "timestamp_ntz": t.cast(pa.timestamp("ms")),
+        "date": t.cast(pa.int32()).cast(pa.date32()),
+    }[kind]
+    frame = written(spark, tmp_path, table.set_column(1, "t", stored))
+    assert dict(frame.dtypes)["t"] == kind
+    query = f"{PAIR} WITHIN 5 {'DAYS' if kind == 'date' else 'MILLISECONDS'}"
+    assert by_tasks(query, frame)
+    assert_alike(query, frame)
+
+
+def test_rows_stay_with_spark_where_statistics_do_not_tell(spark, tmp_path):
+    """Times that Spark may read by another calendar, times of other types, rows without a time, no statistics."""
+    query, table = f"{PAIR} WITHIN 5 DAYS", stream(8)
+    days = pa.array([datetime.date(1899, 1, 1) + datetime.timedelta(days=k // 5) for k in range(900)])
+    others = {"old": days, "float": pa.array(np.arange(900) / 9)}
+    for name, times in others.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        frame = written(spark, folder, table.set_column(1, "t", times))
+        assert not by_tasks(query, frame)
+        assert_alike(query, frame)
+    t = table["t"].to_pylist()
+    t[70] = None
+    folder = tmp_path / "without"
+    folder.mkdir()
+    frame = written(spark, folder, table.set_column(1, "t", pa.array(t, table["t"].type)))
+    query = f"{PAIR} WITHIN 5 MILLISECONDS"
+    assert not by_tasks(query, frame)
+    with pytest.raises(PySparkException, match="no time in 't'"):
+        match(query, frame, time="t").collect()
+    for path in folder.glob("*.parquet"):
+        kept = pq.read_table(path)
+        pq.write_table(kept.filter(kept["t"].is_valid()), path, write_statistics=False)
+    assert not by_tasks(query, spark.read.parquet(str(folder)))
+
+
+def test_files_that_change_make_the_job_fail(spark, tmp_path):
+    frame = written(spark, tmp_path, stream(9))
+    query = f"{PAIR} WITHIN 5 MILLISECONDS"
+    found = match(query, frame, time="t")
+    path = next(tmp_path.glob("*.parquet"))
+    pq.write_table(stream(10), path)
+    with pytest.raises(PySparkException, match="has changed since it was planned"):
+        found.collect()

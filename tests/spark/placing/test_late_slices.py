@@ -53,7 +53,5 @@ def test_random_queries(seed):
         assert bag(rows) == expected
         cuts = sorted(draw.randint(0, table.num_rows) for _ in range(draw.randint(0, 4)))
         tables = [table.slice(a, b - a) for a, b in zip([0, *cuts], [*cuts, table.num_rows], strict=True)]
-        rows, _ = simulation.partitioned(
-            tables, piece=draw.randint(1, 5), batch=draw.randint(1, 9), in_order_already=draw.random() < 0.5
-        )
+        rows, _ = simulation.partitioned(tables, piece=draw.randint(1, 5), batch=draw.randint(1, 9))
         assert bag(rows) == expected

@@ -112,8 +112,8 @@ def test_slices_of_the_whole_stream(data, positions, batch):
 
 
 @examples(150)
-@given(st.data(), st.booleans(), st.booleans(), st.booleans(), st.integers(1, 9), st.integers(1, 5))
-def test_partitions_in_the_order_of_time(data, positions, with_sequence, sorted_before, batch, piece):
+@given(st.data(), st.booleans(), st.booleans(), st.integers(1, 9), st.integers(1, 5))
+def test_partitions_in_the_order_of_time(data, positions, with_sequence, batch, piece):
     query, table, window = drawn(data)
     sequence = "place" if with_sequence else None
     # The order wanted is that of the table; with a sequence, ties may come in any order.
@@ -138,54 +138,43 @@ def test_partitions_in_the_order_of_time(data, positions, with_sequence, sorted_
     if with_sequence or not isinstance(window, AttributeWindow):
         tables = data.draw(st.permutations(tables))
     table = sort_by_time(pa.concat_tables(tables), "t", sequence)
-    # Spark sorts whole partitions only.
-    borders = None if sorted_before else [data.draw(st.sets(st.integers(1, 20), max_size=3)) for _ in tables]
-    found, between = simulation.partitioned(
+    borders = [data.draw(st.sets(st.integers(1, 20), max_size=3)) for _ in tables]
+    found, slices = simulation.partitioned(
         [t.select([*schema.names, *(["place"] if with_sequence else [])]) for t in tables],
         piece=piece,
         batch=batch,
         sequence=sequence,
-        in_order_already=sorted_before,
         borders=borders,
     )
     assert bag(found) == expected(query, table.select(schema.names), data, positions)
-    event(f"{len(between)} between")
+    homes = [some.home for some in slices]
+    event(f"{homes.count(None)} between")
+    event(f"{len(homes) - homes.count(None)} at home")
 
 
 @examples(150)
-@given(st.data(), st.booleans(), st.integers(1, 9), st.integers(1, 8))
-def test_partitions_whose_rows_are_not_counted(data, with_sequence, batch, piece):
-    """The ranges of pieces are known, and some of their rows are left out; rows of a piece come in any order."""
+@given(st.data(), st.booleans(), st.booleans(), st.integers(1, 9), st.integers(1, 8))
+def test_partitions_in_any_order(data, positions, counts, batch, piece):
+    """Partitions return after others, ties lie in several, and rows are not in order inside."""
     query, table, window = drawn(data)
-    assume(isinstance(window, DurationWindow) and not needs_positions(query.tree, Schema(table.schema, "type", "t")))
-    sequence = "place" if with_sequence else None
-    names = table.schema.names
+    assume(isinstance(window, DurationWindow))
+    positions |= needs_positions(query.tree, Schema(table.schema, "type", "t"))
     numbered = table.append_column("place", pa.array(range(table.num_rows)))
-    cuts = sorted(data.draw(st.lists(st.integers(0, table.num_rows), max_size=4)))
-    tables = [numbered.slice(a, b - a) for a, b in zip([0, *cuts], [*cuts, table.num_rows], strict=True)]
-    tables = data.draw(st.permutations(tables))
-    if data.draw(st.booleans()):
-        tables = [pa.concat_tables(tables[:2]), *tables[2:]]
-    mixed = []
-    for some in tables:
-        ranges = [range(at, min(at + piece, some.num_rows)) for at in range(0, some.num_rows, piece)]
-        mixed.append(some.take(pa.array([row for r in ranges for row in data.draw(st.permutations(r))], pa.int64())))
-    kept = [data.draw(st.lists(st.booleans(), min_size=len(some), max_size=len(some))) for some in mixed]
-    borders = [data.draw(st.sets(st.integers(1, 20), max_size=2)) for _ in mixed]
-    simulation = Simulation(query, table.schema, time="t", window=window, positions=False)
-    done = simulation.partitioned(
-        [some.select([*names, *(["place"] if with_sequence else [])]) for some in mixed],
-        piece=piece,
-        batch=batch,
-        sequence=sequence,
-        borders=borders,
-        kept=kept,
+    part, parts = 0, []
+    for _ in range(table.num_rows):
+        part = data.draw(st.sampled_from((part, part, part, 0, 1, 2)))
+        parts.append(part)
+    tables = [numbered.filter(pa.array([p == k for p in parts])) for k in range(3)]
+    tables = [some.take(pa.array(data.draw(st.permutations(range(some.num_rows))), pa.int64())) for some in tables]
+    borders = [set(range(0, some.num_rows, 3)) for some in tables]
+    simulation = Simulation(query, table.schema, time="t", window=window, positions=positions)
+    found, slices = simulation.partitioned(
+        tables, piece=piece, batch=batch, sequence="place", borders=borders, counts=positions or counts
     )
-    assume(done is not None)
-    found, between = done
-    left = pa.concat_tables(some.filter(pa.array(k, pa.bool_())) for some, k in zip(mixed, kept, strict=True))
-    assert bag(found) == expected(query, sort_by_time(left, "t", sequence).select(names), data, False)
-    event(f"{len(between)} between")
+    assert bag(found) == expected(query, table, data, positions)
+    homes = [some.home for some in slices]
+    event(f"{homes.count(None)} between")
+    event(f"{len(homes) - homes.count(None)} at home")
 
 
 @examples(60)

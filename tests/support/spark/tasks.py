@@ -1,6 +1,5 @@
 """What Spark would do around the tasks of slices, done in-process: surveys, shuffles, partitions."""
 
-from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
@@ -13,15 +12,21 @@ from cerflow.engine.layout import NULL
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
 from cerflow.programs.program import Program, query_as_text
 from cerflow.schema import Schema
-from cerflow.slices.by_keys import boundaries, slices_by_key
-from cerflow.slices.lookback import AttributeLookback, CountLookback, LateLookback, TimeLookback
-from cerflow.slices.pieces import Pieces, follow_each_other, stretches
-from cerflow.slices.slice import GREATEST
+from cerflow.slices.by_keys import (
+    GREATEST,
+    LEAST,
+    AttributeLookback,
+    CountLookback,
+    LateLookback,
+    Pieces,
+    TimeLookback,
+    slices_at_home,
+    slices_by_key,
+)
 from cerflow.spark.frames.axis import ROW_BITS, Axis
 from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.tasks import Recognition
-from cerflow.spark.placing.slice_frames import found_before
-from cerflow.spark.placing.slice_tasks import OwnSlices, PartitionsInOrder, Stretch
+from cerflow.spark.placing.slice_tasks import OwnSlices
 from cerflow.spark.placing.survey import _rows, bounds_of
 
 
@@ -80,86 +85,78 @@ class Simulation:
         found = list(task(iter(rows.to_batches(max_chunksize=batch))))
         return [match for some in found for match in some.to_pylist()]
 
-    def slice_rows(self, table, keys, slices):
-        """For each slice how many rows precede those that it reads, and these, with what tasks are told of them."""
+    def task(self, slices, last, counted):
+        return OwnSlices.of(self.recognition, slices, last, counted)
+
+    def counted(self, tables, cuts):
+        """What a survey counts between keys: each table is one partition in order."""
+        rows = []
+        for part, table in enumerate(tables):
+            where = np.searchsorted(cuts, self.keys(table, part << ROW_BITS), side="right")
+            for k in np.unique(where):
+                at = np.flatnonzero(where == k)
+                rows.append((part, int(at[0]), table.take(pa.array(at))))
+        return self.pieces(rows)
+
+    def shuffled(self, table, keys, slices, last, counted, batch):
+        """The matches of slices to which the events of a table in order are shuffled."""
+        rows = []
         for number, some in enumerate(slices):
             read = np.flatnonzero((keys >= some.begin) & (keys < some.stop))
             code = 2 * number + (keys[read] >= some.start)
-            taken = table.select(self.schema.columns.names).take(pa.array(read))
-            yield int((keys < some.begin).sum()), taken.append_column("code", pa.array(code))
+            rows.append(table.select(self.schema.columns.names).take(pa.array(read)).append_column("code", [code]))
+        # Several slices may share a task.
+        return self.run(self.task(slices, last, counted), pa.concat_tables(rows), batch) if rows else []
+
+    def at_home(self, part, table, keys, slices, counted, batch):
+        """The matches of the slices at home in a partition, whose rows are in order."""
+        homes = [some for some in slices if some.home is not None]
+        number = np.searchsorted([some.start for some in slices[1:]], keys, side="right")
+        codes = []
+        for at in number:
+            one, own = slices[at], slices[at].home is not None
+            one = one if own or at + 1 == len(slices) else slices[at + 1]
+            assert not own or one.home == part
+            codes.append(2 * homes.index(one) + own if one.home == part else -1)
+        rows = table.select(self.schema.columns.names).append_column("code", [pa.array(codes, pa.int64())])
+        rows = rows.filter(pa.array(np.array(codes, np.int64) >= 0))
+        return self.run(self.task(homes, slices[-1], counted), rows, batch) if homes else []
 
     def sliced(self, table, starts, *, batch, parts):
         """All matches of a table in order, cut at some keys; ``parts`` are keys between which events are counted."""
         keys = self.keys(table)
-        where = np.searchsorted(np.unique([*starts, *parts]), keys, side="right")
-        pieces = self.pieces(
-            (int(k), int(np.flatnonzero(where == k)[0]), table.filter(pa.array(where == k))) for k in np.unique(where)
-        )
+        pieces = self.counted([table], np.unique([*starts, *parts]))
         slices = slices_by_key(sorted(starts), self.lookback(pieces), int(keys.min()), int(keys.max()))
-        rows = list(self.slice_rows(table, keys, slices))
-        first = tuple(before for before, _ in rows) if self.positions else None
-        counts = tuple(int(((keys >= s.start) & (keys < s.stop)).sum()) for s in slices)
-        task = OwnSlices(self.recognition, first, counts, found_before(slices), len(slices) - 1)
-        # Several slices may share a task.
-        return self.run(task, pa.concat_tables(some for _, some in rows), batch), slices
+        counted = self.counted([table], np.unique([k for s in slices for k in (s.begin, s.start)]))
+        return self.shuffled(table, keys, slices, slices[-1], counted, batch), slices
 
-    def cut_up(self, tables, piece, borders):
-        """Pieces of partitions, cut between their files, too, and the file of each piece."""
-        rows, files = [], []
+    def cut_up(self, tables, piece, borders=None):
+        """Pieces of partitions, cut between their files, too."""
+        rows = []
         for part, table in enumerate(tables):
             own = borders[part] if borders else ()
             cuts = sorted({*range(0, table.num_rows, piece), *(b for b in own if b < table.num_rows)})
             for at, after in pairwise([*cuts, table.num_rows]):
                 rows.append((part, at, table.slice(at, after - at)))
-                files.append(sum(b <= at for b in own))
-        return self.pieces(rows), np.array(files, np.int64)
+        return self.pieces(rows)
 
-    def partitioned(self, tables, *, piece, batch, sequence=None, in_order_already=False, borders=None, kept=None):
-        """All matches of partitions that stay where they are, and of the slices between them.
+    def partitioned(self, tables, *, piece, batch, sequence=None, borders=None, counts=True):
+        """All matches of the slices of partitions that stay where they are, and of those between them.
 
-        ``borders`` are the rows of each partition with which files begin. If some rows of each are ``kept`` only, the
-        pieces are those of all rows, uncounted; None if they do not follow each other in time.
+        ``borders`` are the rows of each partition with which files begin.
         """
-        tables = [sort_by_time(t, self.time, sequence) if in_order_already else t for t in tables]
-        pieces, files = self.cut_up(tables, piece, borders)
-        part, pieces = pieces.part, replace(pieces, part=stretches(pieces, files))
-        if kept is not None:
-            if not follow_each_other(pieces, pieces.part):
-                return None
-            tables = [table.filter(pa.array(some, pa.bool_())) for table, some in zip(tables, kept, strict=True)]
-        between = boundaries(pieces, self.lookback(pieces))
-        ends = len(between) - 1 if between and between[-1].stop == GREATEST else None
-        lying, offset = [], 0
-        for number in pieces.parts():
-            own = pieces.of(number)
-            lying.append(Stretch(int(part[pieces.part == number][0]), number, own, offset))
-            offset += own.total
-        task = PartitionsInOrder(
-            recognition=self.recognition,
-            stretches=tuple(lying),
-            edges=tuple(key for s in between for key in (s.start, s.stop)),
-            sequence=sequence is not None,
-            in_order=in_order_already or self.time is None,
-            numbered=self.positions,
-            ends=ends is None,
-            counted=kept is None,
-        )
+        pieces = self.cut_up(tables, piece, borders)
+        slices = slices_at_home(pieces, self.lookback(pieces))
+        assert [LEAST, *(s.stop for s in slices)] == [*(s.start for s in slices), GREATEST]
+        tables = [sort_by_time(table, self.time, sequence) for table in tables]
+        counted = self.counted(tables, np.unique([k for s in slices for k in (s.begin, s.start)])) if counts else None
         found = []
         for part, table in enumerate(tables):
-            rows = table.select(self.schema.columns.names)
-            rows = rows if sequence is None else rows.append_column("sequence", table.column(sequence))
-            if kept is None:
-                rows = rows.append_column("part", pa.array([part] * table.num_rows, pa.int32()))
-            found += self.run(task, rows, batch)
+            found += self.at_home(part, table, self.keys(table, part << ROW_BITS), slices, counted, batch)
         whole = pa.concat_tables(tables)
-        keys = np.concatenate([self.keys(t, part << ROW_BITS) for part, t in enumerate(tables)])
+        keys = np.concatenate([self.keys(table, part << ROW_BITS) for part, table in enumerate(tables)])
         if self.time is not None:
-            order = pa.array(np.argsort(keys, kind="stable")) if sequence is None else None
-            whole = sort_by_time(whole, self.time, sequence) if order is None else whole.take(order)
+            whole = sort_by_time(whole, self.time, sequence)
             keys = self.keys(whole)
-        rows = list(self.slice_rows(whole, keys, between))
-        if rows:
-            first = tuple(before for before, _ in rows) if self.positions else None
-            task = OwnSlices(self.recognition, first, None, found_before(between), ends)
-            found += self.run(task, pa.concat_tables(r for _, r in rows), batch)
-        return found, between
+        between = [some for some in slices if some.home is None]
+        return found + self.shuffled(whole, keys, between, slices[-1], counted, batch), slices

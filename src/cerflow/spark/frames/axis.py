@@ -18,7 +18,7 @@ from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.layout import NULL
 from cerflow.language.formula import DurationWindow, Window
 from cerflow.schema import Schema, ValueKind
-from cerflow.slices.slice import GREATEST, LEAST
+from cerflow.slices.by_keys import GREATEST, LEAST
 from cerflow.values.array_types import Ints
 from cerflow.values.arrow_columns import array_of_numbers, numbers_of, one_array
 from cerflow.values.units import DAY, TimeUnit

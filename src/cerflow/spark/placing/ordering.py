@@ -3,39 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
-from cerflow import limits
 from cerflow.conditions.connectives import TRUE
-from cerflow.pushdown.relevance import types_named
-from cerflow.slices.slice import GREATEST
-from cerflow.spark.frames.axis import Axis
 from cerflow.spark.frames.events import IDENTIFIER, POSITION, EventColumns
 from cerflow.spark.frames.plan import JobPlan
-from cerflow.spark.frames.pushdown import pushdown, relevant
+from cerflow.spark.frames.pushdown import relevant
 from cerflow.spark.frames.schemas import spark_schema
-from cerflow.spark.frames.stamps import LARGEST_TIME, Stamps
 from cerflow.spark.frames.tasks import Recognition
 from cerflow.spark.placing.by_clock import ByClock, with_times_of_events
 from cerflow.spark.placing.files_by_tasks import FilesByTasks
-from cerflow.spark.placing.placement import Clustered, Cut, Placement, PlacementKind
+from cerflow.spark.placing.placement import Cut, Placement, PlacementKind
 from cerflow.spark.placing.positions import number_rows, number_sorted
-from cerflow.spark.placing.slice_frames import (
-    SLICE,
-    between_stretches,
-    first_between,
-    first_in_cut,
-    found_before,
-    in_known_partitions,
-    in_slices,
-    own_counts,
-    slices_in_tasks,
-)
-from cerflow.spark.placing.slice_tasks import OwnSlices, PartitionsInOrder
+from cerflow.spark.placing.slice_frames import SLICE, at_home, shuffled
+from cerflow.spark.placing.slice_tasks import OwnSlices
 
 
 @dataclass(frozen=True)
@@ -74,13 +60,11 @@ def recognized(given: Selected, plan: JobPlan, placement: Placement) -> DataFram
     """The matches in selected events, recognised as a placement says."""
     match placement.how:
         case Cut() as how:
-            return _in_slices(given.frame, plan, given.events, how)
-        case Clustered() as how:
-            return _in_partitions(given, plan, how)
-        case FilesByTasks() as how:
-            number = len(how.slices)
+            return _in_slices(given, plan, how)
+        case FilesByTasks(tasks):
+            number = len(tasks.tasks)
             numbers = given.frame.sparkSession.range(0, number, 1, numPartitions=number)
-            return numbers.mapInArrow(how, spark_schema(plan.result))
+            return numbers.mapInArrow(tasks, spark_schema(plan.result))
         case ByClock(until):
             rows = _ordered(given, plan, by_key=True, numbered=False)
             task = replace(_recognition(plan, numbered=False), until=until, by_clock=True)
@@ -111,78 +95,24 @@ def _ordered(given: Selected, plan: JobPlan, *, by_key: bool, numbered: bool) ->
     return frame.sortWithinPartitions(*order).select(*names)
 
 
-def _in_slices(frame: DataFrame, plan: JobPlan, events: EventColumns, how: Cut) -> DataFrame:
-    """Every slice in a task, with the events before it that it needs."""
-    rows = slices_in_tasks(in_slices(frame, events, Axis(plan.schema), how), plan, events, len(how.slices))
-    first = first_in_cut(how) if plan.positions else None
-    task = OwnSlices(
-        _recognition(plan, numbered=plan.positions),
-        first,
-        own_counts(how),
-        found_before(how.slices),
-        len(how.slices) - 1,
-    )
-    return _mapped(rows.select(*_names(plan, events), SLICE), plan, task)
-
-
-def _in_partitions(given: Selected, plan: JobPlan, how: Clustered) -> DataFrame:
-    """Every stretch where it is, and the slices between them in tasks of their own."""
-    frame, events = given.frame, given.events
+def _in_slices(given: Selected, plan: JobPlan, how: Cut) -> DataFrame:
+    """Every slice in a task with the events before it that it needs; those with a home where they are."""
     recognition = _recognition(plan, numbered=plan.positions)
-    # The slice that ends the stream, None if a stretch does.
-    ends = len(how.boundaries) - 1 if how.boundaries and how.boundaries[-1].stop == GREATEST else None
-    names = _names(plan, events)
-    tie_breakers = [plan.sequence] if how.in_order and plan.sequence is not None else []
-    sequence = [F.col(events.plain(name)).alias("sequence") for name in tie_breakers]
-    rows = frame
-    if not how.in_order:
-        rows = rows.withColumn(IDENTIFIER, F.monotonically_increasing_id()).sortWithinPartitions(*events.order(plan))
-    stamps = None if how.counted else _stamps(given, plan, how)
-    task = PartitionsInOrder(
-        recognition=recognition,
-        stretches=how.stretches,
-        edges=tuple(key for s in how.boundaries for key in (s.start, s.stop)),
-        sequence=bool(sequence),
-        in_order=not how.in_order or plan.schema.time is None,
-        numbered=plan.positions,
-        ends=ends is None,
-        counted=how.counted,
-        stamps=stamps,
+    names = [given.events.plain(name) for name in plan.needed]
+    found = []
+    if how.at_home:
+        rows = at_home(given.frame, plan, given.events, how.slices)
+        found.append((rows, how.at_home))
+    if how.shuffled:
+        found.append((shuffled(given.frame, plan, given.events, how.shuffled), how.shuffled))
+    frames = (
+        _mapped(rows.select(*names, SLICE), plan, OwnSlices.of(recognition, slices, how.slices[-1], how.counted))
+        for rows, slices in found
     )
-    rows = rows if how.counted else in_known_partitions(rows, how)
-    part = [F.spark_partition_id().alias("part")] if how.counted else []
-    columns = [*names] if stamps is None else stamps.columns(names, events.conditions(given.types))
-    found = _mapped(rows.select(*columns, *sequence, *part), plan, task)
-    if not how.boundaries:
-        return found
-    between = between_stretches(frame, events, Axis(plan.schema), how, files=plan.positions)
-    first = first_between(between, how) if plan.positions else None
-    rows = slices_in_tasks(between, plan, events, len(how.boundaries)).select(*names, SLICE)
-    return found.union(_mapped(rows, plan, OwnSlices(recognition, first, None, found_before(how.boundaries), ends)))
+    return reduce(DataFrame.union, frames)
 
 
-def _stamps(given: Selected, plan: JobPlan, how: Clustered) -> Stamps | None:
-    """How type and time are sent as one, if the range of times is known, and what types there are."""
-    schema = plan.schema
-    pushed = pushdown(plan.relevance, given.types, given.events).condition
-    types = types_named(pushed, schema)
-    if types is None or len(types) > limits.SPARK_STAMPED_TYPES or not {schema.type, schema.time} <= set(plan.needed):
-        return None
-    data_type = schema.columns.field(schema.time).type
-    local = pa.types.is_timestamp(data_type) and data_type.tz is None
-    least = min(int(some.pieces.low.min()) for some in how.stretches)
-    greatest = max(int(some.pieces.high.max()) for some in how.stretches)
-    if local or pa.types.is_date(data_type) or not -LARGEST_TIME < least <= greatest < LARGEST_TIME:
-        return None
-    return Stamps(types, plan.needed.index(schema.type), plan.needed.index(schema.time), data_type)
-
-
-def _names(plan: JobPlan, events: EventColumns) -> list[str]:
-    """The columns that tasks recognise in."""
-    return [events.plain(name) for name in plan.needed]
-
-
-def _mapped(rows: DataFrame, plan: JobPlan, task: Recognition | OwnSlices | PartitionsInOrder) -> DataFrame:
+def _mapped(rows: DataFrame, plan: JobPlan, task: Recognition | OwnSlices) -> DataFrame:
     return rows.mapInArrow(task, spark_schema(plan.result))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property, partial
@@ -14,20 +14,15 @@ from pyspark.sql import DataFrame
 from cerflow import limits
 from cerflow.errors import counted
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
-from cerflow.slices.by_keys import boundaries, slices_by_key
-from cerflow.slices.lookback import AttributeLookback, CountLookback, LateLookback, Lookback, TimeLookback
-from cerflow.slices.pieces import Pieces, follow_each_other, held, load, stretches
-from cerflow.slices.slice import LEAST, Slice
+from cerflow.slices import by_keys
+from cerflow.slices.by_keys import LEAST, Lookback, Pieces, Slice, load, slices_at_home, slices_by_key
 from cerflow.spark.frames.axis import Axis, exact
-from cerflow.spark.frames.events import EventColumns, number_of_cuts
+from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.placing.by_clock import ByClock, by_clock
 from cerflow.spark.placing.files_by_tasks import FilesByTasks
-from cerflow.spark.placing.slice_tasks import Stretch
-from cerflow.spark.placing.statistics import pieces_of_files
 from cerflow.spark.placing.survey import (
     Estimate,
-    PartitionSurvey,
     bounds_of,
     estimate,
     sample,
@@ -49,27 +44,23 @@ class PlacementKind(StrEnum):
 
 @dataclass(frozen=True)
 class Cut:
-    """Slices of the whole stream, to which all events are shuffled; ``pieces`` say how many there are, if counted."""
+    """Slices of the whole stream, in the order of time: those with a home stay where they are, others are shuffled.
 
-    slices: tuple[Slice[int], ...]
-    pieces: Pieces | None
-
-
-@dataclass(frozen=True)
-class Clustered:
-    """Stretches of partitions that stay where they are, in the order of time, and slices around the cuts between them.
-
-    With ``in_order`` tasks put their rows in order by themselves; else each partition is a stretch, and Spark sorts it.
-    ``files`` gives the place of the stretch with the rows of a file in a partition; ``by_file`` is for `file_of_row`.
-    Unless ``counted`` the stretches have no more rows than they say, and their pieces follow each other in time.
+    ``counted`` are the events between the keys where slices begin and start, if these had to be counted.
     """
 
-    stretches: tuple[Stretch, ...]
-    boundaries: tuple[Slice[int], ...]
-    in_order: bool
-    files: Mapping[tuple[int, int], int]
-    by_file: bool
-    counted: bool = True
+    slices: tuple[Slice[int], ...]
+    counted: Pieces | None
+
+    @property
+    def shuffled(self) -> list[Slice[int]]:
+        """The slices without a home."""
+        return [some for some in self.slices if some.home is None]
+
+    @property
+    def at_home(self) -> list[Slice[int]]:
+        """The slices with a home."""
+        return [some for some in self.slices if some.home is not None]
 
 
 @dataclass(frozen=True)
@@ -78,7 +69,7 @@ class Placement:
 
     kind: PlacementKind
     reason: str
-    how: Cut | Clustered | FilesByTasks | ByClock | None = None
+    how: Cut | FilesByTasks | ByClock | None = None
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.reason}"
@@ -121,27 +112,24 @@ class _Placing:
         if schema.time is None and plan.sequence is not None:
             return self._otherwise("the order is that of a sequence, without a time")
         # Spark's estimate takes longer than a look at the files.
-        told = self._told()
-        if told is not None:
-            return told
+        how = self._by_tasks()
+        if how is not None:
+            return Placement(PlacementKind.SLICES, f"tasks read the files themselves; {how.reason}", how)
         guess = self._guess
         if self._is_small:
             return self._otherwise("the input is small")
         if not guess.stays and (plan.by_key or schema.time is None):
             return self._otherwise("whether the input is in the order of time is not known before it is computed")
         by_file = guess.stays and schema.time is not None
-        found = survey_partitions(
-            self._frame, self._events, self._axis, self._window, limits.SPARK_PIECE_BITS, by_file=by_file
-        )
+        found = survey_partitions(self._frame, self._events, self._axis, self._window, by_file=by_file)
         if not found.complete:
             return self._otherwise("some events cannot be used")
         if found.pieces.total < limits.SPARK_SMALL_EVENTS:
             return self._otherwise("the input is small")
-        clustered = self._clustered(found) if guess.stays else None
+        at_home = self._at_home(found.pieces) if guess.stays else None
+        if at_home is not None:
+            return at_home
         # Otherwise all events are shuffled.
-        placement = clustered or self._read_by_tasks()
-        if placement is not None:
-            return placement
         if plan.by_key and self._between < 1:
             return self._otherwise(
                 f"within a window around cuts between files are {self._between:.0%} of the events; fewer and larger "
@@ -151,35 +139,7 @@ class _Placing:
             return self._otherwise("the input is not in the order of time")
         if schema.time is None:
             return self._otherwise("the window is long compared with the partitions of the input")
-        return self._cut(found)
-
-    def _told(self) -> Placement | None:
-        """Files as they are, if their statistics tell that this can be done; then nothing has to be counted."""
-        plan, time = self._plan, self._plan.schema.time
-        # Deadlines and windows of events depend on which events there are.
-        if time is None or plan.positions or plan.division.late or not isinstance(self._window, DurationWindow):
-            return None
-        data_type = plan.schema.columns.field(time).type
-        found = pieces_of_files(self._frame, self._events.leading(), data_type, self._axis)
-        if found is None:
-            return None
-        if found.pieces.total < limits.SPARK_SMALL_EVENTS:
-            return self._otherwise("the input is small")
-        numbers = stretches(found.pieces, found.files)
-        follow = follow_each_other(found.pieces, numbers)
-        lying = self._lying(found, numbers) if follow else self._clustered(found)
-        if lying is None:
-            return self._read_by_tasks()
-        # Pieces that do not follow each other have to be counted.
-        return lying if follow else None
-
-    def _read_by_tasks(self) -> Placement | None:
-        """Files that tasks read by themselves, across the cuts between files."""
-        how = self._by_tasks()
-        if how is None:
-            return None
-        why = "tasks read the files themselves, as the rows of Spark would have to be shuffled"
-        return Placement(PlacementKind.SLICES, f"{why}; {how.reason}", how)
+        return self._cut(found.pieces)
 
     def _otherwise(self, why: str) -> Placement:
         plan = self._plan
@@ -205,77 +165,51 @@ class _Placing:
         """How far back matches go, by pieces of the stream and the ``keys`` of more of its events."""
         window = self._window
         if isinstance(window, DurationWindow):
-            lookback = TimeLookback(partial(self._axis.bounds, window))
+            lookback = by_keys.TimeLookback(partial(self._axis.bounds, window))
             if self._plan.division.late:
-                return LateLookback(lookback, np.concatenate([pieces.low, pieces.high, keys]))
+                return by_keys.LateLookback(lookback, np.concatenate([pieces.low, pieces.high, keys]))
             return lookback
         if isinstance(window, CountWindow):
-            return CountLookback(window.events, pieces)
+            return by_keys.CountLookback(window.events, pieces)
         assert isinstance(window, AttributeWindow)
-        return AttributeLookback(bounds_of(window, self._events), pieces)
+        return by_keys.AttributeLookback(bounds_of(window, self._events), pieces)
 
-    def _clustered(self, found: PartitionSurvey) -> Placement | None:
-        """Files, or else whole partitions, as they are; None if they do not lie one after the other."""
-        divisions = [stretches(found.pieces, found.files), found.pieces.part]
-        if isinstance(self._window, DurationWindow):
-            # As few as possible: what lies around cuts between stretches is read twice.
-            divisions.insert(0, stretches(found.pieces, found.files, partial(self._axis.bounds, self._window)))
-        sizes = [len(np.unique(numbers)) for numbers in divisions]
-        tried = (self._lying(found, divisions[sizes.index(size)]) for size in dict.fromkeys(sizes))
-        return next((placement for placement in tried if placement is not None), None)
-
-    def _lying(self, found: PartitionSurvey, numbers: Ints) -> Placement | None:
-        """The stretches with these numbers, one for each piece, as they are."""
-        part = found.pieces.part
-        pieces = replace(found.pieces, part=numbers)
-        between = boundaries(pieces, self._lookback(pieces))
-        share = load(between, pieces) / pieces.total
-        if share > limits.SPARK_BOUNDARY:
-            self._between = min(self._between, share)
+    def _at_home(self, pieces: Pieces) -> Placement | None:
+        """Slices where they are, and those between them; None if these would have too many events."""
+        slices = slices_at_home(pieces, self._lookback(pieces))
+        how = Cut(tuple(slices), None)
+        share = load(how.shuffled, pieces) / pieces.total
+        if share > limits.SPARK_BOUNDARY or not how.at_home:
+            self._between = share
             return None
-        ties = self._plan.sequence is None
-        lying: list[Stretch] = []
-        files: dict[tuple[int, int], int] = {}
-        in_order, offset = True, 0
-        for place, number in enumerate(pieces.parts()):
-            own = pieces.of(number)
-            mine = numbers == number
-            lying.append(Stretch(int(part[mine][0]), int(np.flatnonzero(mine)[0]), own, offset))
-            files |= dict.fromkeys(zip(part[mine].tolist(), found.files[mine].tolist(), strict=True), place)
-            offset += own.total
-            in_order = in_order and held(own, ties=ties, most=limits.SPARK_HELD_ROWS) is not None
-        partitions = len(np.unique(part))
-        if len(lying) > partitions and not in_order:
-            # Spark sorts whole partitions.
-            return None
-        what = "partitions of the input" if len(lying) == partitions else "stretches of the input, cut between files,"
+        if self._plan.positions or not isinstance(self._window, DurationWindow):
+            how = replace(how, counted=self._counted(_edges(slices), by_partition=True))
+        partitions = len(how.at_home) == len({some.home for some in how.at_home})
+        what = "partitions of the input" if partitions else "stretches of the input, cut between files,"
         reason = (
-            f"the {len(lying)} {what} follow one another in time, and "
-            f"{self._plan.division.reason}; {counted(len(between), 'slice')} between them recognised apart, with about "
-            f"{share:.0%} of the events"
+            f"the {len(how.at_home)} {what} follow one another in time, and {self._plan.division.reason}; "
+            f"{counted(len(how.shuffled), 'slice')} between them recognised apart, with about {share:.0%} of the events"
         )
-        how = Clustered(tuple(lying), tuple(between), in_order, files, found.by_file, found.counted)
         return Placement(PlacementKind.SLICES, reason, how)
 
-    def _cut(self, found: PartitionSurvey) -> Placement:
+    def _cut(self, found: Pieces) -> Placement:
         """Slices to which all events are shuffled."""
-        total = found.pieces.total
+        total = found.total
         shuffled = int(self._frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or limits.SPARK_SLICES)
         # A power of two, so that parts that are counted begin where slices do.
         most = 1 << max(0, min(limits.SPARK_SLICES, shuffled, total // limits.SPARK_SLICE_EVENTS).bit_length() - 1)
         step = 1 << max(0, (total // limits.SPARK_SAMPLE).bit_length() - 1)
         keys = sample(self._frame, self._events, self._axis, step)
-        least, greatest = int(found.pieces.low.min()), int(found.pieces.high.max())
         pieces = None
         if not isinstance(self._window, DurationWindow):
             pieces = self._counted(_quantiles(keys, min(limits.SPARK_SLICES, most * limits.SPARK_PARTS)))
-        lookback = self._lookback(found.pieces if pieces is None else pieces, keys)
+        lookback = self._lookback(found if pieces is None else pieces, keys)
         while most > 1:
-            slices = slices_by_key(_quantiles(keys, most), lookback, least, greatest)
+            slices = slices_by_key(_quantiles(keys, most), lookback, int(found.low.min()), int(found.high.max()))
             overlap, longest = _shares(slices, keys)
             if len(slices) > 1 and overlap <= limits.SPARK_OVERLAP and longest <= limits.SPARK_LONGEST:
                 if self._plan.positions and pieces is None:
-                    pieces = self._counted(sorted({k for s in slices[1:] for k in (s.begin, s.start) if k != LEAST}))
+                    pieces = self._counted(_edges(slices))
                 width = "that time" if self._plan.division.late else "the window"
                 reason = (
                     f"{self._plan.division.reason}; {len(slices)} slices, which overlap by {width}, "
@@ -285,9 +219,14 @@ class _Placing:
             most //= 2
         return self._otherwise("the window is long compared with the stream")
 
-    def _counted(self, cuts: list[int]) -> Pieces:
-        part = number_of_cuts(self._events.leading(), self._axis, cuts)
-        return survey_parts(self._frame, part, self._events, self._axis, self._window).pieces
+    def _counted(self, cuts: list[int], *, by_partition: bool = False) -> Pieces:
+        frame, events = self._frame, self._events
+        return survey_parts(frame, cuts, events, self._axis, self._window, by_partition=by_partition).pieces
+
+
+def _edges(slices: Sequence[Slice[int]]) -> list[int]:
+    """The keys where slices begin and start."""
+    return sorted({key for some in slices for key in (some.begin, some.start)} - {LEAST})
 
 
 def _quantiles(keys: Ints, parts: int) -> list[int]:

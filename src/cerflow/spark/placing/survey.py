@@ -21,10 +21,9 @@ from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.layout import NULL
 from cerflow.language.formula import AttributeWindow
 from cerflow.schema import ValueKind
-from cerflow.slices.lookback import Bounds
-from cerflow.slices.pieces import Pieces
+from cerflow.slices.by_keys import Bounds, Pieces
 from cerflow.spark.frames.axis import ROW_BITS, Axis
-from cerflow.spark.frames.events import IDENTIFIER, EventColumns
+from cerflow.spark.frames.events import IDENTIFIER, EventColumns, number_of_cuts
 from cerflow.values.array_types import Ints
 from cerflow.values.arrow_columns import one_array
 
@@ -81,81 +80,40 @@ def _explained(frame: DataFrame) -> str:
 
 
 @dataclass(frozen=True)
-class PartitionSurvey:
-    """The pieces of a DataFrame, in the order in which its partitions and their rows come.
-
-    ``complete`` says that all rows have keys. ``files`` are numbers that tell apart the files of one partition
-    if ``by_file``. Unless ``counted`` the pieces may have fewer rows, and keys in a smaller range.
-    """
+class Survey:
+    """The pieces of a DataFrame; ``complete`` says that all rows have keys."""
 
     pieces: Pieces
     complete: bool
-    files: Ints
-    by_file: bool
-    counted: bool = True
 
 
-def file_of_row(by_file: bool) -> Column:
-    """A number for the file that a row was read from; parts of a file that are read apart have different ones.
-
-    Without ``by_file`` all rows have the same.
-    """
-    return F.xxhash64(F.input_file_name(), F.input_file_block_start()) if by_file else F.lit(0).cast(LongType())
-
-
-def survey_partitions(
-    frame: DataFrame, events: EventColumns, axis: Axis, window: object, piece_bits: int, *, by_file: bool
-) -> PartitionSurvey:
+def survey_partitions(frame: DataFrame, events: EventColumns, axis: Axis, window: object, *, by_file: bool) -> Survey:
     """Count the rows of each piece of the partitions, and find the least and greatest key of each, in one job.
 
-    A piece has ``2 ** piece_bits`` rows at most; those of a partition follow each other. With ``by_file`` none has rows
-    of two files. A second job is needed if a file comes twice in a partition.
+    A piece has ``2 ** SPARK_PIECE_BITS`` rows at most, and with ``by_file`` none has rows of two files.
     """
-    leading = events.leading()
-    valid = F.when(events.valid(), leading)
-    found = _aggregated(
-        frame.withColumn(IDENTIFIER, F.monotonically_increasing_id()),
-        [F.shiftright(F.col(IDENTIFIER), piece_bits), file_of_row(by_file)],
-        valid,
-        [F.min(IDENTIFIER).alias("first")],
-        events,
-        window,
-    ).sort_by("first")
-    first, count, files = (found.column(name).to_numpy() for name in ("first", "count", "key1"))
-    part = first >> ROW_BITS
-    if by_file and not _together(part, first, count, files):
-        return survey_partitions(frame, events, axis, window, piece_bits, by_file=False)
-    return _survey(found, part, files, by_file, events, axis, window)
+    rows = frame.withColumn(IDENTIFIER, F.monotonically_increasing_id())
+    # Parts of a file that are read apart begin at different places.
+    file = [F.xxhash64(F.input_file_name(), F.input_file_block_start())] if by_file else []
+    piece = F.shiftright(IDENTIFIER, limits.SPARK_PIECE_BITS)
+    return _survey(rows, F.shiftright(IDENTIFIER, ROW_BITS), [piece, *file], events, axis, window)
 
 
-def _together(part: Ints, first: Ints, count: Ints, files: Ints) -> bool:
-    """Whether the rows of each piece stand together, and those of each file in a partition, too."""
-    same_part = part[1:] == part[:-1]
-    if not (first[1:] == first[:-1] + count[:-1])[same_part].all():
-        return False
-    begun = np.append(True, ~same_part | (files[1:] != files[:-1]))
-    return len(np.unique(np.stack([part, files]), axis=1).T) == int(begun.sum())
+def survey_parts(
+    frame: DataFrame, cuts: Sequence[int], events: EventColumns, axis: Axis, window: object, *, by_partition: bool
+) -> Survey:
+    """The same for the parts of a stream between some keys, apart for each partition or as one."""
+    rows = frame.withColumn(IDENTIFIER, F.monotonically_increasing_id())
+    part = number_of_cuts(events.leading(), axis, cuts)
+    return _survey(rows, F.spark_partition_id() if by_partition else F.lit(0), [part], events, axis, window)
 
 
-def survey_parts(frame: DataFrame, part: Column, events: EventColumns, axis: Axis, window: object) -> PartitionSurvey:
-    """The same for parts of a stream that are numbered otherwise, in their order; some may be missing."""
-    leading = events.leading()
-    found = _aggregated(frame, [part], leading, [], events, window).sort_by("key0")
-    number = found.column("key0").to_numpy()
-    return _survey(found, number, np.zeros(len(number), np.int64), False, events, axis, window)
-
-
-def _aggregated(
-    frame: DataFrame,
-    keys: Sequence[Column],
-    leading: Column,
-    more: Sequence[Column],
-    events: EventColumns,
-    window: object,
-) -> pa.Table:
-    """Facts about the rows with the same keys, which are called ``key0`` and so on; ``more`` are aggregates."""
+def _survey(
+    rows: DataFrame, part: Column, keys: Sequence[Column], events: EventColumns, axis: Axis, window: object
+) -> Survey:
+    """The rows with the same ``keys`` in each part as a piece."""
+    leading = F.when(events.valid(), events.leading())
     aggregates = [
-        *more,
         F.count(F.lit(1)).alias("count"),
         F.count(leading).alias("valid"),
         F.min(leading).alias("low"),
@@ -167,19 +125,13 @@ def _aggregated(
             measure = F.when(~F.isnan(measure), measure)
         aggregates.append(F.max(measure).alias("measure"))
     named = [key.alias(f"key{number}") for number, key in enumerate(keys)]
-    return frame.groupBy(*named).agg(*aggregates).toArrow().combine_chunks()
-
-
-def _survey(
-    found: pa.Table, part: Ints, files: Ints, by_file: bool, events: EventColumns, axis: Axis, window: object
-) -> PartitionSurvey:
+    found = rows.groupBy(part.cast(LongType()).alias("part"), *named).agg(*aggregates).toArrow().combine_chunks()
     low, high = axis.keys(found.column("low")), axis.keys(found.column("high"))
-    measure = np.full(len(low), NULL)
+    measured = np.full(len(low), NULL)
     if isinstance(window, AttributeWindow):
-        measure = measures(window, _rows(found.column("measure"), window, events), events.schema)
-    count = found.column("count").to_numpy()
-    complete = bool((count == found.column("valid").to_numpy()).all())
-    return PartitionSurvey(Pieces(part.astype(np.int64), low, high, count, measure), complete, files, by_file)
+        measured = measures(window, _rows(found.column("measure"), window, events), events.schema)
+    number, count, valid = (found.column(name).to_numpy() for name in ("part", "count", "valid"))
+    return Survey(Pieces(number, low, high, count, measured), bool((count == valid).all()))
 
 
 def _rows(column: pa.Array | pa.ChunkedArray, window: AttributeWindow, events: EventColumns) -> BatchRows:

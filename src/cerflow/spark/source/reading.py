@@ -15,8 +15,8 @@ import pyarrow as pa
 from cerflow import limits
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.errors import InputError
+from cerflow.slices.by_keys import Keys
 from cerflow.slices.by_row_groups import Key, RowGroup
-from cerflow.slices.pieces import Keys
 from cerflow.spark.source.row_groups import OrderedBatch, RowGroupReader, Scan
 from cerflow.values.arrow_columns import array_of_numbers, numbers_of, one_array
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -64,6 +64,20 @@ def matches_of(work: bytes, task: bytes) -> Iterator[pa.RecordBatch]:
     """The matches of a task, in batches of the declared schema; work and task as they travel."""
     prepare_worker()
     return matches_in(*_unpacked(work), pickle.loads(task))
+
+
+@dataclass(frozen=True)
+class NumberedTasks:
+    """A function for `mapInArrow` over numbers of tasks: the matches of one after the other."""
+
+    work: bytes
+    tasks: Sequence[bytes]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The matches of the tasks whose numbers come."""
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from matches_of(self.work, self.tasks[number])
 
 
 @lru_cache(maxsize=8)
