@@ -627,6 +627,28 @@ def test_help_is_a_dialog(page):
     assert page.get_by_role("button", name="Help").evaluate("e => e.contains(document.activeElement)")
 
 
+@pytest.mark.skipif(_AXE is None, reason="axe-playwright-python, which has axe-core, is not installed")
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+def test_help_leads_to_the_manual(chromium, address, scheme):
+    context = chromium.new_context(color_scheme=scheme, viewport={"width": 360, "height": 900})
+    context.set_default_timeout(PATIENCE)
+    page = context.new_page()
+    page.goto(address)
+    page.get_by_role("button", name="Help").click()
+    with context.expect_page() as opened:
+        page.get_by_role("link", name="The manual of the language").click()
+    manual = opened.value
+    manual.get_by_role("heading", name="The query language").wait_for()
+    assert manual.locator("a[href$='.md']").count() == 0
+    manual.get_by_role("link", name="below").click()
+    api.expect(manual.get_by_role("heading", name="Absence until a deadline")).to_be_in_viewport()
+    assert manual.evaluate("document.documentElement.scrollWidth") <= 360
+    manual.add_script_tag(path=Path(_AXE.origin).with_name("axe.min.js"))
+    result = manual.evaluate("axe.run(document)")
+    assert [(one["id"], one["nodes"][0]["html"][:120]) for one in result["violations"]] == []
+    context.close()
+
+
 def test_the_focus_is_seen_and_never_lost(page):
     page.get_by_role("button", name="Run").click()
     page.locator("iframe").wait_for()

@@ -136,7 +136,9 @@ class StudioPage:
 
     def _help(self) -> ui.dialog:
         with ui.dialog().props('aria-label="Help" transition-duration=1') as dialog, ui.card():
-            ui.button("Close", on_click=dialog.close, color=None).props("flat no-caps").classes("self-end")
+            with ui.row().classes("w-full justify-between"):
+                ui.link("The manual of the language", "/manual", new_tab=True).classes("self-center")
+                ui.button("Close", on_click=dialog.close, color=None).props("flat no-caps")
             for title, told in (("The language in short", CONSTRUCTS), ("Keys", _KEYS)):
                 heading(title)
                 with ui.element("dl").classes("cs-constructs text-sm"):

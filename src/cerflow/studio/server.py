@@ -23,6 +23,7 @@ from nicegui import app, ui
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cerflow import limits
+from cerflow.studio.manual import manual
 from cerflow.studio.panels.grid import rows_of
 from cerflow.studio.session import StudioSession
 
@@ -150,6 +151,7 @@ def serve(
     app.on_shutdown(ended)
     application.get(_MATCHES, response_class=HTMLResponse)(matches_page)
     application.get("/rows")(rows_of)
+    application.get("/manual", response_class=HTMLResponse)(manual)
     folder = TemporaryDirectory(prefix="cerflow-studio-")
     application.post("/upload")(partial(_keep, Path(folder.name)))
 
