@@ -15,6 +15,7 @@ from cerflow.conditions.clauses import clauses
 from cerflow.errors import Span, UnsupportedQueryError
 from cerflow.language import formula as f
 from cerflow.language.condition import And, Condition, Or
+from cerflow.language.node import with_children
 from cerflow.language.printer import show
 from cerflow.rewriting.labels import with_labels_replaced
 from cerflow.rewriting.names import FreshNames
@@ -22,47 +23,24 @@ from cerflow.rewriting.rebuild import check_tree_size, mentions_set, size
 
 
 @dataclass(frozen=True)
-class _Before:
-    formula: f.Formula
+class _Step:
+    """An operator around a piece, which takes the place of one of its operands.
+
+    ``own`` are the labels of a condition that the filtered formula gives; a piece of that formula need not give them.
+    """
+
+    operator: f.Sequence | f.Filter | f.Rename | f.Start
+    place: int = 0
+    own: frozenset[str] = frozenset()
 
     def around(self, inner: f.Formula) -> f.Formula:
-        return f.Sequence(self.formula, inner)
-
-
-@dataclass(frozen=True)
-class _After:
-    formula: f.Formula
-
-    def around(self, inner: f.Formula) -> f.Formula:
-        return f.Sequence(inner, self.formula)
-
-
-@dataclass(frozen=True)
-class _Filtered:
-    condition: Condition
-    #: Its labels that the filtered formula gives; a piece of that formula need not give them.
-    own: frozenset[str]
-
-    def around(self, inner: f.Formula) -> f.Formula:
-        labels = labels_of(inner)
-        missing = frozenset() if labels.wildcard else self.own - labels.assigned
-        condition = _without_labels(self.condition, missing) if missing else self.condition
-        return inner if condition is None else f.Filter(inner, condition)
-
-
-@dataclass(frozen=True)
-class _Renamed:
-    old: str
-    new: str
-
-    def around(self, inner: f.Formula) -> f.Formula:
-        return f.Rename(inner, self.old, self.new)
-
-
-@dataclass(frozen=True)
-class _Started:
-    def around(self, inner: f.Formula) -> f.Formula:
-        return f.Start(inner)
+        if isinstance(self.operator, f.Filter):
+            labels = labels_of(inner)
+            missing = frozenset() if labels.wildcard else self.own - labels.assigned
+            condition = _without_labels(self.operator.condition, missing) if missing else self.operator.condition
+            return inner if condition is None else f.Filter(inner, condition)
+        before, after = self.operator.children[: self.place], self.operator.children[self.place + 1 :]
+        return with_children(self.operator, (*before, inner, *after))
 
 
 def _without_labels(condition: Condition, missing: frozenset[str]) -> Condition | None:
@@ -79,9 +57,6 @@ def _without_labels(condition: Condition, missing: frozenset[str]) -> Condition 
         if not idle:
             kept.append(reduce(Or, clause))
     return reduce(And, kept) if kept else None
-
-
-_Step = _Before | _After | _Filtered | _Renamed | _Started
 
 
 @dataclass(frozen=True)
@@ -102,18 +77,18 @@ class BlockEnd:
         """
         found: f.Formula | None = None
         for step in self.steps:
-            assert isinstance(step, _Before | _After)
-            found = step.formula if found is None else step.around(found)
+            assert isinstance(step.operator, f.Sequence)
+            found = (step.operator.right, step.operator.left)[step.place] if found is None else step.around(found)
         return found
 
     def names(self) -> set[str]:
         """The labels that would get another meaning in a formula that replaces the block."""
         found: set[str] = set()
         for step in self.steps:
-            if isinstance(step, _Filtered):
-                found.update(condition_labels(step.condition))
-            elif isinstance(step, _Renamed):
-                found.add(step.old)
+            if isinstance(step.operator, f.Filter):
+                found.update(condition_labels(step.operator.condition))
+            elif isinstance(step.operator, f.Rename):
+                found.add(step.operator.old)
         return found
 
 
@@ -160,21 +135,20 @@ def _pieces(formula: f.Formula, *, first: bool) -> list[BlockEnd]:
                 blocks.setdefault(id(steps), (steps, []))[1].append(current.operand)
             case f.Disjunction():
                 pending += [(current.right, steps), (current.left, steps)]
-            case f.Sequence() if first:
-                pending.append((current.left, (_After(current.right), steps)))
             case f.Sequence():
-                pending.append((current.right, (_Before(current.left), steps)))
+                end = current.left if first else current.right
+                pending.append((end, (_Step(current, 0 if first else 1), steps)))
             case f.Iteration():
-                more = _After(current) if first else _Before(current)
-                pending += [(current.operand, (more, steps)), (current.operand, steps)]
+                more = f.Sequence(current.operand, current) if first else f.Sequence(current, current.operand)
+                pending += [(current.operand, (_Step(more, 0 if first else 1), steps)), (current.operand, steps)]
             case f.Rename():
-                pending.append((current.operand, (_Renamed(current.old, current.new), steps)))
+                pending.append((current.operand, (_Step(current), steps)))
             case f.Filter():
                 own = labels_of(current.operand).assigned.intersection(condition_labels(current.condition))
-                pending.append((current.operand, (_Filtered(current.condition, own), steps)))
+                pending.append((current.operand, (_Step(current, own=own), steps)))
             case f.Start():
                 # After ``:`` everything starts where it begins.
-                pending.append((current.operand, steps if first else (_Started(), steps)))
+                pending.append((current.operand, steps if first else (_Step(current), steps)))
             case _:
                 place = "first" if first else "last"
                 raise UnsupportedQueryError(
@@ -189,7 +163,7 @@ def _piece(block: f.Formula, steps: _Steps) -> BlockEnd:
     around: list[_Step] = []
     while steps is not None:
         step, steps = steps
-        if not around and isinstance(step, _Filtered | _Renamed):
+        if not around and isinstance(step.operator, f.Filter | f.Rename):
             # The condition reads the block alone.
             block = step.around(block)
         else:
