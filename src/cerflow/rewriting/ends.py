@@ -23,7 +23,7 @@ from cerflow.rewriting.rebuild import check_tree_size, mentions_set, size
 
 
 @dataclass(frozen=True)
-class _Step:
+class _Around:
     """An operator around a piece, which takes the place of one of its operands.
 
     ``own`` are the labels of a condition that the filtered formula gives; a piece of that formula need not give them.
@@ -64,7 +64,7 @@ class BlockEnd:
     """A block of adjacent events, and the steps around it."""
 
     block: f.Formula
-    steps: tuple[_Step, ...] = ()
+    steps: tuple[_Around, ...] = ()
 
     def __call__(self, inner: f.Formula) -> f.Formula:
         """The piece with something else instead of its block."""
@@ -118,7 +118,7 @@ def beginnings(formula: f.Formula) -> list[BlockEnd]:
 
 
 #: Steps, the innermost first; a linked list, because those around a choice are the same for all of its branches.
-_Steps = tuple[_Step, "_Steps"] | None
+_Steps = tuple[_Around, "_Steps"] | None
 
 
 def _pieces(formula: f.Formula, *, first: bool) -> list[BlockEnd]:
@@ -137,18 +137,18 @@ def _pieces(formula: f.Formula, *, first: bool) -> list[BlockEnd]:
                 pending += [(current.right, steps), (current.left, steps)]
             case f.Sequence():
                 end = current.left if first else current.right
-                pending.append((end, (_Step(current, 0 if first else 1), steps)))
+                pending.append((end, (_Around(current, 0 if first else 1), steps)))
             case f.Iteration():
                 more = f.Sequence(current.operand, current) if first else f.Sequence(current, current.operand)
-                pending += [(current.operand, (_Step(more, 0 if first else 1), steps)), (current.operand, steps)]
+                pending += [(current.operand, (_Around(more, 0 if first else 1), steps)), (current.operand, steps)]
             case f.Rename():
-                pending.append((current.operand, (_Step(current), steps)))
+                pending.append((current.operand, (_Around(current), steps)))
             case f.Filter():
                 own = labels_of(current.operand).assigned.intersection(condition_labels(current.condition))
-                pending.append((current.operand, (_Step(current, own=own), steps)))
+                pending.append((current.operand, (_Around(current, own=own), steps)))
             case f.Start():
                 # After ``:`` everything starts where it begins.
-                pending.append((current.operand, steps if first else (_Step(current), steps)))
+                pending.append((current.operand, steps if first else (_Around(current), steps)))
             case _:
                 place = "first" if first else "last"
                 raise UnsupportedQueryError(
@@ -160,7 +160,7 @@ def _pieces(formula: f.Formula, *, first: bool) -> list[BlockEnd]:
 
 
 def _piece(block: f.Formula, steps: _Steps) -> BlockEnd:
-    around: list[_Step] = []
+    around: list[_Around] = []
     while steps is not None:
         step, steps = steps
         if not around and isinstance(step.operator, f.Filter | f.Rename):

@@ -34,6 +34,7 @@ from cerflow.semantics.sremo import SremoDenotation
 from cerflow.semantics.strategies import kept_by
 from cerflow.values.complex_events import ComplexEvent, support
 from cerflow.values.events import Event, StreamGiven, as_stream
+from cerflow.values.graphs import answered
 
 #: Complex events, each with the moment when it is known.
 Known = frozenset[tuple[ComplexEvent, Moment]]
@@ -107,22 +108,7 @@ class Denotation:
 
     def known(self, i: int, j: int) -> Known:
         """``⟦φ⟧(i, j)``, every complex event with the moments when it is known."""
-        question: _Question = (self._root, i, j, ())
-        stack: list[tuple[_Question, _Rule]] = [(question, self._rule(question))]
-        answer: Known | None = None
-        while stack:
-            question, rule = stack[-1]
-            try:
-                asked = next(rule) if answer is None else rule.send(answer)
-            except StopIteration as end:
-                answer = self._known[question] = end.value
-                stack.pop()
-                continue
-            answer = self._known.get(asked)
-            if answer is None:
-                stack.append((asked, self._rule(asked)))
-        assert answer is not None
-        return answer
+        return answered((self._root, i, j, ()), self._rule, self._known)
 
     def _ask(self, k: int, i: int, j: int, environment: _Environment) -> _Question:
         return (k, i, j, tuple(b for b in environment if b[0] in self._needs[k]))

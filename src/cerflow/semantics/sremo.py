@@ -20,6 +20,7 @@ from cerflow.semantics.complex_events import within
 from cerflow.semantics.conditions import satisfies_with_registers
 from cerflow.values.complex_events import ComplexEvent, support
 from cerflow.values.events import Event, StreamGiven, as_stream
+from cerflow.values.graphs import answered
 
 #: The positions of the events in the filled registers: (register, index), sorted.
 Registers = tuple[tuple[str, int], ...]
@@ -105,22 +106,8 @@ class SremoDenotation:
 
     def __call__(self, m: int, n: int, registers: Registers = ()) -> _Outcomes:
         """All (M, v') with ``(e, S[m…n-1], M, registers) ⊢ v'``."""
-        question: _Question = (*self._first(len(self._parts) - 1), m, n, registers)
-        stack: list[tuple[_Question, _Rule]] = [(question, self._rule(*question))]
-        answer: _Outcomes | None = None
-        while stack:
-            question, rule = stack[-1]
-            try:
-                asked = next(rule) if answer is None else rule.send(answer)
-            except StopIteration as end:
-                answer = self._known[question] = end.value
-                stack.pop()
-                continue
-            answer = self._known.get(asked)
-            if answer is None:
-                stack.append((asked, self._rule(*asked)))
-        assert answer is not None
-        return answer
+        whole: _Question = (*self._first(len(self._parts) - 1), m, n, registers)
+        return answered(whole, lambda question: self._rule(*question), self._known)
 
     def _first(self, k: int) -> tuple[int, tuple[int, ...]]:
         """Part k with all its operands remaining."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Generator, Hashable, Iterable, Mapping
 from typing import TypeVar
 
 N = TypeVar("N", bound=Hashable)
 E = TypeVar("E")
 V = TypeVar("V")
+Q = TypeVar("Q")
 
 
 def grouped(size: int, pairs: Iterable[tuple[int, E]]) -> list[list[E]]:
@@ -27,6 +28,37 @@ def reached(start: Iterable[N], following: Callable[[N], Iterable[N]]) -> dict[N
                 found[other] = None
                 frontier.append(other)
     return found
+
+
+def answered(question: Q, rule: Callable[[Q], Generator[Q, V, V]], known: dict[Q, V] | None = None) -> V:
+    """The answer to a question by a rule, which asks for the answers to others: recursion that may be as deep as it is.
+
+    Answers in ``known`` are not looked for again, and new ones go there. An error is raised where the answer was asked.
+    """
+    stack = [(question, rule(question))]
+    answer: V | None = None
+    failure: Exception | None = None
+    while stack:
+        current, running = stack[-1]
+        try:
+            asked = running.throw(failure) if failure is not None else running.send(answer)  # type: ignore[arg-type]
+        except StopIteration as end:
+            answer, failure = end.value, None
+            if known is not None:
+                known[current] = end.value
+            stack.pop()
+        except Exception as error:
+            answer, failure = None, error
+            stack.pop()
+        else:
+            failure = None
+            answer = None if known is None else known.get(asked)
+            if answer is None:
+                stack.append((asked, rule(asked)))
+    if failure is not None:
+        raise failure
+    assert answer is not None
+    return answer
 
 
 def settled_values(

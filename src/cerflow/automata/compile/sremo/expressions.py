@@ -28,6 +28,7 @@ from cerflow.language import sremo as r
 from cerflow.language.condition import Condition
 from cerflow.language.node import Node, fold, nested_operands, walk_into
 from cerflow.rewriting.sremo.strategies import without_strategies
+from cerflow.values.graphs import answered
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class _Builder:
 
     def whole(self, windowed: bool) -> Fragment:
         """See `compile_sremo`."""
-        part = self._built(_Question(self.expression, (), frozenset(), frozenset(), windowed))
+        part = answered(_Question(self.expression, (), frozenset(), frozenset(), windowed), self._placed)
         waiting = self._state()
         part.transitions.append(Transition(waiting, waiting))
         part.transitions += [t.moved(waiting, t.target) for t in part.beginnings]
@@ -103,26 +104,12 @@ class _Builder:
         whole = without_dead_states(self._fragment(part.transitions, {waiting}, final | (ends - silent)))
         return waiting_anywhere(merge_transitions(whole))
 
-    def _built(self, question: _Question) -> Positions:
-        stack: list[tuple[_Question, _Rule]] = [(question, self._rule(question))]
-        answer: Positions | None = None
-        while True:
-            _, rule = stack[-1]
-            try:
-                asked = next(rule) if answer is None else rule.send(answer)
-            except StopIteration as end:
-                answer = end.value
-                stack.pop()
-                if not stack:
-                    return end.value  # type: ignore[no-any-return]
-            except UnsupportedQueryError as error:
-                error.span = error.span or next(
-                    (q.expression.span for q, _ in reversed(stack) if q.expression.span is not None), None
-                )
-                raise
-            else:
-                answer = None
-                stack.append((asked, self._rule(asked)))
+    def _placed(self, question: _Question) -> _Rule:
+        try:
+            return (yield from self._rule(question))
+        except UnsupportedQueryError as error:
+            error.span = error.span or question.expression.span
+            raise
 
     # -- states --------------------------------------------------------------------------------------------------
 
