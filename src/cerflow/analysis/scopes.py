@@ -144,12 +144,8 @@ def _rename(inner: Labels, old: str, new: str) -> Labels:
 
 def _all_labels(formula: f.Formula) -> dict[int, Labels]:
     table: dict[int, Labels] = {}
-
-    def visit(index: int, current: f.Formula, below: Many[Labels]) -> Labels:
-        table[index] = _combine(current, below)
-        return table[index]
-
-    fold_only(formula, f.Formula, visit)
+    for index, (current, operands) in occurrences(formula).items():
+        table[index] = _combine(current, [table[k] for k in operands])
     return table
 
 

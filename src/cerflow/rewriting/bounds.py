@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Sequence as Many
 from dataclasses import replace
 
-from cerflow.analysis.scopes import Labels, resolve
+from cerflow.analysis.scopes import Labels, occurrences, resolve
 from cerflow.conditions.connectives import conjunction, conjuncts
 from cerflow.language import formula as f
 from cerflow.language.condition import Attribute, Bracket, Comparison, Condition, Expression, Literal
-from cerflow.language.node import Node, fold_only
+from cerflow.language.node import Node
 from cerflow.language.select import Select
 from cerflow.rewriting.rebuild import transformed
 from cerflow.schema import Schema, ValueKind
@@ -36,15 +36,13 @@ def with_implied_bounds(select: Select, schema: Schema) -> Select:
     """The query with the bounds on single attributes that follow from its comparisons; itself if there are none."""
     labels = resolve(select.formula).labels
     added: dict[int, list[Condition]] = {}
-
-    def visit(index: int, current: f.Formula, below: Many[tuple[Labels, _Bounds]]) -> tuple[Labels, _Bounds]:
+    holding: dict[int, _Bounds] = {}
+    for index, (formula, operands) in occurrences(select.formula).items():
         own = labels[index]
-        known = _known(current, own, below)
-        if isinstance(current, f.Filter):
-            known, added[index] = _followed(conjuncts(current.condition), known, own, schema)
-        return own, {place: bounds for place, bounds in known.items() if place[0] in own.assigned}
-
-    fold_only(select.formula, f.Formula, visit)
+        known = _known(formula, own, [(labels[k], holding[k]) for k in operands])
+        if isinstance(formula, f.Filter):
+            known, added[index] = _followed(conjuncts(formula.condition), known, own, schema)
+        holding[index] = {place: bounds for place, bounds in known.items() if place[0] in own.assigned}
     if not any(added.values()):
         return select
 

@@ -16,11 +16,11 @@ from itertools import permutations, product
 import pyarrow as pa
 
 from cerflow import limits
-from cerflow.analysis.scopes import Labels, handed_down, resolve
+from cerflow.analysis.scopes import Labels, handed_down, occurrences, resolve
 from cerflow.conditions.connectives import conjunction, conjuncts
 from cerflow.language import condition as c
 from cerflow.language import formula as f
-from cerflow.language.node import Node, fold_only, walk
+from cerflow.language.node import Node, walk
 from cerflow.language.select import Select
 from cerflow.rewriting.rebuild import transformed
 from cerflow.schema import Schema, ValueKind
@@ -211,10 +211,6 @@ def _orders(root: f.Formula, labels: dict[int, Labels], asked: set[str]) -> dict
     """For each occurrence the pairs of labels of which all events of the first come before all of the second."""
     found: dict[int, frozenset[tuple[str, str]]] = {}
 
-    def visit(index: int, current: f.Formula, below: Many[int]) -> int:
-        found[index] = _order(index, current, below)
-        return index
-
     def _order(index: int, current: f.Formula, below: Many[int]) -> frozenset[tuple[str, str]]:
         if labels[index].wildcard or not below:
             return frozenset()
@@ -236,5 +232,6 @@ def _orders(root: f.Formula, labels: dict[int, Labels], asked: set[str]) -> dict
         inside = {pair for pair in found[left] | found[right] if not twice & set(pair)}
         return frozenset(inside | set(product(names[0] - twice, names[1] - twice)))
 
-    fold_only(root, f.Formula, visit)
+    for index, (current, operands) in occurrences(root).items():
+        found[index] = _order(index, current, operands)
     return found
