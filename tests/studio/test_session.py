@@ -594,6 +594,14 @@ def test_exported_queries_read_named_files(session, tmp_path):
     assert_exports_run("SELECT * FROM one, two WHERE one>A ; two>C", session, tmp_path, 2)
 
 
+def test_files_without_types_are_exported(tmp_path):
+    (tmp_path / "logins.csv").write_text("at,user\n1,eve\n2,bob\n")
+    events = load_events(tmp_path / "logins.csv")
+    found = exported("SELECT * WHERE EVENT", "ceql", events)
+    assert f"--input {tmp_path}/logins.csv --time-column at" in found["Command"]
+    assert "query.match(events, type=None, time='at')" in found["Python"]
+
+
 def test_exported_texts_with_quotes_are_texts():
     text = 'SELECT *\nWHERE A FILTER A.s = \'"""\''
     code = exported(text, "ceql", None)["Python"]

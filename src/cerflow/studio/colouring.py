@@ -1,4 +1,4 @@
-"""Query texts in colour: the words of a text, whether or not it is valid yet."""
+"""The words of a query text, whether or not it is valid yet: in colour, and to be completed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ import re
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from cerflow.language.lexicon import BUILT_IN, CONTEXTUAL, RESERVED
+import pyarrow as pa
+
+from cerflow.errors import DOT
+from cerflow.language.lexicon import BUILT_IN, CONTEXTUAL, RESERVED, quote_attribute, quote_name
+from cerflow.values.nested import field_type, nested_names, parts_of
 from cerflow.values.units import DURATION_UNITS
 
 KEYWORDS = frozenset({*RESERVED, *CONTEXTUAL, *DURATION_UNITS, "EVENTS", "DEFINE", "CASE", "DISTINCT", "COUNT", "WITH"})
@@ -71,3 +75,37 @@ def defined_in(text: str) -> frozenset[str]:
 
 def _names(pattern: str, text: str) -> frozenset[str]:
     return frozenset(name.strip('"') for name in re.findall(pattern, text, re.IGNORECASE))
+
+
+def completions(text: str, types: Collection[str], columns: pa.Schema) -> dict[str, list[dict[str, str]]]:
+    """The words that may be completed, by the names and dots before them.
+
+    ``""`` has the words anywhere, ``"."`` those after the name of any label, ``"device."`` and ``"x.device."`` the
+    fields of a struct.
+    """
+    labels = sorted(labels_in(text))
+    paths = [f"{quote_name(label)}." for label in labels]
+    words = [{"label": word, "type": "keyword"} for word in sorted(KEYWORDS)]
+    for kind, detail, found in (
+        ("class", "event type", types),
+        ("class", "event kind", sorted(defined_in(text))),
+        ("variable", "label", labels),
+    ):
+        words += [{"label": name, "type": kind, "detail": detail} for name in found]
+    kinds = {name: field_type(columns, parts_of(name)) for name in (*columns.names, *nested_names(columns))}
+
+    def properties(before: str) -> list[dict[str, str]]:
+        """Attributes, as they are written after the name of a struct."""
+        return [
+            {"label": quote_attribute(name.removeprefix(before)), "type": "property", "detail": str(kind)}
+            for name, kind in kinds.items()
+            if name.startswith(before)
+        ]
+
+    attributes = properties("")
+    # Conditions of DEFINE, and PARTITION BY, name attributes without a dot.
+    found = {"": words + attributes, ".": attributes}
+    for name, data_type in kinds.items():
+        if pa.types.is_struct(data_type):
+            found |= {f"{path}{quote_attribute(name)}.": properties(name + DOT) for path in ("", *paths)}
+    return found | dict.fromkeys(paths, attributes)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from cerflow.programs.program import read_query
 from cerflow.query import Language, Query
 from cerflow.studio.sampling import LoadedEvents
 
-_NO_FILE = "events.parquet"
+_OPTIONS = {"type": "--type-column", "time": "--time-column", "time_unit": "--time-unit"}
 
 
 def exported(text: str, language: Language, events: LoadedEvents | None) -> dict[str, str]:
@@ -18,28 +19,37 @@ def exported(text: str, language: Language, events: LoadedEvents | None) -> dict
     reading = "parse" if _is_query(text, language) else "parse_program"
     named = ', language="sremo"' if language == "sremo" else ""
     parsed = f"query = cerflow.{reading}({_literal(text)}{named})"
-    options = ["--input", _NO_FILE] if events is None else _options(events)
+    several = {} if events is None else events.inputs
+    given = "joined.events, **joined.roles" if several else "events"
+    if events is not None and not several:
+        given += _arguments(events.roles)
     python = [
         "import cerflow",
         "",
         parsed,
-        *_reading(events, "cerflow", _read_locally),
-        f"matches = query.match({_given(events)})",
+        *_reading(events, "cerflow.", _read_locally),
+        f"matches = query.match({given})",
         "print(matches.count())",
         "for found in matches[:5]:",
         "    print(found)",
     ]
     spark = [
         "import cerflow",
-        f"from cerflow.spark import match{', streams' if events is not None and events.inputs else ''}",
+        f"from cerflow.spark import match{', streams' if several else ''}",
         "from pyspark.sql import SparkSession",
         "",
         "spark = SparkSession.builder.getOrCreate()",
         parsed,
-        *_reading(events, "spark", _read_by_spark),
-        f"matches = match(query, {_given(events)})",
+        *_reading(events, "", _read_by_spark),
+        f"matches = match(query, {given})",
         "matches.show()",
     ]
+    options: list[str] = []
+    for name, one in several.items() or [("", events)]:
+        prefix = f"{name}=" if name else ""
+        options += ["--input", prefix + _path(one)]
+        for role, value in () if one is None else one.roles.items():
+            options += [] if value is None else [_OPTIONS[role], prefix + value]
     return {
         "Query file": text.rstrip() + "\n",
         "Python": "\n".join(python) + "\n",
@@ -48,45 +58,33 @@ def exported(text: str, language: Language, events: LoadedEvents | None) -> dict
     }
 
 
-def _options(events: LoadedEvents) -> list[str]:
-    """The options of ``cerflow run`` that name the files, and the columns with a role."""
-    option = {"type": "--type-column", "time": "--time-column", "time_unit": "--time-unit"}
-    named = events.inputs or {"": events}
-    found = [
-        part for name, one in named.items() for part in ("--input", f"{name}={one.path}" if name else str(one.path))
-    ]
-    for name, one in named.items():
-        for role, value in one.roles.items():
-            found += [option[role], f"{name}={value}" if name else value]
-    return found
+def _path(events: LoadedEvents | None) -> str:
+    return "events.parquet" if events is None else str(events.path)
+
+
+def _arguments(roles: Mapping[str, Any]) -> str:
+    return "".join(f", {role}={value!r}" for role, value in roles.items())
 
 
 def _reading(events: LoadedEvents | None, place: str, read: Callable[[LoadedEvents | None], str]) -> list[str]:
     """The lines that read the files."""
     if events is None or not events.inputs:
         return [f"events = {read(events)}"]
-    lines = [
-        f"    {name!r}: cerflow.Input({read(one)}{''.join(f', {r}={v!r}' for r, v in one.roles.items())}),"
-        for name, one in events.inputs.items()
-    ]
-    return [f"joined = {'' if place == 'spark' else 'cerflow.'}streams({{", *lines, "})"]
-
-
-def _given(events: LoadedEvents | None) -> str:
-    """The arguments that say what is read, and what its columns mean."""
-    if events is not None and events.inputs:
-        return "joined.events, **joined.roles"
-    return "events" + ("" if events is None else "".join(f", {r}={v!r}" for r, v in events.roles.items()))
+    lines = [f"    {name!r}: cerflow.Input({read(one)}{_arguments(one.roles)})," for name, one in events.inputs.items()]
+    return [f"joined = {place}streams({{", *lines, "})"]
 
 
 def _read_locally(events: LoadedEvents | None) -> str:
     roles = {} if events is None else {r: v for r, v in events.roles.items() if r in ("type", "time")}
-    path = _NO_FILE if events is None else str(events.path)
-    return f"cerflow.read_events({path!r}{''.join(f', {r}={v!r}' for r, v in roles.items())})"
+    return f"cerflow.read_events({_path(events)!r}{_arguments(roles)})"
 
 
 def _read_by_spark(events: LoadedEvents | None) -> str:
-    return f"spark.read.{_reader(_NO_FILE if events is None else str(events.path))}"
+    path = _path(events)
+    if ".csv" in path:
+        return f"spark.read.csv({path!r}, header=True, inferSchema=True)"
+    form = "json" if ".json" in path else "orc" if path.endswith(".orc") else "parquet"
+    return f"spark.read.{form}({path!r})"
 
 
 def _is_query(text: str, language: Language) -> bool:
@@ -101,11 +99,3 @@ def _literal(text: str) -> str:
     if "\n" in text and "\\" not in text and '"""' not in text and not text.endswith('"'):
         return f'"""{text}"""'
     return repr(text)
-
-
-def _reader(path: str) -> str:
-    if ".csv" in path:
-        return f"csv({path!r}, header=True, inferSchema=True)"
-    if ".json" in path:
-        return f"json({path!r})"
-    return f"orc({path!r})" if path.endswith(".orc") else f"parquet({path!r})"

@@ -44,7 +44,7 @@ _LAST = "the last query"
 
 #: What the signs of a step mean, in an automaton and in boxes.
 _LEGENDS = (
-    "Dashed ring: live. Thick arrow: fired. Thick ring: detects a match.",
+    "Dashed ring: partial matches wait here. Thick arrow: taken now. Thick ring: a match.",
     "✓ has an event, … waits for one, ✗ refuses this one",
 )
 #: Tables that can be scrolled are reached by the keyboard, and have captions; where what has the focus goes, the open

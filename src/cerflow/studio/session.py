@@ -6,7 +6,7 @@ import re
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import Context, copy_context
 from dataclasses import dataclass, replace
@@ -23,16 +23,15 @@ from cerflow.engine.kernels.base.library import find_library
 from cerflow.engine.recognize.planning import compile_select
 from cerflow.engine.stopping import look
 from cerflow.equivalence import Verdict, contained, equivalent
-from cerflow.errors import DOT, CerflowError, QueryError, QuerySyntaxError, QueryWarning, UnsupportedQueryError
+from cerflow.errors import CerflowError, QueryError, QuerySyntaxError, QueryWarning, UnsupportedQueryError
 from cerflow.language.formula import EventType
-from cerflow.language.lexicon import quote_attribute, quote_name
 from cerflow.language.printer import show
 from cerflow.programs.program import Program, read_query
 from cerflow.programs.studied import StudiedPart
 from cerflow.query import Language, Query
 from cerflow.schema import Schema
 from cerflow.studio.builtin_sample import QUERIES, SAMPLE
-from cerflow.studio.colouring import KEYWORDS, defined_in, labels_in
+from cerflow.studio.colouring import completions
 from cerflow.studio.results import Outcome, cell
 from cerflow.studio.runs import StoppedError
 from cerflow.studio.sampling import LoadedEvents, load_events, together
@@ -41,7 +40,7 @@ from cerflow.studying.samples import StudiedEvents
 from cerflow.studying.tracing import Trace
 from cerflow.studying.why_not import WhyNot, why_not
 from cerflow.studying.wording import shown_pairs, shown_time
-from cerflow.values.nested import field_type, is_nested, nested_names, parts_of
+from cerflow.values.nested import is_nested
 from cerflow.values.units import TimeUnit
 from cerflow.viewing.page import ViewedStream, page_of
 
@@ -49,18 +48,6 @@ from cerflow.viewing.page import ViewedStream, page_of
 _CLAUSE = re.compile(r"""'[^']*'|"[^"]*"| (?=(?:FROM|WHERE|PARTITION BY|WITHIN|CONSUME BY|LIMIT) )""")
 
 FIRST_TEXT = "SELECT *\nWHERE A AS x ; B AS y\nWITHIN 10 EVENTS"
-
-
-def _properties(columns: pa.Schema, names: Iterable[str], before: str) -> list[dict[str, str]]:
-    """Attributes that may be completed, as they are written after ``before``."""
-    return [
-        {
-            "label": quote_attribute(name.removeprefix(before)),
-            "type": "property",
-            "detail": str(field_type(columns, parts_of(name))),
-        }
-        for name in names
-    ]
 
 
 @dataclass(frozen=True)
@@ -237,32 +224,10 @@ class StudioSession:
         return found
 
     def completions(self) -> dict[str, list[dict[str, str]]]:
-        """The words that may be completed, by the names and dots before them.
-
-        ``""`` has the words anywhere, ``"."`` those after the name of any label, ``"device."`` and ``"x.device."`` the
-        fields of a struct.
-        """
-        types = [] if self.events is None else self.events.types
-        columns = pa.schema([]) if self.events is None else self.events.table.schema
-        labels = sorted(labels_in(self.text))
-        paths = [f"{quote_name(label)}." for label in labels]
-        words = [
-            *({"label": word, "type": "keyword"} for word in sorted(KEYWORDS)),
-            *({"label": name, "type": "class", "detail": "event type"} for name in types),
-            *({"label": name, "type": "class", "detail": "event kind"} for name in sorted(defined_in(self.text))),
-            *({"label": name, "type": "variable", "detail": "label"} for name in labels),
-        ]
-        names = [*columns.names, *nested_names(columns)]
-        structs = {name: field_type(columns, parts_of(name)) for name in names}
-        structs = {name: kind for name, kind in structs.items() if pa.types.is_struct(kind)}
-        found = {".": _properties(columns, names, "")}
-        for name in structs:
-            below = [other for other in names if other.startswith(name + DOT)]
-            fields = _properties(columns, below, name + DOT)
-            found |= {f"{path}{quote_attribute(name)}.": fields for path in ("", *paths)}
-        found |= dict.fromkeys(paths, found["."])
-        # Conditions of DEFINE, and PARTITION BY, name attributes without a dot.
-        return {"": words + found["."], **found}
+        """The words that may be completed: see `completions`."""
+        if self.events is None:
+            return completions(self.text, [], pa.schema([]))
+        return completions(self.text, self.events.types, self.events.table.schema)
 
     def transducer(self) -> Transducer:
         """The automaton of the text."""
