@@ -45,8 +45,8 @@ class Mark:
 class Box:
     """A box of a size in pixels, with boxes in it at their places; connections meet it at the height ``middle``.
 
-    ``kind`` is its class and ``title`` what it says when the pointer rests on it. A frame has lines of text at its
-    ``head``, in its middle if it holds no box, and at its ``foot``.
+    ``kind`` is its class and ``title`` what it says when the pointer rests on it, also about its ``meaning``. A frame
+    has lines of text at its ``head``, in its middle if it holds no box, and at its ``foot``.
     """
 
     width: float
@@ -56,6 +56,7 @@ class Box:
     own: _Own = _nothing
     kind: str = "cf-part"
     title: str = ""
+    meaning: str = ""
     connectors: tuple[Connector, ...] = ()
     counts: tuple[str, ...] = ()
     inner: Box | None = None
@@ -78,11 +79,20 @@ def draw(sheet: Sheet, box: Box) -> None:
         stack += [(x + dx, y + dy, part) for dx, dy, part in reversed(current.parts)]
 
 
+def titled(box: Box, title: str) -> Box:
+    """A box with a title, and what of it has none."""
+    if box.title:
+        return box
+    parts = tuple((x, y, titled(part, title)) for x, y, part in box.parts)
+    inner = None if box.inner is None else titled(box.inner, title)
+    return replace(box, title=f"{title}\n{box.meaning}".rstrip(), parts=parts, inner=inner)
+
+
 def _width(lines: Sequence[Texts]) -> float:
     return max((sum(text_width(text) for text, _ in line) for line in lines), default=0.0)
 
 
-def framed(inner: Box | None, head: _Lines, foot: _Lines = (), *, shape: str = "cf-frame", title: str = "") -> Box:
+def framed(inner: Box | None, head: _Lines, foot: _Lines = (), *, shape: str = "cf-frame") -> Box:
     """A frame around a box, or around nothing but its lines, which then stand in its middle."""
     size = (inner.width, inner.height + _PAD) if inner is not None else (0.0, 0.0)
     width = max(size[0], _width(head), _width(foot)) + 2 * _PAD
@@ -107,7 +117,7 @@ def framed(inner: Box | None, head: _Lines, foot: _Lines = (), *, shape: str = "
     parts = () if inner is None else (((width - inner.width) / 2, top, inner),)
     kind = "cf-part" if inner is not None else "cf-part cf-leaf"
     middle = height / 2 if inner is None else top + inner.middle
-    return Box(width, height, middle, parts, own, kind, title, inner=inner, head=head, foot=foot)
+    return Box(width, height, middle, parts, own, kind, inner=inner, head=head, foot=foot)
 
 
 def captioned(box: Box, mark: Mark) -> Box:
@@ -134,7 +144,7 @@ def captioned(box: Box, mark: Mark) -> Box:
     return Box(width, height, box.middle, ((left, 0.0, inner),), own, kind, "\n".join(mark.lines))
 
 
-def beside(left: Box, connector: Connector, right: Box, title: str, count: str = "") -> Box:
+def beside(left: Box, connector: Connector, right: Box, count: str = "") -> Box:
     """Two boxes with a connection; rows with connections of the same kind become one row.
 
     The ``count`` says below the connection how many matches reach its end.
@@ -168,12 +178,20 @@ def beside(left: Box, connector: Connector, right: Box, title: str, count: str =
             if text:
                 sheet.text(x + gap + gap_width / 2 - 3, y + middle + 12, ((text, "cf-count"),), group, "middle")
 
-    kinds, numbers = tuple(connectors), tuple(counts)
-    said = f"{title}\n{connector.meaning}"
-    return Box(x - gap_width, height, middle, tuple(parts), own, "cf-way", said, kinds, numbers)
+    return Box(
+        x - gap_width,
+        height,
+        middle,
+        tuple(parts),
+        own,
+        "cf-way",
+        meaning=connector.meaning,
+        connectors=tuple(connectors),
+        counts=tuple(counts),
+    )
 
 
-def stacked(upper: Box, word: str, lower: Box, title: str) -> Box:
+def stacked(upper: Box, word: str, lower: Box) -> Box:
     """Two boxes in a frame, one above the other, with a word between them."""
     width = max(upper.width, lower.width, text_width(word) + 40) + 2 * _PAD
     between = LINE + 8
@@ -191,23 +209,23 @@ def stacked(upper: Box, word: str, lower: Box, title: str) -> Box:
         ((width - upper.width) / 2, _PAD, upper),
         ((width - lower.width) / 2, _PAD + upper.height + between, lower),
     )
-    return Box(width, height, height / 2, parts, own, title=title)
+    return Box(width, height, height / 2, parts, own)
 
 
-def forbidden(word: str, refused: Box, title: str) -> Box:
+def forbidden(word: str, refused: Box) -> Box:
     """A box that must not be there, in a frame of warning."""
-    return framed(refused, (((word, "cf-forbids"),),), shape="cf-bad", title=title)
+    return framed(refused, (((word, "cf-forbids"),),), shape="cf-bad")
 
 
-def excluding(wanted: Box, word: str, refused: Box, title: str) -> Box:
+def excluding(wanted: Box, word: str, refused: Box) -> Box:
     """A box, and below it in a frame of warning a box that must not be there."""
-    lower = forbidden(word, refused, title)
+    lower = forbidden(word, refused)
     width = max(wanted.width, lower.width)
     parts = (((width - wanted.width) / 2, 0.0, wanted), ((width - lower.width) / 2, wanted.height + _PAD, lower))
-    return framed(Box(width, wanted.height + _PAD + lower.height, wanted.middle, parts), (), title=title)
+    return framed(Box(width, wanted.height + _PAD + lower.height, wanted.middle, parts), ())
 
 
-def looped(box: Box, connector: Connector, title: str) -> Box:
+def looped(box: Box, connector: Connector) -> Box:
     """A box with an arrow from its end back to its beginning, with a sign above."""
     side = 14.0
     width, height = max(box.width, text_width(connector.sign) + 24) + 2 * side, box.height + _LOOP
@@ -222,10 +240,10 @@ def looped(box: Box, connector: Connector, title: str) -> Box:
         sheet.head(end, (x + 3, end[1]), group)
         sheet.text(x + width / 2, y + LINE / 2 - 2, ((connector.sign, "cf-bold"),), group, "middle")
 
-    return Box(width, height, middle, ((left, _LOOP, box),), own, "cf-way", f"{title}\n{connector.meaning}")
+    return Box(width, height, middle, ((left, _LOOP, box),), own, "cf-way", meaning=connector.meaning)
 
 
-def bracketed(box: Box, text: str, title: str) -> Box:
+def bracketed(box: Box, text: str) -> Box:
     """A box over a bracket with a text."""
     width, height = max(box.width, text_width(text) + 12), box.height + 14 + LINE
     left = (width - box.width) / 2
@@ -236,13 +254,13 @@ def bracketed(box: Box, text: str, title: str) -> Box:
         sheet.line(corners, "cf-bracket", group)
         sheet.text(x + width / 2, y + 14 + LINE / 2, ((text, "cf-write"),), group, "middle")
 
-    return Box(width, height, box.middle, ((left, 0.0, box),), own, title=title)
+    return Box(width, height, box.middle, ((left, 0.0, box),), own)
 
 
-def with_lines(box: Box, head: _Lines, foot: _Lines, title: str) -> Box:
+def with_lines(box: Box, head: _Lines, foot: _Lines) -> Box:
     """A box with more lines at head and foot: its own frame grows, or it gets one."""
     if not box.is_frame:
-        return framed(box, head, foot, title=title)
+        return framed(box, head, foot)
     shape = "cf-shape cf-event" if box.inner is None else "cf-frame"
-    grown = framed(box.inner, (*box.head, *head), (*box.foot, *foot), shape=shape, title=title)
+    grown = framed(box.inner, (*box.head, *head), (*box.foot, *foot), shape=shape)
     return replace(grown, kind=box.kind)

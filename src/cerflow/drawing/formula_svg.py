@@ -8,27 +8,14 @@ the box that they check.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from cerflow import limits
-from cerflow.drawing.boxes import (
-    Box,
-    Connector,
-    Mark,
-    beside,
-    bracketed,
-    captioned,
-    draw,
-    excluding,
-    forbidden,
-    framed,
-    looped,
-    stacked,
-    with_lines,
-)
+from cerflow.drawing import boxes as b
+from cerflow.drawing.boxes import Box, Connector, Mark
 from cerflow.drawing.svg import Sheet, Theme, shortened
-from cerflow.drawing.words import in_words
 from cerflow.errors import PictureError
 from cerflow.language import formula as f
 from cerflow.language import sremo as r
@@ -60,18 +47,21 @@ def formula_svg(tree: Node, *, theme: Theme = "auto", marks: Mapping[int, Mark] 
         )
     # Labels and filters stand in the box of what they are of, and so does its count.
     inner = {id(node.operand) for node in walk(tree) if isinstance(node, f.As | f.Filter)}
-    of_rows = (f.Sequence, f.StrictSequence)
 
     def made(current: Node, below: Sequence[Box | None]) -> Box | None:
         mark = marks.get(id(current))
-        box = _box(current, below)
-        if box is None or mark is None or (id(current) in inner and not isinstance(current, of_rows)):
-            return box
-        if isinstance(current, of_rows):
-            left, right = (part for part in below if part is not None)
-            number = mark.lines[0].rpartition(" ")[0]
-            return beside(left, _MAKERS_OF_ROWS[type(current)], right, show(current, kinds=False), number)
-        return captioned(box, mark)
+        boxes = [part for part in below if part is not None]
+        # Operators that look alike are drawn by their base.
+        maker = next((_MAKERS[kind] for kind in type(current).__mro__ if kind in _MAKERS), None)
+        if maker is None:
+            return None
+        in_row = _IN_ROWS.get(type(current))
+        if in_row is not None and mark is not None:
+            box = b.beside(boxes[0], in_row, boxes[1], mark.lines[0].rpartition(" ")[0])
+        else:
+            box = maker(current, boxes)
+        box = b.titled(box, show(current) if isinstance(current, Select) else show(current, kinds=False))
+        return box if mark is None or in_row is not None or id(current) in inner else b.captioned(box, mark)
 
     box = fold(tree, made)
     assert box is not None
@@ -80,21 +70,15 @@ def formula_svg(tree: Node, *, theme: Theme = "auto", marks: Mapping[int, Mark] 
         if id(node) in marks and marks[id(node)].lines:
             said.append(f"{show(node, kinds=False)}: {', '.join(marks[id(node)].lines)}")
     sheet = Sheet(show(tree), theme, "; ".join(said))
-    draw(sheet, box)
+    b.draw(sheet, box)
     return str(sheet)
-
-
-def _box(current: Node, below: Sequence[Box | None]) -> Box | None:
-    # Operators that look alike are drawn by their base.
-    maker = next((_MAKERS[kind] for kind in type(current).__mro__ if kind in _MAKERS), None)
-    return None if maker is None else maker(current, [box for box in below if box is not None])
 
 
 # -- leaves
 
 
-def _leaf(title: str, *lines: tuple[str, str], shape: str = "cf-shape cf-event") -> Box:
-    return framed(None, tuple((line,) for line in lines), shape=shape, title=title)
+def _leaf(*lines: tuple[str, str], shape: str = "cf-shape cf-event") -> Box:
+    return b.framed(None, tuple((line,) for line in lines), shape=shape)
 
 
 def _of_stream(stream: str | None) -> list[tuple[str, str]]:
@@ -102,19 +86,17 @@ def _of_stream(stream: str | None) -> list[tuple[str, str]]:
 
 
 def _event_type(node: f.EventType, _: Sequence[Box]) -> Box:
-    return _leaf(show(node, kinds=False), *_of_stream(node.stream), (node.name, "cf-bold"))
+    return _leaf(*_of_stream(node.stream), (node.name, "cf-bold"))
 
 
 def _any_event(node: f.AnyEvent, _: Sequence[Box]) -> Box:
-    return _leaf(show(node, kinds=False), *_of_stream(node.stream), ("EVENT", "cf-bold"))
+    return _leaf(*_of_stream(node.stream), ("EVENT", "cf-bold"))
 
 
 def _not_event(node: f.NotEvent, _: Sequence[Box]) -> Box:
     filtered = () if node.condition is None else _condition("FILTER", node.condition)
     name = show(node.event, kinds=False)
-    return framed(
-        None, ((("NOT ", "cf-forbids"), (name, "cf-bold")),), filtered, shape="cf-bad", title=show(node, kinds=False)
-    )
+    return b.framed(None, ((("NOT ", "cf-forbids"), (name, "cf-bold")),), filtered, shape="cf-bad")
 
 
 def _terminal(node: r.Terminal, _: Sequence[Box]) -> Box:
@@ -125,15 +107,15 @@ def _terminal(node: r.Terminal, _: Sequence[Box]) -> Box:
     if node.registers:
         lines.append(((f"INTO {', '.join(node.registers)}", "cf-write"),))
     shape = "cf-shape" if node.label is None else "cf-shape cf-event"
-    return framed(None, tuple(lines), shape=shape, title=show(node, kinds=False))
+    return b.framed(None, tuple(lines), shape=shape)
 
 
 def _automaton(node: AutomatonFormula, _: Sequence[Box]) -> Box:
-    return _leaf(show(node, kinds=False), ("AUTOMATON", "cf-bold"), (f"{node.model}: {len(node.states)} states", ""))
+    return _leaf(("AUTOMATON", "cf-bold"), (f"{node.model}: {len(node.states)} states", ""))
 
 
 def _sign(text: str) -> Callable[[Any, Sequence[Box]], Box]:
-    return lambda node, _: _leaf(show(node, kinds=False), (text, "cf-bold"), shape="cf-shape")
+    return lambda node, _: _leaf((text, "cf-bold"), shape="cf-shape")
 
 
 # -- lines at boxes
@@ -145,20 +127,20 @@ def _condition(word: str, condition: Node) -> tuple[tuple[tuple[str, str], ...],
 
 
 def _filter(node: f.Filter, below: Sequence[Box]) -> Box:
-    return with_lines(below[0], (), _condition("FILTER", node.condition), show(node, kinds=False))
+    return b.with_lines(below[0], (), _condition("FILTER", node.condition))
 
 
 def _as(node: f.As, below: Sequence[Box]) -> Box:
-    return with_lines(below[0], (((f"AS {quote_name(node.label)}", "cf-labels"),),), (), show(node, kinds=False))
+    return b.with_lines(below[0], (((f"AS {quote_name(node.label)}", "cf-labels"),),), ())
 
 
 def _rename(node: f.Rename, below: Sequence[Box]) -> Box:
     text = f"[{quote_name(node.old)} -> {quote_name(node.new)}]"
-    return framed(below[0], (((text, "cf-labels"),),), title=show(node, kinds=False))
+    return b.framed(below[0], (((text, "cf-labels"),),))
 
 
 def _headed(words: Callable[[Any], str]) -> Callable[[Any, Sequence[Box]], Box]:
-    return lambda node, below: framed(below[0], (((words(node), "cf-bold"),),), title=show(node, kinds=False))
+    return lambda node, below: b.framed(below[0], (((words(node), "cf-bold"),),))
 
 
 def _strategy(node: f.Selection | Select) -> str:
@@ -170,52 +152,49 @@ def _strategy(node: f.Selection | Select) -> str:
 
 
 def _in_row(connector: Connector) -> Callable[[Any, Sequence[Box]], Box]:
-    return lambda node, below: beside(below[0], connector, below[1], show(node, kinds=False))
+    return lambda node, below: b.beside(below[0], connector, below[1])
 
 
 def _all_in_row(connector: Connector, word: str) -> Callable[[Any, Sequence[Box]], Box]:
     def made(node: Any, below: Sequence[Box]) -> Box:
         row = below[0]
         for box in below[1:]:
-            row = beside(row, connector, box, show(node, kinds=False))
-        return framed(row, (((word, "cf-bold"),),), title=show(node, kinds=False))
+            row = b.beside(row, connector, box)
+        return b.framed(row, (((word, "cf-bold"),),))
 
     return made
 
 
 def _in_stack(word: str = "") -> Callable[[Any, Sequence[Box]], Box]:
-    return lambda node, below: stacked(below[0], word or node.sign, below[1], show(node, kinds=False))
+    return lambda node, below: b.stacked(below[0], word or node.sign, below[1])
 
 
 def _again(sign: str, skips: bool) -> Callable[[Any, Sequence[Box]], Box]:
-    meaning = _LATER.meaning if skips else _NEXT.meaning
-    return lambda node, below: looped(below[0], Connector(sign, meaning, skips), show(node, kinds=False))
+    connector = replace(_LATER if skips else _NEXT, sign=sign)
+    return lambda node, below: b.looped(below[0], connector)
 
 
 def _repetition(node: f.Repetition, below: Sequence[Box]) -> Box:
     if (node.least, node.most) == (0, 1):
-        return framed(below[0], ((("?  or nothing", "cf-bold"),),), title=show(node, kinds=False))
+        return b.framed(below[0], ((("?  or nothing", "cf-bold"),),))
     most = "" if node.most is None else node.most
     times = f"{{{node.least}}}" if node.least == most else f"{{{node.least},{most}}}"
-    sign = f":{times}" if node.strict else times
-    return looped(
-        below[0], Connector(sign, (_NEXT if node.strict else _LATER).meaning, not node.strict), show(node, kinds=False)
-    )
+    connector = _NEXT if node.strict else _LATER
+    return b.looped(below[0], replace(connector, sign=f":{times}" if node.strict else times))
 
 
 def _exclusion(node: f.Exclusion, below: Sequence[Box]) -> Box:
-    return excluding(below[0], node.sign, below[1], show(node, kinds=False))
+    return b.excluding(below[0], node.sign, below[1])
 
 
 def _not_followed(node: f.NotFollowedBy, below: Sequence[Box]) -> Box:
     # It begins after the last event of what comes before.
-    title = show(node, kinds=False)
-    refused = forbidden(f"NOT FOLLOWED FOR {show(node.window)} BY", below[1], title)
-    return framed(beside(below[0], _WAITING, refused, title), (), title=title)
+    refused = b.forbidden(f"NOT FOLLOWED FOR {show(node.window)} BY", below[1])
+    return b.framed(b.beside(below[0], _WAITING, refused), ())
 
 
 def _window(node: f.Within | r.Windowed, below: Sequence[Box]) -> Box:
-    return bracketed(below[0], f"WITHIN {show(node.window)}", show(node, kinds=False))
+    return b.bracketed(below[0], f"WITHIN {show(node.window)}")
 
 
 # -- the whole query
@@ -224,7 +203,7 @@ def _window(node: f.Within | r.Windowed, below: Sequence[Box]) -> Box:
 def _select(node: Select, below: Sequence[Box]) -> Box:
     (box,) = below
     if node.window is not None:
-        box = bracketed(box, f"WITHIN {show(node.window)}", show(node, kinds=False))
+        box = b.bracketed(box, f"WITHIN {show(node.window)}")
     strategy = "" if node.strategy is f.Strategy.ALL else f"{_strategy(node)} "
     clauses = {
         "SELECT": strategy + show(node.projection),
@@ -240,10 +219,10 @@ def _select(node: Select, below: Sequence[Box]) -> Box:
     }
     head = [line for word in ("SELECT", "FROM") for line in shown.get(word, ())]
     foot = [line for word in ("PARTITION BY", "CONSUME BY", "LIMIT") for line in shown.get(word, ())]
-    return framed(box, tuple(head), tuple(foot), title=show(node))
+    return b.framed(box, tuple(head), tuple(foot))
 
 
-_MAKERS_OF_ROWS: dict[type[Node], Connector] = {f.Sequence: _LATER, f.StrictSequence: _NEXT}
+_IN_ROWS: dict[type[Node], Connector] = {f.Sequence: _LATER, f.StrictSequence: _NEXT}
 _MAKERS: dict[type[Node], Callable[[Any, Sequence[Box]], Box]] = {
     Select: _select,
     f.EventType: _event_type,
@@ -253,8 +232,7 @@ _MAKERS: dict[type[Node], Callable[[Any, Sequence[Box]], Box]] = {
     f.Rename: _rename,
     f.Filter: _filter,
     f.Combination: _in_stack(),
-    f.Sequence: _in_row(_LATER),
-    f.StrictSequence: _in_row(_NEXT),
+    **{kind: _in_row(connector) for kind, connector in _IN_ROWS.items()},
     **{kind: _again(kind.sign, not kind.gapless) for kind in (f.Iteration, f.StrictIteration)},
     f.Repetition: _repetition,
     f.Exclusion: _exclusion,
@@ -280,3 +258,41 @@ _MAKERS: dict[type[Node], Callable[[Any, Sequence[Box]], Box]] = {
     r.Unordered: _all_in_row(Connector("", "in any order", False), "unordered"),
     r.Windowed: _window,
 }
+
+
+# -- in words
+
+_SAID: dict[type[Node], str] = {
+    f.Sequence: "{0}, later {1}",
+    f.StrictSequence: "{0}, and the very next event is {1}",
+    f.Disjunction: "either {0} or {1}",
+    f.Conjunction: "{0} and {1} in any order",
+    f.Iteration: "one or more of: {0}",
+    f.StrictIteration: "one or more, without a gap, of: {0}",
+    f.Unless: "{0}, with nothing of this since the stream began: {1}",
+    f.Without: "{0}, with nothing of this in between: {1}",
+    f.NotFollowedBy: "{0}, not followed for {window} by {1}",
+    f.As: "{0} as {label}",
+    f.Filter: "{0}, where {condition}",
+    f.Within: "{0}, all within {window}",
+    f.AnyEvent: "any event",
+    f.EventType: "{name}",
+    f.EventKind: "{name}",
+}
+
+
+def in_words(tree: Node) -> str:
+    """A query or a part of it in words; parts without words stand as they are written."""
+
+    def said(current: Node, below: Sequence[str]) -> str:
+        if isinstance(current, Select):
+            keys = ", ".join("/".join(key) for key in current.partition)
+            window = "" if current.window is None else f", all within {show(current.window)}"
+            return below[0] + window + (f", for each {keys}" if keys else "")
+        if type(current) not in _SAID:
+            return show(current, kinds=False)
+        parts = {name: getattr(current, name, "") for name in ("name", "label", "window", "condition")}
+        told = {name: show(part) if isinstance(part, Node) else part for name, part in parts.items()}
+        return _SAID[type(current)].format(*below, **told)
+
+    return fold(tree, said)

@@ -13,19 +13,56 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic_arguments import MagicArgumentParser
 
+from cerflow import limits
 from cerflow.cli.output.progress import PhaseTimer, Progress, compile_kernels, progress
-from cerflow.errors import CerflowError, nearest
+from cerflow.drawing.targets import shown_or_told
+from cerflow.engine.matches.matches import Matches
+from cerflow.errors import CerflowError, counted, nearest
 from cerflow.files.reading import read_events
 from cerflow.files.sources import InputFormat, named_path
-from cerflow.notebooks.found import Found
 from cerflow.programs.program import Program, read_query
 from cerflow.query import Language, Query
 from cerflow.stream_inputs import Input, Roles, Streams, streams
 from cerflow.values.event_tables import to_table
 from cerflow.values.units import TimeUnit
+from cerflow.viewing.opening import frame_of
 
 #: The first word of a query on the line of ``%cerflow``.
 _QUERY = re.compile(r"(?:^|\s)(?=(?:SELECT|DEFINE)\s)", re.IGNORECASE)
+
+
+class Found:
+    """A query with its matches: ``matches`` are all of them, though the first ``limit`` are shown."""
+
+    def __init__(self, query: Query | Program, matches: Matches, limit: int, *, pictures: bool = True) -> None:
+        self.query = query
+        # The events are recognised here and once, while progress is shown; what follows reads what was found.
+        self.matches = matches.held()
+        self._table = self.matches.first_as_html(limit)
+        self._rows = self.matches.rows()
+        self._page = self._drawn(limit) if pictures else None
+
+    def _drawn(self, limit: int) -> str | None:
+        """The page of the shown matches, unless they have no positions or events."""
+        if not self.matches:
+            return None
+        try:
+            return self.matches.to_html(limit=limit)
+        except CerflowError:
+            return None
+
+    def __repr__(self) -> str:
+        return f"<{counted(self._rows, 'match', 'matches')} of {self.query!r}>"
+
+    def _repr_html_(self) -> str:
+        if self._page is None:
+            return self._table
+        query = self.query
+        drawn = shown_or_told(query.to_svg if isinstance(query, Program) else lambda: query.to_svg("boxes"))
+        if len(self._page) > limits.NOTEBOOK_PICTURE:
+            size = f"{len(self._page) / 1e6:.0f} MB"
+            return f"{drawn}\n{self._table}\n<p>A picture of {size} is left out; show() of the matches shows it.</p>"
+        return f"{drawn}\n{self._table}\n{frame_of(self._page, 480)}"
 
 
 def add_magic(shell: InteractiveShell) -> None:

@@ -35,8 +35,8 @@ from cerflow.studio.colouring import completions
 from cerflow.studio.results import Outcome, cell
 from cerflow.studio.runs import StoppedError
 from cerflow.studio.sampling import LoadedEvents, load_events, together
-from cerflow.studying.partial_matches import Pairs
 from cerflow.studying.samples import StudiedEvents
+from cerflow.studying.steps import Pairs
 from cerflow.studying.tracing import Trace
 from cerflow.studying.why_not import WhyNot, why_not
 from cerflow.studying.wording import shown_pairs, shown_time

@@ -16,8 +16,8 @@ from cerflow.language.formula import Strategy
 from cerflow.language.select import Consumption, CountItem, LabelItem, Projection, ProjectionKind, Select
 from cerflow.query import Query
 from cerflow.studying.deadlines import TimedReader, moments
-from cerflow.studying.partial_matches import Pairs
 from cerflow.studying.samples import StudiedEvents, Substream, substream_at
+from cerflow.studying.steps import Pairs
 from cerflow.studying.wording import time_of
 from cerflow.values.events import Event, Value, as_value
 

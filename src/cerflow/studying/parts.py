@@ -18,9 +18,8 @@ from cerflow.language.node import Node, walk
 from cerflow.language.printer import show
 from cerflow.language.select import Projection, ProjectionKind, Select
 from cerflow.rewriting.rebuild import transformed
-from cerflow.studying.partial_matches import Pairs
 from cerflow.studying.samples import StudiedEvents
-from cerflow.studying.steps import PassedDeadline, TracedEvent
+from cerflow.studying.steps import Pairs, PassedDeadline, TracedEvent
 from cerflow.studying.tracing import Trace
 from cerflow.studying.wording import shown_duration
 

@@ -22,9 +22,17 @@ from cerflow.language.formula import AttributeWindow, DurationWindow, Window
 from cerflow.language.node import walk
 from cerflow.language.printer import show
 from cerflow.studying.deadlines import TimedReader, is_pause, is_tick
-from cerflow.studying.partial_matches import NOTHING, Pairs, PartialMatches
 from cerflow.studying.samples import Substream
-from cerflow.studying.steps import Death, Firing, LivingConfiguration, Refusal, TracedStep
+from cerflow.studying.steps import (
+    NOTHING,
+    Death,
+    Firing,
+    LivingConfiguration,
+    Pairs,
+    PartialMatches,
+    Refusal,
+    TracedStep,
+)
 from cerflow.studying.wording import shown_guard, shown_memory, with_times
 from cerflow.values.events import Event
 
