@@ -6,14 +6,13 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.orc
 import pyarrow.parquet
+from pyarrow.dataset import dataset
 
 from cerflow import limits
 from cerflow.engine.events.time_order import sort_by_time
@@ -195,8 +194,7 @@ def together(inputs: Mapping[str, LoadedEvents]) -> LoadedEvents:
 
 
 def _guess(names: list[str], likely: tuple[str, ...]) -> str | None:
-    by_folded = {name.casefold(): name for name in reversed(names)}
-    return next((by_folded[name] for name in likely if name in by_folded), None)
+    return next((name for one in likely for name in names if name.casefold() == one), None)
 
 
 def _beginning(path: Path, folder: Path) -> tuple[Path, list[str]]:
@@ -229,15 +227,11 @@ def _small_files(path: Path) -> tuple[Path, ...]:
 
 
 def _first_rows(path: Path, folder: Path, kind: str) -> tuple[Path, list[str]]:
-    if kind == ".parquet":
-        file = pyarrow.parquet.ParquetFile(path)
-        rows, batches = file.metadata.num_rows, file.iter_batches(limits.STUDIO_ROWS)
-    else:
-        whole = pyarrow.orc.ORCFile(path)
-        rows, batches = whole.nrows, (whole.read_stripe(k) for k in range(whole.nstripes))
+    data = dataset(path, format=kind[1:])
+    rows = data.count_rows()
     if rows <= limits.STUDIO_ROWS:
         return path, []
-    table = pa.Table.from_batches(islice(batches, 1)).slice(0, limits.STUDIO_ROWS)
+    table = data.head(limits.STUDIO_ROWS)
     pyarrow.parquet.write_table(table, folder / "beginning.parquet")
     return folder / "beginning.parquet", [f"the file has {rows:,} rows; only the first {table.num_rows:,} are loaded"]
 
@@ -249,11 +243,9 @@ def _kind(path: Path) -> str:
 
 def _columns(path: Path, named: Path) -> list[str]:
     """The names of the columns of a file; raises `InputError`, about the file as it is ``named``, if there are none."""
-    match _kind(path):
-        case ".parquet":
-            return list(pyarrow.parquet.read_schema(path).names)
-        case ".orc":
-            return list(pyarrow.orc.ORCFile(path).schema.names)
+    kind = _kind(path)
+    if kind in (".parquet", ".orc"):
+        return list(dataset(path, format=kind[1:]).schema.names)
     reason = "it has no rows"
     for block in read_blocks(source_of(str(path)), path, ()):
         if block.table.column_names:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from cerflow.errors import CerflowError
 from cerflow.values.units import PER_SECOND, UNIT_NAMES, TimeUnit
+from cerflow.viewing.sparkline import time_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,20 +31,19 @@ def plot_over_time(
     values = times.drop_null()
     if pa.types.is_date(values.type):
         values = values.cast(pa.timestamp("ms"))
-    is_time = pa.types.is_timestamp(values.type)
-    found = (values.cast(pa.int64()) if is_time else values.cast(pa.float64())).to_numpy(zero_copy_only=False)
-    counts, edges = np.histogram(found, bins=_BINS, weights=numbers[known])
+    counts, edges = np.histogram(time_numbers(values), bins=_BINS, weights=numbers[known])
     places: Any = edges
-    if is_time:
-        places = edges.astype(np.int64).astype(f"datetime64[{values.type.unit}]")
-    axes.stairs(counts, places, fill=True, color=_COLOUR)
-    if is_time:
+    label = f"time ({UNIT_NAMES[unit]})" if unit else "time"
+    if pa.types.is_timestamp(values.type):
         from matplotlib.dates import ConciseDateFormatter
 
         formatter: Any = ConciseDateFormatter
+        places = edges.astype(np.int64).astype(f"datetime64[{values.type.unit}]")
+        label = "time (UTC)" if values.type.tz else "time"
+    axes.stairs(counts, places, fill=True, color=_COLOUR)
+    if places is not edges:
         axes.xaxis.set_major_formatter(formatter(axes.xaxis.get_major_locator()))
-    label = f"time{f' ({UNIT_NAMES[unit]})' if unit else ''}" if not is_time else "time"
-    return _labelled(axes, label + (" (UTC)" if is_time and values.type.tz else ""), "matches", said)
+    return _labelled(axes, label, "matches", said)
 
 
 def plot_durations(durations: np.ndarray[Any, Any], unit: TimeUnit | None, said: str, ax: Axes | None) -> Axes:

@@ -38,7 +38,7 @@ class MatchesOverTime:
         """Count one match detected at each time, or this many as ``numbers`` say."""
         known = times.is_valid().to_numpy(zero_copy_only=False)
         self._timeless |= not known.all()
-        values = _numbers(times.drop_null()) - self._least
+        values = time_numbers(times.drop_null()) - self._least
         places = np.clip(values / self._step, 0, len(self._counts) - 1).astype(int)
         weights = np.ones(len(known)) if numbers is None else numbers
         np.add.at(self._counts, places, weights[known])
@@ -64,7 +64,7 @@ class MatchesOverTime:
         return shown.rstrip("0") if "." in shown else shown
 
 
-def _numbers(times: pa.Array) -> np.ndarray[Any, Any]:
+def time_numbers(times: pa.Array) -> np.ndarray[Any, Any]:
     """Times as numbers in their unit, dates in seconds."""
     if pa.types.is_date(times.type):
         times = times.cast(pa.timestamp("s"))
@@ -75,4 +75,4 @@ def _numbers(times: pa.Array) -> np.ndarray[Any, Any]:
 
 
 def _number(time: pa.Scalar) -> float:
-    return float(_numbers(pa.array([time], time.type))[0]) if time.is_valid else 0.0
+    return float(time_numbers(pa.array([time], time.type))[0]) if time.is_valid else 0.0
