@@ -5,7 +5,7 @@ from __future__ import annotations
 from xml.etree.ElementTree import Element
 
 from cerflow.drawing.diagram import Arrow, Diagram, Vertex, arrows_in_words, plain, with_words
-from cerflow.drawing.layout import Bundle, Curve, Extent, Size, laid_out
+from cerflow.drawing.layout import Curve, Extent, Size, laid_out
 from cerflow.drawing.svg import LINE, Sheet, Theme, shortened, text_width, wrapped
 
 _RADIUS = 20.0
@@ -45,15 +45,15 @@ class _Drawing:
                 self.loops.setdefault((arrow.source, arrow.marks), []).append(k)
             else:
                 bundled.setdefault((arrow.source, arrow.target, arrow.marks), []).append(k)
-        bundles = [Bundle(source, target, self._room(arrows)) for (source, target, _), arrows in bundled.items()]
+        bundles = [(source, target, self._room(arrows)) for (source, target, _), arrows in bundled.items()]
         self.places = [self._place(k) for k in range(len(diagram.vertices))]
-        layout = laid_out(diagram, self.places, bundles)
+        centres, curves, begins = laid_out(diagram, self.places, bundles)
         self.sheet = Sheet(title or diagram.kind, theme, arrows_in_words(diagram))
-        for curve in layout.begins.values():
+        for curve in begins:
             self._shaft(curve, self.sheet.group("cf-begin"))
-        for arrows, curve in zip(bundled.values(), layout.curves):
+        for arrows, curve in zip(bundled.values(), curves):
             self._bundle(arrows, curve)
-        for k, centre in enumerate(layout.centres):
+        for k, centre in enumerate(centres):
             self._vertex(k, *centre)
         self._caption()
 

@@ -42,13 +42,8 @@ class Extent:
     spread: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Bundle:
-    """Arrows from one vertex to another along the same curve, and the size of their texts."""
-
-    source: int
-    target: int
-    text: Size
+#: Arrows from one vertex to another along the same curve: the two, and the size of the texts.
+Bundle = tuple[int, int, Size]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +54,8 @@ class Curve:
     text: Point | None
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Centres of vertices, curves of bundles, curves into initial states by vertex: in pixels, y grows downwards."""
-
-    centres: tuple[Point, ...]
-    curves: tuple[Curve, ...]
-    begins: dict[int, Curve]
+#: Centres of vertices, curves of bundles, and curves into initial states: in pixels, y grows downwards.
+Layout = tuple[list[Point], list[Curve], list[Curve]]
 
 
 def laid_out(diagram: Diagram, places: Sequence[Extent], bundles: Sequence[Bundle]) -> Layout:
@@ -114,9 +104,9 @@ def _sizes_only(diagram: Diagram, places: Sequence[Extent], bundles: Sequence[Bu
         if diagram.vertices[k].begins:
             lines.append(f"b{k} [{_inches(_NOWHERE, _NOWHERE)}];")
             lines.append(f"b{k} -> v{k} [id=b{k}, weight=10];")
-    for k, bundle in enumerate(bundles):
-        text = f", label=<{_blank(*bundle.text)}>" if bundle.text[0] else ""
-        lines.append(f"v{bundle.source} -> v{bundle.target} [id=a{k}{text}];")
+    for k, (source, target, size) in enumerate(bundles):
+        text = f", label=<{_blank(*size)}>" if size[0] else ""
+        lines.append(f"v{source} -> v{target} [id=a{k}{text}];")
     return "\n".join([*lines, "}"])
 
 
@@ -154,10 +144,10 @@ def _read(diagram: Diagram, places: Sequence[Extent], bundles: Sequence[Bundle],
         points = curve.points if source is None else _left_out(curve.points, within(source))
         return Curve(_left_out(points[::-1], within(target))[::-1], curve.text)
 
-    return Layout(
-        tuple(centres[f"v{k}"] for k in range(len(places))),
-        tuple(clipped(curves[f"a{k}"], one.source, one.target) for k, one in enumerate(bundles)),
-        {k: clipped(curves[f"b{k}"], None, k) for k, vertex in enumerate(diagram.vertices) if vertex.begins},
+    return (
+        [centres[f"v{k}"] for k in range(len(places))],
+        [clipped(curves[f"a{k}"], source, target) for k, (source, target, _) in enumerate(bundles)],
+        [clipped(curves[f"b{k}"], None, k) for k, vertex in enumerate(diagram.vertices) if vertex.begins],
     )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from cerflow.automata.model.clock import PAUSE, TICK, deadlines_of, has_ticks, opened_by, reads_tick
 from cerflow.automata.model.runs import RunReader
-from cerflow.automata.model.transducer import Transducer
+from cerflow.automata.model.transducer import HIDDEN_LABEL, TYPE_LABEL, Transducer, Transition
 from cerflow.conditions.guards import InWindow
 from cerflow.engine.stopping import look
 from cerflow.language.formula import AttributeWindow, CountWindow, Window
@@ -36,6 +36,11 @@ def is_tick(event: Event) -> bool:
 def is_pause(event: Event) -> bool:
     """Whether this stands for an event of another substream, or for the clock."""
     return event.type == PAUSE.type
+
+
+def shown_labels(t: Transition, event: Event) -> frozenset[str]:
+    """The labels that a transition gives an event, as matches report them."""
+    return frozenset(event.type if label == TYPE_LABEL else label for label in t.labels if label != HIDDEN_LABEL)
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,14 @@ from typing import Any
 
 from cerflow import limits
 from cerflow.automata.model.runs import Memory
-from cerflow.automata.model.transducer import HIDDEN_LABEL, TYPE_LABEL, Transducer, Transition
+from cerflow.automata.model.transducer import HIDDEN_LABEL, Transducer, Transition
 from cerflow.engine.recognize.planning import fitted, transducer_of
 from cerflow.engine.stopping import look
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.formula import Strategy
 from cerflow.language.select import Consumption, CountItem, LabelItem, Projection, ProjectionKind, Select
 from cerflow.query import Query
-from cerflow.studying.deadlines import TimedReader, moments
+from cerflow.studying.deadlines import TimedReader, moments, shown_labels
 from cerflow.studying.samples import StudiedEvents, Substream, substream_at
 from cerflow.studying.steps import Pairs
 from cerflow.studying.wording import time_of
@@ -151,7 +151,7 @@ class _MarkedRuns:
                         continue
                     # Only the ends matter to the window, and what is in between to nothing.
                     wider = (*extent[:1], place) if t.labels else extent
-                    marked = pairs | {(label, event.position) for label in _labels(t, event)}
+                    marked = pairs | {(label, event.position) for label in shown_labels(t, event)}
                     following.setdefault((t.target, reader.written(t, place, memory), wider), marked)
                     if place >= last and t.target in transducer.final and self._in_window(wider):
                         if event.position >= 0:
@@ -173,11 +173,7 @@ class _MarkedRuns:
 
     def _marks(self, t: Transition, wanted: frozenset[str] | None, event: Event) -> bool:
         """Whether a transition treats an event as it is wanted; None: it is not wanted."""
-        shown = _labels(t, event)
+        shown = shown_labels(t, event)
         if self._listed:
             shown &= self._listed
         return not shown if wanted is None else bool(shown) and wanted <= shown
-
-
-def _labels(t: Transition, event: Event) -> frozenset[str]:
-    return frozenset(event.type if label == TYPE_LABEL else label for label in t.labels if label != HIDDEN_LABEL)

@@ -21,7 +21,7 @@ from cerflow.language.condition import Condition
 from cerflow.language.formula import AttributeWindow, DurationWindow, Window
 from cerflow.language.node import walk
 from cerflow.language.printer import show
-from cerflow.studying.deadlines import TimedReader, is_pause, is_tick
+from cerflow.studying.deadlines import TimedReader, is_pause, is_tick, shown_labels
 from cerflow.studying.samples import Substream
 from cerflow.studying.steps import (
     NOTHING,
@@ -215,7 +215,7 @@ class SubstreamRuns:
             joined = {ends: found[0] if len(found) == 1 else PartialMatches(found) for ends, found in parts.items()}
             self._current[target] = _Shared(number, joined)
         fired = tuple(
-            Firing(source, self._numbers[t], self._current[target].number, _labels(t, event))
+            Firing(source, self._numbers[t], self._current[target].number, shown_labels(t, event))
             for source, t, target in moves
         )
         found = list(self._detected())
@@ -310,10 +310,6 @@ def _add(parts: dict[_Ends, list[PartialMatches]], shared: _Shared, t: Transitio
 def _is_for(t: Transition, event: Event) -> bool:
     """Whether a transition is one for ticks where a tick is read, and one for events where an event is read."""
     return may_read_events(t) if not is_tick(event) and not is_pause(event) else is_tick(event) and reads_tick(t)
-
-
-def _labels(t: Transition, event: Event) -> frozenset[str]:
-    return frozenset(event.type if label == TYPE_LABEL else label for label in t.labels if label != HIDDEN_LABEL)
 
 
 def _visible(pairs: Pairs) -> Pairs:
