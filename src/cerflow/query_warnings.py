@@ -10,8 +10,7 @@ import pyarrow as pa
 from cerflow import limits
 from cerflow.analysis.event_types import doubtful_types, types_named_in
 from cerflow.automata.model.transducer import Transducer
-from cerflow.deciding.expression_remarks import Remark
-from cerflow.deciding.remarks import kept_for_good, remarks, remarks_on_no_match
+from cerflow.deciding.remarks import Remark, kept_for_good, remarks, remarks_on_no_match
 from cerflow.engine.recognize.planning import detects_only, transducer_of
 from cerflow.errors import QueryWarning, Span, UnsupportedQueryError
 from cerflow.language.formula import CountWindow, DurationWindow

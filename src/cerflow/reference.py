@@ -18,8 +18,7 @@ from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.language.formula import UNNAMED, Formula
 from cerflow.language.select import Select
 from cerflow.language.sremo import with_fields
-from cerflow.rewriting.numbers import with_floats
-from cerflow.rewriting.times import with_zones
+from cerflow.rewriting.times import with_floats, with_zones
 from cerflow.schema import Schema, ValueKind, kind_of
 from cerflow.semantics.deadlines import Time
 from cerflow.semantics.first_order import first_order_matches

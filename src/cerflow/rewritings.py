@@ -25,7 +25,6 @@ from cerflow.from_automata.star_semantics import (
 from cerflow.papers.cea.compile import star_to_formula, to_formula
 from cerflow.papers.cea.star import star_matches
 from cerflow.rewriting.filters import push_down_filters
-from cerflow.rewriting.first_order.lp_normal_form import lp_normal_form
 from cerflow.rewriting.first_order.properties import Property
 from cerflow.rewriting.first_order.properties import bound_of as bound_variables
 from cerflow.rewriting.first_order.properties import bounded as is_bounded
@@ -37,9 +36,9 @@ from cerflow.rewriting.first_order.safe import to_disjunctive_normal_form as dis
 from cerflow.rewriting.first_order.safe import to_safe as safe_form
 from cerflow.rewriting.first_order.second_order import first_order_to_second_order
 from cerflow.rewriting.first_order.to_first_order import second_order_to_first_order
+from cerflow.rewriting.first_order.waiting import lp_normal_form
 from cerflow.rewriting.labels import push_down_labels, push_down_renames
-from cerflow.rewriting.sequences import eliminate_strict_iteration, sequences_to_strict
-from cerflow.rewriting.strict import strict_to_sequences
+from cerflow.rewriting.sequences import eliminate_strict_iteration, sequences_to_strict, strict_to_sequences
 from cerflow.values.events import Stream
 
 __all__ = [

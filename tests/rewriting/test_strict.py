@@ -9,8 +9,7 @@ from cerflow.language.formula import Filter, Formula, Selection, Start, Strategy
 from cerflow.language.node import walk
 from cerflow.language.parser import parse_formula
 from cerflow.rewriting.rebuild import size
-from cerflow.rewriting.sequences import eliminate_strict_iteration, sequences_to_strict
-from cerflow.rewriting.strict import strict_to_sequences
+from cerflow.rewriting.sequences import eliminate_strict_iteration, sequences_to_strict, strict_to_sequences
 from support.generators.conditions import Fragment
 from support.generators.queries import formulas, stream_of, streams
 from support.golden import COLD_SNAP, RISING, rows

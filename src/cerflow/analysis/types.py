@@ -16,9 +16,8 @@ from cerflow.analysis.scopes import labels_of
 from cerflow.errors import QueryError, Span, nearest
 from cerflow.language import condition as c
 from cerflow.language import formula as f
-from cerflow.language.automaton import AutomatonStep
+from cerflow.language.automaton import AutomatonStep, TypeTest
 from cerflow.language.event_kinds import kinds_in
-from cerflow.language.event_tests import TypeTest
 from cerflow.language.node import Node, walk
 from cerflow.language.select import ExpressionItem, LabelItem, Select
 from cerflow.language.sremo import Regular, Sremo, Terminal, Windowed, with_fields

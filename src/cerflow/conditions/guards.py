@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import TypeVar
 
 from cerflow.language import condition as c
-from cerflow.language.event_tests import Satisfied as Satisfied
-from cerflow.language.event_tests import StreamTest as StreamTest
-from cerflow.language.event_tests import TypeTest as TypeTest
-from cerflow.language.event_tests import event_test as event_test
+from cerflow.language.automaton import Satisfied as Satisfied
+from cerflow.language.automaton import StreamTest as StreamTest
+from cerflow.language.automaton import TypeTest as TypeTest
+from cerflow.language.automaton import event_test as event_test
 from cerflow.language.formula import Window
 from cerflow.language.node import Node, node, transform, walk, with_children
 from cerflow.values.operators import Operator

@@ -14,7 +14,7 @@ from cerflow.language.condition import Attribute, Comparison, Condition, Constan
 from cerflow.language.formula import AnyEvent, As, Disjunction, EventType, Filter, Formula, NotEvent, Project, Rename
 from cerflow.language.node import Node, transform, walk
 from cerflow.language.printer import show
-from cerflow.rewriting.names import FreshNames
+from cerflow.rewriting.rebuild import FreshNames
 from cerflow.values.operators import Operator
 
 

@@ -1,7 +1,8 @@
 """Automata as formulas: ``AUTOMATON '…'``, whose text is the JSON of `cerflow.language.automaton_json`.
 
 One node serves all four models of the papers. Its conditions are those of their transitions: a bare attribute is that
-of the event read, ``r.attr`` that of the event in register ``r``.
+of the event read, ``r.attr`` that of the event in register ``r``. Some conditions exist only in automata, not in the
+language.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import TypeAlias
 
-from cerflow.language.condition import Attribute, Condition, LabelReference
-from cerflow.language.formula import Embedded
+from cerflow.language.condition import And, Attribute, Condition, LabelReference
+from cerflow.language.formula import Embedded, EventKind, EventType
 from cerflow.language.node import Node, node, transform
 from cerflow.values.graphs import reached
 
@@ -136,3 +137,43 @@ def show_state(state: State) -> str:
         case frozenset():
             return "{" + ", ".join(show_state(s) for s in sorted_states(state)) + "}" if state else "∅"
     return "(" + ", ".join(show_state(s) for s in state) + ")"
+
+
+@node
+class TypeTest(Condition):
+    """The current event has this type (and comes from this stream, if one is named)."""
+
+    type: str
+    stream: str | None = None
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        if self.type.startswith("\0"):
+            # Such a type stands for no event; see `cerflow.automata.model.clock`.
+            return (self.type[1:],)
+        return (f"type = {self.type}" if self.stream is None else f"type = {self.stream}>{self.type}",)
+
+
+@node
+class StreamTest(Condition):
+    """The current event comes from this stream; it holds where streams are not distinguished."""
+
+    stream: str
+
+    template = "stream = {stream}"
+
+
+@node
+class Satisfied(Condition):
+    """Two-valued: the condition is true, not false or unknown. ``NOT Satisfied(c)`` is not the same as ``NOT c``."""
+
+    condition: Condition
+
+    template = "satisfied({condition})"
+
+
+def event_test(event: EventType) -> Condition:
+    """The condition on the current event that it is of this type or kind."""
+    if not isinstance(event, EventKind):
+        return TypeTest(event.name, event.stream)
+    return event.condition if event.stream is None else And(StreamTest(event.stream), event.condition)

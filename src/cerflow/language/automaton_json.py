@@ -22,9 +22,19 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from cerflow.errors import CerflowError, QueryError, UnsupportedQueryError
-from cerflow.language.automaton import HEAD, AutomatonFormula, AutomatonStep, Model, State, show_state, sorted_states
+from cerflow.language.automaton import (
+    HEAD,
+    AutomatonFormula,
+    AutomatonStep,
+    Model,
+    Satisfied,
+    State,
+    StreamTest,
+    TypeTest,
+    show_state,
+    sorted_states,
+)
 from cerflow.language.condition import And, Condition, Not, Or
-from cerflow.language.event_tests import Satisfied, StreamTest, TypeTest
 from cerflow.language.node import Node, walk
 
 _VERSION = 1

@@ -18,8 +18,7 @@ from cerflow.language.condition import And, Condition, Or
 from cerflow.language.node import with_children
 from cerflow.language.printer import show
 from cerflow.rewriting.labels import with_labels_replaced
-from cerflow.rewriting.names import FreshNames
-from cerflow.rewriting.rebuild import check_tree_size, mentions_set, size
+from cerflow.rewriting.rebuild import FreshNames, check_tree_size, mentions_set, size
 
 
 @dataclass(frozen=True)

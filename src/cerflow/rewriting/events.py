@@ -13,8 +13,7 @@ from cerflow.errors import UnsupportedQueryError
 from cerflow.language import formula as f
 from cerflow.language.condition import And, Condition
 from cerflow.language.node import Node, walk
-from cerflow.rewriting.names import FreshNames
-from cerflow.rewriting.rebuild import relabelled, transformed
+from cerflow.rewriting.rebuild import FreshNames, relabelled, transformed
 
 
 @dataclass(frozen=True)

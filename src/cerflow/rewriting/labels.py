@@ -18,8 +18,7 @@ from cerflow.rewriting.events import (
     spread,
     stops_labels,
 )
-from cerflow.rewriting.names import FreshNames
-from cerflow.rewriting.rebuild import relabelled, transformed
+from cerflow.rewriting.rebuild import FreshNames, relabelled, transformed
 from cerflow.rewriting.repetitions import without_repetitions
 
 #: Renamings around a formula, the innermost first.

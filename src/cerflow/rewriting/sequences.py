@@ -1,4 +1,4 @@
-"""``:`` and ``:+`` by STRICT (P2 Theorem 6.5 and Proposition 6.3, Appendices C.2 and C.4.1)."""
+"""``:`` and ``:+`` by STRICT, and STRICT by these (P2 Theorem 6.5, Propositions 6.3 and 6.4, Appendices C.2 to C.4)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from cerflow.rewriting.ends import adjacent, beginnings, endings, joined_strictl
 from cerflow.rewriting.events import outer_labels
 from cerflow.rewriting.filters import push_down_filters
 from cerflow.rewriting.labels import push_down_labels
-from cerflow.rewriting.names import FreshNames
 from cerflow.rewriting.paths import Paths, paths_through
-from cerflow.rewriting.rebuild import transformed
+from cerflow.rewriting.rebuild import FreshNames, transformed
 from cerflow.rewriting.repetitions import without_repetitions
 
 
@@ -223,3 +222,41 @@ def _with_and_without_gaps(formula: f.Formula) -> tuple[f.Formula | None, list[_
 
 def _optional(rest: f.Formula | None) -> Paths:
     return Paths(empty=True) if rest is None else Paths.of(rest)
+
+
+@of_formula
+def strict_to_sequences(formula: f.Formula) -> f.Formula:
+    """The same complex events without STRICT: within it, ``;`` becomes ``:`` and ``+`` becomes ``:+``.
+
+    Holds for conditions of any kind, and makes nothing larger. Raises `UnsupportedQueryError` for STRICT around
+    PROJECT, whose events may lie between those that are left, around ALL, which may join two halves to an interval,
+    and around NEXT, LAST and MAX, which choose before STRICT does.
+    """
+    formula = without_repetitions(formula)
+
+    def enter(_: int, current: f.Formula, here: bool) -> bool:
+        if isinstance(current, f.Selection) and current.strategy is f.Strategy.STRICT:
+            return True
+        if here and isinstance(current, f.Project | f.All | f.Selection):
+            name = current.strategy if isinstance(current, f.Selection) else type(current).__name__.upper()
+            raise UnsupportedQueryError(
+                f"STRICT is around {name}, and no other operator says that its events are an interval",
+                span=current.span,
+                hint="Put STRICT on the formulas inside if that is what is meant.",
+            )
+        return here
+
+    # Whether the formula at an occurrence must match an interval.
+    strict = handed_down(formula, False, enter)
+
+    def change(index: int, current: Node) -> Node:
+        match current:
+            case f.Selection(strategy=f.Strategy.STRICT):
+                return current.operand
+            case f.Sequence() if strict[index]:
+                return f.StrictSequence(current.left, current.right, span=current.span)
+            case f.Iteration() if strict[index]:
+                return f.StrictIteration(current.operand, span=current.span)
+        return current
+
+    return transformed(formula, change)

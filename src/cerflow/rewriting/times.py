@@ -16,8 +16,8 @@ import pyarrow as pa
 from cerflow.analysis.kinds import ADDITIVE, Sort, in_ticks, sort_of_node
 from cerflow.conditions.register_values import Dated, DatePart, Microseconds, Whole
 from cerflow.language import condition as c
+from cerflow.language.condition import Arithmetic, Attribute, Expression, Function, If, Literal
 from cerflow.language.node import Node, fold, transform, walk, with_children
-from cerflow.rewriting.numbers import with_floats
 from cerflow.schema import Schema, ValueKind
 from cerflow.values.events import microseconds_since_epoch, parsed_moment
 
@@ -165,3 +165,37 @@ def _ticks(duration: _Rewritten, schema: Schema) -> c.Expression:
     if size < 1:
         return c.Arithmetic("*", duration.number, c.Literal(float(1 / size)))
     return c.Arithmetic("/", duration.number, c.Literal(float(size)))
+
+
+def with_floats(tree: N, schema: Schema) -> N:
+    """The same query, condition or expression with floats where CASE and ``coalesce`` may give floats and integers.
+
+    So a value has one kind whichever part gives it, as in SQL. The tree fits the schema; it is the same if no integer
+    becomes a float.
+    """
+    if not any(map(_is_choice, walk(tree))):
+        return tree
+    return cast(N, fold(tree, lambda current, below: _floated(current, below, schema))[0])
+
+
+def _is_choice(current: Node) -> bool:
+    return isinstance(current, If) or (isinstance(current, Function) and current.name == "coalesce")
+
+
+def _floated(current: Node, below: Sequence[tuple[Node, Sort]], schema: Schema) -> tuple[Node, Sort]:
+    trees = [tree for tree, _ in below]
+    unread = (
+        isinstance(current, Attribute) and schema.has(current.name) and schema.kind(current.name) is ValueKind.OTHER
+    )
+    if unread or not isinstance(current, Expression):
+        return with_children(current, trees), Sort(None)
+    sort = sort_of_node(current, [known for _, known in below], schema)
+    if sort.kind is ValueKind.FLOAT and _is_choice(current):
+        trees = [_as_float(tree) if known.kind is ValueKind.INTEGER else tree for tree, known in below]
+    return with_children(current, trees), sort
+
+
+def _as_float(tree: Node) -> Node:
+    if isinstance(tree, Literal):
+        return Literal(float(cast(int, tree.value)), span=tree.span)
+    return Arithmetic("*", cast(Expression, tree), Literal(1.0), span=tree.span)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cerflow.language.automaton import AutomatonFormula, AutomatonStep, State
+from cerflow.language.automaton import AutomatonFormula, AutomatonStep, Satisfied, State, StreamTest, TypeTest
 from cerflow.language.condition import Condition, Constant
-from cerflow.language.event_tests import Satisfied, StreamTest, TypeTest
 from cerflow.language.node import Node, transform
 from cerflow.semantics.conditions import satisfies_with_registers
 from cerflow.semantics.deadlines import Moment, at_event

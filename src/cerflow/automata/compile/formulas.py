@@ -9,7 +9,6 @@ from cerflow.analysis.scopes import Scopes, above, condition_labels, occurrences
 from cerflow.automata.compile.aggregates import between_bounds, gather
 from cerflow.automata.compile.automaton import compile_automaton
 from cerflow.automata.compile.conditions import several
-from cerflow.automata.compile.contiguity import begin_at_once, contiguous
 from cerflow.automata.compile.deadlines import (
     ended_later,
     ends_late,
@@ -26,7 +25,7 @@ from cerflow.automata.compile.repetition import needs_counter, repeat
 from cerflow.automata.compile.selection import preferred
 from cerflow.automata.compile.sremo.expressions import compile_sremo
 from cerflow.automata.compile.waiting import Reference
-from cerflow.automata.compile.windows import hides_events, know_ends, restrict
+from cerflow.automata.compile.windows import begin_at_once, contiguous, hides_events, know_ends, restrict
 from cerflow.automata.model.clock import on_events, with_patience
 from cerflow.automata.model.fragment import (
     Fragment,

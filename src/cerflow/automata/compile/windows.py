@@ -1,5 +1,6 @@
-"""Windows inside a formula: the start of the complex event in a register, and a test at every later event of it.
+"""Where the marked events of a run lie: in a window, without a gap (STRICT), or from the first event that is read on.
 
+For a window inside a formula, the start of the complex event is in a register, and tested at every later event of it.
 The engine measures the window of a whole query, which leaves only a little to do here.
 """
 
@@ -8,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cerflow.automata.compile.conditions import guarded
-from cerflow.automata.model.fragment import Fragment, track
+from cerflow.automata.model.clock import may_read_events, parted, with_patience
+from cerflow.automata.model.fragment import Fragment, track, without_dead_states
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Transition, Write
 from cerflow.conditions.guards import InWindow, Measure, Stored
 from cerflow.language.condition import Attribute, Condition, IsNull
 from cerflow.language.formula import AttributeWindow, Window
 
-#: The progress of a run: nothing marked yet, the last marked event has a measure, or it has none.
-_BEFORE, _KNOWN, _UNKNOWN = range(3)
+#: The progress of a run: nothing marked yet; the last marked event has a measure, or it has none; or, for STRICT,
+#: marking without a gap, or all marked.
+_BEFORE, _KNOWN, _UNKNOWN, _INSIDE, _AFTER = range(5)
 
 
 def restrict(operand: Fragment, window: Window, registers: RegisterFile) -> Fragment:
@@ -58,3 +61,31 @@ def _observe(operand: Fragment, window: Window, begin: Write | None, within: Seq
         return following
 
     return track(operand, _BEFORE, step, lambda place: place != _UNKNOWN)
+
+
+def contiguous(operand: Fragment, *, ticking: bool = False) -> Fragment:
+    """``STRICT(φ)``: the runs without an unmarked event between their marked events (A_STRICT, P1 Theorem 4).
+
+    Events that are only read may come before the marked ones and, if φ ends with such events, after them. With
+    ``ticking`` there may be ticks and pauses in between.
+    """
+
+    def step(place: int, t: Transition) -> list[tuple[int, Transition]]:
+        if t.labels:
+            return [(_INSIDE, t)] if place != _AFTER else []
+        if place == _INSIDE and ticking:
+            return [(_AFTER if may_read_events(each) else _INSIDE, each) for each in parted(t)]
+        return [(_BEFORE if place == _BEFORE else _AFTER, t)]
+
+    # Most states after the marked events have no successors, and would look like hidden events if they stayed.
+    found = without_dead_states(track(operand, _BEFORE, step))
+    return with_patience(found) if ticking else found
+
+
+def begin_at_once(operand: Fragment) -> Fragment:
+    """``START(φ)``: the runs that mark the first event they read (P2 Theorem 6.2, which lacks the condition L ≠ ∅)."""
+
+    def step(begun: bool, t: Transition) -> list[tuple[bool, Transition]]:
+        return [(True, t)] if begun or t.labels else []
+
+    return without_dead_states(track(operand, False, step, lambda begun: begun))

@@ -21,9 +21,9 @@ from cerflow.papers.model.cea import ComplexEventAutomaton
 from cerflow.papers.model.faults import AutomatonError
 from cerflow.papers.model.pictures import show_edge
 from cerflow.papers.model.runs import reached_states, reported_matches
-from cerflow.rewriting.first_order.lp_normal_form import lp_normal_form
 from cerflow.rewriting.first_order.properties import Property, safe, well_formed
 from cerflow.rewriting.first_order.safe import to_safe
+from cerflow.rewriting.first_order.waiting import lp_normal_form
 from cerflow.values.complex_events import ComplexEvent
 from cerflow.values.events import Event, StreamGiven, as_stream
 

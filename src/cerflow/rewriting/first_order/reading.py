@@ -25,8 +25,7 @@ from cerflow.language.condition import Constant
 from cerflow.language.node import Node, fold_each, walk
 from cerflow.language.select import CountItem, Select
 from cerflow.rewriting.first_order.safe import to_safe
-from cerflow.rewriting.names import FreshNames
-from cerflow.rewriting.rebuild import refuse_later_choices, relabelled, transformed
+from cerflow.rewriting.rebuild import FreshNames, refuse_later_choices, relabelled, transformed
 
 
 def check_query_of_sets(select: Select) -> None:

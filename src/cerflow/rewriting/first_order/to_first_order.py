@@ -13,16 +13,8 @@ from cerflow.language.builder.given import of_formula
 from cerflow.language.condition import And, Condition, Or
 from cerflow.language.node import Node
 from cerflow.language.printer import show
+from cerflow.rewriting import rebuild
 from cerflow.rewriting.filters import push_down_filters
-from cerflow.rewriting.names import FreshNames, names_of
-from cerflow.rewriting.rebuild import (
-    mentions_set,
-    refuse_any,
-    refuse_later_choices,
-    relabelled,
-    transformed,
-    without_some,
-)
 
 
 @of_formula
@@ -35,7 +27,7 @@ def second_order_to_first_order(formula: f.Formula) -> f.Formula:
     Raises `UnsupportedQueryError` as `push_down_filters` does, and for operators that the first-order language does
     not have (``:``, ``:+``, AND, ALL, UNLESS, WITHOUT, START, PROJECT), and for NEXT, LAST and MAX after other events.
     """
-    refuse_later_choices(formula)
+    rebuild.refuse_later_choices(formula)
     pushed = push_down_filters(formula)
     labels = resolve(pushed).labels
     events: set[int] = set()
@@ -44,7 +36,7 @@ def second_order_to_first_order(formula: f.Formula) -> f.Formula:
         if inside or labels[index].single:
             events.update(() if inside else (index,))
             return True
-        refuse_any(current)
+        rebuild.refuse_any(current)
         if not isinstance(current, f.Disjunction | f.Sequence | f.Iteration | f.Selection | f.Within):
             raise UnsupportedQueryError(
                 f"the first-order language has no {type(current).__name__}",
@@ -55,17 +47,17 @@ def second_order_to_first_order(formula: f.Formula) -> f.Formula:
 
     handed_down(pushed, False, enter, first_only=())
     variables = _Variables(formula, pushed)
-    return transformed(pushed, lambda k, current: variables.event(current) if k in events else current)
+    return rebuild.transformed(pushed, lambda k, current: variables.event(current) if k in events else current)
 
 
 class _Variables:
     """Gives events variables: a label of theirs if no other event has it, else a new name."""
 
     def __init__(self, written: f.Formula, pushed: f.Formula) -> None:
-        self._fresh = FreshNames(pushed)
+        self._fresh = rebuild.FreshNames(pushed)
         self._used: set[str] = set()
         #: Names that may be those of event types; new ones are not.
-        self._types = names_of(written)
+        self._types = rebuild.names_of(written)
 
     def event(self, event: Node) -> f.Formula:
         """A formula for one event, in first-order terms."""
@@ -107,12 +99,13 @@ class _Variables:
         named = f.As(event, variable)
         if not conditions:
             return named
-        about = [
-            # One event has all these labels, so SOME means the same as its condition.
-            reduce(Or, (relabelled(without_some(a), dict.fromkeys(condition_labels(a), variable)) for a in clause))
-            for clause in conditions
-        ]
+        about = [reduce(Or, (_about(atom, variable) for atom in clause)) for clause in conditions]
         return f.Filter(named, reduce(And, about))
+
+
+def _about(atom: Condition, variable: str) -> Condition:
+    # One event has all labels of the atom, so SOME means the same as its condition.
+    return rebuild.relabelled(rebuild.without_some(atom), dict.fromkeys(condition_labels(atom), variable))
 
 
 def _names_in(chain: Many[f.Formula]) -> set[str]:
@@ -143,7 +136,7 @@ def _required(chain: Many[f.Formula], event_type: str | None) -> list[tuple[Cond
             case f.Filter():
                 for clause in clauses(step.condition):
                     missing = [a for a in clause if not labels.issuperset(condition_labels(a))]
-                    if any(map(mentions_set, missing)):
+                    if any(map(rebuild.mentions_set, missing)):
                         raise UnsupportedQueryError(
                             f"{show(step.condition)} counts the events of a type that need not be read here",
                             span=step.span,

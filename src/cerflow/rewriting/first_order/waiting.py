@@ -16,16 +16,18 @@ from functools import reduce
 from itertools import product
 from typing import NoReturn
 
-from cerflow.analysis.first_order import condition_variables, defined_outside_iterations
+from cerflow.analysis.first_order import check_first_order, condition_variables, defined_outside_iterations, is_safe
 from cerflow.analysis.scopes import condition_labels
 from cerflow.conditions.clauses import clauses_asked, negated
 from cerflow.errors import Span, UnsupportedQueryError
 from cerflow.language import formula as f
+from cerflow.language.builder.given import of_formula
 from cerflow.language.condition import And, Attribute, Comparison, Condition, Constant, If, IsNull, Literal, Or
+from cerflow.language.formula import Formula
 from cerflow.language.node import Node, fold_only, rebuild, with_children
 from cerflow.language.printer import show
-from cerflow.rewriting.names import FreshNames
-from cerflow.rewriting.rebuild import check_tree_size, mentions_set, one_event, relabelled, size
+from cerflow.rewriting.first_order.safe import to_safe
+from cerflow.rewriting.rebuild import FreshNames, check_tree_size, mentions_set, one_event, relabelled, size
 from cerflow.values.operators import Operator
 
 _NONE: frozenset[str] = frozenset()
@@ -361,3 +363,24 @@ def _assigned(event: f.As, given: tuple[_Given, ...]) -> f.Formula:
             found = f.As(found, label)
     conditions = [g for g in given if isinstance(g, Condition)]
     return f.Filter(found, reduce(And, conditions)) if conditions else found
+
+
+@of_formula
+def lp_normal_form(formula: Formula) -> Formula | None:
+    """An equivalent first-order formula in which conditions on one variable stand on the ``R AS x`` of that variable.
+
+    Conditions on several variables stay where they are. A condition whose variable is bound in what it filters is
+    simply pushed down (P1 §8.1); one that speaks of a variable bound further out is popped up first, and only where
+    it stands in a branch of OR does that make the formula larger, exponentially at worst. None if the formula cannot
+    match; it is made safe where it is not.
+
+    Out of NEXT, LAST and MAX a condition on a variable bound outside is popped up, too: the formula is split into the
+    cases that it holds and that it does not, since the strategy chooses other matches then. Into them no condition on
+    several events goes, as it would be asked of the matches that are compared.
+
+    Raises `QueryError` as `check_first_order` does, and `UnsupportedQueryError` where a condition would have to go into
+    NEXT, LAST or MAX, where `to_safe` does, and where the result would be too large.
+    """
+    check_first_order(formula)
+    safe = formula if is_safe(formula) else to_safe(formula)
+    return None if safe is None else Bringing(safe, relate=False).run()

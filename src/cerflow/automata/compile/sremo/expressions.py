@@ -20,7 +20,7 @@ from cerflow.automata.compile.windows import restrict
 from cerflow.automata.model.fragment import Fragment, check_fragment_size, without_dead_states
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Transition
-from cerflow.automata.optimise.grouping import merge_transitions
+from cerflow.automata.optimise.simplify import merge_transitions
 from cerflow.conditions.connectives import conjunction
 from cerflow.conditions.guards import is_local
 from cerflow.errors import UnsupportedQueryError
