@@ -283,6 +283,7 @@ def test_table_timeline_and_detail_show_the_same_match(page):
     api.expect(page.get_by_label("Events", exact=True)).to_have_value("4")
     page.get_by_role("tab", name="Step").click()
     page.get_by_role("button", name="Ask about the match").click()
+    api.expect(page.get_by_label("Events", exact=True)).to_have_value("x@3, y@4")
     page.get_by_role("button", name="Why not?").click()
     api.expect(page.get_by_text("The events are a match, detected at event 4.")).to_be_visible()
 

@@ -492,6 +492,7 @@ def test_rows_of_matches_are_for_people(tmp_path):
     assert {name: first[name] for name in ("#", "time", "duration", "x", "B")} == {
         "#": 1, "time": "2026-01-01 00:00:00.5", "duration": "7 s", "x": "0", "B": "1",
     }  # fmt: skip
+    assert outcome.asked(outcome.match(0)) == ["x@0", "B@1"]
     for by in ("time", "duration", "start", "#"):
         up = [row[by] for row in outcome.page(0, 100, by, False)]
         down = [row[by] for row in outcome.page(0, 100, by, True)]

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cerflow.language.lexicon import quote_name
 from cerflow.language.select import BOOKKEEPING
 from cerflow.studying.wording import shown_duration, shown_time, shown_value
 from cerflow.values.units import TimeUnit
@@ -52,6 +53,14 @@ class Outcome:
     def own_labels(self, labels: list[str]) -> list[str]:
         """The labels of an event without its type, unless it has no others."""
         return [label for label in labels if label not in self.types] or labels
+
+    def asked(self, match: dict[str, Any]) -> list[str]:
+        """The events of a match, as one writes them to ask about them."""
+        return [
+            f"{quote_name(label)}@{event['position']}"
+            for event in match.get("events") or ()
+            for label in self.own_labels(event["labels"])
+        ]
 
     def columns(self, *, bookkeeping: bool) -> tuple[list[str], list[str]]:
         """The columns that are shown, and those of them by which matches are sorted."""
@@ -96,11 +105,6 @@ class Outcome:
         if name in _TIMES and value is not None:
             return shown_time(value, self.time_unit)
         return cell(value)
-
-
-def labelled(match: dict[str, Any]) -> list[str]:
-    """The events of a match, as one writes them to ask about them."""
-    return [f"{label}@{event['position']}" for event in match["events"] for label in event["labels"]]
 
 
 def cell(value: Any) -> Any:

@@ -13,7 +13,7 @@ from cerflow.engine.kernels.base.library import find_library
 from cerflow.errors import CerflowError
 from cerflow.studio.panels.grid import NUMBER, Grid
 from cerflow.studio.panels.work import WorkLine, heading, text_button
-from cerflow.studio.results import Outcome, labelled
+from cerflow.studio.results import Outcome
 from cerflow.studio.runs import run_query
 from cerflow.studio.session import StudioSession
 
@@ -43,6 +43,7 @@ class RunningPanel:
     ) -> None:
         self._session = session
         self._match: dict[str, Any] = {}
+        self._events_asked: list[str] = []
         self._chosen = 0
         self._dark = False
         self._page = ""
@@ -67,7 +68,7 @@ class RunningPanel:
                 self._title = heading()
                 with ui.row().classes("w-full"):
                     self._stepped = text_button("Step to it", lambda: step_to(self._match, None))
-                    self._asked = text_button("Ask about it", lambda: ask_about(labelled(self._match)))
+                    self._asked = text_button("Ask about it", lambda: ask_about(self._events_asked))
                 self._events = ui.table(rows=[], columns=[], row_key="position").classes("w-full")
                 self._events.props('flat dense aria-label="Events of the match"')
                 self._events.add_slot("body-cell-position", _STEP_BUTTON)
@@ -168,6 +169,7 @@ class RunningPanel:
         self._grid.mark(number)
         self._frame.client.run_javascript(_CHOOSE % (self._frame.id, number - 1))
         row = self._match = outcome.match(number - 1)
+        self._events_asked = outcome.asked(row)
         found = row.get("events") or []
         at = row["detected_at"]
         self._title.text = f"Match {number}" + ("" if at is None else f", detected at event {at}")

@@ -15,7 +15,6 @@ from cerflow.drawing.formula_svg import formula_svg
 from cerflow.engine.stopping import look
 from cerflow.studio.panels.drawing import automaton_svg
 from cerflow.studio.panels.work import WorkLine, icon_button, show_table, text_button
-from cerflow.studio.results import labelled
 from cerflow.studio.runs import StoppedError
 from cerflow.studio.session import StudioSession
 from cerflow.studying.parts import TracedParts
@@ -101,7 +100,7 @@ class SteppingPanel:
             for event in match.get("events") or ():
                 name = "/".join(outcome.own_labels(event["labels"]))
                 text_button(f"{name} {event['position']}", partial(self.go, event["position"]))
-            text_button("Ask about the match", partial(self._ask_about, labelled(match)))
+            text_button("Ask about the match", partial(self._ask_about, outcome.asked(match)))
 
     async def begin(self) -> bool:
         """Show the step of the match that is aimed at, or else the first one, unless a step is shown already."""

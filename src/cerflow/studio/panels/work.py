@@ -55,7 +55,8 @@ class WorkLine:
             self._label = ui.label(text).classes("text-sm opacity-80 whitespace-pre-wrap").props("role=status")
             self._button = ui.button("Stop", icon="stop", on_click=self.stop).props("outline dense no-caps")
             self._button.classes("px-2").set_visibility(False)
-        self._problem = ui.label().classes("text-sm text-negative whitespace-pre-wrap font-mono").props("role=alert")
+        self._problem = ui.label().classes("text-sm text-negative whitespace-pre-wrap font-mono empty:hidden")
+        self._problem.props("role=alert")
         self._stopped = threading.Event()
         #: Whether something is under way.
         self.busy = False
