@@ -66,15 +66,14 @@ def session(tmp_path):
 
 def test_errors_have_their_place_and_hint():
     (problem,) = StudioSession("SELECT * WHERE A -> B").problems()
-    assert (problem.start, problem.end, problem.line, problem.column) == (17, 19, 1, 18)
+    assert (problem.span.start, problem.span.end, problem.line, problem.column) == (17, 19, 1, 18)
     assert "A ; B" in problem.hint
-    assert problem.certain
 
 
 def test_errors_of_columns_are_found_with_a_sample(session):
     session.text = "SELECT * WHERE A FILTER A.w > 1"
     (problem,) = session.problems()
-    assert session.text[problem.start : problem.end] == "A.w"
+    assert session.text[problem.span.start : problem.span.end] == "A.w"
     session.events = None
     assert session.problems() == []
 
@@ -82,8 +81,8 @@ def test_errors_of_columns_are_found_with_a_sample(session):
 def test_types_that_do_not_occur_are_doubted(session):
     session.text = "SELECT * WHERE A ; D"
     (doubt,) = session.doubts()
-    assert session.text[doubt.start : doubt.end] == "D"
-    assert not doubt.certain
+    assert session.text[doubt.span.start : doubt.span.end] == "D"
+    assert isinstance(doubt, cerflow.QueryWarning)
 
 
 def test_words_have_colours():
@@ -158,7 +157,7 @@ def test_files_without_types_open(tmp_path):
     session.draw_matches()
     assert "\\u0000" not in session.matches_page
     session.text = "SELECT * WHERE failed"
-    assert "the events have no types" in session.problems()[0].message
+    assert "the events have no types" in session.problems()[0].reason
     assert session.load(path, type="result").types == ["ok", "failed"]
 
 

@@ -225,8 +225,7 @@ class StudioPage:
             else:
                 picture = automaton_svg(self._session.transducer())
         except CerflowError as error:
-            wrong = any(problem.certain for problem in self._session.problems())
-            self._picture_problem.text = "The query has an error." if wrong else sentence(error)
+            self._picture_problem.text = "The query has an error." if self._session.problems() else sentence(error)
             picture = ""
         self._preview_line.text = said
         seen = self._preview if said == self._preview_said else None

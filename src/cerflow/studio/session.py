@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import Context, copy_context
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,29 +47,9 @@ from cerflow.viewing.page import ViewedStream, page_of
 #: The space before a clause, and what is passed over in search of it: texts and names in quotes.
 _CLAUSE = re.compile(r"""'[^']*'|"[^"]*"| (?=(?:FROM|WHERE|PARTITION BY|WITHIN|CONSUME BY|LIMIT) )""")
 
+#: An error or a warning about a text.
+Problem = QuerySyntaxError | QueryError | UnsupportedQueryError | QueryWarning
 FIRST_TEXT = "SELECT *\nWHERE A AS x ; B AS y\nWITHIN 10 EVENTS"
-
-
-@dataclass(frozen=True)
-class Problem:
-    """An error or a warning, with the stretch ``[start, end)`` of the text that it is about."""
-
-    start: int
-    end: int
-    message: str
-    hint: str | None = None
-    certain: bool = True
-    line: int | None = None
-    column: int | None = None
-
-    @classmethod
-    def of(cls, error: QuerySyntaxError | QueryError | UnsupportedQueryError | QueryWarning, text: str) -> Problem:
-        """The problem that an error of cerflow tells of."""
-        start, end = (error.span.start, error.span.end) if error.span is not None else (0, -1)
-        start = min(start, len(text))
-        end = min(max(end, start + (end >= 0)), len(text))
-        certain = not isinstance(error, QueryWarning)
-        return cls(start, end, error.reason, error.hint, certain, error.line, error.column)
 
 
 class StudioSession:
@@ -208,19 +188,19 @@ class StudioSession:
                 query.check(self.schema)
         except (QuerySyntaxError, QueryError, UnsupportedQueryError) as error:
             error.with_source(text)
-            return [Problem.of(error, text)]
+            return [error]
         return []
 
     def doubts(self) -> list[Problem]:
         """Warnings about a text without error."""
         try:
             query = self.query()
-            found = [Problem.of(warning, self.text) for warning in query.warnings(self.schema)]
+            found: list[Problem] = [*query.warnings(self.schema)]
         except CerflowError:
             return []
         types = [] if self.events is None else self.events.types
         if 0 < len(types) < limits.TYPES_LOOKED_FOR and isinstance(query, Query):
-            found += [Problem.of(doubt, self.text) for doubt in query.doubtful_types(types, "sample")]
+            found += query.doubtful_types(types, "sample")
         return found
 
     def completions(self) -> dict[str, list[dict[str, str]]]:

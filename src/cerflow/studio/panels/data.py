@@ -64,7 +64,7 @@ class DataPanel:
                 for box in (self._type, self._time, self._unit, self._key):
                     box.classes("w-44")
             names = ("column", "kind", "nulls", "different", "least", "greatest")
-            self._columns = show_table("Columns", names, [], sortable=True)
+            self._columns = show_table("Columns", names, [], sortable=True, style="")
         self._queries = ui.column().classes("w-full gap-1")
         with self._queries:
             heading("Queries to begin with")

@@ -9,6 +9,7 @@ from typing import Any
 
 from nicegui import ui
 
+from cerflow.errors import QueryWarning
 from cerflow.studio.colouring import coloured
 from cerflow.studio.session import Problem, StudioSession
 from cerflow.studying.wording import sentence
@@ -72,12 +73,12 @@ class QueryBox:
             for word in coloured(text, () if events is None else events.types)
         ]
         for problem in problems:
-            end = max(problem.end, problem.start + 1)
-            # A mark needs a character; at the end of the text that is the last one.
-            start = min(problem.start, len(text) - 1)
-            if 0 <= start < min(end, len(text)):
-                kind = "ce-error" if problem.certain else "ce-warning"
-                marks.append({"kind": "mark", "from": start, "to": min(end, len(text)), "class": kind})
+            if text and problem.span is not None:
+                # A mark needs a character; at the end of the text that is the last one.
+                start = min(problem.span.start, len(text) - 1)
+                end = min(max(problem.span.end, start + 1), len(text))
+                kind = "ce-warning" if isinstance(problem, QueryWarning) else "ce-error"
+                marks.append({"kind": "mark", "from": start, "to": end, "class": kind})
         # Not by the property: that would also send the text, which may be older than what has been typed meanwhile.
         self.box.run_method("setDecorations", marks)
 
@@ -130,7 +131,8 @@ class QueryEditor:
             self._said.text = "The query is valid" + ("." if self._session.events else "; open a file to run it.")
             return
         first = problems[0]
-        self._sign.props("name=error color=negative" if first.certain else "name=warning color=warning")
-        place = "" if first.line is None else f"line {first.line}, column {first.column}: {first.message}"
+        doubt = isinstance(first, QueryWarning)
+        self._sign.props("name=warning color=warning" if doubt else "name=error color=negative")
+        place = "" if first.line is None else f"line {first.line}, column {first.column}: {first.reason}"
         hint = f"\n{sentence(first.hint)}" if first.hint else ""
-        self._said.text = (place or sentence(first.message)) + hint
+        self._said.text = (place or sentence(first.reason)) + hint

@@ -80,9 +80,8 @@ class ExportPanel:
         events = self._session.events
         texts = exported(self._session.text, self._session.language, events)
         self._shown.clear()
-        wrong = any(problem.certain for problem in self._session.problems())
         with self._shown:
-            if wrong:
+            if self._session.problems():
                 ui.label("The query has an error, so these texts do not run yet.").classes("text-sm text-negative")
             for name, text in texts.items():
                 with ui.column().classes("w-full gap-1"):
