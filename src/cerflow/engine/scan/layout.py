@@ -61,8 +61,10 @@ from cerflow.values.array_types import Bytes, IntRows, Ints, SmallRows, Smalls
     FORWARDS,
     EDGE,  # the limit at the end of the batch
     OVERLAP,  # the rows at its end whose windows go on behind it
-) = range(34)
-CONTROLS = 34
+    TURN,  # the measure up to which the keys in the second half of `entered` do not count
+    TURNED,  # the row where that was set
+) = range(36)
+CONTROLS = 36
 #: In MARKS.
 NOT_MARKED, MARKED, DECIDED = range(3)
 
@@ -172,6 +174,7 @@ EFFECT_WORDS = 8
 # Columns of ScanArrays.moves and ScanArrays.leads: from a state, to a state (-1: no run goes on), whether it may end a
 # match; in leads states are columns of ScanArrays.flows (-1: none), and the last column says whether runs begin there
 LEADS_SOURCE, LEADS_TARGET, LEADS_FINAL, LEADS_BEGINS = range(4)
+LEAD_WORDS = 4
 # Columns of ScanArrays.runs: how many there are, and how many an event adds
 RUNS, ADDED = range(2)
 RUNS_WORDS = 2
@@ -196,8 +199,6 @@ BLOCK = 4096
 CARRIED = 64
 #: Guards that have bits of their own.
 GUARDS = 8
-#: In ScanArrays.slot_of: the key of the row has not been looked at.
-NOT_ASKED = -2
 #: Moves that have bits of their own, and the bit of events that may end the waiting of runs.
 MOVES = 7
 WAITS = 1 << MOVES
@@ -253,5 +254,5 @@ class ScanArrays(NamedTuple):
     keyed: IntRows  # (outputs, 7): as rows of outputs, on which all events of a match agree
     flows: IntRows  # (keys, states): see the kernel `flow`; keys may share a row
     slot_of: Smalls  # by row: the row of flows for its key, -1: none
-    entered: Ints  # (keys / 64 + 1,): which rows of flows have values, as bits
+    entered: Ints  # (2 * (keys / 64 + 1),): which rows of flows have values, as bits: those set lately, then others
     decided: IntRows  # (tests, 3)

@@ -107,7 +107,7 @@ def follow_runs(
     keys = min(1 << (count - 1).bit_length(), limits.FLOW_KEYS) if through.keyed else 1
     if keys != len(room.arrays.flows):
         room.use("flows", keys, len(through.states))
-        room.use("entered", (keys >> 6) + 1)
+        room.use("entered", 2 * ((keys >> 6) + 1))
     states = sum((occupied >> state & 1) << k for k, state in enumerate(through.states))
     control[layout.ROW] = count
     while (reason := flow(room.shared.address, exported.address, count, states, ending)) != layout.SCANNED:

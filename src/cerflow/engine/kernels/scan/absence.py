@@ -9,10 +9,18 @@ from cerflow.engine.kernels.base.shared_arrays import address_of, pointer_to
 from cerflow.engine.kernels.scan.arrays import scan_at
 from cerflow.engine.kernels.scan.blocks import mark_block
 from cerflow.engine.kernels.scan.contiguous import key_number, key_words
-from cerflow.engine.kernels.scan.flow import BOUND, MEASURE, first_behind, has_plain_window, not_zero, window_value
+from cerflow.engine.kernels.scan.flow import (
+    BOUND,
+    MEASURE,
+    bound_of,
+    first_behind,
+    measure_of,
+    window_value,
+    window_words,
+)
 from cerflow.engine.kernels.scan.scan import collected
-from cerflow.engine.kernels.scan.values import leading_zeros, load_byte, load_word, locate, store_word
-from cerflow.engine.layout import NO_BOUND, NULL
+from cerflow.engine.kernels.scan.values import leading_zeros, load_byte, load_word, locate, not_zero, store_word
+from cerflow.engine.layout import NULL
 from cerflow.engine.scan import layout
 
 #: There are too few such rows, or several matches of one event, or more than two of one moment.
@@ -67,9 +75,7 @@ def _pass(s, guards, count, key, opening, ending, begin, behind, found):
     for g in range(s.groups.shape[0]):
         s.groups[g, layout.G_ROW] = s.groups[g, layout.G_STEPS] = -1
     single = np.int64(1)
-    plain, size = has_plain_window(s), s.reach[BOUND, layout.O_SIZE]
-    column = s.reach[MEASURE, layout.O_COLUMN]
-    times = s.columns[column, layout.C_DATA] + 8 * s.columns[column, layout.C_OFFSET]
+    times = window_words(s)
     shown, many, words_at = np.int64(count), np.int64(0), key_words(s, key)
     for first in range((count - 1) & ~7, (begin & ~7) - 1, -8):
         left = not_zero(load_word(guards + first, 0))
@@ -86,14 +92,9 @@ def _pass(s, guards, count, key, opening, ending, begin, behind, found):
             if g > 0 and opens != 0 and begin <= k < behind:
                 if opens & (opens - 1) != 0:
                     return np.int64(0), np.int64(NOT_FOUND)
-                if plain:
-                    measure = load_word(times, k)
-                    while max(load_word(times, shown - 1), NO_BOUND + size) - size >= measure:
-                        shown -= 1
-                else:
-                    measure = window_value(s, MEASURE, k)
-                    while window_value(s, BOUND, shown - 1) >= measure:
-                        shown -= 1
+                measure = measure_of(s, k, times)
+                while bound_of(s, shown - 1, times) >= measure:
+                    shown -= 1
                 next_end = np.int64(s.groups[g, layout.G_ROW])
                 if next_end < 0 or next_end >= shown:
                     found[many, 0], found[many, 1], found[many, 2] = k, shown, g

@@ -6,10 +6,21 @@ import math
 
 import numpy as np
 
+from cerflow.engine.kernels.base.arithmetic import wrapped_product
 from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import as_float, bits_of, call
 from cerflow.engine.kernels.scan.marks import mark
-from cerflow.engine.kernels.scan.values import load_byte, load_word, store_byte, word_of, words_at_once
+from cerflow.engine.kernels.scan.values import (
+    ONES,
+    load_byte,
+    load_word,
+    not_zero,
+    ones,
+    store_byte,
+    trailing_zeros,
+    word_of,
+    words_at_once,
+)
 from cerflow.engine.kernels.step.bytecode import binary, unary
 from cerflow.engine.kernels.step.guards import words_compare
 from cerflow.engine.layout import CODE_ARGUMENT, CODE_OPCODE, EQ, GE, GT, LE, LT, NE, NULL
@@ -147,20 +158,45 @@ def _decide(s, n, begin, size, guards, address):
     data = other = np.int64(0)
     if kind in (layout.COMPARE_FLOAT, layout.COMPARE_INT):
         data, other = words_at_once(s.columns, column), s.tests[test, layout.K_OTHER]
-    if data != 0:
+    less, equal, greater = operator in (LT, LE, NE), operator in (LE, EQ, GE), operator in (GT, GE, NE)
+    floating = kind == layout.COMPARE_FLOAT
+    if data != 0 and 4 * _marked_rows(guards, size) > size:
         # Without branches the loops are vectors of instructions.
-        less, equal, greater = operator in (LT, LE, NE), operator in (LE, EQ, GE), operator in (GT, GE, NE)
-        changed, y = held ^ failed, as_float(other)
-        for k in range(size if kind == layout.COMPARE_FLOAT else 0):
-            x = as_float(load_word(data, begin + k))
-            holds = (x < y) & less | (x == y) & equal | (x > y) & greater
+        changed = held ^ failed
+        for k in range(size if floating else 0):
+            holds = _holds(load_word(data, begin + k), True, other, less, equal, greater)
             store_byte(guards, k, load_byte(guards, k) & (failed ^ changed & -np.int64(holds)))
-        for k in range(size if kind == layout.COMPARE_INT else 0):
-            word = load_word(data, begin + k)
-            holds = ((word < other) & less | (word == other) & equal | (word > other) & greater) & (word != NULL)
+        for k in range(0 if floating else size):
+            holds = _holds(load_word(data, begin + k), False, other, less, equal, greater)
             store_byte(guards, k, load_byte(guards, k) & (failed ^ changed & -np.int64(holds)))
         return
-    for k in range(size):
-        is_open = load_byte(guards, k)
-        if is_open & matters:
-            store_byte(guards, k, is_open & (held if satisfies(s, test, begin + k, address) else failed))
+    matters = wrapped_product(matters & 255, ONES)
+    for first in range(0, size, 8):
+        left = not_zero(load_word(guards + first, 0) & matters)
+        while left != 0:
+            k = first + (trailing_zeros(left) >> 3)
+            left &= left - 1
+            if k < size:
+                if data != 0:
+                    holds = _holds(load_word(data, begin + k), floating, other, less, equal, greater)
+                else:
+                    holds = satisfies(s, test, begin + k, address)
+                store_byte(guards, k, load_byte(guards, k) & (held if holds else failed))
+
+
+@inlined
+def _holds(word, floating, other, less, equal, greater):
+    """Whether a comparison of a ``word`` that is not missing holds, by the outcomes for which it does."""
+    if floating:
+        x, y = as_float(word), as_float(other)
+        return (x < y) & less | (x == y) & equal | (x > y) & greater
+    return ((word < other) & less | (word == other) & equal | (word > other) & greater) & (word != NULL)
+
+
+@inlined
+def _marked_rows(guards, size):
+    """How many of ``size`` rows have guards, but for the last ones."""
+    found = np.int64(0)
+    for k in range(size >> 3):
+        found += np.int64((np.uint64(ones(load_word(guards, k))) * np.uint64(ONES)) >> np.uint64(56))
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.base.arithmetic import wrapped_product, wrapped_sum
+from cerflow.engine.kernels.base.arithmetic import wrapped_product
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.base.shared_arrays import address_of, call, pointer_to
 from cerflow.engine.kernels.scan.arrays import scan_at
@@ -15,12 +15,15 @@ from cerflow.engine.kernels.scan.values import (
     ONES,
     leading_zeros,
     load_byte,
+    load_int,
     load_word,
     locate,
+    not_zero,
     store_byte,
     store_word,
     trailing_zeros,
     word_of,
+    words_at_once,
 )
 from cerflow.engine.layout import NO_BOUND, NULL
 from cerflow.engine.scan import layout
@@ -29,8 +32,6 @@ from cerflow.engine.scan import layout
 MEASURE, BOUND = 0, 1
 #: Rows whose new texts are read together.
 _TOGETHER = 4 * layout.BLOCK
-#: In each byte of a word all bits but the highest, and the highest.
-_LOW, _HIGH = np.int64(0x7F7F7F7F7F7F7F7F), np.int64(-0x7F7F7F7F7F7F7F80)
 #: A limit behind all starts.
 NOWHERE = 2**63 - 1
 
@@ -61,19 +62,18 @@ def flow(address, batch, count, states, ends):
         reason = mark_block(s, begin, end - begin, guards + begin, wanted, True, address)
         if reason != layout.SCANNED:
             return collected(s, reason, max(end - _TOGETHER, 0), end)
-        _allow(s, begin, end, guards)
         if closing:
-            _close(s, begin, end, guards, address)
+            _close(s, begin, end, guards, True, address)
         control[layout.ROW] = begin
     if control[layout.FORWARDS] == 1:
         found, kept = control[layout.RELEVANT], control[layout.KEPT]
         if control[layout.BACKWARDS] == 0:
             found = kept = count
-        left = _follow(s, count, states, guards, address)
+        left = _follow(s, count, states, guards, control[layout.BACKWARDS] == 0, address)
         if control[layout.BACKWARDS] == 1 and 4 * left < 3 * kept:
             # Fewer rows may lead from others now.
             begin_flow(s, count, ends)
-            _close(s, 0, count, guards, address)
+            _close(s, 0, count, guards, False, address)
         control[layout.KEPT], control[layout.RELEVANT] = left, found
     return layout.SCANNED
 
@@ -92,35 +92,22 @@ def begin_flow(s, count, ends):
     control[layout.OVERLAP] = count - first_behind(s, MEASURE, count, edge)
     for k in range(s.entered.shape[0]):
         s.entered[k] = 0
+    control[layout.TURN], control[layout.TURNED] = window_value(s, BOUND, count - 1), count
     control[layout.PASSED] = np.int64(ends != 0)
     control[layout.RELEVANT] = control[layout.KEPT] = control[layout.LEAD] = 0
 
 
 @part
-def _allow(s, begin, end, guards):
-    """Write the bits of the moves that rows allow."""
-    useful, masks = address_of(pointer_to(s.useful, 0)), address_of(pointer_to(s.masks, 0))
-    keyed = s.keyed.shape[0] > 0
-    for first in range(begin & ~7, end, 8):
-        if load_word(guards + first, 0) != 0:
-            for k in range(first, min(first + 8, end)):
-                store_byte(useful, k, load_byte(masks, load_byte(guards, k)))
-                if keyed:
-                    s.slot_of[k] = layout.NOT_ASKED
-
-
-@part
-def _close(s, begin, end, guards, address):
-    """Clear the guards of the rows of a block that no match can need."""
-    control = s.control
-    useful = address_of(pointer_to(s.useful, 0))
-    ends = wrapped_product(s.step_guards[0], ONES)
+def _close(s, begin, end, guards, new, address):
+    """Clear the guards of the rows of a block that no match can need; it is ``new`` to the passes over it."""
+    control, keyed = s.control, s.keyed.shape[0] > 0
+    useful, masks, words_at = address_of(pointer_to(s.useful, 0)), address_of(pointer_to(s.masks, 0)), _key_words(s)
+    last_guards = s.step_guards[0]
+    ends = wrapped_product(last_guards, ONES)
     limit, passed = control[layout.LIMIT], control[layout.PASSED] == 1
     relevant, kept = control[layout.RELEVANT], control[layout.KEPT]
-    edge, keyed = control[layout.EDGE], s.keyed.shape[0] > 0
-    plain, size = has_plain_window(s), s.reach[BOUND, layout.O_SIZE]
-    column = s.reach[MEASURE, layout.O_COLUMN]
-    times = s.columns[column, layout.C_DATA] + 8 * s.columns[column, layout.C_OFFSET]
+    edge, turn = control[layout.EDGE], control[layout.TURN]
+    times = window_words(s)
     for first in range((end - 1) & ~7, begin - 1, -8):
         eight = load_word(guards + first, 0)
         if eight == 0:
@@ -135,76 +122,99 @@ def _close(s, begin, end, guards, address):
             left &= (np.int64(1) << 8 * j) - 1
             k = first + j
             relevant += 1
-            measure = load_word(times, k) if plain else window_value(s, MEASURE, k)
-            if eight >> 8 * j & s.step_guards[0] != 0:
-                limit = max(measure, NO_BOUND + size) - size if plain else window_value(s, BOUND, k)
+            measure = measure_of(s, k, times)
+            own = eight >> 8 * j & 255
+            if own & last_guards != 0:
+                limit = bound_of(s, k, times)
             passed = measure <= limit
-            allowed = load_byte(useful, k)
+            allowed = load_byte(masks, own) if new else load_byte(useful, k)
             found = np.int64(0)
             # No event before has a greater measure.
             if not passed:
-                slot = _known_slot(s, k, address) if keyed else np.int64(0)
+                if measure <= turn:
+                    turn = _turned(s, k)
+                slot = _slot_of(s, k, words_at, new, address) if keyed else np.int64(0)
                 if slot >= 0:
-                    found = _leading(s, slot, allowed, measure, limit, edge)
-            store_byte(useful, k, found)
+                    known = _is_entered(s, slot)
+                    # Most keys have no event near enough behind.
+                    if known or measure > edge or own & last_guards != 0:
+                        found = _leading(s, slot, known, allowed, measure, limit, edge)
             if found == 0:
                 store_byte(guards, k, np.int64(0))
-            # With keys, moves that are ruled out tell much to those that look forwards.
-            if found == allowed or (found != 0 and not keyed):
-                kept += 1
+            else:
+                store_byte(useful, k, found)
+                # With keys, moves that are ruled out tell much to those that look forwards.
+                kept += found == allowed or not keyed
     control[layout.LIMIT], control[layout.PASSED] = limit, np.int64(passed)
     control[layout.RELEVANT], control[layout.KEPT] = relevant, kept
 
 
-@inlined
-def not_zero(eight):
-    """The highest bit of each byte of the word ``eight`` that is not zero."""
-    return (wrapped_sum(eight & _LOW, _LOW) | eight) & _HIGH
+@part
+def _turned(s, row):
+    """Forget the keys of rows so far behind ``row`` that no match has both, where that pays; the next `TURN`."""
+    words = s.entered.shape[0] >> 1
+    if s.control[layout.TURNED] - row >= 4 * words:
+        # Limits of a row are not before its own bound.
+        for k in range(words):
+            s.entered[words + k], s.entered[k] = s.entered[k], 0
+        s.control[layout.TURN], s.control[layout.TURNED] = window_value(s, BOUND, row), row
+    return s.control[layout.TURN]
 
 
 @inlined
 def _is_entered(s, slot):
-    return s.entered[slot >> 6] >> (slot & 63) & 1 == 1
+    words = s.entered.shape[0] >> 1
+    return (s.entered[slot >> 6] | s.entered[words + (slot >> 6)]) >> (slot & 63) & 1 == 1
 
 
 @inlined
-def _leading(s, slot, allowed, measure, bound, edge):
+def _enter(s, slot):
+    s.entered[slot >> 6] |= np.int64(1) << (slot & 63)
+
+
+@inlined
+def _leading(s, slot, known, allowed, measure, bound, edge):
     """The moves of those ``allowed`` that may lead to the end of a match; the limits become those before the event.
 
     Its own ``bound`` is the limit of matches that it ends, and ``edge`` that of events behind the batch.
     """
-    flows = s.flows
+    states = s.flows.shape[1]
+    limits, leads = address_of(pointer_to(s.flows, 0)) + 8 * states * slot, address_of(pointer_to(s.leads, 0))
+    bits = address_of(pointer_to(s.bit_leads, 0))
     found = np.int64(0)
-    known = _is_entered(s, slot)
     if allowed & layout.WAITS != 0:
         found = layout.WAITS if edge < measure else 0
-        for q in range(flows.shape[1] if known else 0):
-            found |= layout.WAITS if flows[slot, q] < measure else 0
+        for q in range(states if known else 0):
+            found |= layout.WAITS if load_word(limits, q) < measure else 0
     moves = allowed & (layout.WAITS - 1)
     while moves != 0:
         bit = trailing_zeros(moves)
         moves &= moves - 1
-        for n in range(s.bit_leads[bit], s.bit_leads[bit + 1]):
-            limit = bound if s.leads[n, layout.LEADS_FINAL] == 1 else np.int64(NOWHERE)
-            source, target = s.leads[n, layout.LEADS_SOURCE], s.leads[n, layout.LEADS_TARGET]
+        for n in range(load_word(bits, bit), load_word(bits, bit + 1)):
+            lead = leads + 8 * layout.LEAD_WORDS * n
+            limit = bound if load_word(lead, layout.LEADS_FINAL) == 1 else np.int64(NOWHERE)
+            source, target = load_word(lead, layout.LEADS_SOURCE), load_word(lead, layout.LEADS_TARGET)
             if target >= 0:
-                limit = min(limit, flows[slot, target] if known else edge)
+                limit = min(limit, load_word(limits, target) if known else edge)
             if measure > limit:
                 found |= np.int64(1) << bit
                 if source >= 0:
-                    if not known:
-                        known = True
-                        s.entered[slot >> 6] |= np.int64(1) << (slot & 63)
-                        for q in range(flows.shape[1]):
-                            flows[slot, q] = edge
-                    flows[slot, source] = min(limit, flows[slot, source])
+                    _enter(s, slot)
+                    for q in range(0 if known else states):
+                        store_word(limits, q, edge)
+                    known = True
+                    store_word(limits, source, min(limit, load_word(limits, source)))
     return found
 
 
 @part
-def _follow(s, count, states, guards, address):
-    """Clear the guards of the rows that no run reaches within its window; returns how many are left."""
-    useful, keyed = address_of(pointer_to(s.useful, 0)), s.keyed.shape[0] > 0
+def _follow(s, count, states, guards, new, address):
+    """Clear the guards of the rows that no run reaches within its window; returns how many are left.
+
+    The rows are ``new`` to the passes.
+    """
+    useful, masks, words_at = address_of(pointer_to(s.useful, 0)), address_of(pointer_to(s.masks, 0)), _key_words(s)
+    keyed, times = s.keyed.shape[0] > 0, window_words(s)
     # The latest start of a run in each state of a key.
     begun = window_value(s, MEASURE, 0)
     for k in range(s.entered.shape[0]):
@@ -219,16 +229,16 @@ def _follow(s, count, states, guards, address):
             j = trailing_zeros(left) >> 3
             left &= left - 1
             k = first + j
-            bound = window_value(s, BOUND, k)
-            slot = _known_slot(s, k, address) if keyed else np.int64(0)
-            allowed = load_byte(useful, k)
+            bound = bound_of(s, k, times)
+            slot = _slot_of(s, k, words_at, new, address) if keyed else np.int64(0)
+            allowed = load_byte(masks, eight >> 8 * j & 255) if new else load_byte(useful, k)
             found = np.int64(0)
             if slot >= 0:
                 if not _is_entered(s, slot):
-                    s.entered[slot >> 6] |= np.int64(1) << (slot & 63)
+                    _enter(s, slot)
                     for q in range(s.flows.shape[1]):
                         s.flows[slot, q] = begun if states >> q & 1 else np.int64(NO_BOUND)
-                found = _reached(s, slot, allowed, window_value(s, MEASURE, k), bound)
+                found = _reached(s, slot, allowed, measure_of(s, k, times), bound)
             store_byte(useful, k, found)
             if found == 0:
                 store_byte(guards, k, np.int64(0))
@@ -260,12 +270,24 @@ def _reached(s, slot, allowed, measure, bound):
 
 
 @inlined
-def _known_slot(s, row, address):
-    """The row of `flows` for the key of an event, which is asked for once; -1 if it has none."""
-    slot = np.int64(s.slot_of[row])
-    if slot == layout.NOT_ASKED:
+def _key_words(s):
+    """Where the words of keys are, if these are one column of integers as they are; or else 0."""
+    plain = s.keyed.shape[0] == 1 and s.keyed[0, layout.O_FORM] == layout.AS_INT and s.keyed[0, layout.O_COLUMN] >= 0
+    return words_at_once(s.columns, s.keyed[0, layout.O_COLUMN]) if plain else np.int64(0)
+
+
+@inlined
+def _slot_of(s, row, words_at, new, address):
+    """The row of `flows` for the key of an event; -1 if it has none."""
+    slots = address_of(pointer_to(s.slot_of, 0))
+    if not new:
+        return load_int(slots, row)
+    word = load_word(words_at, row) if words_at != 0 else np.int64(NULL)
+    if word != NULL:
+        slot = np.int64(mixed(np.uint64(0), word) >> SHIFT) & (s.flows.shape[0] - 1)
+    else:
         slot = _slot(s, row, address)
-        s.slot_of[row] = slot
+    s.slot_of[row] = slot
     return slot
 
 
@@ -303,22 +325,32 @@ def _slot(s, row, address):
 
 
 @inlined
-def has_plain_window(s):
-    """Whether the window in `reach` measures a column of 64-bit integers without nulls, as they are.
+def window_words(s):
+    """Where the words are that the window in `reach` measures, if these are 64-bit integers as they are; or else 0.
 
     ``s`` are the arrays of the scan.
     """
     measured, bound = s.reach[MEASURE], s.reach[BOUND]
     c = measured[layout.O_COLUMN]
-    if (
-        c < 0
-        or bound[layout.O_COLUMN] != c
-        or measured[layout.O_FORM] != layout.AS_INT
-        or bound[layout.O_FORM] != layout.AS_BOUND
-    ):
-        return False
-    column = s.columns[c]
-    return column[layout.C_LAYOUT] == layout.INT64 and column[layout.C_VALID] == 0 and column[layout.C_FACTOR] == 1
+    plain = c >= 0 and bound[layout.O_COLUMN] == c
+    plain &= measured[layout.O_FORM] == layout.AS_INT and bound[layout.O_FORM] == layout.AS_BOUND
+    return words_at_once(s.columns, c) if plain else np.int64(0)
+
+
+@inlined
+def measure_of(s, row, times):
+    """What the window measures for a ``row``; ``s`` are the arrays of the scan, ``times`` is from `window_words`."""
+    return load_word(times, row) if times != 0 else window_value(s, MEASURE, row)
+
+
+@inlined
+def bound_of(s, row, times):
+    """The greatest start outside of the window of a ``row``.
+
+    See `measure_of` for ``s`` and ``times``.
+    """
+    size = s.reach[BOUND, layout.O_SIZE]
+    return max(load_word(times, row), NO_BOUND + size) - size if times != 0 else window_value(s, BOUND, row)
 
 
 @inlined

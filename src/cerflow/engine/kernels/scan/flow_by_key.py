@@ -8,7 +8,7 @@ from cerflow.engine.kernels.base.parts import inlined, kernel
 from cerflow.engine.kernels.base.shared_arrays import address_of, pointer_to
 from cerflow.engine.kernels.scan.arrays import scan_at
 from cerflow.engine.kernels.scan.blocks import mark_block
-from cerflow.engine.kernels.scan.flow import BOUND, MEASURE, NOWHERE, begin_flow, window_value
+from cerflow.engine.kernels.scan.flow import NOWHERE, begin_flow, bound_of, measure_of, window_words
 from cerflow.engine.kernels.scan.neighbours import number_keys, relate
 from cerflow.engine.kernels.scan.scan import collected
 from cerflow.engine.kernels.scan.values import load_byte, locate, store_byte, store_word, trailing_zeros
@@ -54,9 +54,10 @@ def flow_by_key(address, batch, count, key, ends):
     for k in range(8):
         store_word(guards + count, k, np.int64(0))
     begin_flow(s, count, ends)
+    times = window_words(s)
     for k in range(count - 1, -1, -1):
         g = np.int64(s.slot_of[k])
-        is_needed = g > 0 and _needed(s, k, g, load_byte(guards, k), load_byte(useful, k))
+        is_needed = g > 0 and _needed(s, k, g, load_byte(guards, k), load_byte(useful, k), times)
         store_byte(guards, k, np.int64(is_needed))
     # Of each key the last row ends what the next event does not continue.
     for g in range(1, s.groups.shape[0] if ends == 0 else 0):
@@ -69,12 +70,12 @@ def flow_by_key(address, batch, count, key, ends):
 
 
 @inlined
-def _needed(s, row, g, guards, allowed):
+def _needed(s, row, g, guards, allowed, times):
     """Whether a match may need a row of a key; the limits of the key become those before the row."""
     control, flows = s.control, s.flows
-    measure = window_value(s, MEASURE, row)
+    measure = measure_of(s, row, times)
     if guards & s.step_guards[0] != 0:
-        control[layout.LIMIT] = window_value(s, BOUND, row)
+        control[layout.LIMIT] = bound_of(s, row, times)
     control[layout.RELEVANT] += 1
     if measure <= control[layout.LIMIT]:
         return False

@@ -15,6 +15,8 @@ from cerflow.engine.scan import layout
 NAN = 0x7FF8000000000000
 #: The lowest bit of each byte of a word.
 ONES = 0x0101010101010101
+#: In each byte of a word all bits but the highest, and the highest.
+_LOW, _HIGH = np.int64(0x7F7F7F7F7F7F7F7F), np.int64(-0x7F7F7F7F7F7F7F80)
 #: The words of an array of Arrow's C data interface that count here.
 _LENGTH, _NULLS, _OFFSET, _COUNT, _BUFFERS, _CHILDREN, _DICTIONARY = 0, 1, 2, 3, 5, 6, 7
 
@@ -86,9 +88,14 @@ def trailing_zeros(_, word):
 @inlined
 def ones(eight):
     """1 for each byte of the word ``eight`` that is not zero."""
+    return not_zero(eight) >> 7 & np.int64(ONES)
+
+
+@inlined
+def not_zero(eight):
+    """The highest bit of each byte of the word ``eight`` that is not zero."""
     # Seven bits of a byte carry into the highest one.
-    low = np.int64(0x7F7F7F7F7F7F7F7F)
-    return (wrapped_sum(eight & low, low) | eight) >> 7 & np.int64(ONES)
+    return (wrapped_sum(eight & _LOW, _LOW) | eight) & _HIGH
 
 
 @inlined
