@@ -109,8 +109,8 @@ HELD_WORDS = 5
 TEXT_WORDS = T_HELD + HELD_WORDS
 #: Texts that are compared one by one with whole columns.
 SINGLES = 8
-# Words of a slot: the first eight bytes, the length, the entry (0: free)
-S_HEAD, S_LENGTH, S_ENTRY = range(3)
+# Words of a slot: the bytes of a text of at most eight, or its hash; the length, the entry (0: free)
+S_WORD, S_LENGTH, S_ENTRY = range(3)
 SLOT_WORDS = 3
 
 # Columns of ScanArrays.nodes: what is asked, a column of text by its number, or one test or several tests; which test,

@@ -22,7 +22,7 @@ from cerflow.values.arrow_columns import array_of_numbers
 
 _UNKNOWN = -1
 #: The first numbers of entries and bytes, and the factor by which they grow.
-_ENTRIES, _BYTES, _LARGER = 256, 4096, 4
+_ENTRIES, _BYTES, _LARGER = 256, 4096, 16
 
 
 class TextEntries:

@@ -52,7 +52,7 @@ def absent(address, batch, count, key, opening, ending, carried, found):
     if begin >= behind or 2 * (last + 1 + count - behind) > count:
         return layout.SCANNED, last, begin, behind, np.int64(0), np.int64(NOT_FOUND)
     guards = address_of(pointer_to(s.guards, 0))
-    while control[layout.ROW] < count:
+    while control[layout.LOOKED_AHEAD] == 0 and control[layout.ROW] < count:
         row = control[layout.ROW]
         size = min(count - row, layout.BLOCK)
         reason = mark_block(s, row, size, guards + row, np.int64(0), True, address)
@@ -62,7 +62,7 @@ def absent(address, batch, count, key, opening, ending, carried, found):
     for k in range(8):
         store_word(guards + count, k, np.int64(0))
     # If it stops from here on, keys get new numbers.
-    control[layout.ROW], control[layout.TEXT] = 0, layout.NO_KEYS
+    control[layout.ROW], control[layout.LOOKED_AHEAD], control[layout.TEXT] = 0, 1, layout.NO_KEYS
     single, many = _pass(s, guards, count, key, opening, ending, begin, behind, found)
     reason = layout.NO_ROOM if control[layout.TEXT] != layout.NO_KEYS else layout.SCANNED
     return reason, last, begin, behind, single, many

@@ -10,7 +10,7 @@ import numpy as np
 from cerflow.engine.kernels.base.arithmetic import wrapped_product
 from cerflow.engine.kernels.base.parts import part
 from cerflow.engine.kernels.base.shared_arrays import address_of, pointer_to
-from cerflow.engine.kernels.scan.texts import MIX, SHIFT, entry_of
+from cerflow.engine.kernels.scan.texts import SHIFT, entry_of, mixed
 from cerflow.engine.kernels.scan.values import (
     ONES,
     load_byte,
@@ -224,11 +224,11 @@ def _by_text(texts, t, begin, count, guards, out):
             head = load_word(letters + start, 0)
             if length < 8:
                 head &= (np.int64(1) << 8 * length) - 1
-            h = (np.uint64(head) ^ np.uint64(length)) * MIX
+            h = mixed(np.uint64(length), head)
             slot = slots + 8 * layout.SLOT_WORDS * (np.int64(h >> SHIFT) & mask)
             entry = load_word(slot, layout.S_ENTRY)
             if (
-                load_word(slot, layout.S_HEAD) == head
+                load_word(slot, layout.S_WORD) == head
                 and load_word(slot, layout.S_LENGTH) == length
                 and 0 < entry < judged
             ):

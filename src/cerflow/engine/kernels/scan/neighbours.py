@@ -11,6 +11,7 @@ from cerflow.engine.kernels.scan.arrays import scan_at
 from cerflow.engine.kernels.scan.blocks import compute_block, mark_block
 from cerflow.engine.kernels.scan.contiguous import key_number, key_words, linked
 from cerflow.engine.kernels.scan.scan import collected
+from cerflow.engine.kernels.scan.texts import entries_of
 from cerflow.engine.kernels.scan.values import (
     ONES,
     load_byte,
@@ -196,9 +197,14 @@ def number_keys(s, begin, count, key, chosen, first):
     False if there is no room for a key.
     """
     words_at = key_words(s, key)
+    if key >= 0:
+        has_room = entries_of(s.texts, key, begin, count, s.numbers)
+        if not has_room or s.texts[key, layout.T_COUNT] > s.groups.shape[0]:
+            s.control[layout.TEXT] = key
+            return False
     for k in range(count):
         row = begin + k
-        g = key_number(s, row, key, words_at)
+        g = s.numbers[k] if key >= 0 else key_number(s, row, key, words_at)
         if g < 0:
             return False
         s.numbers[k] = g

@@ -9,7 +9,7 @@ import numpy as np
 
 from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import address_of, pointer_to
-from cerflow.engine.kernels.scan.texts import MIX, SHIFT, entry_of
+from cerflow.engine.kernels.scan.texts import SHIFT, entry_of, mixed
 from cerflow.engine.kernels.scan.values import load_int, load_small, load_word, store_word
 from cerflow.engine.scan import layout
 
@@ -97,10 +97,10 @@ def _text(texts, t, row, data, at, letters, size, slots, mask, room):
         head = load_word(letters + start, 0)
         if length < 8:
             head &= (np.int64(1) << 8 * length) - 1
-        h = (np.uint64(head) ^ np.uint64(length)) * MIX
+        h = mixed(np.uint64(length), head)
         slot = slots + 8 * layout.SLOT_WORDS * (np.int64(h >> SHIFT) & mask)
         if (
-            load_word(slot, layout.S_HEAD) == head
+            load_word(slot, layout.S_WORD) == head
             and load_word(slot, layout.S_LENGTH) == length
             and load_word(slot, layout.S_ENTRY) > 0
         ):

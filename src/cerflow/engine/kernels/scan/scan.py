@@ -20,7 +20,6 @@ from cerflow.engine.kernels.scan.values import (
     locate,
     ones,
     packed,
-    store_byte,
     store_word,
     trailing_zeros,
     word_of,
@@ -107,8 +106,6 @@ def _marked(s, begin, count, address):
         reason = mark_block(s, begin, count, guards, np.int64(0), False, address)
         if reason != layout.SCANNED:
             return np.int64(-reason)
-        for k in range(count, (count + 63) & ~63):
-            store_byte(guards, k, 0)
     root, led = s.control[layout.ROOT], address_of(pointer_to(s.led, 0))
     kept = np.int64(0)
     unknown = np.int64(0)
@@ -116,6 +113,8 @@ def _marked(s, begin, count, address):
         left = np.int64(0)
         for j in range(8):
             left |= packed(ones(load_word(guards + k, j))) << 8 * j
+        if count - k < 64:
+            left &= (np.int64(1) << count - k) - 1
         while left != 0:
             row = k + trailing_zeros(left)
             to = load_word(led, load_byte(guards, row))

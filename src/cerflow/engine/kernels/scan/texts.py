@@ -9,6 +9,7 @@ from cerflow.engine.kernels.scan.values import (
     has_bit,
     integer,
     load_byte,
+    load_int,
     load_word,
     store_byte,
     store_word,
@@ -49,9 +50,10 @@ def mixed(h, word):
 
 @inlined
 def _hash(begin, length, head):
-    h = (np.uint64(head) ^ np.uint64(length)) * MIX
+    h = mixed(np.uint64(length), head)
     for k in range(8, length, 8):
-        h = (h ^ (h >> SHIFT) ^ np.uint64(eight_bytes(begin + k, length - k))) * MIX
+        # The last eight bytes may have been read in part.
+        h = mixed(h, load_word(begin + min(k, length - 8), 0))
     return h
 
 
@@ -90,28 +92,76 @@ def entry_of(texts, t, row):
     start = text_offset(texts, t, at)
     length = text_offset(texts, t, at + 1) - start
     begin = texts[t, layout.T_BYTES] + start
-    head = _head(texts, t, start, length)
-    h = _hash(begin, length, head)
-    slots, mask = texts[t, layout.T_SLOTS], texts[t, layout.T_MASK]
-    slot = np.int64(h >> SHIFT) & mask
-    # Half of the table is free.
-    while True:
-        at = slots + 8 * layout.SLOT_WORDS * slot
-        entry = load_word(at, layout.S_ENTRY)
-        if entry == 0:
-            return _new_entry(texts, t, row, begin, length, head, at)
-        if load_word(at, layout.S_HEAD) == head and load_word(at, layout.S_LENGTH) == length:
-            other = texts[t, layout.T_KEPT] + load_word(texts[t, layout.T_ENTRIES], 2 * entry)
-            k = np.int64(8)
-            while k < length and eight_bytes(begin + k, length - k) == eight_bytes(other + k, length - k):
-                k += 8
-            if k >= length:
-                return entry
-        slot = (slot + 1) & mask
+    word, slot = _searched(begin, length, _head(texts, t, start, length), _table(texts, t))
+    entry = load_word(slot, layout.S_ENTRY)
+    return entry if entry > 0 else _new_entry(texts, t, row, begin, length, word, slot)
 
 
 @part
-def _new_entry(texts, t, row, begin, length, head, slot):
+def entries_of(texts, t, begin, count, entries):
+    """Write the ``entries`` of the texts of ``count`` rows from row ``begin`` on; False if there is no room for one.
+
+    ``texts`` are those of the scan, and ``t`` is the number of a column.
+    """
+    data, at = texts[t, layout.T_DATA], texts[t, layout.T_OFFSET] + begin
+    letters, size, table = texts[t, layout.T_BYTES], texts[t, layout.T_SIZE], _table(texts, t)
+    plain = texts[t, layout.T_VALID] == 0 and texts[t, layout.T_LAYOUT] == layout.TEXT32
+    for k in range(count):
+        entry = np.int64(0)
+        start = load_int(data, at + k) if plain else size
+        if start + 8 <= size:
+            length = load_int(data, at + k + 1) - start
+            head = load_word(letters + start, 0)
+            if length < 8:
+                head &= (np.int64(1) << 8 * length) - 1
+            _, slot = _searched(letters + start, length, head, table)
+            entry = load_word(slot, layout.S_ENTRY)
+        if entry == 0:
+            entry = entry_of(texts, t, begin + k)
+            if entry < 0:
+                return False
+        entries[k] = entry
+    return True
+
+
+@inlined
+def _table(texts, t):
+    """The hash table of a column: its slots, the mask, the bytes of entries, and where these begin among them."""
+    row = texts[t]
+    return row[layout.T_SLOTS], row[layout.T_MASK], row[layout.T_KEPT], row[layout.T_ENTRIES]
+
+
+@inlined
+def _searched(begin, length, head, table):
+    """The first word of the slot for a text of this ``length``, and where the slot is, which may be free."""
+    slots, mask, kept, places = table
+    h = _hash(begin, length, head)
+    # Long texts often begin alike.
+    word = head if length <= 8 else np.int64(h)
+    number = np.int64(h >> SHIFT) & mask
+    # Half of the table is free.
+    while True:
+        slot = slots + 8 * layout.SLOT_WORDS * number
+        entry = load_word(slot, layout.S_ENTRY)
+        if entry == 0:
+            return word, slot
+        if load_word(slot, layout.S_WORD) == word and load_word(slot, layout.S_LENGTH) == length:
+            other = kept + load_word(places, 2 * entry)
+            k = np.int64(0 if length > 8 else 8)
+            while k < length and _same_bytes(begin, other, min(k, length - 8)):
+                k += 8
+            if k >= length:
+                return word, slot
+        number = (number + 1) & mask
+
+
+@inlined
+def _same_bytes(one, other, at):
+    return load_word(one + at, 0) == load_word(other + at, 0)
+
+
+@part
+def _new_entry(texts, t, row, begin, length, word, slot):
     entry = texts[t, layout.T_COUNT]
     kept = texts[t, layout.T_USED]
     if (
@@ -120,7 +170,7 @@ def _new_entry(texts, t, row, begin, length, head, slot):
         or kept + length > texts[t, layout.T_LIMIT]
     ):
         return np.int64(-1)
-    store_word(slot, layout.S_HEAD, head)
+    store_word(slot, layout.S_WORD, word)
     store_word(slot, layout.S_LENGTH, length)
     store_word(slot, layout.S_ENTRY, entry)
     for k in range(length):
