@@ -197,3 +197,27 @@ def test_one_type_is_known_where_no_column_has_types():
 def test_labels_that_may_be_types(text, constant, count):
     table = pa.table({"v": [1, 3, 2, 5]})
     assert len(labelled(text, table, **({} if constant is None else {"constant_type": constant}))) == count
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string()), pa.int64()])
+@pytest.mark.parametrize("types", ["1234", "1213", "2341"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        'SELECT * WHERE (EVENT AS "1" : EVENT AS b) FILTER b.v > "1".v',
+        'SELECT * WHERE (EVENT AS "1" ; EVENT AS "3" ; EVENT AS x) FILTER x.v > "3".v',
+        'SELECT * WHERE NOT("2") AS "1" ; "3" AS "4" ; EVENT AS "1"',
+        'SELECT "1" WHERE (EVENT AS x : EVENT AS "1")',
+    ],
+)
+def test_labels_are_types_only_if_some_event_has_the_type(text, types, kind):
+    table = pa.table({"type": pa.array(list(types)).cast(kind), "v": [3, 1, 2, 5]})
+    query = cerflow.parse(text)
+    chunks = pa.concat_tables([table.slice(0, 1), table.slice(1)])
+    found = [
+        query.match(table, runner="semantics"),
+        query.match(table),
+        query.match(chunks),
+        cerflow.QuerySet({"one": query}).match(table)["one"],
+    ]
+    assert len({tuple(sorted(map(str, matches))) for matches in found}) == 1

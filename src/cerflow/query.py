@@ -18,6 +18,7 @@ import pyarrow as pa
 from cerflow.analysis.checks import check_query
 from cerflow.analysis.columns import attributes_in, columns_named
 from cerflow.analysis.event_types import types_named_in
+from cerflow.analysis.scopes import relation_names
 from cerflow.analysis.types import check_types
 from cerflow.drawing.targets import picture, shown_or_told
 from cerflow.errors import (
@@ -36,13 +37,14 @@ from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.builder.formulas import FormulaExpr
 from cerflow.language.builder.sremo import SremoExpr
 from cerflow.language.event_kinds import with_kinds
-from cerflow.language.formula import DurationWindow, Formula, Strategy, positions_alone
+from cerflow.language.formula import AnyEvent, DurationWindow, Formula, NotEvent, Strategy, positions_alone
 from cerflow.language.node import walk
 from cerflow.language.parser import parse_query
 from cerflow.language.printer import show
 from cerflow.language.select import Select
 from cerflow.language.sremo import Regular, Sremo, names_told_apart, with_fields
 from cerflow.language.sremo_parser import parse_sremo
+from cerflow.rewriting.names import names_of
 from cerflow.schema import Schema
 from cerflow.stream_inputs import EventRoles, schema_of
 from cerflow.values.event_tables import supposed, to_table, unknown_types
@@ -328,6 +330,7 @@ class Query:
         table, numbers = valid_in_order(
             table, RecordChecker(holding(schema, [self._tree]), on_bad_record, in_order=False), sequence
         )
+        schema = self.without_types(schema, table)
         if any(isinstance(node, DurationWindow) for node in walk(self._tree)):
             self.warn_of_times(schema, extent(table, schema, ordered=True))
         clock = None if until is None else clock_time(until, schema)
@@ -349,6 +352,15 @@ class Query:
             parts = parts_in_slices(plan, whole, threads) or whole
         none = partial(self.warn_of_no_match, schema, table)
         return Matches(parts, plan.report, plan.limit, stream=table, tell_none=none)
+
+    def without_types(self, schema: Schema, table: pa.Table) -> Schema:
+        """The schema of events in a table, which says which labels are no types (for other parts of cerflow).
+
+        Then EVENT is one step of the automaton: without that an event whose type is the name of a label has this label.
+        """
+        if schema.only_type is not None or not any(isinstance(n, AnyEvent | NotEvent) for n in walk(self._tree)):
+            return schema
+        return schema.lacking(names_of(self._tree) - relation_names(self._tree), table)
 
     def plan(self, schema: Schema, position: str | None = None, positions: bool = True) -> Plan:
         """The query made ready for events of a schema (for other parts of cerflow); raises as `recognizer` does."""

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cerflow.errors import InputError, expect, nearest
-from cerflow.values.arrow_columns import plain_type
+from cerflow.values.arrow_columns import array_of_numbers, numbers_of, plain_type
 from cerflow.values.complex_events import UNNAMED
 from cerflow.values.nested import attribute_named, field_type, field_values, is_nested, parts_of, root_of
 from cerflow.values.units import MICROSECONDS, PER_SECOND, UNIT_NAMES, TimeUnit, check_unit
@@ -119,6 +119,8 @@ class Schema:
     time_unit: TimeUnit | None = None
     forget: int | None = None
     constant_type: str | None = None
+    #: Types that no event has, of those that a query might take for labels.
+    absent_types: frozenset[str] = frozenset()
     #: The column whose values the types are, as text; None if ``type`` itself holds them, or no column.
     typed_by: str | None = None
     #: The columns in which the engine needs the values as 64 bits, with the greatest magnitude of whole numbers there:
@@ -210,6 +212,19 @@ class Schema:
             return None
         found = pc.unique(self.completed(rows).column(self.type)).to_pylist()
         return frozenset(str(value) for value in found if value is not None)
+
+    def lacking(self, names: Iterable[str], rows: pa.Table) -> Schema:
+        """The schema of events with these ``rows``, which says which of some names are the type of none of them."""
+        column = self.completed(rows).column(self.type)
+        left = set(names if pa.types.is_string(plain_type(column.type)) else ())
+        for values in column.chunks if left else ():
+            texts = (values.dictionary if pa.types.is_dictionary(values.type) else values).drop_null()
+            sizes = numbers_of(pc.binary_length(texts))
+            # Hardly any text is as short as a label.
+            some = np.flatnonzero(np.isin(sizes, [len(name.encode()) for name in left], kind="table"))
+            if len(some):
+                left.difference_update(pc.unique(texts.take(array_of_numbers(some))).to_pylist())
+        return replace(self, absent_types=self.absent_types.union(left)) if left else self
 
     def completed(self, rows: Rows) -> Rows:
         """Events with the columns that the input lacks: nested attributes, and types as text."""

@@ -149,25 +149,27 @@ class AnyEvent(SingleEvent):
     """``EVENT`` or ``stream>EVENT``: one event of any type.
 
     The label is the type, but `UNNAMED` for the types ``hidden``, whose names are those of event kinds. Where all
-    events have one type, ``only`` is it.
+    events have one type, ``only`` is it; no event has one of the types ``absent``.
     """
 
     stream: str | None = None
     hidden: tuple[str, ...] = ()
     only: str | None = None
+    absent: frozenset[str] = frozenset()
 
 
 @node
 class NotEvent(SingleEvent):
     """``NOT(R FILTER c)``: one event that does not satisfy ``R FILTER c``; condition None is ``NOT(R)``.
 
-    ``hidden`` and ``only`` are those of `AnyEvent`.
+    ``hidden``, ``only`` and ``absent`` are those of `AnyEvent`.
     """
 
     event: EventType
     condition: Condition | None = None
     hidden: tuple[str, ...] = ()
     only: str | None = None
+    absent: frozenset[str] = frozenset()
 
 
 @node

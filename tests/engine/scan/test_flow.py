@@ -300,6 +300,8 @@ STRICT_FORMULAS = [
     "(A AS x : B AS y UNLESS C) ; Z",
     "((A AS x : B AS y) FILTER x.v <= y.v) ; ((A AS p : B AS q) FILTER p.v > q.v)",
     "(EVENT AS x : EVENT AS y : EVENT AS w ; EVENT AS z) FILTER x.s = w.s AND y.v > x.v AND z.v > 3",
+    "(EVENT AS x : EVENT AS y : EVENT AS z) FILTER y.v > 2 * x.v AND z.v < x.v + 3 AND x.v > 1",
+    "(EVENT AS x : EVENT AS y) FILTER y.v + 1 > 2 * x.v",
 ]
 
 
@@ -328,7 +330,7 @@ def strict_stream(generator, size, types):
     return pa.table(
         {
             "type": some(types, kinds),
-            "k": some(["p", "q", "r", None], kinds),
+            "k": some(["p", "a key that is long, q", "a key that is long, r", None], kinds),
             "n": some([1, 1, 2], pa.int64()),
             "s": some(["a", "b", None, "a text of more than eight bytes"], kinds),
             "v": some([1, 2, 3, 4, None], values),

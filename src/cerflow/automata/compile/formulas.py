@@ -256,9 +256,9 @@ class _FormulaCompiler:
     ) -> list[Transition]:
         """One transition for every named type but ``never``, labelled with it unless hidden, and one for all others.
 
-        If all events have one type, that is one transition.
+        If all events have one type, that is one transition; no event has a type that is absent.
         """
-        named = self.mentioned.union(event.hidden)
+        named = self.mentioned.union(event.hidden) - event.absent
         known = [guards.TypeTest(name) for name in sorted(named)]
         label = {name: f.UNNAMED if name in event.hidden else name for name in named}
         cases: list[tuple[c.Condition, str]]

@@ -43,7 +43,7 @@ def fitted(select: Select, schema: Schema, *, times: bool = True) -> Select:
 
     Fields of structs replace registers that are never written, and windows of time replace windows on the time column;
     windows that follow from gaps and bounds that follow from others are added; conditions on times that always hold,
-    tests of the only type, and arithmetic on ``times`` are removed.
+    tests of the only type and of absent ones, and arithmetic on ``times`` are removed.
 
     With ``times=False`` the query must be its own `with_times_as_numbers`; the schema may lack columns of precomputed
     conditions.
@@ -51,17 +51,18 @@ def fitted(select: Select, schema: Schema, *, times: bool = True) -> Select:
     select = with_fields(select, schema.attributes)
     select = with_windows_of_gaps(_with_windows_of_time(select, schema), schema)
     select = without_implied_times(select, schema)
-    select = _of_one_type(with_implied_bounds(select, schema), schema.only_type)
+    select = _of_known_types(with_implied_bounds(select, schema), schema)
     return with_times_as_numbers(select, schema) if times else select
 
 
-def _of_one_type(select: Select, only: str | None) -> Select:
-    """The query on events that all have one type; the query itself if they may have several."""
+def _of_known_types(select: Select, schema: Schema) -> Select:
+    """The query on events of which something is known: their only type, or types that none of them has."""
+    only, absent = schema.only_type, schema.absent_types
 
-    def of_one(_: int, node: Node) -> Node:
-        return replace(node, only=only) if isinstance(node, f.AnyEvent | f.NotEvent) else node
+    def known(_: int, node: Node) -> Node:
+        return replace(node, only=only, absent=absent) if isinstance(node, f.AnyEvent | f.NotEvent) else node
 
-    return select if only is None else transformed(select, of_one)
+    return transformed(select, known) if only is not None or absent else select
 
 
 def _with_windows_of_time(select: Select, schema: Schema) -> Select:

@@ -236,9 +236,7 @@ def _roles_in(header: Mapping[str, Any]) -> tuple[Schema, str | None]:
         constant, column = header.get("constant_type"), header.get("typed_by")
         if not all(name is None or type(name) is str for name in (constant, column)):
             raise TypeError(f"the types {constant} and {column} are not names")
-        schema = Schema(
-            columns, roles["type"], roles["time"], roles["stream"], roles["time_unit"], forget, constant, column
-        )
-        return schema, roles["position"]
+        position = roles.pop("position")
+        return Schema(columns, **roles, forget=forget, constant_type=constant, typed_by=column), position
     except (KeyError, TypeError, ValueError, OSError) as error:
         raise SnapshotError(f"the snapshot is damaged: its events are not described: {error}") from error

@@ -334,9 +334,12 @@ class Links:
             # Entries of two columns have nothing in common.
             equal = operator in (engine_layout.EQ, engine_layout.NE) and columns[0] == columns[1]
             return (operator, layout.OF_TEXT, *columns, distance) if equal else None
-        if min(columns) < 0 or not forms <= {layout.AS_INT, layout.AS_FLOAT}:
+        if not forms <= {layout.AS_INT, layout.AS_FLOAT}:
             return None
-        return operator, kind, *columns, distance
+        if min(columns) >= 0:
+            return operator, kind, *columns, distance
+        one, before = self._read(atom[engine_layout.A_LEFT], 0), self._read(column, distance)
+        return None if one is None or before is None else self._compared([*one, *before], operator, kind)
 
     def _program(self, atom: Sequence[int], origins: Mapping[int, _Origin]) -> _Link | None:
         """The program of an atom, with columns of events before in place of slots."""
@@ -376,8 +379,11 @@ class Links:
         operator, kind, now, other, distance = link
         if operator == engine_layout.PROGRAM or kind == layout.OF_TEXT:
             return link
-        compared = opcodes.COMPARE_F if kind == engine_layout.FLOAT else opcodes.COMPARE_I
         read = [(opcodes.COLUMN, now), (opcodes.COLUMN, other | distance << layout.COLUMN_BITS)]
+        return self._compared(read, operator, kind)
+
+    def _compared(self, read: Sequence[tuple[int, int]], operator: int, kind: int) -> _Link:
+        compared = opcodes.COMPARE_F if kind == engine_layout.FLOAT else opcodes.COMPARE_I
         return self._added([*read, (compared, operator)])
 
     def _read(self, column: int, distance: int) -> list[tuple[int, int]] | None:

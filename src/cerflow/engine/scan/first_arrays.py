@@ -90,7 +90,7 @@ def _control(tables: TransducerTables, program: ScanProgram) -> Ints:
         control[layout.OPENED] = counted_states(tables, program.outputs)
     control[layout.KEYED] = sum(row[layout.O_TO] == layout.TO_KEYS for row in program.outputs)
     if isinstance(program.flow, Flow):
-        control[layout.BACKWARDS], control[layout.FORWARDS] = program.flow.backwards, program.flow.forwards
+        control[layout.FORWARDS] = program.flow.forwards
     if len(program.code):
         control[layout.PROGRAMS] = compute.address
     return control

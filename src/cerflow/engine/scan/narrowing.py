@@ -109,6 +109,8 @@ def follow_runs(
         room.use("flows", keys, len(through.states))
         room.use("entered", 2 * ((keys >> 6) + 1))
     states = sum((occupied >> state & 1) << k for k, state in enumerate(through.states))
+    # Without a window runs go on behind a batch unless the stream ends.
+    control[layout.BACKWARDS] = through.backwards or ending
     control[layout.ROW] = count
     while (reason := flow(room.shared.address, exported.address, count, states, ending)) != layout.SCANNED:
         room.resume(reason, batch)

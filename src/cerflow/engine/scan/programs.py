@@ -156,6 +156,11 @@ class _ProgramCompiler:
         whole = "values that no program can compute" if any(filled) else None
         waits = whole or absence(self.tables, outputs, by_text | compared, measured)
         guards = waits.guards if isinstance(waits, Absence) else relevant_guards(self.tables, by_text, compared)
+        lie = whole or contiguity(self.tables, outputs, guards, self.to)
+        through = whole or flow_of(self.tables, outputs, guards, self.to, measured)
+        if isinstance(lie, Contiguity) and isinstance(through, Flow) and through.strict is not None and not lie.alone:
+            # What runs can pass through tells more: the window, and conditions on several events before.
+            lie = str(lie.undecided)
         return ScanProgram(
             self.to.attributes,
             self.to.rows,
@@ -170,8 +175,8 @@ class _ProgramCompiler:
             outputs,
             filled,
             guards,
-            whole or contiguity(self.tables, outputs, guards, self.to),
-            whole or flow_of(self.tables, outputs, guards, self.to, measured),
+            lie,
+            through,
             waits,
             self.to.code,
             self.to.constants,

@@ -11,7 +11,7 @@ from cerflow import limits
 from cerflow.automata.model.clock import TICK, has_ticks, reads_tick
 from cerflow.automata.model.transducer import Transducer, Transition
 from cerflow.conditions.connectives import conjuncts
-from cerflow.conditions.guards import InWindow, Satisfied
+from cerflow.conditions.guards import InWindow, Satisfied, TypeTest
 from cerflow.engine.evaluate.precomputed_conditions import numbered_conditions, with_precomputed
 from cerflow.language.condition import Condition, Not
 from cerflow.language.node import walk
@@ -36,6 +36,35 @@ def _failures(condition: Condition) -> list[Condition]:
         case Not(Satisfied(operand)):
             return [Not(Satisfied(part)) for part in conjuncts(operand)] or [condition]
     return [condition]
+
+
+def _with_fewer_types(loops: Sequence[tuple[Condition, ...]]) -> list[dict[Condition, None]]:
+    """Conjunctions of which one holds where one of ``loops`` does.
+
+    Where what holds for events of other types holds for those of some types as well, these types are not asked for.
+    """
+    found = [dict.fromkeys(loop) for loop in loops]
+    for loop in found:
+        for part in list(loop):
+            if isinstance(part, Not) and isinstance(part.operand, TypeTest):
+                same = {**loop, part.operand: None}
+                del same[part]
+                if any(other.keys() <= same.keys() for other in found):
+                    del loop[part]
+
+    def implied(loop: dict[Condition, None], by: dict[Condition, None]) -> bool:
+        types = [part.type for part in loop if isinstance(part, TypeTest) and part.stream is None]
+        others = (part for part in by if part not in loop)
+        return all(
+            isinstance(part, Not) and isinstance(part.operand, TypeTest) and types and part.operand.type not in types
+            for part in others
+        )
+
+    kept: list[dict[Condition, None]] = []
+    for k, loop in enumerate(found):
+        if not any(implied(loop, other) for other in (*kept, *found[k + 1 :])):
+            kept.append(loop)
+    return kept
 
 
 @dataclass
@@ -146,12 +175,12 @@ class Moves:
         return frozenset(entered - others - self._transducer.initial)
 
     def _loops(self) -> list[list[frozenset[int]]]:
-        loops: list[list[frozenset[int]]] = [[] for _ in range(self._transducer.states)]
+        loops: list[list[tuple[Condition, ...]]] = [[] for _ in range(self._transducer.states)]
         for t in self._transducer.transitions:
             # A loop on a final state detects again.
             if t.stays and t.source not in self._transducer.final:
-                loops[t.source] += [self._numbers(tests) for tests in self._alternatives(t.test)]
-        return loops
+                loops[t.source] += self._alternatives(t.test)
+        return [list(map(self._numbers, _with_fewer_types(some))) for some in loops]
 
     def _alternatives(self, test: Condition) -> list[tuple[Condition, ...]]:
         """Conjunctions of which one holds where a test does.

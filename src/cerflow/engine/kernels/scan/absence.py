@@ -12,9 +12,9 @@ from cerflow.engine.kernels.scan.contiguous import key_number, key_words
 from cerflow.engine.kernels.scan.flow import (
     BOUND,
     MEASURE,
-    bound_of,
     first_behind,
-    measure_of,
+    window_bound,
+    window_measure,
     window_value,
     window_words,
 )
@@ -92,8 +92,8 @@ def _pass(s, guards, count, key, opening, ending, begin, behind, found):
             if g > 0 and opens != 0 and begin <= k < behind:
                 if opens & (opens - 1) != 0:
                     return np.int64(0), np.int64(NOT_FOUND)
-                measure = measure_of(s, k, times)
-                while bound_of(s, shown - 1, times) >= measure:
+                measure = window_measure(s, k, times)
+                while window_bound(s, shown - 1, times) >= measure:
                     shown -= 1
                 next_end = np.int64(s.groups[g, layout.G_ROW])
                 if next_end < 0 or next_end >= shown:

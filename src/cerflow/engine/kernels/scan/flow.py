@@ -122,10 +122,10 @@ def _close(s, begin, end, guards, new, address):
             left &= (np.int64(1) << 8 * j) - 1
             k = first + j
             relevant += 1
-            measure = measure_of(s, k, times)
+            measure = window_measure(s, k, times)
             own = eight >> 8 * j & 255
             if own & last_guards != 0:
-                limit = bound_of(s, k, times)
+                limit = window_bound(s, k, times)
             passed = measure <= limit
             allowed = load_byte(masks, own) if new else load_byte(useful, k)
             found = np.int64(0)
@@ -229,7 +229,7 @@ def _follow(s, count, states, guards, new, address):
             j = trailing_zeros(left) >> 3
             left &= left - 1
             k = first + j
-            bound = bound_of(s, k, times)
+            bound = window_bound(s, k, times)
             slot = _slot_of(s, k, words_at, new, address) if keyed else np.int64(0)
             allowed = load_byte(masks, eight >> 8 * j & 255) if new else load_byte(useful, k)
             found = np.int64(0)
@@ -238,7 +238,7 @@ def _follow(s, count, states, guards, new, address):
                     _enter(s, slot)
                     for q in range(s.flows.shape[1]):
                         s.flows[slot, q] = begun if states >> q & 1 else np.int64(NO_BOUND)
-                found = _reached(s, slot, allowed, measure_of(s, k, times), bound)
+                found = _reached(s, slot, allowed, window_measure(s, k, times), bound)
             store_byte(useful, k, found)
             if found == 0:
                 store_byte(guards, k, np.int64(0))
@@ -338,16 +338,16 @@ def window_words(s):
 
 
 @inlined
-def measure_of(s, row, times):
+def window_measure(s, row, times):
     """What the window measures for a ``row``; ``s`` are the arrays of the scan, ``times`` is from `window_words`."""
     return load_word(times, row) if times != 0 else window_value(s, MEASURE, row)
 
 
 @inlined
-def bound_of(s, row, times):
+def window_bound(s, row, times):
     """The greatest start outside of the window of a ``row``.
 
-    See `measure_of` for ``s`` and ``times``.
+    See `window_measure` for ``s`` and ``times``.
     """
     size = s.reach[BOUND, layout.O_SIZE]
     return max(load_word(times, row), NO_BOUND + size) - size if times != 0 else window_value(s, BOUND, row)

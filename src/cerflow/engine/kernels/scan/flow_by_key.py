@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.base.parts import inlined, kernel
+from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.base.shared_arrays import address_of, pointer_to
 from cerflow.engine.kernels.scan.arrays import scan_at
 from cerflow.engine.kernels.scan.blocks import mark_block
-from cerflow.engine.kernels.scan.flow import NOWHERE, begin_flow, bound_of, measure_of, window_words
+from cerflow.engine.kernels.scan.flow import NOWHERE, begin_flow, window_bound, window_measure, window_words
 from cerflow.engine.kernels.scan.neighbours import number_keys, relate
 from cerflow.engine.kernels.scan.scan import collected
 from cerflow.engine.kernels.scan.values import load_byte, locate, store_byte, store_word, trailing_zeros
@@ -53,12 +53,10 @@ def flow_by_key(address, batch, count, key, ends):
         begin += size
     for k in range(8):
         store_word(guards + count, k, np.int64(0))
-    begin_flow(s, count, ends)
-    times = window_words(s)
-    for k in range(count - 1, -1, -1):
-        g = np.int64(s.slot_of[k])
-        is_needed = g > 0 and _needed(s, k, g, load_byte(guards, k), load_byte(useful, k), times)
-        store_byte(guards, k, np.int64(is_needed))
+    _lead_back(s, count, ends, guards, useful)
+    if 4 * control[layout.KEPT] > count and s.strict.shape[0] < 32:
+        _lead_on(s, count, useful)
+        _lead_back(s, count, ends, guards, useful)
     # Of each key the last row ends what the next event does not continue.
     for g in range(1, s.groups.shape[0] if ends == 0 else 0):
         if s.groups[g, layout.G_ROW] >= 0:
@@ -69,13 +67,56 @@ def flow_by_key(address, batch, count, key, ends):
     return layout.SCANNED
 
 
+@part
+def _lead_back(s, count, ends, guards, useful):
+    """Write to ``guards`` which rows may lead to the end of a match, from the last row on."""
+    begin_flow(s, count, ends)
+    times, last = window_words(s), np.int64(0)
+    for bit in range(layout.MOVES):
+        for n in range(s.bit_leads[bit], s.bit_leads[bit + 1]):
+            last |= s.leads[n, layout.LEADS_FINAL] << bit
+    for g in range(s.groups.shape[0]):
+        s.groups[g, layout.G_STEPS] = 0
+    for k in range(count - 1, -1, -1):
+        g = np.int64(s.slot_of[k])
+        is_needed = g > 0 and _needed(s, k, g, load_byte(useful, k), last, times)
+        store_byte(guards, k, np.int64(is_needed))
+
+
+@part
+def _lead_on(s, count, useful):
+    """Clear the moves of rows to which no run of their key leads; before the batch runs may be anywhere."""
+    ended = np.int64(0)
+    for q in range(s.strict.shape[0]):
+        ended |= np.int64(s.strict[q]) << q
+    for g in range(s.groups.shape[0]):
+        s.groups[g, layout.G_STEPS] = -1
+    for k in range(count):
+        g = np.int64(s.slot_of[k])
+        if g == 0:
+            continue
+        moves, entered, occupied = load_byte(useful, k), np.int64(0), np.int64(s.groups[g, layout.G_STEPS])
+        found = moves & layout.WAITS
+        moves ^= found
+        while moves != 0:
+            bit = trailing_zeros(moves)
+            moves &= moves - 1
+            for n in range(s.bit_leads[bit], s.bit_leads[bit + 1]):
+                source, target = s.leads[n, layout.LEADS_SOURCE], s.leads[n, layout.LEADS_TARGET]
+                if s.leads[n, layout.LEADS_BEGINS] == 1 or occupied >> source & 1 == 1:
+                    found |= np.int64(1) << bit
+                    entered |= np.int64(1) << target if target >= 0 else np.int64(0)
+        store_byte(useful, k, found)
+        s.groups[g, layout.G_STEPS] = occupied & ~ended | entered
+
+
 @inlined
-def _needed(s, row, g, guards, allowed, times):
+def _needed(s, row, g, allowed, last, times):
     """Whether a match may need a row of a key; the limits of the key become those before the row."""
     control, flows = s.control, s.flows
-    measure = measure_of(s, row, times)
-    if guards & s.step_guards[0] != 0:
-        control[layout.LIMIT] = bound_of(s, row, times)
+    measure = window_measure(s, row, times)
+    if allowed & last != 0:
+        control[layout.LIMIT] = window_bound(s, row, times)
     control[layout.RELEVANT] += 1
     if measure <= control[layout.LIMIT]:
         return False
