@@ -44,7 +44,7 @@ from cerflow.language.printer import show
 from cerflow.language.select import Select
 from cerflow.language.sremo import Regular, Sremo, names_told_apart, with_fields
 from cerflow.language.sremo_parser import parse_sremo
-from cerflow.rewriting.names import names_of
+from cerflow.rewriting.rebuild import names_of
 from cerflow.schema import Schema
 from cerflow.stream_inputs import EventRoles, schema_of
 from cerflow.values.event_tables import supposed, to_table, unknown_types
