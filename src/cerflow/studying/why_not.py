@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from numbers import Integral
-from typing import Any
 
 import pyarrow as pa
 
@@ -132,15 +131,12 @@ def _shape(select: Select, parts: list[Constraint], sample: StudiedEvents, wante
         anyhow = dict.fromkeys(wanted, frozenset[str]())
         found = fit(relaxed(select, parts), sample, anyhow) if _accepted(select, parts, sample, anyhow) else None
         if found is not None:
-            return f"the events never have these labels together; with these events a match is {_pairs(found)}"
+            match = shown_pairs(found.complex_event)
+            return f"the events never have these labels together; with these events a match is {match}"
     events = "one event" if len(wanted) == 1 else f"these {len(wanted)} events"
     return (
         f"no match consists of {events} alone, whatever the types and values: the pattern reports more or fewer events"
     )
-
-
-def _pairs(found: Fit) -> str:
-    return shown_pairs(found.complex_event)
 
 
 # -- words ---------------------------------------------------------------------------------------------------------
@@ -232,12 +228,8 @@ def _window(c: Constraint, sample: StudiedEvents, positions: list[int]) -> str:
         name = c.node.attribute
         values = [f"{dotted(name)} = {shown_value(e.attribute(name))} at event {e.position}" for e in (first, last)]
         return f"the events are too far apart: {', '.join(values)}"
-    when = f"event {first.position} is at {_time(sample, first)}, event {last.position} at {_time(sample, last)}"
-    return f"the events are too far apart: {when}"
-
-
-def _time(sample: StudiedEvents, event: Any) -> str:
-    return shown_value(event.moment or event.time)
+    at, until = (shown_value(event.moment or event.time) for event in (first, last))
+    return f"the events are too far apart: event {first.position} is at {at}, event {last.position} at {until}"
 
 
 def _exclusion(c: Constraint, without: Select, sample: StudiedEvents, found: Fit) -> str:

@@ -127,8 +127,9 @@ def _shown_events(found: MatchEvents, stream: ViewedStream, said: list[str]) -> 
     if stream.events is None:
         said.append("Only the events of matches are shown, as the others of the stream are not known here.")
         first = np.unique(found.positions, return_index=True)[1]
-        table = found.attributes.take(pa.array(first)) if found.attributes.num_columns else _without_columns(len(first))
-        return table, used
+        if not found.attributes.num_columns:
+            return pa.table({"type": pa.nulls(len(first), pa.string())}), used
+        return found.attributes.take(pa.array(first)), used
     events = stream.events
     if len(used) and (used[-1] >= len(events) or used[0] < 0):
         raise InputError(
@@ -145,10 +146,6 @@ def _shown_events(found: MatchEvents, stream: ViewedStream, said: list[str]) -> 
         "and of the others an even selection."
     )
     return events.take(pa.array(places)), places
-
-
-def _without_columns(size: int) -> pa.Table:
-    return pa.table({"type": pa.nulls(size, pa.string())})
 
 
 def _refuse_strangers(found: MatchEvents, table: pa.Table, rows: Ints, stream: ViewedStream) -> None:
