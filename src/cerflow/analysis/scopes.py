@@ -142,16 +142,16 @@ def _rename(inner: Labels, old: str, new: str) -> Labels:
     return Labels(assigned, bound, inner.relations - {old}, inner.wildcard, inner.single, never)
 
 
-def _all_labels(formula: f.Formula) -> dict[int, Labels]:
+def _all_labels(places: Mapping[int, Occurrence]) -> dict[int, Labels]:
     table: dict[int, Labels] = {}
-    for index, (current, operands) in occurrences(formula).items():
+    for index, (current, operands) in places.items():
         table[index] = _combine(current, [table[k] for k in operands])
     return table
 
 
 def labels_of(formula: f.Formula) -> Labels:
     """The labels of a formula (bound of spec §3, P1 §5.1)."""
-    table = _all_labels(formula)
+    table = _all_labels(occurrences(formula))
     return table[max(table)]
 
 
@@ -207,8 +207,8 @@ def resolve(formula: f.Formula) -> Scopes:
     Raises `QueryError` for a label that the filtered formula does not assign and no enclosing formula binds, and for
     one under SOME that is not among its labels and need not have exactly one event.
     """
-    labels = _all_labels(formula)
     places = occurrences(formula)
+    labels = _all_labels(places)
     parents = above(places)
     outer: dict[int, dict[str, int]] = {}
     known = frozenset().union(*(entry.assigned for entry in labels.values()))

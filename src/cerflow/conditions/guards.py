@@ -7,9 +7,9 @@ beyond that event: `Stored` reads a register; `Of` stands for the event of a lab
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from cerflow.language import condition as c
 from cerflow.language.automaton import Satisfied as Satisfied
@@ -17,10 +17,11 @@ from cerflow.language.automaton import StreamTest as StreamTest
 from cerflow.language.automaton import TypeTest as TypeTest
 from cerflow.language.automaton import event_test as event_test
 from cerflow.language.formula import Window
-from cerflow.language.node import Node, node, transform, walk, with_children
+from cerflow.language.node import Node, node, rebuild, transform, walk, with_children
 from cerflow.values.operators import Operator
 
 C = TypeVar("C", c.Condition, c.Expression)
+N = TypeVar("N", bound=Node)
 
 
 @node
@@ -186,7 +187,7 @@ def is_local(condition: Node) -> bool:
     return local
 
 
-def bare(expression: Node) -> Node:
+def bare(expression: N) -> N:
     """The expression or condition without labels, read on the current event."""
 
     def strip(current: Node) -> Node:
@@ -232,13 +233,6 @@ def separate(condition: c.Condition, scopes: dict[str, int]) -> c.Condition:
     """
     condition = without_brackets(condition)
     owner: dict[int, str | None] = {}  # identity of a node -> its only label; absent means none, None means several
-    keep: list[Node] = []
-
-    def labels(current: Node) -> set[str | None]:
-        found = {owner[id(child)] for child in current.children if id(child) in owner}
-        if isinstance(current, c.Attribute | c.LabelReference) and current.label is not None:
-            found.add(current.label)
-        return found
 
     def wrap(current: Node, label: str) -> Node:
         own = bare(current)
@@ -248,34 +242,22 @@ def separate(condition: c.Condition, scopes: dict[str, int]) -> c.Condition:
         return Of(label, scopes[label], own)
 
     for current in walk(condition):
-        found = labels(current)
-        if isinstance(current, LabelAggregate | Asked):
-            owner[id(current)] = None
-        elif len(found) == 1:
-            owner[id(current)] = next(iter(found))
-        elif found:
-            owner[id(current)] = None
-        keep.append(current)
+        labels = {owner[id(child)] for child in current.children if id(child) in owner}
+        if isinstance(current, c.Attribute | c.LabelReference) and current.label is not None:
+            labels.add(current.label)
+        if labels or isinstance(current, LabelAggregate | Asked):
+            alone = len(labels) == 1 and not isinstance(current, LabelAggregate | Asked)
+            owner[id(current)] = next(iter(labels)) if alone else None
+
+    def visit(current: Node, below: Sequence[Node]) -> Node:
+        if owner.get(id(current), "") is not None:
+            return current
+        # A child with one label below a parent with several is a largest part.
+        kept = zip(current.children, below, map(owner.get, map(id, current.children)))
+        return with_children(current, [child if label is None else wrap(part, label) for part, child, label in kept])
 
     whole = owner.get(id(condition))
-    if whole is not None:
-        return wrap(condition, whole)  # type: ignore[return-value]
-
-    # Rebuild from the leaves up; a child with one label below a parent with several is a largest part.
-    done: list[Node] = []
-    for current in walk(condition):
-        count = len(current.children)
-        children = done[len(done) - count :]
-        del done[len(done) - count :]
-        if id(current) in owner and owner[id(current)] is None:
-            replaced = []
-            for original, child in zip(current.children, children):
-                label = owner.get(id(original))
-                replaced.append(wrap(original, label) if label is not None else child)
-            done.append(with_children(current, replaced))
-        else:
-            done.append(current)
-    return done[0]  # type: ignore[return-value]
+    return rebuild(condition, visit) if whole is None else cast(c.Condition, wrap(condition, whole))
 
 
 def substitute(condition: C, replacements: dict[c.Expression, c.Expression]) -> C:

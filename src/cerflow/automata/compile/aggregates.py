@@ -105,7 +105,7 @@ def _asked(call: c.PredicateCall, one: Container[str]) -> c.Condition:
     given = tuple(guards.bare(a) if k < len(gathered) else a for a, k in zip(call.arguments, sets))
     if not gathered:
         return guards.SetCall(call.name, call.arguments, sets, 0, None, 0)
-    return c.Comparison(Operator.EQ, guards.Asked(call.name, gathered, given, sets), c.Literal(True))  # type: ignore[arg-type]
+    return c.Comparison(Operator.EQ, guards.Asked(call.name, gathered, given, sets), c.Literal(True))
 
 
 def _label_of(argument: Node) -> str:
@@ -118,7 +118,6 @@ def _label_of(argument: Node) -> str:
 
 def _gathered(name: str, label: str, argument: c.Expression) -> guards.LabelAggregate:
     own = guards.bare(argument)
-    assert isinstance(own, c.Expression)
     return guards.LabelAggregate(name, label, own, own)
 
 

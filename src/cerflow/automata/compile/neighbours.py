@@ -56,7 +56,6 @@ def neighbours(part: Condition, scopes: dict[str, int], scope: int, one: Contain
         if not isinstance(current, Function) or current.name != "prev":
             return with_children(current, children)
         argument = bare(current.arguments[0])
-        assert isinstance(argument, Expression)
         previous.append(argument)
         # As long as labels are distinguished, it counts as an attribute of its label.
         return Attribute(label, f"{_FORMER}{len(previous) - 1}")
