@@ -10,7 +10,7 @@ from cerflow import limits
 from cerflow.errors import InputError
 from cerflow.schema import Schema
 from cerflow.spark import explain, match
-from cerflow.spark.frames.demands import demands_of_program
+from cerflow.spark.frames.plan import demands_of_program
 from support.spark.parquet_streams import recognised, write
 from support.spark.results import assert_same, bag
 

@@ -14,7 +14,7 @@ from cerflow import limits
 from cerflow.errors import BadRecordError, InputError, QueryError, UnsupportedQueryError
 from cerflow.schema import Schema
 from cerflow.spark import bad_records, explain, match, run
-from cerflow.spark.frames.demands import demands_of_program
+from cerflow.spark.frames.plan import demands_of_program
 from support.generators.limits import FLOATS, INTEGERS, mostly
 from support.relevance_cases import satisfying
 from support.runners import bag as rows_bag

@@ -19,8 +19,7 @@ from cerflow.files.input_plans import ColumnRoles, FileSurvey, InputPlan, SplitR
 from cerflow.files.raw_rows import Block
 from cerflow.files.sources import InputFormat, Source, partition_values
 from cerflow.slices.by_keys import Keys
-from cerflow.slices.by_row_groups import Key, RowGroup
-from cerflow.slices.keys import extremes_of, is_orderly, keys_of
+from cerflow.slices.by_row_groups import Key, RowGroup, extremes_of, is_orderly, keys_of
 from cerflow.stream_inputs import Input
 from cerflow.values.arrow_columns import array_of_numbers, one_array
 

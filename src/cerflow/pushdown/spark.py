@@ -8,28 +8,13 @@ collations of texts.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import (
-    BooleanType,
-    ByteType,
-    DataType,
-    DateType,
-    DayTimeIntervalType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    ShortType,
-    StringType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql import types as T  # noqa: N812
 
 from cerflow import limits
 from cerflow.conditions.guards import TypeTest
@@ -42,12 +27,22 @@ from cerflow.values.operators import RELATIONS, Operator
 from cerflow.values.text_patterns import MANY, ONE, tokens
 from cerflow.values.units import DAY
 
-_INTEGERS = (ByteType, ShortType, IntegerType, LongType)
-_FLOATS = (FloatType, DoubleType)
+_INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+_FLOATS = (T.FloatType, T.DoubleType)
 _LEAST = -(2**63)
 
 #: Kinds of values in Spark; timestamps with a time zone and those without are different things.
 _NUMBER, _REAL, _TEXT, _TRUTH, _INSTANT, _MOMENT, _NULL = range(7)
+
+
+#: What computes with floats, and with whole numbers where it gives them.
+_ARITHMETIC: Mapping[str, tuple[Callable[[Column, Column], Column], Callable[[Column, Column], Column] | None]] = {
+    "+": (Column.__add__, F.try_add),
+    "-": (Column.__sub__, F.try_subtract),
+    "*": (Column.__mul__, F.try_multiply),
+    "/": (F.try_divide, None),
+    "%": (F.try_mod, F.try_mod),
+}
 
 
 class SparkConditions(Translation[Column]):
@@ -57,7 +52,7 @@ class SparkConditions(Translation[Column]):
     is the name of the column with the type of events.
     """
 
-    def __init__(self, types: Mapping[str, DataType], plain: Mapping[str, str], type: str) -> None:
+    def __init__(self, types: Mapping[str, T.DataType], plain: Mapping[str, str], type: str) -> None:
         self._types = types
         self._plain = plain
         self._type = type
@@ -94,7 +89,7 @@ class SparkConditions(Translation[Column]):
             case Literal():
                 return self._literal_value(expression.value)
             case Function("length", (operand,)):
-                return F.length(self._text(operand)).cast(LongType()), _NUMBER
+                return F.length(self._text(operand)).cast(T.LongType()), _NUMBER
             case Function("abs", (operand,)):
                 column, kind = self._computed(operand)
                 if kind == _REAL:
@@ -116,40 +111,40 @@ class SparkConditions(Translation[Column]):
         name = self._column(name)
         column, data_type = self._found(name), self._types[name]
         match data_type:
-            case StringType() if type(data_type) is StringType and data_type.isUTF8BinaryCollation():
+            case T.StringType() if type(data_type) is T.StringType and data_type.isUTF8BinaryCollation():
                 return column, _TEXT
-            case BooleanType():
+            case T.BooleanType():
                 return column, _TRUTH
-            case TimestampType():
+            case T.TimestampType():
                 return column, _INSTANT
-            case TimestampNTZType():
+            case T.TimestampNTZType():
                 return column, _MOMENT
-            case DecimalType():
+            case T.DecimalType():
                 kind = kind_of(pa.decimal128(data_type.precision, data_type.scale))
                 if kind is ValueKind.INTEGER:
-                    return column.cast(LongType()), _NUMBER
+                    return column.cast(T.LongType()), _NUMBER
                 if kind is ValueKind.FLOAT:
-                    return column.cast(DoubleType()), _REAL
+                    return column.cast(T.DoubleType()), _REAL
         if isinstance(data_type, _INTEGERS):
             return column, _NUMBER
         if isinstance(data_type, _FLOATS):
-            return column if isinstance(data_type, DoubleType) else column.cast(DoubleType()), _REAL
+            return column if isinstance(data_type, T.DoubleType) else column.cast(T.DoubleType()), _REAL
         raise UndecidedError
 
     def _microseconds(self, name: str) -> Column:
         """The microseconds of a column of times, which do not depend on the time zone of the session."""
         column, data_type = self._found(name), self._types[name]
         match data_type:
-            case TimestampType():
+            case T.TimestampType():
                 return F.unix_micros(column)
-            case TimestampNTZType():
-                days = F.unix_date(column.cast(DateType())).cast(LongType())
+            case T.TimestampNTZType():
+                days = F.unix_date(column.cast(T.DateType())).cast(T.LongType())
                 within = _seconds(F.hour(column), F.minute(column), F.extract(F.lit("SECOND"), column))
                 # Towards zero, as the beginning of the first day is beyond 64 bits.
                 return F.when(days < 0, (days + 1) * DAY + (within - DAY)).otherwise(days * DAY + within)
-            case DayTimeIntervalType(startField=DayTimeIntervalType.DAY, endField=DayTimeIntervalType.SECOND):
+            case T.DayTimeIntervalType(startField=T.DayTimeIntervalType.DAY, endField=T.DayTimeIntervalType.SECOND):
                 days, *parts = (F.extract(F.lit(part), column) for part in ("DAY", "HOUR", "MINUTE", "SECOND"))
-                return days.cast(LongType()) * DAY + _seconds(*parts)
+                return days.cast(T.LongType()) * DAY + _seconds(*parts)
         raise UndecidedError
 
     def _literal_value(self, value: object) -> tuple[Column, int]:
@@ -159,7 +154,7 @@ class SparkConditions(Translation[Column]):
             case bool():
                 return F.lit(value), _TRUTH
             case int() if _LEAST < value < 2**63:
-                return F.lit(value).cast(LongType()), _NUMBER
+                return F.lit(value).cast(T.LongType()), _NUMBER
             case float() if math.isfinite(value):
                 return F.lit(value), _REAL
             case str():
@@ -187,36 +182,17 @@ class SparkConditions(Translation[Column]):
         """A number to compute with: 64 bits, whole or not."""
         column, kind = self._value(operand)
         if kind == _NUMBER:
-            return column.cast(LongType()), kind
+            return column.cast(T.LongType()), kind
         if kind == _REAL:
             return column, kind
         raise UndecidedError
 
     def _arithmetic(self, operator: str, left: Column, a: int, right: Column, b: int) -> tuple[Column, int]:
         """Whole numbers that leave 64 bits, and what is divided by zero, are null to the engine; nothing may fail."""
-        if operator == "/" or _REAL in (a, b):
-            left, right = left.cast(DoubleType()), right.cast(DoubleType())
-            match operator:
-                case "+":
-                    return left + right, _REAL
-                case "-":
-                    return left - right, _REAL
-                case "*":
-                    return left * right, _REAL
-                case "/":
-                    return F.try_divide(left, right), _REAL
-                case "%":
-                    return F.try_mod(left, right), _REAL
-        match operator:
-            case "+":
-                return _whole(F.try_add(left, right)), _NUMBER
-            case "-":
-                return _whole(F.try_subtract(left, right)), _NUMBER
-            case "*":
-                return _whole(F.try_multiply(left, right)), _NUMBER
-            case "%":
-                return _whole(F.try_mod(left, right)), _NUMBER
-        raise UndecidedError
+        of_reals, of_whole = _ARITHMETIC[operator]
+        if of_whole is None or _REAL in (a, b):
+            return of_reals(left.cast(T.DoubleType()), right.cast(T.DoubleType())), _REAL
+        return _whole(of_whole(left, right)), _NUMBER
 
     # -- conditions
 
@@ -225,7 +201,7 @@ class SparkConditions(Translation[Column]):
         if _NULL in (kind, other):
             return F.lit(False)
         if {kind, other} == {_NUMBER, _REAL}:
-            a, b, kind, other = a.cast(DoubleType()), b.cast(DoubleType()), _REAL, _REAL
+            a, b, kind, other = a.cast(T.DoubleType()), b.cast(T.DoubleType()), _REAL, _REAL
         if kind in (_INSTANT, _MOMENT) and isinstance(right, Literal) and isinstance(right.value, str):
             b, other = _instant(right.value, kind), kind
         if kind != other or (kind == _TRUTH and operator not in (Operator.EQ, Operator.NE)):
@@ -270,8 +246,8 @@ class SparkConditions(Translation[Column]):
 
 def _seconds(hours: Column, minutes: Column, seconds: Column) -> Column:
     """The microseconds of a part of a day."""
-    micros = (seconds * 10**6).cast(LongType())
-    return (hours.cast(LongType()) * 60 + minutes.cast(LongType())) * (60 * 10**6) + micros
+    micros = (seconds * 10**6).cast(T.LongType())
+    return (hours.cast(T.LongType()) * 60 + minutes.cast(T.LongType())) * (60 * 10**6) + micros
 
 
 def _item(value: object, kind: int) -> int | str:
@@ -294,7 +270,7 @@ def _is_number(column: Column) -> Column:
 
 def _opposite(column: Column) -> Column:
     """Minus a whole number of 64 bits."""
-    return _whole(F.try_subtract(F.lit(0).cast(LongType()), column))
+    return _whole(F.try_subtract(F.lit(0).cast(T.LongType()), column))
 
 
 def _whole(column: Column) -> Column:
@@ -305,9 +281,9 @@ def _whole(column: Column) -> Column:
 def _instant(text: str, kind: int) -> Column:
     micros = instant(text, "us")
     if kind == _INSTANT:
-        return F.timestamp_micros(F.lit(micros).cast(LongType()))
+        return F.timestamp_micros(F.lit(micros).cast(T.LongType()))
     try:
         moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
     except OverflowError:
         raise UndecidedError from None
-    return F.lit(moment.replace(tzinfo=None).isoformat(" ", "microseconds")).cast(TimestampNTZType())
+    return F.lit(moment.replace(tzinfo=None).isoformat(" ", "microseconds")).cast(T.TimestampNTZType())

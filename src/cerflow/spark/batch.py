@@ -104,7 +104,6 @@ def match(
     Raises `QuerySyntaxError` and `QueryError` for a query that is wrong or does not fit the columns, `InputError` for
     missing columns, and `UnsupportedQueryError` for a query that cannot be evaluated; all of them here, before any job.
     """
-    df, type = completed(df, query, type, time=time, sequence=sequence, stream=stream, constant_type=constant_type)
     arguments: MatchArguments = {
         "type": type,
         "time": time,
@@ -112,12 +111,15 @@ def match(
         "sequence": sequence,
         "stream": stream,
         "forget": forget,
+        "constant_type": constant_type,
         "positions": positions,
         "counts": counts,
         "flat": flat,
         "max_matches": max_matches,
         "until": until,
     }
+    df, type = completed(df, query, **arguments)
+    arguments |= {"type": type, "constant_type": None}
     if isinstance(df, DataFrame) and df.isStreaming:
         if max_matches is not None:
             raise ArgumentError(
@@ -156,15 +158,8 @@ def explain(
     time, with the reason; and by key, whether one key has most of the work. The arguments and errors are those of
     `match`. It runs the jobs by which `match` decides, and one that counts keys.
     """
-    df, arguments["type"] = completed(
-        df,
-        query,
-        arguments.get("type", "type"),
-        time=arguments.get("time"),
-        sequence=arguments.get("sequence"),
-        stream=arguments.get("stream"),
-        constant_type=arguments.pop("constant_type", None),
-    )
+    df, type = completed(df, query, **arguments)
+    arguments |= {"type": type, "constant_type": None}
     whole, plan, rows = _prepared(query, df, on_bad_record, **arguments)
     placement = _placed(df, whole, plan, rows)
     share = None
@@ -237,7 +232,7 @@ def bad_records(
     """
     _check_frame(df)
     given = [name for name in df.columns if name not in HIDDEN_TYPES and not is_nested(name)]
-    df, type = completed(df, query, type, time=time, stream=stream)
+    df, type = completed(df, query, type=type, time=time, stream=stream)
     schema = Schema(arrow_schema(df), type, time, stream)
     if query is not None:
         schema = without_definitions(query).plan(schema).schema

@@ -10,9 +10,8 @@ from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
 from cerflow.errors import dotted
 from cerflow.explaining.text import relevant_lines, section, table
 from cerflow.language.printer import show
-from cerflow.spark.frames.events import EventColumns
+from cerflow.spark.frames.events import EventColumns, Pushdown, pushdown
 from cerflow.spark.frames.plan import JobPlan
-from cerflow.spark.frames.pushdown import Pushdown, pushdown
 from cerflow.spark.placing.files_by_tasks import FilesByTasks
 from cerflow.spark.placing.placement import Cut, Placement, PlacementKind
 

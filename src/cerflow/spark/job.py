@@ -17,16 +17,9 @@ from cerflow.query import Query
 from cerflow.schema import Schema
 from cerflow.spark.batch import MatchArguments, bad_records, match
 from cerflow.spark.failures import own_errors_raised
+from cerflow.spark.frames import output as writing
 from cerflow.spark.frames.events import EventColumns
-from cerflow.spark.frames.output import (
-    OutputMode,
-    check_output,
-    check_partition_columns,
-    check_partitions_of_table,
-    exists,
-    observed,
-    write_frame,
-)
+from cerflow.spark.frames.output import OutputMode
 from cerflow.spark.frames.schemas import arrow_schema, completed
 from cerflow.spark.frames.tasks import readable_value
 
@@ -90,30 +83,22 @@ def run(
     `PredicateError`, are raised as what they are. Errors of Spark pass through.
     """
     started = clock.perf_counter()
-    check_output(mode, partition_by, output, format)
+    writing.check_output(mode, partition_by, output, format)
     letters = _letters_mode(mode, dead_letter_mode, on_bad_record, dead_letter, output)
     spark = df.sparkSession
-    there = exists(spark, output, format)
+    there = writing.exists(spark, output, format)
     if there and mode == "ignore":
         return RunResult(0, None, None, {}, clock.perf_counter() - started, written=False)
-    kept = dead_letter is not None and letters in ("error", "ignore") and exists(spark, dead_letter, format)
+    kept = dead_letter is not None and letters in ("error", "ignore") and writing.exists(spark, dead_letter, format)
     for path, how, found in ((output, mode, there), (dead_letter, letters, kept)):
         if found and how == "error":
             raise InputError(f"'{path}' already exists; choose another mode or remove it")
-    df, type = completed(
-        df,
-        query,
-        arguments.get("type", "type"),
-        time=arguments.get("time"),
-        sequence=arguments.get("sequence"),
-        stream=arguments.get("stream"),
-        constant_type=arguments.pop("constant_type", None),
-    )
-    arguments["type"] = type
+    df, type = completed(df, query, **arguments)
+    arguments |= {"type": type, "constant_type": None}
     result = match(query, df, on_bad_record="fail" if on_bad_record == "fail" else "skip", **arguments)
-    check_partition_columns(result, partition_by)
+    writing.check_partition_columns(result, partition_by)
     if mode == "overwrite-partitions":
-        check_partitions_of_table(spark, output, format, partition_by)
+        writing.check_partitions_of_table(spark, output, format, partition_by)
     compiled = without_definitions(query)
     time, stream = arguments.get("time"), arguments.get("stream")
     schema = Schema(arrow_schema(df), type, time, stream, arguments.get("time_unit"))
@@ -121,14 +106,14 @@ def run(
     if dead_letter is not None and not kept:
         seen = Observation()
         bad = bad_records(counter.observed(df, seen), type=type, time=time, stream=stream, query=compiled)
-        write_frame(bad, dead_letter, format=format, mode=letters, options=options)
-        counter.take(observed(seen, dead_letter))
+        writing.write_frame(bad, dead_letter, format=format, mode=letters, options=options)
+        counter.take(writing.observed(seen, dead_letter))
     elif count_events:
         counter.take(counter.of(df))
         if counter.bad and on_bad_record == "fail":
             _refuse(bad_records(df, type=type, time=time, stream=stream, query=compiled))
     compiled.warn_of_times(counter.schema, counter.times)
-    matches = write_frame(result, output, format=format, mode=mode, partition_by=partition_by, options=options)
+    matches = writing.write_frame(result, output, format=format, mode=mode, partition_by=partition_by, options=options)
     return RunResult(matches, counter.valid, counter.bad, counter.reasons, clock.perf_counter() - started)
 
 
@@ -146,7 +131,7 @@ def _letters_mode(
             # Overwriting one would remove the other.
             raise ArgumentError("matches and dead letters need a directory each, neither within the other")
     if given is not None:
-        check_output(given, ())
+        writing.check_output(given, ())
         return given
     # Those of other partitions, written by other jobs, must not be lost.
     return "append" if mode == "overwrite-partitions" else mode

@@ -16,15 +16,8 @@ from cerflow.programs.program import Program, without_definitions
 from cerflow.query import Query
 from cerflow.spark.batch import MatchArguments, plan_of
 from cerflow.spark.frames.schemas import arrow_schema, completed, refuse_untransferable
+from cerflow.spark.streaming import matching
 from cerflow.spark.streaming.checkpoint import Checkpoint, check_unchanged
-from cerflow.spark.streaming.matching import (
-    AHEAD,
-    BadPolicy,
-    PreparedStream,
-    check_spark,
-    prepare_stream,
-    refuse_watermark,
-)
 from cerflow.spark.streaming.processor import ProcessorOptions
 from cerflow.spark.streaming.running import FILES, RunningStream, Sink, StreamOutput
 from cerflow.values.units import TimeUnit
@@ -48,7 +41,7 @@ def stream(
     match_ids: bool = False,
     idle_timeout: timedelta | str | None = None,
     state_limit: int | None = None,
-    ahead: timedelta | str | None = AHEAD,
+    ahead: timedelta | str | None = matching.AHEAD,
     type: str | None = "type",
     time: str | None = None,
     time_unit: TimeUnit | None = None,
@@ -85,7 +78,6 @@ def stream(
     if available_now and trigger is not None:
         raise ArgumentError("trigger is the time between micro-batches of a continuous stream; available_now ends it")
     output_ = _checked_output(output, format, options, dead_letter, on_bad_record, late)
-    df, type = completed(df, query, type, time=time, sequence=sequence, stream=stream, constant_type=constant_type)
     arguments: MatchArguments = {
         "type": type,
         "time": time,
@@ -93,10 +85,13 @@ def stream(
         "sequence": sequence,
         "stream": stream,
         "forget": forget,
+        "constant_type": constant_type,
         "positions": positions,
         "counts": counts,
         "flat": flat,
     }
+    df, type = completed(df, query, **arguments)
+    arguments |= {"type": type, "constant_type": None}
     if not isinstance(df, DataFrame) or not df.isStreaming:
         raise InputError("stream needs a streaming DataFrame, of spark.readStream; cerflow.spark.run takes others")
     if not hasattr(df.sparkSession, "_jvm"):
@@ -104,7 +99,7 @@ def stream(
             "stream keeps files in the checkpoint, which Spark Connect cannot access",
             hint="Give the DataFrame of cerflow.spark.match to writeStream yourself.",
         )
-    check_spark()
+    matching.check_spark()
     compiled = without_definitions(query)
     plan = plan_of(compiled, df, "fail" if on_bad_record == "fail" else "skip", **arguments)
     ids = match_ids or format == "kafka"
@@ -112,9 +107,9 @@ def stream(
     if letters:
         refuse_untransferable(df, arrow_schema(df), df.columns)
     processor = ProcessorOptions(late == "fail", late == "dead-letter", ids, state_limit)
-    bad: BadPolicy = "tell" if on_bad_record == "dead-letter" else on_bad_record
-    prepared = prepare_stream(plan, buckets, processor, delay, bad, ahead, whole=letters)
-    refuse_watermark(df)
+    bad: matching.BadPolicy = "tell" if on_bad_record == "dead-letter" else on_bad_record
+    prepared = matching.prepare_stream(plan, buckets, processor, delay, bad, ahead, whole=letters)
+    matching.refuse_watermark(df)
     kept = Checkpoint(df.sparkSession, checkpoint)
     kept.check_readable()
     check_unchanged(kept, _description(compiled, prepared))
@@ -158,7 +153,7 @@ def _checked_output(
     return StreamOutput(output, format, dict(options or {}), dead_letter)
 
 
-def _description(query: Query | Program, prepared: PreparedStream) -> dict[str, Any]:
+def _description(query: Query | Program, prepared: matching.PreparedStream) -> dict[str, Any]:
     """The facts that must stay the same as long as a checkpoint is used."""
     recognition, schema = prepared.work.recognition, prepared.work.schema
     return {

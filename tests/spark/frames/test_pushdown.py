@@ -16,7 +16,7 @@ from cerflow.language.condition import Arithmetic, Attribute, Comparison, Litera
 from cerflow.pushdown.relevance import plainly
 from cerflow.pushdown.spark import SparkConditions
 from cerflow.spark import batch, explain, match
-from cerflow.spark.frames import pushdown
+from cerflow.spark.frames import events as spark_events
 from cerflow.values.operators import Operator
 from support import adversarial
 from support.relevance_cases import FRAGMENTS, drawn
@@ -113,7 +113,7 @@ def filters(frame):
 
 
 def turned_off(monkeypatch):
-    monkeypatch.setattr(pushdown, "pushdown", lambda *_: pushdown.Pushdown(TRUE, (), ()))
+    monkeypatch.setattr(spark_events, "pushdown", lambda *_: spark_events.Pushdown(TRUE, (), ()))
     monkeypatch.setattr(batch, "narrowed", lambda query, plan, df, *, skip: (plan, df))
 
 

@@ -13,7 +13,7 @@ import cerflow
 from cerflow import limits
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.spark import explain, match
-from cerflow.spark.placing import placement
+from cerflow.spark.placing import survey
 from support.spark.results import bag
 
 pytestmark = pytest.mark.slow
@@ -54,7 +54,7 @@ def written(spark, path, table, seed=1):
 
 @pytest.fixture
 def no_survey(monkeypatch):
-    monkeypatch.setattr(placement, "survey_partitions", lambda *_, **__: pytest.fail("a job was run"))
+    monkeypatch.setattr(survey.Surveyor, "partitions", lambda *_, **__: pytest.fail("a job was run"))
 
 
 def by_tasks(query, frame, **roles):

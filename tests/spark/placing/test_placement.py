@@ -15,7 +15,7 @@ from cerflow.engine.events.time_order import sort_by_time
 from cerflow.spark import explain, match
 from cerflow.spark.frames.plan import make_plan
 from cerflow.spark.frames.schemas import arrow_schema
-from cerflow.spark.placing import placement
+from cerflow.spark.placing import survey
 from cerflow.spark.placing.ordering import selected
 from cerflow.spark.placing.placement import Cut, PlacementKind, place
 from support.runners import ONLY_DEEP
@@ -427,7 +427,7 @@ def test_a_file_read_in_parts_and_a_file_read_twice(spark, tmp_path, any_share):
 
 def test_small_input_is_not_worth_a_job(spark, monkeypatch):
     monkeypatch.setattr(limits, "SPARK_SMALL_BYTES", 1 << 22)
-    monkeypatch.setattr(placement, "survey_partitions", lambda *_: pytest.fail("a job was run"))
+    monkeypatch.setattr(survey.Surveyor, "partitions", lambda *_: pytest.fail("a job was run"))
     frame = spark.createDataFrame(stream(50))
     assert placed(f"{PAIR} WITHIN 6 MILLISECONDS", frame, time="t").reason == "the input is small"
 

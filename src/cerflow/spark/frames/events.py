@@ -1,4 +1,4 @@
-"""Events as Spark expressions: bad records, order, keys.
+"""Events as Spark expressions: bad records, order, keys, and which events Spark drops as irrelevant.
 
 Internally the columns of the input are called ``c0``, ``c1``, …, so names that differ only in case, or that contain
 dots, need no care.
@@ -7,14 +7,20 @@ dots, need no care.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  (the name under which everybody knows it)
 from pyspark.sql.types import DataType, DoubleType, LongType, StructType
 
-from cerflow.engine.evaluate.ranges import limits, why
+from cerflow import limits
+from cerflow.conditions.connectives import TRUE
+from cerflow.conditions.propositions import leaves_of, weakened
+from cerflow.engine.evaluate import ranges
 from cerflow.errors import dotted
+from cerflow.language.condition import Condition
+from cerflow.pushdown.relevance import Relevance, by_types, or_invalid
 from cerflow.pushdown.spark import SparkConditions
 from cerflow.schema import Schema, ValueKind
 from cerflow.spark.frames.axis import Axis
@@ -80,11 +86,11 @@ class EventColumns:
     def beyond(self, names: Sequence[str]) -> dict[str, Column]:
         """The reasons why values of some columns cannot be held, each with its condition."""
         found = {}
-        for name, most in limits(self.schema).items():
+        for name, most in ranges.limits(self.schema).items():
             # All of Spark's times fit 64 bits.
             if name in names and self.schema.kind(name) is ValueKind.INTEGER:
                 value = F.col(self.plain(name)).cast(LongType())
-                found[f"a value of '{name}' {why(name, self.schema, most)}"] = (value < -most) | (value > most)
+                found[f"a value of '{name}' {ranges.why(name, self.schema, most)}"] = (value < -most) | (value > most)
         return found
 
     def valid(self) -> Column:
@@ -143,3 +149,36 @@ def halved(value: Column, cuts: Sequence[object], data_type: DataType) -> Column
 def number_of_cuts(value: Column, axis: Axis, keys: Sequence[int]) -> Column:
     """The same for cuts given as keys of an axis, to which the value belongs."""
     return halved(axis.compared(value), axis.literals(keys), axis.data_type)
+
+
+@dataclass(frozen=True)
+class Pushdown:
+    """The events that Spark drops: those that do not satisfy ``condition``. TRUE drops none.
+
+    ``left`` are the conditions that only the engine can evaluate, and ``reasons`` say why no more is dropped.
+    """
+
+    condition: Condition
+    left: tuple[Condition, ...]
+    reasons: tuple[str, ...]
+
+
+def pushdown(relevance: Relevance, types: StructType, events: EventColumns) -> Pushdown:
+    """The part of the condition for relevant events that Spark can decide; ``types`` is the schema of the input."""
+    conditions = events.conditions(types)
+    whole = relevance.condition
+    if len(leaves_of(whole)) > limits.PUSHED_LEAVES:
+        whole = by_types(whole, events.schema)
+    left = tuple(leaf for leaf in leaves_of(whole) if not conditions.decides(leaf))
+    return Pushdown(weakened(whole, conditions.decides), left, relevance.reasons)
+
+
+def relevant(frame: DataFrame, plan: JobPlan, types: StructType, events: EventColumns, *, skip: bool) -> DataFrame:
+    """The relevant events of a frame with plain column names, and bad records unless these are skipped."""
+    if plan.relevance.condition == TRUE:
+        return frame
+    pushed = pushdown(plan.relevance, types, events)
+    if pushed.condition == TRUE:
+        return frame
+    condition = pushed.condition if skip else or_invalid(pushed.condition, plan.schema)
+    return frame.filter(events.conditions(types).proposition(condition))

@@ -33,9 +33,8 @@ from cerflow.pushdown.spark import SparkConditions
 from cerflow.query import Query
 from cerflow.rewriting.times import with_times_as_numbers
 from cerflow.schema import Schema, ValueKind
-from cerflow.spark.frames.events import EventColumns
+from cerflow.spark.frames.events import EventColumns, relevant
 from cerflow.spark.frames.plan import JobPlan
-from cerflow.spark.frames.pushdown import relevant
 
 #: The number of conditions whose bits fit a column of 32.
 _NARROW = 15

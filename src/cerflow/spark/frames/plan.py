@@ -1,60 +1,110 @@
-"""The plan of a query or program for a DataFrame: which columns are sent, and what may run in parallel."""
+"""The plan of a query or program for a DataFrame: columns, positions, one task or many, and how far back matches go."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Unpack
 
 import pyarrow as pa
 
+from cerflow.analysis.columns import attributes_in
+from cerflow.conditions.connectives import FALSE, TRUE
+from cerflow.conditions.propositions import simplified_disjunction, substituted
 from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import RecordChecker
 from cerflow.engine.events.time_order import sort_by_time
+from cerflow.engine.recognize.columns_needed import (
+    columns_needed,
+    needs_positions,
+    separable_by_clock,
+    separable_by_key,
+)
 from cerflow.engine.results.report import CountForm
-from cerflow.language.condition import Condition
+from cerflow.language.condition import Attribute, Comparison, Condition, In, Literal
+from cerflow.language.formula import DurationWindow
+from cerflow.programs.merged_streams import ProgramPlan, Statement
 from cerflow.programs.program import Program, query_as_text
-from cerflow.pushdown.relevance import Relevance
+from cerflow.pushdown.relevance import Relevance, relevant_events
 from cerflow.query import Language, Query
-from cerflow.schema import Schema
-from cerflow.slices.division import Division
-from cerflow.spark.frames.demands import demands_of_program, demands_of_query
-from cerflow.spark.frames.tasks import pack
-from cerflow.stream_inputs import EventRoles, schema_of
+from cerflow.schema import Schema, ValueKind
+from cerflow.slices.division import Division, divided
+from cerflow.spark.frames.tasks import Recognition, pack
+from cerflow.stream_inputs import EventRoles, free_name, schema_of
 from cerflow.values.nested import attribute_named
+from cerflow.values.operators import Operator
+
+_REPORTED = "positions count the events of definitions, too, so one task has to see all (unless positions=False)"
+_READ = "a statement reads positions, which count the events of definitions, too"
+_NO_TIME = "without a time column, times are positions, which count the events of definitions, too"
 
 
-@dataclass(frozen=True)
-class JobPlan:
+@dataclass(frozen=True, kw_only=True)
+class Demands:
+    """The demands of a query or program on columns of some schema.
+
+    ``needed`` are the columns that it reads or reports; ``keys`` the partition keys, each a tuple of columns whose
+    first value that is not null counts. ``by_key`` says that substreams may be evaluated apart from each other,
+    otherwise one task sees the whole stream. ``by_clock`` says that they may be if a clock shows deadlines, and
+    ``positions`` that positions are reported or read. ``division`` says whether and how the stream may be cut into
+    slices, ``relevance`` which events have to be sent.
+    """
+
+    needed: tuple[str, ...]
+    keys: tuple[tuple[str, ...], ...]
+    by_key: bool
+    positions: bool
+    division: Division
+    relevance: Relevance
+    by_clock: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobPlan(Demands):
     """The plan of a query for a DataFrame.
 
-    ``needed`` are the columns that the query reads or reports; ``keys`` the partition keys, each a tuple of columns
-    whose first value that is not null counts. ``by_key`` says that substreams may be evaluated apart from each other,
-    otherwise one task sees the whole stream. ``by_clock`` says that they may be if a clock shows deadlines, and
-    ``positions`` that positions are reported or read.
-    ``predicates`` are those that the query calls, packed to travel. ``division`` says whether and how the stream may be
-    cut into slices, ``relevance`` which events have to be sent, and ``precomputed`` which conditions Spark evaluates so
-    that less of them has to. ``counts`` and ``flat`` are forms of the result. No task lists more than ``max_matches``.
-    ``until`` is an array with a time before which no more events come, if one is known.
+    ``predicates`` are those that the query calls, packed to travel. ``precomputed`` are the conditions that Spark
+    evaluates so that less has to be sent. ``counts`` and ``flat`` are forms of the result. No task lists more than
+    ``max_matches``. ``until`` is an array with a time before which no more events come, if one is known.
     """
 
     text: str
     language: Language
     schema: Schema
     sequence: str | None
-    needed: tuple[str, ...]
-    keys: tuple[tuple[str, ...], ...]
-    by_key: bool
-    positions: bool
     result: pa.Schema
     predicates: bytes | None
-    division: Division
-    relevance: Relevance
     precomputed: tuple[Condition, ...] = ()
     counts: CountForm = "decimal"
     flat: bool = False
     max_matches: int | None = None
     until: pa.Array | None = None
-    by_clock: bool = False
+
+    def recognition(self, *, numbered: bool = False) -> Recognition:
+        """The work of tasks that get the columns needed, and with ``numbered`` one more with positions."""
+        schema = self.schema
+        columns = pa.schema([schema.columns.field(name) for name in self.needed])
+        position = free_name("position", schema.columns.names) if numbered else None
+        if position is not None:
+            columns = columns.append(pa.field(position, pa.int64()))
+        return Recognition(
+            query=self.text,
+            language=self.language,
+            schema=columns.serialize().to_pybytes(),
+            type=schema.type,
+            time=schema.time,
+            time_unit=schema.time_unit,
+            forget=schema.forget,
+            stream=schema.stream,
+            position=position,
+            positions=self.positions,
+            predicates=self.predicates,
+            precomputed=self.precomputed,
+            counts=self.counts,
+            flat=self.flat,
+            max_matches=self.max_matches,
+            until=self.until,
+        )
 
 
 def make_plan(
@@ -90,21 +140,133 @@ def make_plan(
     # Raises if the type column holds no text.
     RecordChecker(schema, "skip")
     return JobPlan(
+        **vars(demands),
         text=query_as_text(query),
         language="ceql" if isinstance(query, Program) else query.language,
         schema=schema,
         sequence=sequence,
-        needed=demands.needed,
-        keys=demands.keys,
-        by_key=demands.by_key,
-        positions=demands.positions,
         result=report.shown("structs", None, flat, counts),
         predicates=pack(query),
-        division=demands.division,
-        relevance=demands.relevance,
         counts=counts,
         flat=flat,
         max_matches=max_matches,
         until=None if until is None else clock_time(until, schema),
-        by_clock=demands.by_clock,
     )
+
+
+def demands_of_query(query: Query, schema: Schema, *, positions: bool) -> Demands:
+    """The demands of a query; ``positions`` says whether it reports positions."""
+    select = query.tree
+    by_key = separable_by_key(select, schema)
+    positions = positions or needs_positions(select, schema)
+    transducer = query.plan(schema).transducer
+    return Demands(
+        needed=columns_needed(select, schema),
+        keys=tuple(tuple(map(schema.column, key)) for key in select.partition),
+        by_key=by_key,
+        positions=positions,
+        division=divided(select, transducer, schema),
+        # By key, events are numbered before irrelevant ones are dropped.
+        relevance=relevant_events(select, transducer, schema, counted=positions and not by_key),
+        by_clock=not by_key and not positions and schema.forget is None and separable_by_clock(select, schema),
+    )
+
+
+def demands_of_program(plan: ProgramPlan, *, positions: bool) -> Demands:
+    """The demands of a program; ``positions`` says whether it reports positions."""
+    schema, statements = plan.schema, plan.statements
+    read = {schema.type, schema.time, schema.stream}
+    read.update(*(columns_needed(s.query.tree, s.schema) for s in statements))
+    reading = [needs_positions(s.query.tree, s.schema) for s in statements]
+    why = _READ if any(reading) else _REPORTED if positions else _NO_TIME if schema.time is None else None
+    positions = positions or reading[-1]
+    keys = () if why else _common_keys(statements, schema)
+    return Demands(
+        needed=tuple(name for name in schema.attributes if name in read),
+        keys=tuple(tuple(map(schema.column, key)) for key in keys),
+        by_key=bool(keys) and all(separable_by_key(s.query.tree, s.schema) for s in statements),
+        positions=positions,
+        division=Division(None, why) if why else _division(statements, schema),
+        relevance=Relevance(TRUE, (why,)) if why else _relevance(statements, schema),
+    )
+
+
+def _common_keys(statements: Sequence[Statement], schema: Schema) -> list[tuple[str, ...]]:
+    """The keys of PARTITION BY that all statements have; an event of a definition has the keys of its match.
+
+    Events of other keys may still be needed to show deadlines.
+    """
+    if not all(separable_by_key(s.query.tree, s.schema, clocked=True) for s in statements):
+        return []
+    roles = {schema.type, schema.time, schema.stream}
+    return [
+        key
+        for key in dict.fromkeys(statements[-1].query.tree.partition)
+        if all(schema.has(name) and schema.column(name) not in roles for name in key)
+        and all(key in s.query.tree.partition for s in statements)
+    ]
+
+
+def _division(statements: Sequence[Statement], schema: Schema) -> Division:
+    """A window of time that contains a match of the last statement and all input events that it depends on."""
+    assert schema.time is not None
+    if schema.kind(schema.time) is ValueKind.FLOAT:
+        return Division(None, "windows of definitions are not added up where times are floats")
+    lookback: dict[str | None, int] = {}
+    for statement in statements:
+        select = statement.query.tree
+        transducer = statement.query.plan(statement.schema).transducer
+        # LIMIT must choose the same matches in every slice, since other statements read them.
+        found = divided(select, transducer, statement.schema, threads=statement.name is not None)
+        of = f"the definition '{statement.name}'" if statement.name is not None else "the last query"
+        if found.window is None:
+            return Division(None, f"of {of}: {found.reason}")
+        if found.late:
+            # Not every event of the input is one that the statement reads, and so shows a deadline.
+            return Division(None, f"of {of}: any event that it reads may show that a deadline has passed")
+        if not isinstance(found.window, DurationWindow):
+            return Division(None, f"the window of {of} is not a window of time")
+        before = max((lookback[name] for name in statement.definitions), default=0)
+        lookback[statement.name] = found.window.microseconds + before
+    return Division(DurationWindow(lookback[None]), "no match goes back further than the windows of all statements")
+
+
+def _relevance(statements: Sequence[Statement], schema: Schema) -> Relevance:
+    """The events that some statement notices."""
+    found: list[Condition] = []
+    reasons: dict[str, None] = {}
+    for statement in statements:
+        if statement.merged and not statement.inputs:
+            continue
+        transducer = statement.query.plan(statement.schema).transducer
+        relevance = relevant_events(statement.query.tree, transducer, statement.schema, counted=False)
+        found.append(_of_input(relevance.condition, statement, schema))
+        reasons.update(dict.fromkeys(relevance.reasons))
+    return Relevance(simplified_disjunction(found), tuple(reasons))
+
+
+def _of_input(condition: Condition, statement: Statement, schema: Schema) -> Condition:
+    """A proposition about the events that a statement reads, made for input events; it may be true of more events."""
+
+    def known(leaf: Condition) -> Condition:
+        names = attributes_in(leaf)
+        stream = statement.schema.stream
+        if stream is not None and stream != schema.stream and stream in names:
+            # The input has no such column: all its events belong to the one stream that is not a definition.
+            match leaf:
+                case Comparison(Operator.EQ, Attribute(None), Literal(name)):
+                    return TRUE if name == statement.inputs[0] else FALSE
+                case In(Attribute(None), items, False):
+                    return TRUE if Literal(statement.inputs[0]) in items else FALSE
+            return TRUE
+        return leaf if all(_same(name, statement.schema, schema) for name in names) else TRUE
+
+    return substituted(condition, known)
+
+
+def _same(name: str, read: Schema, schema: Schema) -> bool:
+    """Whether a column has the same value in the input and in the events that a statement reads."""
+    if not schema.has(name):
+        return False
+    one, other = (some.columns.field(some.column(name)).type for some in (read, schema))
+    return bool(one == other)

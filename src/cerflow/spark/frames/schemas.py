@@ -50,16 +50,18 @@ def arrow_schema_of(schema: StructType, spark: SparkSession) -> pa.Schema:
 def completed(
     df: DataFrame,
     query: Query | Program | str | None,
-    type: str | None,
     *,
+    type: str | None = "type",
     time: str | None = None,
     sequence: str | None = None,
     stream: str | None = None,
     constant_type: str | None = None,
+    **others: object,
 ) -> tuple[DataFrame, str]:
     """The DataFrame with the columns that `Schema.completed` adds, and the name of that with the types.
 
     The columns are those of types as text and of the nested attributes that a query reads. All work on it begins here.
+    The arguments are those of `cerflow.spark.match`; ``others`` do not matter.
     """
     if not isinstance(df, DataFrame):
         return df, type or "type"

@@ -11,19 +11,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import DataType, DoubleType, LongType
 
+from cerflow import stream_inputs
 from cerflow.schema import ValueKind, kind_of
 from cerflow.spark.frames.schemas import arrow_schema, refuse_untransferable
-from cerflow.stream_inputs import (
-    Input,
-    Roles,
-    Streams,
-    column_names,
-    common_roles,
-    common_schema,
-    free_name,
-    ratio_of_units,
-    refuse_partly_typed,
-)
+from cerflow.stream_inputs import Input, Roles, Streams
 from cerflow.values.units import TimeUnit
 
 
@@ -44,13 +35,13 @@ def streams(
         both = streams({"trades": Input(trades, type="kind"), "quotes": Input(quotes, constant_type="QUOTE")}, time="t")
         match(query, both.events, **both.roles)
     """
-    common = common_roles(inputs, type=type, time=time, time_unit=time_unit, sequence=sequence)
+    common = stream_inputs.common_roles(inputs, type=type, time=time, time_unit=time_unit, sequence=sequence)
     frames = []
     for name, one in inputs.items():
-        frame = renamed(one, column_names(one.events.columns, one, common, name))
+        frame = renamed(one, stream_inputs.column_names(one.events.columns, one, common, name))
         frames.append((name, frame_in_common_unit(frame, one.time_unit or time_unit, common)))
-    refuse_partly_typed(((name, frame.columns) for name, frame in frames), common["type"])
-    stream = free_name(stream, [column for _, frame in frames for column in frame.columns])
+    stream_inputs.refuse_partly_typed(((name, frame.columns) for name, frame in frames), common["type"])
+    stream = stream_inputs.free_name(stream, [column for _, frame in frames for column in frame.columns])
     told_apart = [(name, frame.select("*", F.lit(name).alias(stream))) for name, frame in frames]
     return Streams(union_frames(told_apart, last=stream), {**common, "stream": stream})
 
@@ -66,7 +57,7 @@ def renamed(one: Input[DataFrame], names: Sequence[str]) -> DataFrame:
 
 def frame_in_common_unit(frame: DataFrame, unit: TimeUnit | None, common: Roles) -> DataFrame:
     """The events of an input with its times, which count ``unit``, in the unit of all inputs."""
-    ratio = ratio_of_units(unit, common, frame.columns)
+    ratio = stream_inputs.ratio_of_units(unit, common, frame.columns)
     if ratio == 1:
         return frame
     kind = kind_of(arrow_schema(frame).field(common["time"]).type)
@@ -114,5 +105,5 @@ def _common_types(frames: Sequence[tuple[str, DataFrame]]) -> dict[str, DataType
         mixed = [field for field in schema if field.name in different]
         refuse_untransferable(frame, schema, [field.name for field in mixed])
         schemas.append((name, pa.schema(mixed)))
-    wider = {field.name: from_arrow_type(field.type) for field in common_schema(schemas)}
+    wider = {field.name: from_arrow_type(field.type) for field in stream_inputs.common_schema(schemas)}
     return {name: wider.get(name, types[0]) for name, types in found.items()}

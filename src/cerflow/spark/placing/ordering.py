@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import reduce
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from cerflow.conditions.connectives import TRUE
-from cerflow.spark.frames.events import IDENTIFIER, POSITION, EventColumns
+from cerflow.spark.frames.events import IDENTIFIER, POSITION, EventColumns, relevant
 from cerflow.spark.frames.plan import JobPlan
-from cerflow.spark.frames.pushdown import relevant
 from cerflow.spark.frames.schemas import spark_schema
 from cerflow.spark.frames.tasks import Recognition
 from cerflow.spark.placing.by_clock import ByClock, with_times_of_events
@@ -67,11 +65,11 @@ def recognized(given: Selected, plan: JobPlan, placement: Placement) -> DataFram
             return numbers.mapInArrow(tasks, spark_schema(plan.result))
         case ByClock(until):
             rows = _ordered(given, plan, by_key=True, numbered=False)
-            task = replace(_recognition(plan, numbered=False), until=until, by_clock=True)
+            task = replace(plan.recognition(), until=until, by_clock=True)
             return with_times_of_events(_mapped(rows, plan, task), given.frame, given.events)
     numbered = plan.positions and placement.kind is PlacementKind.BY_KEY
     rows = _ordered(given, plan, by_key=placement.kind is PlacementKind.BY_KEY, numbered=numbered)
-    return _mapped(rows, plan, _recognition(plan, numbered=numbered))
+    return _mapped(rows, plan, plan.recognition(numbered=numbered))
 
 
 def _ordered(given: Selected, plan: JobPlan, *, by_key: bool, numbered: bool) -> DataFrame:
@@ -97,7 +95,7 @@ def _ordered(given: Selected, plan: JobPlan, *, by_key: bool, numbered: bool) ->
 
 def _in_slices(given: Selected, plan: JobPlan, how: Cut) -> DataFrame:
     """Every slice in a task with the events before it that it needs; those with a home where they are."""
-    recognition = _recognition(plan, numbered=plan.positions)
+    recognition = plan.recognition(numbered=plan.positions)
     names = [given.events.plain(name) for name in plan.needed]
     found = []
     if how.at_home:
@@ -114,32 +112,3 @@ def _in_slices(given: Selected, plan: JobPlan, how: Cut) -> DataFrame:
 
 def _mapped(rows: DataFrame, plan: JobPlan, task: Recognition | OwnSlices) -> DataFrame:
     return rows.mapInArrow(task, spark_schema(plan.result))
-
-
-def _recognition(plan: JobPlan, *, numbered: bool) -> Recognition:
-    schema = plan.schema
-    columns = pa.schema([schema.columns.field(name) for name in plan.needed])
-    position = None
-    if numbered:
-        position = POSITION
-        while schema.has(position):
-            position += "_"
-        columns = columns.append(pa.field(position, pa.int64()))
-    return Recognition(
-        query=plan.text,
-        language=plan.language,
-        schema=columns.serialize().to_pybytes(),
-        type=schema.type,
-        time=schema.time,
-        time_unit=schema.time_unit,
-        forget=schema.forget,
-        stream=schema.stream,
-        position=position,
-        positions=plan.positions,
-        predicates=plan.predicates,
-        precomputed=plan.precomputed,
-        counts=plan.counts,
-        flat=plan.flat,
-        max_matches=plan.max_matches,
-        until=plan.until,
-    )

@@ -19,16 +19,9 @@ from cerflow.slices.by_keys import LEAST, Lookback, Pieces, Slice, load, slices_
 from cerflow.spark.frames.axis import Axis, exact
 from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.plan import JobPlan
+from cerflow.spark.placing import survey
 from cerflow.spark.placing.by_clock import ByClock, by_clock
 from cerflow.spark.placing.files_by_tasks import FilesByTasks
-from cerflow.spark.placing.survey import (
-    Estimate,
-    bounds_of,
-    estimate,
-    sample,
-    survey_partitions,
-    survey_parts,
-)
 from cerflow.values.array_types import Ints
 
 _NO_KEYS: Ints = np.zeros(0, np.int64)
@@ -100,6 +93,7 @@ class _Placing:
         self._events = events
         self._axis = Axis(plan.schema)
         self._window = plan.division.window
+        self._surveyor = survey.Surveyor(frame, events, self._axis, self._window)
         #: The share of the events around cuts between stretches, if that is why these do not stay where they are.
         self._between = math.inf
 
@@ -121,7 +115,7 @@ class _Placing:
         if not guess.stays and (plan.by_key or schema.time is None):
             return self._otherwise("whether the input is in the order of time is not known before it is computed")
         by_file = guess.stays and schema.time is not None
-        found = survey_partitions(self._frame, self._events, self._axis, self._window, by_file=by_file)
+        found = self._surveyor.partitions(by_file=by_file)
         if not found.complete:
             return self._otherwise("some events cannot be used")
         if found.pieces.total < limits.SPARK_SMALL_EVENTS:
@@ -153,8 +147,8 @@ class _Placing:
         return Placement(PlacementKind.ONE_TASK, why)
 
     @cached_property
-    def _guess(self) -> Estimate:
-        return estimate(self._frame)
+    def _guess(self) -> survey.Estimate:
+        return survey.estimate(self._frame)
 
     @property
     def _is_small(self) -> bool:
@@ -172,7 +166,7 @@ class _Placing:
         if isinstance(window, CountWindow):
             return by_keys.CountLookback(window.events, pieces)
         assert isinstance(window, AttributeWindow)
-        return by_keys.AttributeLookback(bounds_of(window, self._events), pieces)
+        return by_keys.AttributeLookback(survey.bounds_of(window, self._events), pieces)
 
     def _at_home(self, pieces: Pieces) -> Placement | None:
         """Slices where they are, and those between them; None if these would have too many events."""
@@ -183,7 +177,7 @@ class _Placing:
             self._between = share
             return None
         if self._plan.positions or not isinstance(self._window, DurationWindow):
-            how = replace(how, counted=self._counted(_edges(slices), by_partition=True))
+            how = replace(how, counted=self._surveyor.parts(_edges(slices), by_partition=True).pieces)
         partitions = len(how.at_home) == len({some.home for some in how.at_home})
         what = "partitions of the input" if partitions else "stretches of the input, cut between files,"
         reason = (
@@ -199,17 +193,18 @@ class _Placing:
         # A power of two, so that parts that are counted begin where slices do.
         most = 1 << max(0, min(limits.SPARK_SLICES, shuffled, total // limits.SPARK_SLICE_EVENTS).bit_length() - 1)
         step = 1 << max(0, (total // limits.SPARK_SAMPLE).bit_length() - 1)
-        keys = sample(self._frame, self._events, self._axis, step)
+        keys = self._surveyor.sample(step)
         pieces = None
         if not isinstance(self._window, DurationWindow):
-            pieces = self._counted(_quantiles(keys, min(limits.SPARK_SLICES, most * limits.SPARK_PARTS)))
+            cuts = _quantiles(keys, min(limits.SPARK_SLICES, most * limits.SPARK_PARTS))
+            pieces = self._surveyor.parts(cuts, by_partition=False).pieces
         lookback = self._lookback(found if pieces is None else pieces, keys)
         while most > 1:
             slices = slices_by_key(_quantiles(keys, most), lookback, int(found.low.min()), int(found.high.max()))
             overlap, longest = _shares(slices, keys)
             if len(slices) > 1 and overlap <= limits.SPARK_OVERLAP and longest <= limits.SPARK_LONGEST:
                 if self._plan.positions and pieces is None:
-                    pieces = self._counted(_edges(slices))
+                    pieces = self._surveyor.parts(_edges(slices), by_partition=False).pieces
                 width = "that time" if self._plan.division.late else "the window"
                 reason = (
                     f"{self._plan.division.reason}; {len(slices)} slices, which overlap by {width}, "
@@ -218,10 +213,6 @@ class _Placing:
                 return Placement(PlacementKind.SLICES, reason, Cut(tuple(slices), pieces))
             most //= 2
         return self._otherwise("the window is long compared with the stream")
-
-    def _counted(self, cuts: list[int], *, by_partition: bool = False) -> Pieces:
-        frame, events = self._frame, self._events
-        return survey_parts(frame, cuts, events, self._axis, self._window, by_partition=by_partition).pieces
 
 
 def _edges(slices: Sequence[Slice[int]]) -> list[int]:

@@ -12,16 +12,7 @@ from itertools import accumulate
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import (
-    ArrayType,
-    DateType,
-    IntegerType,
-    LongType,
-    NumericType,
-    StringType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql import types as T  # noqa: N812
 
 from cerflow import limits
 from cerflow.spark.frames.axis import ROW_BITS
@@ -39,11 +30,11 @@ def number_rows(frame: DataFrame) -> DataFrame:
 
     Counts the rows of each partition in a job of its own.
     """
-    part = F.shiftright(F.col(IDENTIFIER), ROW_BITS)
+    part = F.shiftright(F.col(IDENTIFIER), ROW_BITS).cast(T.IntegerType())
     within = F.col(IDENTIFIER).bitwiseAND(F.lit((1 << ROW_BITS) - 1))
-    counts, offsets = _counted(frame.select(part.cast(IntegerType()).alias(_PART)))
-    place = F.when(within < F.get(counts, part.cast(IntegerType())), F.get(offsets, part.cast(IntegerType())) + within)
-    return frame.withColumn(POSITION, place.otherwise(F.raise_error(F.lit(_CHANGED)).cast(LongType())))
+    counts, offsets = _counted(frame.select(part.alias(_PART)))
+    place = F.when(within < F.get(counts, part), F.get(offsets, part) + within)
+    return frame.withColumn(POSITION, place.otherwise(F.raise_error(F.lit(_CHANGED)).cast(T.LongType())))
 
 
 def number_sorted(frame: DataFrame, leading: str, order: Sequence[Column]) -> DataFrame:
@@ -62,7 +53,7 @@ def number_sorted(frame: DataFrame, leading: str, order: Sequence[Column]) -> Da
         F.count(one).over(whole) == F.get(counts, F.col(_PART)),
         F.get(offsets, F.col(_PART)) + F.count(one).over(so_far) - 1,
     )
-    numbered = cut.withColumn(POSITION, place.otherwise(F.raise_error(F.lit(_CHANGED)).cast(LongType())))
+    numbered = cut.withColumn(POSITION, place.otherwise(F.raise_error(F.lit(_CHANGED)).cast(T.LongType())))
     return numbered.drop(_PART)
 
 
@@ -71,12 +62,13 @@ def _counted(parts: DataFrame) -> tuple[Column, Column]:
     found: Mapping[int, int] = {row[_PART]: row["count"] for row in parts.groupBy(_PART).count().collect()}
     counts = [found.get(part, 0) for part in range(max(found, default=0) + 1)]
     offsets = list(accumulate(counts[:-1], initial=0))
-    return F.lit(counts).cast(ArrayType(LongType())), F.lit(offsets).cast(ArrayType(LongType()))
+    return F.lit(counts).cast(T.ArrayType(T.LongType())), F.lit(offsets).cast(T.ArrayType(T.LongType()))
 
 
 def cuts_of(frame: DataFrame, leading: str) -> list[str]:
     """Values of the column ``leading`` at which to cut, ascending, as text; none for types without quantiles."""
-    if not isinstance(frame.schema[leading].dataType, NumericType | DateType | TimestampType | TimestampNTZType):
+    data_type = frame.schema[leading].dataType
+    if not isinstance(data_type, T.NumericType | T.DateType | T.TimestampType | T.TimestampNTZType):
         return []
     parts = min(
         limits.SPARK_NUMBERED_PARTS,
@@ -85,6 +77,6 @@ def cuts_of(frame: DataFrame, leading: str) -> list[str]:
     if parts < 2:
         return []
     fractions = [k / parts for k in range(1, parts)]
-    quantiles = F.percentile_approx(leading, fractions, F.lit(20 * parts)).cast(ArrayType(StringType()))
+    quantiles = F.percentile_approx(leading, fractions, F.lit(20 * parts)).cast(T.ArrayType(T.StringType()))
     (row,) = frame.agg(quantiles.alias("cuts")).collect()
     return list(dict.fromkeys(row["cuts"] or []))

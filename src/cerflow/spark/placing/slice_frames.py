@@ -30,9 +30,13 @@ def shuffled(frame: DataFrame, plan: JobPlan, events: EventColumns, slices: Sequ
     Events that none of the slices reads are left out.
     """
     axis = Axis(plan.schema)
-    rows = _likely(frame, events, axis, slices).withColumn(IDENTIFIER, F.monotonically_increasing_id())
-    for name in ("begin", "start", "stop"):
+    whole = [*(s.start for s in slices), GREATEST] == [LEAST, *(s.stop for s in slices)]
+    rows = frame if whole else _likely(frame, events, axis, slices)
+    rows = rows.withColumn(IDENTIFIER, F.monotonically_increasing_id())
+    for name in ("begin", "stop") if whole else ("begin", "start", "stop"):
         rows = _with_number_of_cuts(rows, name, events.leading(), axis, [getattr(s, name) for s in slices])
+    if whole:
+        rows = rows.withColumn("start", F.col("stop") + 1)
     # Those that read an event are the ones that have begun and not stopped.
     rows = rows.filter(F.col("stop") < F.col("begin"))
     rows = rows.withColumn(_NUMBER, F.explode(F.sequence(F.col("stop"), F.col("begin") - 1)))
@@ -92,8 +96,7 @@ def _with_number_of_cuts(rows: DataFrame, name: str, value: Column, axis: Axis, 
 
 def _likely(frame: DataFrame, events: EventColumns, axis: Axis, slices: Sequence[Slice[int]]) -> DataFrame:
     """The events that any slice reads, if that can be asked of the source without changing its partitions."""
-    whole = [*(s.start for s in slices), GREATEST] == [LEAST, *(s.stop for s in slices)]
-    if axis.time is None or whole or len(slices) > limits.SPARK_RANGES:
+    if axis.time is None or len(slices) > limits.SPARK_RANGES:
         return frame
     ranges = []
     for some in slices:

@@ -87,51 +87,63 @@ class Survey:
     complete: bool
 
 
-def survey_partitions(frame: DataFrame, events: EventColumns, axis: Axis, window: object, *, by_file: bool) -> Survey:
-    """Count the rows of each piece of the partitions, and find the least and greatest key of each, in one job.
+@dataclass(frozen=True)
+class Surveyor:
+    """Surveys the events of a frame along an axis; a ``window`` on an attribute wants to know its measures, too."""
 
-    A piece has ``2 ** SPARK_PIECE_BITS`` rows at most, and with ``by_file`` none has rows of two files.
-    """
-    rows = frame.withColumn(IDENTIFIER, F.monotonically_increasing_id())
-    # Parts of a file that are read apart begin at different places.
-    file = [F.xxhash64(F.input_file_name(), F.input_file_block_start())] if by_file else []
-    piece = F.shiftright(IDENTIFIER, limits.SPARK_PIECE_BITS)
-    return _survey(rows, F.shiftright(IDENTIFIER, ROW_BITS), [piece, *file], events, axis, window)
+    frame: DataFrame
+    events: EventColumns
+    axis: Axis
+    window: object
 
+    def partitions(self, *, by_file: bool) -> Survey:
+        """Count the rows of each piece of the partitions, and find the least and greatest key of each, in one job.
 
-def survey_parts(
-    frame: DataFrame, cuts: Sequence[int], events: EventColumns, axis: Axis, window: object, *, by_partition: bool
-) -> Survey:
-    """The same for the parts of a stream between some keys, apart for each partition or as one."""
-    rows = frame.withColumn(IDENTIFIER, F.monotonically_increasing_id())
-    part = number_of_cuts(events.leading(), axis, cuts)
-    return _survey(rows, F.spark_partition_id() if by_partition else F.lit(0), [part], events, axis, window)
+        A piece has ``2 ** SPARK_PIECE_BITS`` rows at most, and with ``by_file`` none has rows of two files.
+        """
+        # Parts of a file that are read apart begin at different places.
+        file = [F.xxhash64(F.input_file_name(), F.input_file_block_start())] if by_file else []
+        return self._survey(
+            F.shiftright(IDENTIFIER, ROW_BITS), [F.shiftright(IDENTIFIER, limits.SPARK_PIECE_BITS), *file]
+        )
 
+    def parts(self, cuts: Sequence[int], *, by_partition: bool) -> Survey:
+        """The same for the parts of a stream between some keys, apart for each partition or as one."""
+        part = number_of_cuts(self.events.leading(), self.axis, cuts)
+        return self._survey(F.spark_partition_id() if by_partition else F.lit(0), [part])
 
-def _survey(
-    rows: DataFrame, part: Column, keys: Sequence[Column], events: EventColumns, axis: Axis, window: object
-) -> Survey:
-    """The rows with the same ``keys`` in each part as a piece."""
-    leading = F.when(events.valid(), events.leading())
-    aggregates = [
-        F.count(F.lit(1)).alias("count"),
-        F.count(leading).alias("valid"),
-        F.min(leading).alias("low"),
-        F.max(leading).alias("high"),
-    ]
-    if isinstance(window, AttributeWindow):
-        measure = F.col(events.plain(window.attribute))
-        if events.schema.kind(window.attribute) is ValueKind.FLOAT:
-            measure = F.when(~F.isnan(measure), measure)
-        aggregates.append(F.max(measure).alias("measure"))
-    named = [key.alias(f"key{number}") for number, key in enumerate(keys)]
-    found = rows.groupBy(part.cast(LongType()).alias("part"), *named).agg(*aggregates).toArrow().combine_chunks()
-    low, high = axis.keys(found.column("low")), axis.keys(found.column("high"))
-    measured = np.full(len(low), NULL)
-    if isinstance(window, AttributeWindow):
-        measured = measures(window, _rows(found.column("measure"), window, events), events.schema)
-    number, count, valid = (found.column(name).to_numpy() for name in ("part", "count", "valid"))
-    return Survey(Pieces(number, low, high, count, measured), bool((count == valid).all()))
+    def sample(self, step: int) -> Ints:
+        """The keys of every this many rows of each partition (a power of two), ascending, in one job."""
+        rows = self._numbered().filter((F.col(IDENTIFIER) % step == 0) & self.events.valid())
+        return np.sort(self.axis.keys(rows.select(self.events.leading().alias("key")).toArrow().column("key")))
+
+    def _numbered(self) -> DataFrame:
+        return self.frame.withColumn(IDENTIFIER, F.monotonically_increasing_id())
+
+    def _survey(self, part: Column, keys: Sequence[Column]) -> Survey:
+        """The rows with the same ``keys`` in each part as a piece."""
+        events, window = self.events, self.window
+        leading = F.when(events.valid(), events.leading())
+        aggregates = [
+            F.count(F.lit(1)).alias("count"),
+            F.count(leading).alias("valid"),
+            F.min(leading).alias("low"),
+            F.max(leading).alias("high"),
+        ]
+        if isinstance(window, AttributeWindow):
+            measure = F.col(events.plain(window.attribute))
+            if events.schema.kind(window.attribute) is ValueKind.FLOAT:
+                measure = F.when(~F.isnan(measure), measure)
+            aggregates.append(F.max(measure).alias("measure"))
+        named = [key.alias(f"key{number}") for number, key in enumerate(keys)]
+        pieces = self._numbered().groupBy(part.cast(LongType()).alias("part"), *named).agg(*aggregates)
+        found = pieces.toArrow().combine_chunks()
+        low, high = self.axis.keys(found.column("low")), self.axis.keys(found.column("high"))
+        measured = np.full(len(low), NULL)
+        if isinstance(window, AttributeWindow):
+            measured = measures(window, _rows(found.column("measure"), window, events), events.schema)
+        number, count, valid = (found.column(name).to_numpy() for name in ("part", "count", "valid"))
+        return Survey(Pieces(number, low, high, count, measured), bool((count == valid).all()))
 
 
 def _rows(column: pa.Array | pa.ChunkedArray, window: AttributeWindow, events: EventColumns) -> BatchRows:
@@ -158,11 +170,3 @@ def greatest_share(frame: DataFrame, keys: Sequence[Column]) -> float:
     counts = known.groupBy(*known.columns).count()
     (row,) = counts.agg(F.max("count").alias("most"), F.sum("count").alias("all")).collect()
     return 0.0 if (row["all"] or 0) < limits.SPARK_SKEW_EVENTS else row["most"] / row["all"]
-
-
-def sample(frame: DataFrame, events: EventColumns, axis: Axis, step: int) -> Ints:
-    """The keys of every this many rows of each partition (a power of two), ascending, in one job."""
-    leading = events.leading()
-    rows = frame.withColumn(IDENTIFIER, F.monotonically_increasing_id())
-    rows = rows.filter((F.col(IDENTIFIER) % step == 0) & events.valid())
-    return np.sort(axis.keys(rows.select(leading.alias("key")).toArrow().column("key")))

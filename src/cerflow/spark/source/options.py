@@ -16,24 +16,8 @@ from cerflow.query import Language
 from cerflow.values.units import TimeUnit
 
 _NAMES = (
-    "query",
-    "queryFile",
-    "language",
-    "type",
-    "time",
-    "timeUnit",
-    "sequence",
-    "stream",
-    "positions",
-    "onBadRecord",
-    "sliceRows",
-    "counts",
-    "flat",
-    "maxMatches",
-    "until",
-    "cores",
-    "path",
-    "paths",
+    *("query", "queryFile", "language", "type", "time", "timeUnit", "sequence", "stream", "positions"),
+    *("onBadRecord", "sliceRows", "counts", "flat", "maxMatches", "until", "cores", "path", "paths"),
 )
 _BOOLEANS = {"true": True, "false": False}
 

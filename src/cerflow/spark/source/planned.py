@@ -6,8 +6,10 @@ import logging
 import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 from pyspark.sql.types import StructType
 
 from cerflow import limits
@@ -19,22 +21,21 @@ from cerflow.engine.recognize.columns_needed import columns_needed, needs_positi
 from cerflow.engine.results.report import Report
 from cerflow.errors import BadRecordError, InputError, UnsupportedQueryError
 from cerflow.files.row_groups import groups_of, short_texts
+from cerflow.language.condition import Condition
 from cerflow.language.formula import CountWindow, DurationWindow
 from cerflow.predicates.registry import predicates_in
 from cerflow.programs.program import Program, read_query
-from cerflow.pushdown.relevance import types_named
+from cerflow.pushdown.arrow import arrow_filter
+from cerflow.pushdown.relevance import relevant_events, types_named
 from cerflow.query import Query
 from cerflow.schema import HIDDEN_TYPES, UNTYPED, Schema, ValueKind
-from cerflow.slices.by_row_groups import GroupLookback, GroupSlice, RowGroup, Slices, slices_of_row_groups
+from cerflow.slices.by_row_groups import GroupLookback, GroupSlice, RowGroup, Slices, is_orderly, slices_of_row_groups
 from cerflow.slices.division import divided
-from cerflow.slices.keys import is_orderly
-from cerflow.spark.source.files import DataFile, each, find_files, metadata_of
-from cerflow.spark.source.footers import columns_of
+from cerflow.spark.source.files import DataFile, columns_of, each, filesystem_of, find_files, metadata_of
 from cerflow.spark.source.key_shares import KeyShare
 from cerflow.spark.source.options import Options
 from cerflow.spark.source.result import declared, refuse_foreign
 from cerflow.spark.source.row_groups import Scan
-from cerflow.spark.source.skipping import relevant_condition, relevant_groups
 from cerflow.spark.source.task import Task, Work
 from cerflow.values.complex_events import UNNAMED
 from cerflow.values.nested import attribute_named, is_nested
@@ -101,7 +102,7 @@ def plan_files(options: Options, files: Sequence[DataFile], types: pa.Schema | N
     if options.sequence is not None:
         sequence = attribute_named(schema.columns, options.sequence)
         schema, options = schema.reading([sequence]), replace(options, sequence=sequence)
-    options = replace(options, time=schema.time)
+    options = replace(options, time=schema.time, time_unit=schema.time_unit, stream=schema.stream)
     query.check(schema)
     if schema.untyped:
         # A column that every file lacks, as the values of directories are.
@@ -118,14 +119,15 @@ def plan_files(options: Options, files: Sequence[DataFile], types: pa.Schema | N
         time=schema.time,
         parts=[file.part for file in files],
     )
-    condition = relevant_condition(query.tree, query.plan(schema).transducer, schema, counted=work.positions)
+    transducer = query.plan(schema).transducer
+    condition = relevant_events(query.tree, transducer, schema, counted=work.positions).condition
     work = replace(work, scan=replace(work.scan, types=types_named(condition, schema)))
     groups = everything
     # Statistics of other columns are not those of the types, which are text, nor of fields.
     comparable = schema.typed_by is None and not any(file.constants for file in files)
     comparable = comparable and not any(map(is_nested, schema.attributes))
     if alike and comparable and columns.equals(stored):
-        groups = relevant_groups(everything, files, condition, schema, skip=options.skip)
+        groups = _relevant_groups(everything, files, condition, schema, skip=options.skip)
     irrelevant = len(everything) - len(groups)
     groups = _wanted(groups, files, options)
     lookback, reason = _lookback(query, schema, groups, work)
@@ -197,20 +199,36 @@ def _work(query: Query, options: Options, schema: Schema, files: Sequence[DataFi
     until = typed_time(options.until, schema.columns, schema.time)
     typed_by = None if schema.typed_by is None else schema.columns.field(schema.typed_by)
     return Work(
-        query=options.query,
-        language=options.language,
+        options=options,
         scan=Scan(columns, schema.type, schema.time, leading, sequence, options.skip, typed_by=typed_by),
         needed=needed,
-        time_unit=schema.time_unit,
-        stream=schema.stream,
         positions=positions,
         result=report.shown("structs", None, options.flat, options.counts),
-        counts=options.counts,
-        flat=options.flat,
-        max_matches=options.max_matches,
         until=None if until is None else clock_time(until, schema),
         most_waiting=limits.SOURCE_TOLERANCE * limits.SOURCE_WAITING_BYTES // (_VALUE_BYTES * (len(read) + 1)),
     )
+
+
+def _relevant_groups(
+    groups: Sequence[RowGroup], files: Sequence[DataFile], condition: Condition, schema: Schema, *, skip: bool
+) -> list[RowGroup]:
+    """The row groups of some files that may have a relevant event, by their statistics.
+
+    All files have the columns of ``schema``. A group that may have bad records is left out only if these are skipped.
+    """
+    wanted = arrow_filter(condition, schema)
+    if wanted is None:
+        return list(groups)
+
+    def some(of_file: tuple[int, list[RowGroup]]) -> list[RowGroup]:
+        number, own = of_file
+        file = files[number]
+        fragment = ds.ParquetFileFormat().make_fragment(file.path, filesystem_of(file.root))
+        kept = {info.id for info in fragment.subset(wanted, schema=schema.columns).row_groups}
+        return [group for group in own if group.index in kept or not (skip or group.valid == group.rows)]
+
+    by_file = [(number, list(own)) for number, own in groupby(groups, key=lambda group: group.file)]
+    return [group for own in each(some, by_file) for group in own]
 
 
 def _wanted(groups: Sequence[RowGroup], files: Sequence[DataFile], options: Options) -> list[RowGroup]:

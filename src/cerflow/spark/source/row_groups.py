@@ -17,8 +17,7 @@ import pyarrow.parquet as pq
 from cerflow import limits
 from cerflow.errors import BadRecordError, InputError
 from cerflow.slices.by_keys import Keys
-from cerflow.slices.by_row_groups import Key, RowGroup
-from cerflow.slices.keys import keys_of
+from cerflow.slices.by_row_groups import Key, RowGroup, keys_of
 from cerflow.spark.source.files import DataFile, opened
 from cerflow.spark.source.key_shares import KeyShare
 from cerflow.values.array_types import Ints, Mask

@@ -12,18 +12,18 @@ import pyarrow as pa
 
 from cerflow.engine.matches.row_limit import Bound
 from cerflow.engine.recognize.recognizer import Recognizer
-from cerflow.engine.results.report import CountForm
 from cerflow.errors import InputError
-from cerflow.query import Language, Query, parse
+from cerflow.query import Query, parse
 from cerflow.slices.by_row_groups import GroupSlice, Key
 from cerflow.slices.runner import SliceRunner
 from cerflow.spark.source.files import DataFile
 from cerflow.spark.source.key_shares import KeyShare
+from cerflow.spark.source.options import Options
 from cerflow.spark.source.reading import InOrder
 from cerflow.spark.source.result import declared
 from cerflow.spark.source.row_groups import RowGroupReader, Scan
 from cerflow.spark.worker import prepare_worker
-from cerflow.values.units import TimeUnit
+from cerflow.stream_inputs import free_name
 
 
 @dataclass(frozen=True)
@@ -32,22 +32,15 @@ class Work:
 
     ``needed`` are the columns that the query reads or reports. ``positions`` says that positions are reported or read.
     ``result`` is the schema of the matches as the engine gives them. No more than ``most_waiting`` events wait in a
-    task to be put into order, and it lists at most ``max_matches``. ``until`` is an array with a time before which
-    no more events come, if one is known.
+    task to be put into order. ``until`` is an array with a time before which no more events come, if one is known.
     """
 
-    query: str
-    language: Language
+    options: Options
     scan: Scan
     needed: tuple[str, ...]
-    time_unit: TimeUnit | None
-    stream: str | None
     positions: bool
     result: pa.Schema
     most_waiting: int
-    counts: CountForm = "decimal"
-    flat: bool = False
-    max_matches: int | None = None
     until: pa.Array | None = None
 
 
@@ -84,7 +77,7 @@ class NumberedTasks:
 def _unpacked(work: bytes) -> tuple[Work, Query]:
     """The work and its query, which is compiled once in each process that serves several tasks of it."""
     some: Work = pickle.loads(work)
-    return some, parse(some.query, language=some.language)
+    return some, parse(some.options.query, language=some.options.language)
 
 
 def matches_in(work: Work, query: Query, task: Task) -> Iterator[pa.RecordBatch]:
@@ -99,8 +92,9 @@ def matches_in(work: Work, query: Query, task: Task) -> Iterator[pa.RecordBatch]
         if runner is None:
             # All events before the slice have been read, and dropped, when its first ones come.
             first = None if position is None else some.before + reader.dropped
-            bound = Bound(work.max_matches)
-            runner = SliceRunner(recognizer, bound, work.counts, work.flat, position=position, first=first)
+            given = work.options
+            bound = Bound(given.max_matches)
+            runner = SliceRunner(recognizer, bound, given.counts, given.flat, position=position, first=first)
         rows = piece.rows.select(work.needed)
         own = 0 if some.start is None else int(np.searchsorted(piece.keys, some.start, "left"))
         if own:
@@ -125,16 +119,14 @@ def _recognizer(work: Work, query: Query) -> tuple[Recognizer, str | None]:
     columns = pa.schema([scan.columns.field(name) for name in work.needed])
     position = None
     if work.positions:
-        position = "position"
-        while position in columns.names:
-            position += "_"
+        position = free_name("position", columns.names)
         columns = columns.append(pa.field(position, pa.int64()))
     recognizer = query.recognizer(
         columns,
         type=scan.type,
         time=scan.time,
-        time_unit=work.time_unit,
-        stream=work.stream,
+        time_unit=work.options.time_unit,
+        stream=work.options.stream,
         position=position,
         positions=work.positions,
     )

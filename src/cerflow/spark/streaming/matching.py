@@ -28,11 +28,9 @@ from cerflow.language.printer import show
 from cerflow.programs.program import read_query
 from cerflow.query import Query
 from cerflow.schema import HIDDEN_TYPES, ValueKind
-from cerflow.spark.frames.events import CORRUPT, EventColumns
+from cerflow.spark.frames.events import CORRUPT, EventColumns, pushdown
 from cerflow.spark.frames.plan import JobPlan
-from cerflow.spark.frames.pushdown import pushdown
 from cerflow.spark.frames.schemas import spark_schema
-from cerflow.spark.frames.tasks import Recognition
 from cerflow.spark.streaming.bucket import StreamWork
 from cerflow.spark.streaming.instants import BEGINNING
 from cerflow.spark.streaming.packing import BUCKET, INSTANT, PACKED, REASON, RECORD, Packing, unpacked_rows
@@ -217,23 +215,8 @@ def stream_work(plan: JobPlan, *, whole: bool = False) -> StreamWork:
     sequence = () if plan.sequence is None else [plan.sequence]
     names = dict.fromkeys((*plan.needed, *sequence, *(schema.attributes if whole else ())))
     packed = pa.schema([*map(schema.columns.field, names), pa.field(INSTANT, pa.int64())])
-    recognition = Recognition(
-        query=plan.text,
-        language=plan.language,
-        schema=pa.schema([schema.columns.field(name) for name in plan.needed]).serialize().to_pybytes(),
-        type=schema.type,
-        time=schema.time,
-        stream=schema.stream,
-        position=None,
-        positions=plan.positions,
-        predicates=plan.predicates,
-        counts=plan.counts,
-        flat=plan.flat,
-        time_unit=schema.time_unit,
-        forget=schema.forget,
-    )
     deadlines = waits_for_time(read_query(plan.text, plan.language).tree)
-    return StreamWork(recognition, plan.sequence, packed.serialize().to_pybytes(), deadlines)
+    return StreamWork(plan.recognition(), plan.sequence, packed.serialize().to_pybytes(), deadlines)
 
 
 def _fingerprint(work: StreamWork, buckets: int) -> str:

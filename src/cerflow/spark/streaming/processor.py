@@ -11,12 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Row
-from pyspark.sql.streaming.stateful_processor import (
-    ExpiredTimerInfo,
-    StatefulProcessor,
-    StatefulProcessorHandle,
-    TimerValues,
-)
+from pyspark.sql.streaming import stateful_processor as spark
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructType
 
 from cerflow import limits
@@ -74,7 +69,7 @@ _CHUNK, _BLOB = (StructType().add(name, BinaryType()) for name in ("chunk", "blo
 class _SparkStore:
     """The state that Spark keeps for one bucket at a time; a `BucketStore`."""
 
-    def __init__(self, handle: StatefulProcessorHandle) -> None:
+    def __init__(self, handle: spark.StatefulProcessorHandle) -> None:
         self._handle = handle
         self._head = handle.getValueState("head", _HEAD)
         self._chunks = handle.getListState("snapshot", _CHUNK)
@@ -110,7 +105,7 @@ class _SparkStore:
             self._handle.registerTimer(spark_timer(timer))
 
 
-class BucketProcessor(StatefulProcessor):
+class BucketProcessor(spark.StatefulProcessor):
     """Recognises in buckets; ``query`` is the fingerprint that tells whether a checkpoint is one of this query.
 
     ``delay`` is that of the watermark, in milliseconds.
@@ -122,11 +117,11 @@ class BucketProcessor(StatefulProcessor):
         self._options = options
         self._delay = delay
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
+    def init(self, handle: spark.StatefulProcessorHandle) -> None:
         """Name the state; called once for a task."""
         self._store = _SparkStore(handle)
 
-    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:  # noqa: N802, N803
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: spark.TimerValues) -> Iterator[Row]:  # noqa: N802, N803
         """Take the packed events of a bucket, and release those before the watermark that follows from them."""
         # Shuffles bring rows in any order.
         packed = sorted(rows, key=lambda row: (row["task"], row["number"]))
@@ -137,8 +132,8 @@ class BucketProcessor(StatefulProcessor):
     def handleExpiredTimer(  # noqa: N802
         self,
         key: Any,
-        timerValues: TimerValues,  # noqa: N803
-        expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
+        timerValues: spark.TimerValues,  # noqa: N803
+        expiredTimerInfo: spark.ExpiredTimerInfo,  # noqa: N803
     ) -> Iterator[Row]:
         """Release the events that the watermark has passed since."""
         return self._process(key[0], [], timerValues, _microseconds(timerValues), expired=True)
@@ -147,7 +142,7 @@ class BucketProcessor(StatefulProcessor):
         self,
         number: int,
         blobs: list[bytes],
-        times: TimerValues,
+        times: spark.TimerValues,
         complete: int,
         letters: Sequence[bytes] = (),
         *,
@@ -205,7 +200,7 @@ def with_identifiers(batch: pa.RecordBatch, query: str, seen: Counter[str]) -> p
     return batch.append_column(IDENTIFIER, pa.array(identifiers, pa.string()))
 
 
-def _microseconds(times: TimerValues) -> int:
+def _microseconds(times: spark.TimerValues) -> int:
     """The watermark."""
     return watermark_at(int(times.getCurrentWatermarkInMs()))
 
