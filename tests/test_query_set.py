@@ -1,5 +1,6 @@
 """Several queries over one pass give what each gives alone."""
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import assume, given
@@ -200,3 +201,28 @@ def test_sets_draw_themselves(monkeypatch):
     assert html.count("<h4>") == 2
     monkeypatch.setattr(limits, "DRAWN_QUERIES", 1)
     assert queries._repr_html_().endswith("<p>and 1 more queries</p>")
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+@pytest.mark.parametrize("names", [3, 400])
+def test_many_queries_read_texts_as_codes_and_give_them_back_as_texts(kind, names):
+    random = np.random.default_rng(names)
+    texts = pa.array([None if k % 7 == 0 else f"name {k % names}" for k in random.integers(0, 10**6, 600)], kind)
+    types = pa.array([str(x) for x in random.choice(["A", "B", "C"], 600)], kind)
+    table = pa.table({"type": types, "name": texts, "v": random.integers(0, 9, 600), "t": range(600)})
+    conditions = [
+        "x.name = y.name",
+        "x.name < y.name",
+        "x.name LIKE '%1' AND y.v > 7",
+        "NOT (x.name IN ('name 2', 'name 9'))",
+    ]
+    queries = {
+        f"{condition} {a}": f"SELECT * WHERE ({a} AS x ; B AS y) FILTER {condition} {keys}WITHIN 9 [t]"
+        for condition, keys in zip(conditions, ["", "PARTITION BY v ", "PARTITION BY name ", ""])
+        for a in "ABC"
+    }
+    found = QuerySet(queries).match(table, time="t")
+    for name, text in queries.items():
+        alone = cerflow.parse(text).match(table, time="t")
+        assert found[name].to_arrow().equals(alone.to_arrow())
+    assert sum(matches.count() for matches in found.values()) > 0

@@ -15,6 +15,9 @@ from cerflow.engine.recognize.plan import Plan
 from cerflow.schema import Schema
 from cerflow.values.array_types import Ints
 
+#: So many queries read a column of text that its texts become codes.
+_QUERIES = 8
+
 
 class FiniteStream:
     """The parts of the matches of some plans in a table of their schema; every iteration recognises them again.
@@ -49,7 +52,7 @@ class FiniteStream:
         read = {
             name for plan in plans.values() for name in (*plan.reads, *(() if plan.shares_events else plan.columns))
         }
-        self._read = table.select([name for name in schema.attributes if name in read])
+        self._read = _encoded(table.select([name for name in schema.attributes if name in read]), plans)
 
     def __iter__(self) -> Iterator[Part]:
         """The parts of all queries, as they are detected."""
@@ -91,6 +94,22 @@ class FiniteStream:
     def detected_at_end(self, driver: Driver) -> Iterator[tuple[str, list[Part]]]:
         """The detections of each query of a driver after all events, as time passes."""
         return iter(()) if self._until is None else driver.until(self._until)
+
+
+def _encoded(table: pa.Table, plans: Mapping[str, Plan]) -> pa.Table:
+    """The table with texts that many queries read as codes of a dictionary, so that all find them there.
+
+    Texts of which there are many stay as they are.
+    """
+    if len(plans) < _QUERIES or not all(plan.keeps_input for plan in plans.values()):
+        return table
+    for k, field in enumerate(table.schema):
+        readers = sum(field.name in plan.reads for plan in plans.values())
+        if readers >= _QUERIES and (pa.types.is_string(field.type) or pa.types.is_large_string(field.type)):
+            column = table.column(k)
+            if len(column.slice(0, limits.ROWS_WEIGHED).unique()) <= limits.ENCODED_TEXTS:
+                table = table.set_column(k, field.name, column.cast(pa.string()).dictionary_encode())
+    return table
 
 
 def _batches(table: pa.Table) -> list[pa.RecordBatch]:

@@ -16,7 +16,7 @@ from cerflow.engine.layout import EventArrays
 from cerflow.engine.matches.graph import CountedMatches
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.absence import Absence, Absences, find_absences
-from cerflow.engine.scan.columns import ExportedBatch
+from cerflow.engine.scan.columns import ExportedBatch, layout_of_text
 from cerflow.engine.scan.contiguous import Contiguity
 from cerflow.engine.scan.decisions import Decisions, TooManyDecisionsError
 from cerflow.engine.scan.effects import CountedEvents, effects_of
@@ -346,6 +346,10 @@ class BatchScan:
         program, arrays = self.program, self.room.arrays
         arrays.columns[:, layout.C_CHILD] = [0 if n is None else schema.names.index(n) for n in program.attributes]
         arrays.texts[:, layout.T_CHILD] = [schema.names.index(name) for name in program.texts]
+        for name, text in zip(program.texts, self.room.texts):
+            kind = layout_of_text(schema.field(name).type)
+            assert kind is not None, f"'{name}' is no text that can be read"
+            text.lie(kind)
         self._schema = schema
 
     def _show(self) -> None:

@@ -119,6 +119,14 @@ class TextEntries:
         """Forget the codes, as strings have been forgotten or brought back."""
         self._codes[1:] = _UNKNOWN
 
+    def lie(self, kind: int) -> None:
+        """Take the entries from batches in which texts lie in this way, as in `ScanArrays.texts`."""
+        if kind != self._words[layout.T_LAYOUT]:
+            self._dictionary, self._texts = None, [None]
+            self._words[layout.T_LAYOUT], self._words[layout.T_HELD] = kind, -1
+            self._make_room(_ENTRIES)
+            self._judge()
+
     def use_dictionary(self, batch: pa.RecordBatch) -> None:
         """Take the entries from the dictionary that the column has in a batch."""
         dictionary = batch.column(int(self._words[layout.T_CHILD])).dictionary
