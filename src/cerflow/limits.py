@@ -186,8 +186,8 @@ BATCH_ROWS = 1 << 17
 FLOW_ROWS = 1 << 20
 #: The same where whole columns are compared and hardly any events are written, and at most where windows are long.
 COLUMN_ROWS = 1 << 22
-#: Rows of the batches of a table, on average, that are processed where they are; smaller ones are joined first.
-BATCH_LEAST = 1 << 14
+#: Chunks of a table that are processed one after another where they are; more are joined first, as large batches pay.
+FEW_CHUNKS = 4
 #: Alternatives of the condition that an event does not end a wait; a condition with more is tested as a whole.
 LOOP_ALTERNATIVES = 16
 #: Members of sets of runs that there is room for once there are more than a few.

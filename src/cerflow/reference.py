@@ -46,7 +46,7 @@ __all__ = [
 
 
 #: The kinds of decimals that are other numbers to conditions.
-_FORMS = {ValueKind.INTEGER: pa.int64(), ValueKind.FLOAT: pa.float64()}
+_FORMS = {ValueKind.INTEGER: int, ValueKind.FLOAT: float}
 
 
 class ReadStatement(Protocol):
@@ -280,7 +280,8 @@ def _readable(value: Any, data_type: pa.DataType) -> Any:
     if pa.types.is_struct(data_type):
         return {f.name: _readable(value[f.name], f.type) for f in data_type}
     if pa.types.is_decimal(data_type) and kind_of(data_type) in _FORMS:
-        return pa.scalar(value, data_type).cast(_FORMS[kind_of(data_type)]).as_py()
+        # The nearest float, which Arrow's cast may miss.
+        return _FORMS[kind_of(data_type)](value)
     return True if kind_of(data_type) is ValueKind.OTHER else value
 
 

@@ -268,8 +268,8 @@ def test_chunks_with_dictionaries_of_their_own(text, monkeypatch):
         )
     query = cerflow.parse(text)
     whole = pa.concat_tables([chunk.cast(chunks[0].schema) for chunk in chunks])
-    for least in (1, limits.BATCH_LEAST):
-        monkeypatch.setattr(limits, "BATCH_LEAST", least)
+    for few in (1, 1000):
+        monkeypatch.setattr(limits, "FEW_CHUNKS", few)
         matches = query.match(whole, time="t", stream="s", threads=2)
         assert isinstance(matches.parts, InSlices)
         assert_alike(query, whole, 2, time="t", stream="s")

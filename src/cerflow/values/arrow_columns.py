@@ -12,8 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cerflow.values.array_types import Mask
+from cerflow.values.array_types import Floats, Mask
 
+#: Decimals of at most so many digits are exact as floats if they are whole.
+_DIGITS_EXACT = 15
 #: The digits of decimals of 128 and 256 bits.
 _DIGITS_128, _DIGITS_256 = 38, 76
 #: This many values take less time one by one than the import of pandas.
@@ -138,6 +140,19 @@ def plain_array(column: pa.Array, target: pa.DataType) -> pa.Array:
         return found if found.type == target else found.cast(target)
     spelt = values.take(column.indices)
     return spelt.dictionary_encode().cast(target) if pa.types.is_dictionary(target) else spelt.cast(target)
+
+
+def nearest_floats(column: pa.Array) -> Floats:
+    """The numbers of a column as floats, NaN for null.
+
+    Of decimals that have at most 15 digits these are the nearest ones, which Arrow's cast may miss by the last bit.
+    """
+    if not pa.types.is_decimal128(column.type) or column.type.precision > _DIGITS_EXACT:
+        return numbers_of(column.cast(pa.float64()), np.nan)
+    begin, end, scale = column.offset, column.offset + len(column), column.type.scale
+    words = np.frombuffer(column.buffers()[1], np.int64)[2 * begin : 2 * end : 2]
+    found = words / 10.0**scale
+    return np.where(truths_of(column.is_valid()), found, np.nan) if column.null_count else found
 
 
 def hides_nulls(column: pa.Array) -> bool:

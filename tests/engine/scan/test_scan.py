@@ -321,7 +321,7 @@ def test_dictionaries_that_share_what_they_have_in_memory():
 HARD = [
     ("lower(x.n) = 'a'", None),
     ("x.n = x.m", "the string 'm' beside other values"),
-    ("x.d > 1 AND x.v > 0", "the column 'd' of type decimal128(5, 2)"),
+    ("x.d > 1 AND x.v > 0", "the column 'd' of type decimal128(5, 20)"),
     ("x.n || x.m = 'AB' OR x.v = 1", "n || m"),
     ("NOT substr(x.n, x.v, 1) = 'A'", "substr(n, v, 1)"),
 ]
@@ -329,7 +329,9 @@ HARD = [
 
 @pytest.mark.parametrize(("condition", "because"), HARD)
 def test_what_no_program_can_compute_is_explained(condition, because):
-    schema = pa.schema({"type": pa.string(), "n": pa.string(), "m": pa.string(), "d": DECIMAL, "v": pa.int64()})
+    schema = pa.schema(
+        {"type": pa.string(), "n": pa.string(), "m": pa.string(), "d": pa.decimal128(5, 20), "v": pa.int64()}
+    )
     query = cerflow.parse(f"SELECT * WHERE A AS x FILTER {condition}")
     facts = json.loads(query.explain("json", Schema(schema)))["evaluation"]["scan"]["by_columns"]
     assert [fact["because"] for fact in facts] == ([] if because is None else [because])
@@ -422,3 +424,24 @@ def test_next_is_not_asked_about_events_of_other_types():
     explained = query.explain(schema=Schema(schema))
     assert "only those with  type = 'A' OR type = 'B'" in explained
     assert Plan(query.tree, Schema(schema)).scan.guards.narrows
+
+
+@pytest.mark.parametrize(("digits", "scale"), [(12, 2), (15, 15), (15, 0), (18, 0), (10, 3), (15, -2)])
+def test_decimals_are_the_numbers_that_they_write(digits, scale):
+    random = np.random.default_rng(digits + scale)
+    numbers = [
+        57,
+        -57,
+        0,
+        10**digits - 1,
+        1 - 10**digits,
+        *random.integers(-(10**digits) + 1, 10**digits, 200).tolist(),
+    ]
+    values = [None if k % 9 == 8 else Decimal(number).scaleb(-scale) for k, number in enumerate(numbers)]
+    table = pa.table({"type": ["A", "B"] * 102 + ["A"], "v": pa.array(values, pa.decimal128(digits, scale))}).slice(1)
+    literals = [repr(float(value)) if scale > 0 else str(int(value)) for value in values[1:8] if value is not None]
+    for condition in ["y.v > x.v", "x.v * 2 < y.v", *(f"x.v <= {n} AND y.v = {n}" for n in literals)]:
+        query = cerflow.parse(f"SELECT * WHERE (EVENT AS x ; EVENT AS y) FILTER {condition} WITHIN 4 EVENTS")
+        assert query.match(table).count() == query.match(table, runner="semantics").count()
+    (first,) = cerflow.parse(f"SELECT * WHERE B AS x FILTER x.v = {literals[0]}").match(table.slice(0, 1))
+    assert first["events"][0]["v"] == values[1]

@@ -21,7 +21,7 @@ from cerflow.engine.layout import NULL
 from cerflow.errors import InputError
 from cerflow.schema import ValueKind, kind_of
 from cerflow.values.array_types import Floats, Ints, Mask
-from cerflow.values.arrow_columns import numbers_of, plain_array, plain_type, truths_of
+from cerflow.values.arrow_columns import nearest_floats, numbers_of, plain_array, plain_type, truths_of
 from cerflow.values.decimals import decimal_text
 from cerflow.values.operators import Operator
 from cerflow.values.text_patterns import found_in
@@ -133,7 +133,7 @@ def column_vector(column: pa.Array, unit: str) -> Vector:
     if pa.types.is_null(column.type):
         return Vector(ValueKind.FLOAT, np.full(len(column), np.nan))
     if kind is ValueKind.FLOAT:
-        return Vector(kind, numbers_of(column.cast(pa.float64()), np.nan))
+        return Vector(kind, nearest_floats(column))
     try:
         if kind is ValueKind.TIMESTAMP:
             zone = getattr(column.type, "tz", None)

@@ -18,7 +18,14 @@ from cerflow.engine.scan.columns import ExportedBatch
 from cerflow.errors import ArgumentError, BadRecordError, InputError
 from cerflow.schema import Schema, ValueKind, kind_of
 from cerflow.values.array_types import Floats, Ints, Mask
-from cerflow.values.arrow_columns import array_of_numbers, numbers_of, plain_array, truths_of, with_plain_columns
+from cerflow.values.arrow_columns import (
+    array_of_numbers,
+    nearest_floats,
+    numbers_of,
+    plain_array,
+    truths_of,
+    with_plain_columns,
+)
 
 BadRecordPolicy = Literal["fail", "skip"] | Callable[[pa.Table], None]
 
@@ -302,7 +309,7 @@ def _last(column: pa.Array) -> int | float:
 def _numbers(column: pa.Array) -> Ints | Floats:
     """Times as numbers, with any number for null."""
     if kind_of(column.type) is ValueKind.FLOAT:
-        return numbers_of(column.cast(pa.float64()), np.nan)
+        return nearest_floats(column)
     if pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("ms"))
     # Values that do not fit are refused anyway.

@@ -113,6 +113,6 @@ def _encoded(table: pa.Table, plans: Mapping[str, Plan]) -> pa.Table:
 
 
 def _batches(table: pa.Table) -> list[pa.RecordBatch]:
-    """The rows of a table in place; many small chunks are copied to one batch."""
+    """The rows of a table in place; more than a few chunks are copied to one batch."""
     batches = table.to_batches()
-    return batches if len(batches) * limits.BATCH_LEAST <= table.num_rows else [one_batch(table)]
+    return batches if len(batches) <= limits.FEW_CHUNKS else [one_batch(table)]

@@ -88,7 +88,7 @@ def _row(schema: Schema, name: str, kind: int, most: int = 0) -> tuple[list[int]
     elif kind == layout.IS_KNOWN:
         index = layout_of_text(data_type)
         found = found if index is None else (index, 1)
-    if found is None:
+    if found is None or found[0] == layout.DECIMAL:
         return None
     column = [0] * layout.COLUMN_WORDS
     column[layout.C_CHILD] = schema.columns.names.index(name)

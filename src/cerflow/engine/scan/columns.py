@@ -27,6 +27,9 @@ _LAYOUTS = {
     pa.large_string(): layout.TEXT64,
 }
 
+#: Digits that every integer of 64 bits has room for.
+_DIGITS = 18
+
 _pointer_of: Any = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer_of.restype = ctypes.c_void_p
 _pointer_of.argtypes = [ctypes.py_object, ctypes.c_char_p]
@@ -36,6 +39,7 @@ def layout_of(data_type: pa.DataType, unit: str) -> tuple[int, int] | None:
     """How the values of a column lie, and what makes them numbers; None if the scan cannot read them.
 
     Times become numbers of ``unit``, durations of microseconds: by multiplication, or by division if it is negative.
+    Decimals are divided.
     """
     found = _LAYOUTS.get(data_type)
     if found is not None:
@@ -46,6 +50,8 @@ def layout_of(data_type: pa.DataType, unit: str) -> tuple[int, int] | None:
         return layout.INT32, DAY * PER_SECOND[unit] // PER_SECOND["us"]
     if pa.types.is_date64(data_type):
         return layout.INT64, PER_SECOND[unit] // PER_SECOND["ms"]
+    if pa.types.is_decimal128(data_type) and kind_of(data_type) in (ValueKind.INTEGER, ValueKind.FLOAT):
+        return (layout.DECIMAL, 10**data_type.scale) if 0 <= data_type.scale <= _DIGITS else None
     if pa.types.is_duration(data_type):
         size = MICROSECONDS[data_type.unit]
         return layout.INT64, size.numerator if size.denominator == 1 else -size.denominator

@@ -19,11 +19,12 @@ from cerflow.values.array_types import Bytes, IntRows, Ints, SmallRows, Smalls
     BOOLEAN,
     FLOAT32,
     FLOAT64,
+    DECIMAL,  # of 128 bits, of which the lower half is the value
     TEXT32,  # texts with offsets of 32 bits
     TEXT64,
     POSITION,  # no column: the positions of events
     TRUTH,  # no column: what a condition on one column of text says
-) = range(15)
+) = range(16)
 
 # ScanArrays.control
 (
@@ -69,8 +70,9 @@ CONTROLS = 36
 NOT_MARKED, MARKED, DECIDED = range(3)
 
 # Columns of ScanArrays.columns: the number of the column in the batch, how its values lie, what they are multiplied by
-# (or divided by, if negative; the text column of a truth), whether they are wanted as floats, which condition they are
-# the results of (1 + its number, else 0); for the batch at hand where values and validity are, and their first row
+# (or divided by, if negative, and decimals; the text column of a truth), whether they are wanted as floats, which
+# condition they are the results of (1 + its number, else 0); for the batch at hand where values and validity are, and
+# their first row
 C_CHILD, C_LAYOUT, C_FACTOR, C_FLOAT, C_CONDITION, C_DATA, C_VALID, C_OFFSET = range(8)
 COLUMN_WORDS = 8
 

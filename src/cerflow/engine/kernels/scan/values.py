@@ -161,6 +161,11 @@ def word_of(columns, c, row, first):
             return load_word(data, at)
         if kind == layout.FLOAT32:
             return _FLOAT32(data, at)
+        if kind == layout.DECIMAL:
+            value = load_word(data, 2 * at)
+            # Both are exact as floats, so the quotient is the nearest one.
+            divided = np.float64(value) / np.float64(columns[c, layout.C_FACTOR])
+            return bits_of(divided) if columns[c, layout.C_FLOAT] else value
         value = integer(kind, data, at)
         if condition > 0:
             # One bit says that a condition is true, the next one that it is unknown.
