@@ -12,6 +12,7 @@ import cerflow
 from cerflow import limits
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.scan import scan
+from cerflow.engine.scan.absence import Absence
 from cerflow.schema import Schema
 from support.runners import bag, examples, in_random_pieces, one_batch, semantics
 
@@ -22,6 +23,8 @@ FORMULAS = [
     "(A OR B) AS x NOT FOLLOWED BY (A OR C) FOR {}",
     "EVENT AS e NOT FOLLOWED BY (B AS b FILTER b.v > 3) FOR {}",
     "(A AS a FILTER a.v > 2) NOT FOLLOWED BY (B OR (A AS z FILTER z.v < 4)) FOR {}",
+    "(EVENT AS e FILTER e.v > 3) NOT FOLLOWED BY (EVENT AS g FILTER g.v < 2) FOR {}",
+    "(EVENT AS B FILTER B.v > 3) NOT FOLLOWED BY (EVENT AS C FILTER C.v < 2) FOR {}",
 ]
 #: What only the automaton can tell, and a part of the reason.
 REFUSED = {
@@ -104,3 +107,12 @@ def test_what_the_automaton_has_to_follow(formula, reason):
     schema = Schema(pa.schema([("type", pa.string()), ("t", pa.int64()), ("v", pa.int64())]), time="t")
     plan = Plan(cerflow.parse(f"SELECT * WHERE {formula}").tree, schema)
     assert reason in plan.begin_scan().program.absence
+
+
+def test_labels_that_may_be_types_make_no_difference_to_waiting():
+    schema = Schema(pa.schema([("type", pa.string()), ("t", pa.int64()), ("v", pa.int64())]), time="t")
+    text = "(EVENT AS e FILTER e.v > 3) NOT FOLLOWED BY (EVENT AS g FILTER g.v < 2) FOR 3 SECONDS"
+    scanned = Plan(cerflow.parse(f"SELECT * WHERE {text}").tree, schema).begin_scan()
+    assert isinstance(scanned.program.absence, Absence)
+    # One loop while no event ends the wait, one for pauses.
+    assert [len(loops) for loops in scanned.tables.moves.loops] == [1, 2, 1, 0]
