@@ -362,8 +362,8 @@ def test_durations_are_shown_as_durations(times):
             "(A AS x : B AS y) FILTER x.name < y.name PARTITION BY name",
             [
                 "every event counts",
-                "in no row of 2 consecutive events",
-                "a condition that columns cannot decide",
+                "the next event of the same key does not continue",
+                "not found on whole columns: a condition that columns cannot decide",
             ],
         ),
         ("A ; A", ["those that fail the condition under which an event matters"]),

@@ -17,6 +17,7 @@ from cerflow.engine.recognize import columns_needed as needed
 from cerflow.engine.recognize.planning import detects_only
 from cerflow.engine.results.report import Report
 from cerflow.engine.scan.effects import counted_states, empties_states
+from cerflow.engine.scan.flow import Flow
 from cerflow.engine.scan.programs import ScanProgram, scan_program
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.explaining.text import UNBROKEN, Facts, Told, cut, in_lines, listed, pairs, relevant_lines, table
@@ -257,8 +258,10 @@ def _left_out(program: ScanProgram, tables: TransducerTables) -> list[str]:
         every = guards is None or tables.counted
         reason = "every event counts" if every else "a condition compares something other than a column with a constant"
         lines.append(f"none by values alone: {reason}")
+    flow = program.flow
+    by_next = isinstance(flow, Flow) and flow.strict is not None
     if isinstance(found, str):
-        lines.append(f"none by their neighbours: {found}")
+        lines += [] if by_next else [f"none by their neighbours: {found}"]
     else:
         row = f"row of {found.length} consecutive events" if found.length else "row of consecutive events"
         lines.append(f"those in no {row} that may match; the automaton decides about the rest: {found.undecided}")
@@ -266,15 +269,15 @@ def _left_out(program: ScanProgram, tables: TransducerTables) -> list[str]:
         lines.append("those that change no state in which partial matches may wait")
         if counted_states(tables, program.outputs):
             lines.append("most others until matches are listed: runs are counted by state")
-    flow = program.flow
     if isinstance(flow, str):
         lines.append(f"none by the states of runs: {flow}")
     elif isinstance(found, str):
         keyed = " of the same key" if flow.keyed else ""
         if flow.backwards and flow.window is not None:
             lines.append(f"those after which no events{keyed} can complete a match within {show(flow.window)}")
-        if flow.strict is not None:
-            lines.append("those that the next event of the same key does not continue")
+        if by_next:
+            whole = f"matches are not found on whole columns: {found}"
+            lines.append(f"those that the next event of the same key does not continue; {whole}")
         elif flow.forwards:
             lines.append(f"those that no partial match{keyed} can take")
     if tables.ticking:
