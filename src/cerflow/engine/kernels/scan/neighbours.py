@@ -202,12 +202,13 @@ def number_keys(s, begin, count, key, chosen, first):
         if not has_room or s.texts[key, layout.T_COUNT] > s.groups.shape[0]:
             s.control[layout.TEXT] = key
             return False
-    for k in range(count):
-        row = begin + k
-        g = s.numbers[k] if key >= 0 else key_number(s, row, key, words_at)
+    for k in range(count if key < 0 else 0):
+        g = key_number(s, begin + k, key, words_at)
         if g < 0:
             return False
         s.numbers[k] = g
+    for k in range(count):
+        row, g = begin + k, s.numbers[k]
         if g > 0:
             s.before[row] = s.groups[g, layout.G_ROW]
             if s.groups[g, layout.G_ROWS] < first:
