@@ -78,8 +78,10 @@ class FiniteStream:
         checker.numbered = first
         return Driver(self._plans, checker, self._store, self.memory)
 
-    def detected_between(self, driver: Driver, start: int, stop: int) -> Iterator[tuple[str, list[Part]]]:
-        """The detections of each query of a driver in its next events, ``[start, stop)``.
+    def detected_between(
+        self, driver: Driver, start: int, stop: int, *, ending: bool = False
+    ) -> Iterator[tuple[str, list[Part]]]:
+        """The detections of each query of a driver in its next events, ``[start, stop)``, its last ones if ``ending``.
 
         Raises `BadRecordError` if an attribute that measures a window decreases.
         """
@@ -87,7 +89,7 @@ class FiniteStream:
         while at < stop:
             for rows in _batches(self._read.slice(at, min(driver.rows_at_once, stop - at))):
                 driver.clean()
-                driver.end_with_next(at + rows.num_rows == self.table.num_rows)
+                driver.end_with_next(at + rows.num_rows == (stop if ending else self.table.num_rows))
                 yield from driver.process(rows, at).items()
                 at += rows.num_rows
 

@@ -209,8 +209,10 @@ class BatchScan:
             followed = follow_runs(self.room, self._through, exported, batch, occupied, ending=self.ending)
             chosen = followed and self._through.strict is not None
             if 4 * control[layout.OVERLAP] > count:
+                # What is needed behind a batch says little of the next one.
                 self.rows_at_once = min(2 * self.rows_at_once, limits.COLUMN_ROWS)
-            self._rest_if_kept()
+            else:
+                self._rest_if_kept()
         if narrows:
             self.room.room_for_candidates(count)
         self.absences, how = None, self.program.absence
