@@ -330,7 +330,7 @@ class Query:
         table, numbers = valid_in_order(
             table, RecordChecker(holding(schema, [self._tree]), on_bad_record, in_order=False), sequence
         )
-        schema = self.without_types(schema, table)
+        schema = schema.lacking(self.labels_beside_types, table)
         if any(isinstance(node, DurationWindow) for node in walk(self._tree)):
             self.warn_of_times(schema, extent(table, schema, ordered=True))
         clock = None if until is None else clock_time(until, schema)
@@ -353,14 +353,14 @@ class Query:
         none = partial(self.warn_of_no_match, schema, table)
         return Matches(parts, plan.report, plan.limit, stream=table, tell_none=none)
 
-    def without_types(self, schema: Schema, table: pa.Table) -> Schema:
-        """The schema of events in a table, which says which labels are no types (for other parts of cerflow).
+    @property
+    def labels_beside_types(self) -> set[str]:
+        """The labels that EVENT gives an event whose type has such a name (for other parts of cerflow).
 
-        Then EVENT is one step of the automaton: without that an event whose type is the name of a label has this label.
+        Where no event has such a type, EVENT is one step of the automaton.
         """
-        if schema.only_type is not None or not any(isinstance(n, AnyEvent | NotEvent) for n in walk(self._tree)):
-            return schema
-        return schema.lacking(names_of(self._tree) - relation_names(self._tree), table)
+        reads_all = any(isinstance(node, AnyEvent | NotEvent) for node in walk(self._tree))
+        return names_of(self._tree) - relation_names(self._tree) if reads_all else set()
 
     def plan(self, schema: Schema, position: str | None = None, positions: bool = True) -> Plan:
         """The query made ready for events of a schema (for other parts of cerflow); raises as `recognizer` does."""

@@ -105,8 +105,7 @@ class QuerySet(Mapping[str, Query]):
         if unknown_types(table):
             return {name: query.match(table, positions=positions, **roles) for name, query in self.items()}
         schema = schema_of(table.schema, **roles)
-        for query in self.values():
-            schema = query.without_types(schema, table)
+        schema = schema.lacking(set[str]().union(*(query.labels_beside_types for query in self.values())), table)
         plans = self._plans(schema, None, positions)
         for query in self.values():
             query.warn_of_times(schema, extent(table, schema))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
@@ -213,8 +213,10 @@ class Schema:
         found = pc.unique(self.completed(rows).column(self.type)).to_pylist()
         return frozenset(str(value) for value in found if value is not None)
 
-    def lacking(self, names: Iterable[str], rows: pa.Table) -> Schema:
+    def lacking(self, names: Collection[str], rows: pa.Table) -> Schema:
         """The schema of events with these ``rows``, which says which of some names are the type of none of them."""
+        if not names or self.only_type is not None:
+            return self
         column = self.completed(rows).column(self.type)
         left = set(names if pa.types.is_string(plain_type(column.type)) else ())
         for values in column.chunks if left else ():
@@ -224,7 +226,7 @@ class Schema:
             some = np.flatnonzero(np.isin(sizes, [len(name.encode()) for name in left], kind="table"))
             if len(some):
                 left.difference_update(pc.unique(texts.take(array_of_numbers(some))).to_pylist())
-        return replace(self, absent_types=self.absent_types.union(left)) if left else self
+        return replace(self, absent_types=frozenset(left)) if left else self
 
     def completed(self, rows: Rows) -> Rows:
         """Events with the columns that the input lacks: nested attributes, and types as text."""

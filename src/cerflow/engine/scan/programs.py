@@ -159,7 +159,7 @@ class _ProgramCompiler:
         lie = whole or contiguity(self.tables, outputs, guards, self.to)
         through = whole or flow_of(self.tables, outputs, guards, self.to, measured)
         if isinstance(lie, Contiguity) and isinstance(through, Flow) and through.strict is not None and not lie.alone:
-            # What runs can pass through tells more: the window, and conditions on several events before.
+            # The flow rules out more rows: it knows the window, and conditions on several earlier events.
             lie = str(lie.undecided)
         return ScanProgram(
             self.to.attributes,

@@ -209,7 +209,7 @@ class BatchScan:
             followed = follow_runs(self.room, self._through, exported, batch, occupied, ending=self.ending)
             chosen = followed and self._through.strict is not None
             if 4 * control[layout.OVERLAP] > count:
-                # What is needed behind a batch says little of the next one.
+                # Rows that later batches may need do not show that most rows matter.
                 self.rows_at_once = min(2 * self.rows_at_once, limits.COLUMN_ROWS)
             else:
                 self._rest_if_kept()
@@ -350,8 +350,8 @@ class BatchScan:
         arrays.texts[:, layout.T_CHILD] = [schema.names.index(name) for name in program.texts]
         for name, text in zip(program.texts, self.room.texts):
             kind = layout_of_text(schema.field(name).type)
-            assert kind is not None, f"'{name}' is no text that can be read"
-            text.lie(kind)
+            assert kind is not None, f"the scan cannot read the texts of '{name}'"
+            text.set_layout(kind)
         self._schema = schema
 
     def _show(self) -> None:

@@ -119,8 +119,8 @@ class TextEntries:
         """Forget the codes, as strings have been forgotten or brought back."""
         self._codes[1:] = _UNKNOWN
 
-    def lie(self, kind: int) -> None:
-        """Take the entries from batches in which texts lie in this way, as in `ScanArrays.texts`."""
+    def set_layout(self, kind: int) -> None:
+        """Take the entries from batches with this layout of texts, as in `ScanArrays.texts`."""
         if kind != self._words[layout.T_LAYOUT]:
             self._dictionary, self._texts = None, [None]
             self._words[layout.T_LAYOUT], self._words[layout.T_HELD] = kind, -1

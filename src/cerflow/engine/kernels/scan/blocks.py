@@ -17,6 +17,7 @@ from cerflow.engine.kernels.scan.values import (
     not_zero,
     ones,
     store_byte,
+    sum_of_bytes,
     trailing_zeros,
     word_of,
     words_at_once,
@@ -198,5 +199,5 @@ def _marked_rows(guards, size):
     """How many of ``size`` rows have guards, but for the last ones."""
     found = np.int64(0)
     for k in range(size >> 3):
-        found += np.int64((np.uint64(ones(load_word(guards, k))) * np.uint64(ONES)) >> np.uint64(56))
+        found += sum_of_bytes(ones(load_word(guards, k)))
     return found

@@ -9,9 +9,9 @@ import numpy as np
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.base.shared_arrays import as_float
 from cerflow.engine.kernels.scan.arrays import scan_at
-from cerflow.engine.kernels.scan.scan import formed, is_missing, write_event
+from cerflow.engine.kernels.scan.scan import formed, is_missing, output_words, write_event
 from cerflow.engine.kernels.scan.texts import SHIFT, entry_of, mixed
-from cerflow.engine.kernels.scan.values import load_word, word_of, words_at_once
+from cerflow.engine.kernels.scan.values import load_word, word_of
 from cerflow.engine.kernels.step.guards import words_compare
 from cerflow.engine.layout import EQ, FLOAT, NULL
 from cerflow.engine.scan import layout
@@ -110,9 +110,8 @@ def key_words(s, key):
 
     ``s`` are the arrays of the scan.
     """
-    column = s.outputs[0, layout.O_COLUMN] if key == layout.HASHED_KEYS and s.members.shape[1] == 1 else np.int64(-1)
-    plain = column >= 0 and s.outputs[0, layout.O_FORM] == layout.AS_INT
-    return words_at_once(s.columns, column) if plain else np.int64(0)
+    single = key == layout.HASHED_KEYS and s.members.shape[1] == 1
+    return output_words(s, s.outputs[0]) if single else np.int64(0)
 
 
 @part

@@ -9,7 +9,7 @@ from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.base.shared_arrays import address_of, call, pointer_to
 from cerflow.engine.kernels.scan.arrays import scan_at
 from cerflow.engine.kernels.scan.blocks import mark_block
-from cerflow.engine.kernels.scan.scan import collected, formed, is_missing
+from cerflow.engine.kernels.scan.scan import collected, formed, is_missing, output_words
 from cerflow.engine.kernels.scan.texts import SHIFT, hash_of_text, mixed
 from cerflow.engine.kernels.scan.values import (
     ONES,
@@ -23,7 +23,6 @@ from cerflow.engine.kernels.scan.values import (
     store_word,
     trailing_zeros,
     word_of,
-    words_at_once,
 )
 from cerflow.engine.layout import NO_BOUND, NULL
 from cerflow.engine.scan import layout
@@ -272,8 +271,7 @@ def _reached(s, slot, allowed, measure, bound):
 @inlined
 def _key_words(s):
     """Where the words of keys are, if these are one column of integers as they are; or else 0."""
-    plain = s.keyed.shape[0] == 1 and s.keyed[0, layout.O_FORM] == layout.AS_INT and s.keyed[0, layout.O_COLUMN] >= 0
-    return words_at_once(s.columns, s.keyed[0, layout.O_COLUMN]) if plain else np.int64(0)
+    return output_words(s, s.keyed[0]) if s.keyed.shape[0] == 1 else np.int64(0)
 
 
 @inlined
@@ -331,10 +329,8 @@ def window_words(s):
     ``s`` are the arrays of the scan.
     """
     measured, bound = s.reach[MEASURE], s.reach[BOUND]
-    c = measured[layout.O_COLUMN]
-    plain = c >= 0 and bound[layout.O_COLUMN] == c
-    plain &= measured[layout.O_FORM] == layout.AS_INT and bound[layout.O_FORM] == layout.AS_BOUND
-    return words_at_once(s.columns, c) if plain else np.int64(0)
+    same = bound[layout.O_COLUMN] == measured[layout.O_COLUMN] and bound[layout.O_FORM] == layout.AS_BOUND
+    return output_words(s, measured) if same else np.int64(0)
 
 
 @inlined

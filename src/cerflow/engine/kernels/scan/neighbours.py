@@ -21,6 +21,7 @@ from cerflow.engine.kernels.scan.values import (
     packed,
     store_byte,
     store_word,
+    sum_of_bytes,
     trailing_zeros,
 )
 from cerflow.engine.layout import PROGRAM
@@ -262,7 +263,7 @@ def _packed(ends, hits, count):
     found = np.int64(0)
     for k in range((count + 7) >> 3):
         eight = load_word(ends, k)
-        found += np.int64((np.uint64(eight) * np.uint64(ONES)) >> np.uint64(56))
+        found += sum_of_bytes(eight)
         store_byte(hits, k, packed(eight))
     return found
 

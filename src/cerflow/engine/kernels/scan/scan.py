@@ -23,6 +23,7 @@ from cerflow.engine.kernels.scan.values import (
     store_word,
     trailing_zeros,
     word_of,
+    words_at_once,
 )
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL
 from cerflow.engine.scan import layout
@@ -250,6 +251,16 @@ def write_event(s, row, signature, left_out, address):
     control[layout.COUNT] = n + 1
     control[layout.FIXES] = fixes
     return layout.SCANNED
+
+
+@inlined
+def output_words(s, output):
+    """Where the words of an ``output`` are, if it is a column of integers as they are; or else 0.
+
+    ``s`` are the arrays of the scan.
+    """
+    plain = output[layout.O_FORM] == layout.AS_INT and output[layout.O_COLUMN] >= 0
+    return words_at_once(s.columns, output[layout.O_COLUMN]) if plain else np.int64(0)
 
 
 @inlined

@@ -99,8 +99,9 @@ def entry_of(texts, t, row):
 
 @part
 def entries_of(texts, t, begin, count, entries):
-    """Write the ``entries`` of the texts of ``count`` rows from row ``begin`` on; False if there is no room for one.
+    """Find the texts of ``count`` rows from row ``begin`` on, and write their ``entries``.
 
+    Returns False where the table has no room for a new text.
     ``texts`` are those of the scan, and ``t`` is the number of a column.
     """
     data, at = texts[t, layout.T_DATA], texts[t, layout.T_OFFSET] + begin

@@ -99,6 +99,12 @@ def not_zero(eight):
 
 
 @inlined
+def sum_of_bytes(eight):
+    """The sum of the bytes of the word ``eight``, if it is less than 256."""
+    return np.int64((np.uint64(eight) * np.uint64(ONES)) >> np.uint64(56))
+
+
+@inlined
 def packed(eight):
     """A bit for each byte of the word ``eight``, 0 or 1; that of the first byte is the lowest."""
     return np.int64((np.uint64(eight) * np.uint64(0x0102040810204080)) >> np.uint64(56))
