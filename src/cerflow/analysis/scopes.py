@@ -186,7 +186,7 @@ def handed_down(
     *,
     first_only: tuple[type[f.Formula], ...] = (f.Exclusion,),
 ) -> dict[int, T]:
-    """What the formula around it hands down to each formula, by occurrence; the whole formula gets ``start``.
+    """For each occurrence of a formula, the value that the formula around it hands down; the whole gets ``start``.
 
     ``enter`` says what a formula hands on to those below it. Of those ``first_only`` the second operand gets ``start``:
     the right side of UNLESS, WITHOUT and NOT FOLLOWED BY is not part of the complex event.

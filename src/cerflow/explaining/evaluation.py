@@ -310,7 +310,7 @@ def _spark(select: Select, transducer: Transducer, schema: Schema | None) -> Tol
     else:
         reason = "Spark might distinguish values that are one key for the engine"
     division = divided(select, transducer, schema)
-    # Of a large input, if it has times or lies in files; `cerflow.spark.explain` knows whether.
+    # Spark cuts slices only of a large input that has times or consists of files; `cerflow.spark.explain` tells.
     slices = None if division.window is None else division.reason
     by_clock = not by_key and needed.separable_by_clock(select, schema)
     columns = None if schema is None else list(needed.columns_needed(select, schema))

@@ -20,7 +20,10 @@ UNBROKEN = "\u00a0"
 
 @dataclass(frozen=True)
 class Told:
-    """Facts as JSON can hold them, and as lines of text below a title; without lines they are no section."""
+    """Facts in a form that JSON can hold, and the section of text that tells them.
+
+    Without ``lines`` there is no section.
+    """
 
     facts: Any
     title: str = ""
