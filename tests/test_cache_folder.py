@@ -8,7 +8,7 @@ import pytest
 
 from cerflow import cache_folder
 from cerflow.cache_folder import keep, open_own
-from cerflow.language.grammars import parser_of
+from cerflow.language.kept_parsers import parser_of
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "getuid"), reason="Windows has neither owners nor modes")
 

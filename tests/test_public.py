@@ -229,7 +229,12 @@ def test_limits_are_read_when_they_are_needed():
 
 
 def test_the_engine_is_imported_when_it_is_needed():
-    code = "import sys, cerflow; cerflow.parse('SELECT * WHERE A ; B'); print(*sys.modules, sep='\\n')"
+    code = """
+import sys, cerflow
+assert not {"lark", "logging", "pyarrow.compute"} & set(sys.modules)
+cerflow.parse("SELECT * WHERE A ; B")
+print(*sys.modules, sep="\\n")
+"""
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "cerflow.query" in loaded
     assert not {"numba", "llvmlite", "pandas", "pyspark", "cerflow.engine", "cerflow.automata"} & set(loaded)

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cerflow.errors import InputError, expect, nearest
 from cerflow.values.arrow_columns import array_of_numbers, numbers_of, plain_type
@@ -210,7 +209,7 @@ class Schema:
         """The types of events, as text; None if events have no types."""
         if self.untyped:
             return None
-        found = pc.unique(self.completed(rows).column(self.type)).to_pylist()
+        found = self.completed(rows).column(self.type).unique().to_pylist()
         return frozenset(str(value) for value in found if value is not None)
 
     def lacking(self, names: Collection[str], rows: pa.Table) -> Schema:
@@ -219,13 +218,15 @@ class Schema:
             return self
         column = self.completed(rows).column(self.type)
         left = set(names if pa.types.is_string(plain_type(column.type)) else ())
+        import pyarrow.compute as pc
+
         for values in column.chunks if left else ():
             texts = (values.dictionary if pa.types.is_dictionary(values.type) else values).drop_null()
             sizes = numbers_of(pc.binary_length(texts))
             # Hardly any text is as short as a label.
             some = np.flatnonzero(np.isin(sizes, [len(name.encode()) for name in left], kind="table"))
             if len(some):
-                left.difference_update(pc.unique(texts.take(array_of_numbers(some))).to_pylist())
+                left.difference_update(texts.take(array_of_numbers(some)).unique().to_pylist())
         return replace(self, absent_types=frozenset(left)) if left else self
 
     def completed(self, rows: Rows) -> Rows:
@@ -252,6 +253,8 @@ class Schema:
         else:
             types = rows.column(self.typed_by)
             if pa.types.is_run_end_encoded(types.type):
+                import pyarrow.compute as pc
+
                 types = pc.run_end_decode(types)
             types = types.cast(pa.string()).dictionary_encode()
         return rows.append_column(self.columns.field(self.type), types)

@@ -9,7 +9,6 @@ from types import NoneType
 from typing import Any, Generic, Literal, NotRequired, TypedDict, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cerflow.analysis.columns import columns_named
 from cerflow.errors import ArgumentError, InputError, expect, nearest
@@ -215,6 +214,8 @@ def in_common_unit(table: pa.Table, unit: TimeUnit | None, common: Roles, name: 
     index = table.schema.get_field_index(common["time"])
     column = table.column(index)
     whole = pa.types.is_integer(column.type)
+    import pyarrow.compute as pc
+
     try:
         values = pc.multiply_checked(column.cast(pa.int64() if whole else pa.float64()), ratio)
     except pa.ArrowInvalid as error:

@@ -1,34 +1,22 @@
-"""From text to tree: loads the grammars, runs Lark, and returns trees, or errors with their position.
+"""From text to tree: runs Lark, and returns trees, or errors with their position.
 
-Trees are built by callbacks while Lark's LALR automaton runs, so nothing recurses, however deep the text nests. The
-tables of the parsers are kept in files, because making them takes longer than most queries; as JSON, not as pickles as
-by Lark's own cache: to read them executes nothing.
+Trees are built by callbacks while Lark's LALR automaton runs, so nothing recurses, however deep the text nests. Lark
+is imported when a text is read, not with cerflow.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
-import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from importlib import resources
-from pathlib import Path
-from typing import Any, TypeAlias
-
-import lark
-from lark import Lark, Token, UnexpectedInput
-from lark.grammar import Rule
-from lark.lexer import TerminalDef
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cerflow import limits
-from cerflow.cache_folder import cache_folder, keep, open_own
 from cerflow.errors import ArgumentError, QueryError, QuerySyntaxError, Span
-from cerflow.language.lexicon import lexical_grammar
-from cerflow.language.syntax_errors import explain_syntax
 from cerflow.values.nested import joined
+
+if TYPE_CHECKING:
+    from lark import Lark, Token
 
 
 @dataclass(slots=True)
@@ -60,7 +48,7 @@ class Name:
 
 
 #: The children of a callback: tokens and the parts of the rules below.
-Piece: TypeAlias = Parsed | Token
+Piece: TypeAlias = "Parsed | Token"
 
 
 def span_of(*pieces: Piece) -> Span:
@@ -98,7 +86,7 @@ class TreeBuilder:
     def name(self, children: Sequence[Piece]) -> Parsed:
         """``NAME`` or ``"quoted"``; the value is the name itself."""
         (token,) = children
-        assert isinstance(token, Token)
+        assert not isinstance(token, Parsed)
         part = self.part(children, str(token))
         if token.type != "QUOTED":
             part.name = Name(part.value)
@@ -118,19 +106,6 @@ class TreeBuilder:
     def group(self, children: Sequence[Piece]) -> Parsed:
         """``(…)``: the part inside, over the stretch with the parentheses."""
         return self.part(children, self.parts(children)[0].value)
-
-
-_FILES = {
-    "sremo": ("condition.lark", "sremo.lark"),
-    "ceql": ("condition.lark", "sremo.lark", "ceql.lark"),
-}
-
-
-def load_grammar(name: str, starts: Sequence[str], builder: TreeBuilder) -> Lark:
-    """Lark's parser for the grammar of that name and those it contains, building trees with ``builder``."""
-    here = resources.files("cerflow.language")
-    texts = [here.joinpath(file).read_text(encoding="utf-8") for file in _FILES[name]]
-    return parser_of(name, "\n".join([*texts, lexical_grammar()]), starts, builder)
 
 
 #: Not a character: UTF-8 has no bytes for it, and undecodable bytes of a command line become such.
@@ -161,61 +136,14 @@ def parse_from(lark: Lark, text: str, start: str) -> Any:
             hint="Long lists of values belong in the events, as an attribute, or into a registered predicate.",
         )
     refuse_surrogates(text)
+    from lark import UnexpectedInput
+
     try:
         part: Any = lark.parse(text, start=start)
     except UnexpectedInput as error:
+        from cerflow.language.syntax_errors import explain_syntax
+
         raise explain_syntax(error, text, lark, start).with_source(text) from None
     except (QuerySyntaxError, QueryError) as error:
         raise error.with_source(text) from None
     return part.value
-
-
-def parser_of(name: str, grammar: str, starts: Sequence[str], builder: object) -> Lark:
-    """Lark's parser for a grammar, which builds trees with the methods of ``builder``.
-
-    Tables that are kept are taken if they are of this grammar, for this Lark and Python, and not damaged.
-    """
-    made_for = [grammar, list(starts), lark.__version__, sys.version_info[:2]]
-    stamp = hashlib.sha256(json.dumps(made_for).encode()).hexdigest()[:16]
-    folder = cache_folder()
-    file = None if folder is None else folder / f"{name}-{stamp}.json"
-    return (file and _kept(file, builder)) or _made(file, grammar, starts, builder)
-
-
-def _kept(file: Path, builder: object) -> Lark | None:
-    """The parser that was kept in a file, None if there is none or it cannot be read."""
-    try:
-        opened = open_own(file)
-        if opened is None:
-            return None
-        with opened:
-            tables = json.loads(opened.read(), object_hook=_with_numbers)
-        tables["data"]["options"]["transformer"] = builder
-        return Lark.load(tables)
-    except Exception:
-        # Lark may raise anything on damaged tables; they are made again.
-        return None
-
-
-def _with_numbers(pairs: dict[str, Any]) -> dict[str | int, Any]:
-    """JSON has only texts as keys, the tables number states and symbols."""
-    return {int(key) if key.isdecimal() else key: value for key, value in pairs.items()}
-
-
-def _made(file: Path | None, grammar: str, starts: Sequence[str], builder: object) -> Lark:
-    made = Lark(
-        grammar,
-        parser="lalr",
-        lexer="contextual",
-        start=list(starts),
-        transformer=builder,
-        keep_all_tokens=True,
-        maybe_placeholders=False,
-    )
-    if file is not None:
-        data, memo = made.memo_serialize([TerminalDef, Rule])
-        data["options"] = {name: value for name, value in data["options"].items() if name != "transformer"}
-        # They are made again next time if they cannot be kept.
-        with suppress(OSError):
-            keep(file, json.dumps({"data": data, "memo": memo}).encode())
-    return made

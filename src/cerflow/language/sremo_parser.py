@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
-
-from lark import Lark
+from typing import TYPE_CHECKING, Any
 
 from cerflow.language import sremo as r
 from cerflow.language.condition_tree import ConditionBuilder
-from cerflow.language.grammars import Parsed, Piece, load_grammar, parse_from, span_of
+from cerflow.language.grammars import Parsed, Piece, parse_from, span_of
 from cerflow.language.node import Node
+
+if TYPE_CHECKING:
+    from lark import Lark
 
 
 def parse_sremo(text: str) -> r.Sremo:
@@ -31,6 +32,8 @@ def read_sremo(text: str) -> r.Sremo:
 
 @cache
 def _grammar() -> Lark:
+    from cerflow.language.kept_parsers import load_grammar
+
     return load_grammar("sremo", ("sremo_alone",), SremoBuilder())
 
 

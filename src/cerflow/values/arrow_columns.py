@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cerflow.values.array_types import Floats, Mask
@@ -65,6 +64,8 @@ def nan_as_null(values: pa.Array) -> pa.Array:
     """The array with null instead of NaN."""
     if not pa.types.is_floating(values.type):
         return values
+    import pyarrow.compute as pc
+
     unknown = pc.is_nan(values.cast(pa.float32()) if pa.types.is_float16(values.type) else values)
     return pc.if_else(unknown, pa.nulls(1, values.type)[0], values) if pc.any(unknown).as_py() else values
 

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cerflow.errors import DOT
 from cerflow.values.arrow_columns import plain_type
@@ -72,6 +71,8 @@ def attribute_named(columns: pa.Schema, name: str) -> str:
 
 def field_values(column: pa.Array | pa.ChunkedArray, name: str) -> pa.Array | pa.ChunkedArray:
     """The values of a nested attribute, given the column of its structs; null where a struct on the way is null."""
+    import pyarrow.compute as pc
+
     values = pc.struct_field(column, parts_of(name)[1:])
     return values.cast(plain_type(values.type))
 

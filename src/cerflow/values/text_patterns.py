@@ -10,7 +10,6 @@ import re
 from collections.abc import Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cerflow.errors import QueryError, Span
 from cerflow.values.array_types import Mask
@@ -32,6 +31,8 @@ def part_of_text(text: str, first: int, length: int | None = None) -> str | None
 
 def found_in(texts: Sequence[str], expression: str) -> Mask:
     """In which texts a regular expression is found somewhere."""
+    import pyarrow.compute as pc
+
     found = pc.match_substring_regex(array_of_texts(texts), expression)
     return truths_of(found)
 
