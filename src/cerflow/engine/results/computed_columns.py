@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pyarrow as pa
 
-from cerflow.analysis.kinds import kind_of_expression
 from cerflow.analysis.scopes import condition_labels
 from cerflow.conditions.evaluate import constant_value
 from cerflow.conditions.guards import bare
@@ -19,12 +18,13 @@ from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.evaluate.vectors import TruthVector, Vector
 from cerflow.engine.events.store import StoredEvents
 from cerflow.engine.results.column_aggregates import Grouping, aggregated, chosen, in_order
+from cerflow.engine.results.report import ARROW_TYPES, SELECTING, Report, selected_attribute
 from cerflow.language import condition as c
 from cerflow.language.node import Node, fold, walk, with_children
 from cerflow.language.printer import show
 from cerflow.predicates.asking import Each, ask_of_set
 from cerflow.predicates.predicate import Predicate, PredicateKind
-from cerflow.rewriting.times import as_microseconds, zone_of
+from cerflow.rewriting.times import as_microseconds
 from cerflow.schema import Schema, ValueKind
 from cerflow.values.array_types import Ints
 from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, nan_as_null, numbers_of
@@ -32,40 +32,9 @@ from cerflow.values.operators import Operator
 
 if TYPE_CHECKING:
     from cerflow.engine.matches.unfolding import Unfolded
-    from cerflow.engine.results.report import Report
-
-#: The types of computed columns.
-ARROW_TYPES = {
-    ValueKind.INTEGER: pa.int64(),
-    ValueKind.FLOAT: pa.float64(),
-    ValueKind.STRING: pa.string(),
-    ValueKind.BOOLEAN: pa.bool_(),
-    ValueKind.TIMESTAMP: pa.timestamp("us"),
-    ValueKind.DURATION: pa.duration("us"),
-    # Decimals keep their own type; operations do not compute them.
-    ValueKind.DECIMAL: pa.null(),
-    ValueKind.OTHER: pa.null(),
-}
 
 #: The flat name of the match number.
 _NUMBER = "\0number"
-
-_SELECTING = ("min", "max", "first", "last")
-
-
-def computed_type(expression: c.Expression, schema: Schema) -> pa.DataType:
-    """The type of an expression other than an attribute; timestamps keep the time zone of their attributes."""
-    kind = kind_of_expression(expression, schema)
-    if kind is not ValueKind.TIMESTAMP:
-        return ARROW_TYPES[kind]
-    return pa.timestamp("us", zone_of(expression, schema))
-
-
-def selected_attribute(expression: c.Expression) -> c.Attribute | None:
-    """The attribute whose values an expression takes unchanged: ``x.a``, ``first(x.a)``, ``max(x.a)``, …"""
-    if isinstance(expression, c.Aggregate) and expression.name in _SELECTING:
-        expression = expression.argument
-    return expression if isinstance(expression, c.Attribute) else None
 
 
 class LabelAttributes:
@@ -191,7 +160,7 @@ class LabelAttributes:
         argument = aggregate.argument
         events = self.events(next(iter(condition_labels(argument))))
         values = None if isinstance(argument, c.LabelReference) else events.value(argument)
-        if aggregate.name in _SELECTING:
+        if aggregate.name in SELECTING:
             assert values is not None
             value = values.taken(chosen(aggregate.name, events.groups, values))
         else:

@@ -5,9 +5,8 @@ The columns, and which of them hold lists, follow from the query and never from 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -18,9 +17,6 @@ from cerflow.language.formula import UNNAMED, As, EventType, Project, Rename
 from cerflow.language.node import walk
 from cerflow.language.select import LabelItem, Select
 from cerflow.language.sremo import Terminal
-
-if TYPE_CHECKING:
-    from cerflow.engine.results.report import Report
 
 #: Instead of a label, for events of EVENT and NOT without one of the other labels.
 OTHERS = "EVENT"
@@ -47,26 +43,27 @@ class FlatColumn:
         return pa.list_(self.value_type) if self.several else self.value_type
 
 
-def flat_columns(report: Report) -> list[FlatColumn]:
-    """The columns that replace ``events``.
+def flat_columns(
+    select: Select, others: Iterable[str], event_type: pa.StructType, fields: Sequence[tuple[str, str | None]]
+) -> list[FlatColumn]:
+    """The columns that replace ``events``, beside ``others``; each of the fields has its column of the input, or None.
 
     They are named ``label_field``. A name that is taken gets an underscore; upper and lower case count as equal, as in
     SQL.
     """
-    if not report.select.projection.has_events:
+    if not select.projection.has_events:
         return []
-    taken = {name.casefold() for name in (*report.schema.names, "events")}
+    taken = {name.casefold() for name in (*others, "events")}
     found = []
-    for label, several, attributes in _labels(report.select):
-        fields: list[tuple[str, str | None]] = [("position", None)] if report.numbered else []
-        fields += [] if report.events.untyped else [("type", None)]
-        fields += [(f, a) for a, f in report.event_fields.items() if attributes is None or a in attributes]
+    for label, several, attributes in _labels(select):
         for field, attribute in fields:
+            if attribute is not None and attributes is not None and attribute not in attributes:
+                continue
             name = f"{label or OTHERS}_{field}"
             while name.casefold() in taken:
                 name += "_"
             taken.add(name.casefold())
-            value_type = report.event_type.field(field).type
+            value_type = event_type.field(field).type
             found.append(FlatColumn(name, label, field, attribute, several, value_type))
     return found
 

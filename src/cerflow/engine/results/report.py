@@ -9,16 +9,17 @@ from typing import Literal
 import pyarrow as pa
 
 from cerflow.analysis.columns import attributes_in
+from cerflow.analysis.kinds import kind_of_expression
 from cerflow.analysis.scopes import condition_labels
 from cerflow.engine.evaluate.binding import readable, shows_events
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
 from cerflow.engine.evaluate.rows import finest_unit
-from cerflow.engine.results.computed_columns import computed_type, selected_attribute
 from cerflow.engine.results.flat import FlatColumn, flat_columns
 from cerflow.errors import ArgumentError, expect, nearest
-from cerflow.language.condition import Expression, numbers_matches
+from cerflow.language import condition as c
 from cerflow.language.select import BOOKKEEPING, CountItem, ExpressionItem, LabelItem, Select
 from cerflow.predicates.registry import predicates_in
+from cerflow.rewriting.times import zone_of
 from cerflow.schema import Schema, ValueKind
 from cerflow.values.nested import is_nested, unnested
 
@@ -36,6 +37,29 @@ _COUNTED = ("detected_at", "start", "end")
 
 #: Counts of matches can be exponential in the length of the stream.
 COUNT_TYPE = pa.decimal128(38, 0)
+
+#: The types of computed columns.
+ARROW_TYPES = {
+    ValueKind.INTEGER: pa.int64(),
+    ValueKind.FLOAT: pa.float64(),
+    ValueKind.STRING: pa.string(),
+    ValueKind.BOOLEAN: pa.bool_(),
+    ValueKind.TIMESTAMP: pa.timestamp("us"),
+    ValueKind.DURATION: pa.duration("us"),
+    # Decimals keep their own type; operations do not compute them.
+    ValueKind.DECIMAL: pa.null(),
+    ValueKind.OTHER: pa.null(),
+}
+
+#: The aggregates whose value is one of the values.
+SELECTING = ("min", "max", "first", "last")
+
+
+def selected_attribute(expression: c.Expression) -> c.Attribute | None:
+    """The attribute whose values an expression takes unchanged: ``x.a``, ``first(x.a)``, ``max(x.a)``, …"""
+    if isinstance(expression, c.Aggregate) and expression.name in SELECTING:
+        expression = expression.argument
+    return expression if isinstance(expression, c.Attribute) else None
 
 
 def kept_labels(select: Select) -> frozenset[str] | None:
@@ -64,7 +88,7 @@ class Report:
         #: The labels that distinguish matches, None for all; see the language guide on SELECT.
         self.keep = kept_labels(select)
         #: Whether matches are numbered, see `MATCH_NUMBER`.
-        self.numbers_matches = numbers_matches(select.projection)
+        self.numbers_matches = c.numbers_matches(select.projection)
         #: The predicates that computed columns call; later registrations do not change them.
         self.predicates = {predicate.name: predicate for predicate in predicates_in(select.projection)}
         self.time_type = pa.int64() if schema.time is None else schema.columns.field(schema.time).type
@@ -124,13 +148,19 @@ class Report:
             fields.append(pa.field("events", pa.list_(self.event_type)))
         return fields
 
-    def _computed_type(self, expression: Expression) -> pa.DataType:
+    def _computed_type(self, expression: c.Expression) -> pa.DataType:
         attribute = selected_attribute(expression)
         if attribute is not None:
             if attribute.name == "type" and not self.events.has("type"):
                 return pa.string()
             return _plain(self.events.columns.field(attribute.name).type)
-        return computed_type(expression, self.events)
+        kind = kind_of_expression(expression, self.events)
+        # Timestamps keep the time zone of their attributes.
+        return (
+            ARROW_TYPES[kind]
+            if kind is not ValueKind.TIMESTAMP
+            else pa.timestamp("us", zone_of(expression, self.events))
+        )
 
     def _event_fields(self) -> dict[str, str]:
         taken = {"position", "labels", "type"}
@@ -159,7 +189,10 @@ class Report:
     @cached_property
     def flat(self) -> list[FlatColumn]:
         """The columns of the flat form, which replace ``events``."""
-        return flat_columns(self)
+        fields: list[tuple[str, str | None]] = [("position", None)] if self.numbered else []
+        fields += [] if self.events.untyped else [("type", None)]
+        fields += [(field, name) for name, field in self.event_fields.items()]
+        return flat_columns(self.select, self.schema.names, self.event_type, fields)
 
     def shown(
         self,
@@ -185,7 +218,7 @@ class Report:
             fields[-len(self.counts) :] = [pa.field(item.name, pa.string()) for item in self.counts]
         if flat:
             asked = [field for field in fields[len(self.leading) :] if field.name != "events"]
-            fields = [*asked, *(pa.field(c.name, c.type) for c in self.flat), *fields[: len(self.leading)]]
+            fields = [*asked, *(pa.field(own.name, own.type) for own in self.flat), *fields[: len(self.leading)]]
         if columns is not None:
             expect(columns, (list, tuple, set, frozenset), "columns must be a list of names")
         if columns is not None and not columns:
