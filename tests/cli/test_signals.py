@@ -14,7 +14,7 @@ import cerflow_command
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_signal_while_python_imports_the_package_it_runs(tmp_path, name):
     # The package imports this one, which takes until the test is over.
-    (tmp_path / "lark.py").write_text("print('begun', flush=True)\ninput()\n")
+    (tmp_path / "pyarrow.py").write_text("print('begun', flush=True)\ninput()\n")
     path = os.pathsep.join([str(tmp_path), str(Path(cerflow_command.__file__).parent)])
     process = subprocess.Popen(
         [sys.executable, "-m", "cerflow", "run"],
