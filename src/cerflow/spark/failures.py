@@ -39,7 +39,7 @@ _WRAPPER = re.compile(
 _CODE = re.compile(r"\s*SQLSTATE: \w{5}(?:;.*)?\s*$", re.DOTALL)
 #: In front of the name of an exception.
 _PACKAGE = re.compile(r"(?:[A-Za-z_][\w$]*\.)+(?=[A-Z]\w*(?:: |$))")
-_OWN = re.compile(r"cerflow\.errors\.(\w+): (.*)", re.DOTALL)
+_OWN = re.compile(re.escape(errors.__name__) + r"\.(\w+): (.*)", re.DOTALL)
 _ANEW = "restore the checkpoint from a copy as a whole, or take a new one"
 #: What to do about an error, by what its text has.
 _REMEDIES = [
