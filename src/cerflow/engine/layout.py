@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+from cerflow.engine.declared_arrays import Array, Ref
 from cerflow.values.array_types import IntRows, Ints, SmallRows, Smalls
 
 #: Null in an int64 column or register; in float64 it is NaN.
@@ -250,16 +251,38 @@ LARGEST = 3
 class EventArrays(NamedTuple):
     """The events of a batch that the kernel looks at."""
 
-    signature: Smalls  # (events,)
-    position: Ints  # (events,) number of the event in the stream
-    measure: Ints  # (events,) what the window of the query measures
-    bound: Ints  # (events,) starts at or before this are outside the window now
-    keys: IntRows  # (events, words) partition key
-    columns: IntRows  # (events, columns) expressions, floats by their bits
-    moment: Ints  # (events,) the time, if substreams begin again after a pause
-    left_out: Ints  # (events,) this many events of its key come directly before it that are not here
-    idle: Ints  # (events,) substreams whose last event was at this moment or before begin again now
-    ranks: Ints  # string code -> its place in the order of strings
+    signature: Annotated[Smalls, Array("events")]
+    position: Annotated[Ints, Array("events")]  # number of the event in the stream
+    measure: Annotated[Ints, Array("events")]  # what the window of the query measures
+    bound: Annotated[Ints, Array("events", fill=NO_BOUND)]  # starts at or before this are outside the window now
+    keys: Annotated[IntRows, Array("events", "key words")]
+    columns: Annotated[IntRows, Array("events", "columns")]  # expressions, floats by their bits
+    moment: Annotated[Ints, Array("events")]  # the time, if substreams begin again after a pause
+    left_out: Annotated[Ints, Array("events")]  # this many events of its key come directly before it that are not here
+    idle: Annotated[Ints, Array("events")]  # substreams whose last event was then or before begin again now
+    ranks: Annotated[Ints, Array(1)]  # string code -> its place in the order of strings
+
+
+def _older(column: int) -> Ref:
+    return Ref(column, "nodes", "a node of the match graph points to no older one", -1, older=True)
+
+
+_NODE_REFS = (
+    *map(_older, (I_CHILD, I_LEFT, I_RIGHT, I_REST)),
+    Ref(I_MARK, "marks", "a node has a mark that is not there"),
+    # Heaps of fewer than 2⁶³ nodes do not have a higher rank.
+    Ref(I_RANK, "ranks", "the ranks of nodes of the match graph are not those of a heap or tree", 1),
+)
+_MARK_REFS = (Ref(M_LABEL, "label sets", "a mark has a label set that the query does not have", 1),)
+_CONFIG_REFS = (
+    Ref(C_GROUP, "groups", "a configuration is in a state that the query does not have"),
+    Ref(C_PARTITION, "partitions", "a configuration is of a partition that is not there"),
+    Ref(C_ROOT, "nodes", "a configuration has a root that is not there"),
+    Ref(C_CLASS, "classes", "a configuration has a class that is not there"),
+)
+_MEMBER_REFS = (Ref(0, "states", "a member is in a state that the query does not have"),)
+_PARTITION_REFS = (Ref(R_MOVED, "truth values", "a partition has neither moved on nor stayed"),)
+_KEPT_OF_CONFIG = (C_GROUP, C_PARTITION, C_ROOT, C_CLASS, C_COUNT)
 
 
 class State(NamedTuple):
@@ -278,53 +301,68 @@ class State(NamedTuple):
       hold codes of known strings or `NULL`. All other values may be anything.
 
     A snapshot keeps a part of this, which is checked when it is read (`cerflow.engine.state.validation`); the rest is
-    made again (`cerflow.engine.state.image`).
+    computed again (kernel `restore_links`).
     """
 
-    counters: Ints
-    nodes: IntRows  # (capacity, NODE_WORDS or LIST_NODE_WORDS), each after those that it points to
-    marks: IntRows  # (capacity of nodes, 2), in the order of the events; nodes and detections name them by number
-    config: SmallRows  # (capacity, CONFIG_COLUMNS)
-    config_long: IntRows  # (capacity, 4): see L_…; L_START is the latest start of its complex events
-    values: IntRows  # (capacity, slots) registers of configurations with one member
-    free: Smalls  # free configurations
-    table: Smalls  # hash table of configurations
-    members: Smalls  # (capacity,) states of the members of larger configurations
-    member_values: IntRows  # (capacity, slots)
-    heads: SmallRows  # (partitions, groups) first configuration of each group
-    # (partitions, 5): chain, live configurations (-1: free), whether the initial set has moved on, class list
-    partition: SmallRows
-    partition_long: IntRows  # (partitions, 2 + words of a key + checked columns, and 1 more with O_FORGET)
-    free_partitions: Smalls
-    partition_table: Smalls
-    set_index: IntRows  # (collections, 3); the first one is empty
-    set_words: Ints
-    set_table: Smalls
-    detections: IntRows  # (capacity, 4)
-    sizes: Smalls  # (states,) configurations of states that may have an index
-    indexing: Smalls  # (states,) whether they have it now
-    index_table: Smalls  # hash table of indexes; see `kernels.index`
-    tops: SmallRows  # (partitions, heaps)
-    classes: IntRows  # (capacity of configurations + 1, 4); see `kernels.classes`
+    counters: Annotated[Ints, Array(COUNTERS)]
+    # Each node stands after those that it points to.
+    nodes: Annotated[IntRows, Array("nodes", "node words", N_NODES, shared=True, halves=True, refs=_NODE_REFS)]
+    # They are in the order of the events; nodes and detections name them by number.
+    marks: Annotated[IntRows, Array("nodes", 2, N_MARKS, shared=True, refs=_MARK_REFS)]
+    config: Annotated[
+        SmallRows, Array("configs", CONFIG_COLUMNS, N_CONFIGS, _KEPT_OF_CONFIG, "configs", refs=_CONFIG_REFS)
+    ]
+    # L_START is the latest start of its complex events.
+    config_long: Annotated[IntRows, Array("configs", CONFIG_LONG_COLUMNS, N_CONFIGS, (L_LAST, L_START))]
+    # The registers of configurations with one member.
+    values: Annotated[IntRows, Array("configs", "slots", N_CONFIGS)]
+    free: Annotated[Smalls, Array("configs")]
+    # A hash table of configurations.
+    table: Annotated[Smalls, Array("places of configs", fill=-1)]
+    # The states of the members of larger configurations.
+    members: Annotated[Smalls, Array("members", 1, N_MEMBERS, refs=_MEMBER_REFS)]
+    member_values: Annotated[IntRows, Array("members", "slots", N_MEMBERS)]
+    # The first configuration of each group.
+    heads: Annotated[SmallRows, Array("partitions", "heads", fill=-1)]
+    # The chain, live configurations (-1: free), whether the initial set has moved on, the list of classes.
+    partition: Annotated[
+        SmallRows, Array("partitions", PARTITION_COLUMNS, N_PARTITIONS, (R_MOVED,), "moved", refs=_PARTITION_REFS)
+    ]
+    partition_long: Annotated[IntRows, Array("partitions", "partition words", N_PARTITIONS, fill=NULL)]
+    free_partitions: Annotated[Smalls, Array("partitions")]
+    partition_table: Annotated[Smalls, Array("places of partitions", fill=-1)]
+    # The first collection is empty.
+    set_index: Annotated[IntRows, Array("sets", 3, N_SETS, (SET_SIZE,), "set_sizes")]
+    set_words: Annotated[Ints, Array("words", 1, N_SET_WORDS)]
+    set_table: Annotated[Smalls, Array("places of sets", fill=-1)]
+    detections: Annotated[IntRows, Array("detections", 4)]
+    # Configurations of states that may have an index, and whether they have it now.
+    sizes: Annotated[Smalls, Array("states")]
+    indexing: Annotated[Smalls, Array("states")]
+    # A hash table of indexes, and heaps; see `kernels.index`.
+    index_table: Annotated[Smalls, Array("places in indexes", fill=-1)]
+    tops: Annotated[SmallRows, Array("partitions", "heaps", fill=-1)]
+    # See `kernels.classes`.
+    classes: Annotated[IntRows, Array("classes", 4)]
 
 
 class Scratch(NamedTuple):
     """Room for what one event does before it is applied."""
 
-    updates: SmallRows  # (capacity, 8)
-    starts: Ints  # (capacity,) latest start of what each update goes on from
-    update_values: IntRows  # (capacity, slots)
-    results: SmallRows  # (capacity, 6)
-    result_values: IntRows  # (capacity, slots)
-    members: Smalls  # (capacity,) members of sets under construction: states
-    member_values: IntRows  # (capacity, slots)
-    removed: Smalls  # configurations to drop
-    path: Smalls  # nodes along which a meld goes
-    stack: Ints  # values of a program
-    odometer: Ints  # rows of collections
-    row: Ints  # a row under construction
-    registers: IntRows  # (1, slots) the registers of the current member
-    answers: Ints  # what a kernel called by its address answers besides its result
+    updates: Annotated[SmallRows, Array("updates", UPDATE_COLUMNS)]
+    starts: Annotated[Ints, Array("updates")]  # the latest start of what each update goes on from
+    update_values: Annotated[IntRows, Array("updates", "slots")]
+    results: Annotated[SmallRows, Array("updates", 6)]
+    result_values: Annotated[IntRows, Array("updates", "slots")]
+    members: Annotated[Smalls, Array("members")]  # states of members of sets under construction
+    member_values: Annotated[IntRows, Array("members", "slots")]
+    removed: Annotated[Smalls, Array("updates")]  # configurations to drop
+    path: Annotated[Smalls, Array(256)]  # nodes along which a meld goes
+    stack: Annotated[Ints, Array("stack")]  # values of a program
+    odometer: Annotated[Ints, Array("odometer")]  # rows of collections
+    row: Annotated[Ints, Array("fields")]  # a row under construction
+    registers: Annotated[IntRows, Array(1, "slots")]  # those of the current member
+    answers: Annotated[Ints, Array(3)]  # what a kernel called by its address answers besides its result
 
 
 # Columns of Ranking.entries: rank of the class, an update or -1 - a configuration, start, cover, next spare entry
@@ -337,8 +375,8 @@ V_STATE, V_BETTER, V_RANK, V_START, V_PLACE, V_SPARE = range(6)
 class Ranking(NamedTuple):
     """Room for what a strategy compares; see `kernels.choose`."""
 
-    entries: IntRows  # (capacity, 5)
-    order: Smalls  # (capacity,) entries, from the best class to the worst
-    covers: IntRows  # (capacity, 6), one for each member that the event brings
-    cover_values: IntRows  # (capacity, slots)
-    cover_table: Smalls  # hash table of covers
+    entries: Annotated[IntRows, Array("entries", 5)]
+    order: Annotated[Smalls, Array("entries")]  # entries, from the best class to the worst
+    covers: Annotated[IntRows, Array("entries", 6)]  # one for each member that the event brings
+    cover_values: Annotated[IntRows, Array("entries", "slots")]
+    cover_table: Annotated[Smalls, Array("places of covers", fill=-1)]  # a hash table of covers

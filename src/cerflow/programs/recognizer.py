@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from copy import copy
 from threading import Lock
 from typing import Any
@@ -19,6 +19,7 @@ from cerflow.engine.matches.matches import Matches
 from cerflow.engine.recognize.driver import broken_off
 from cerflow.engine.recognize.recognizer import Recognizer
 from cerflow.engine.recognize.single_events import as_batch
+from cerflow.engine.recognize.transaction import Transaction
 from cerflow.engine.state import snapshot
 from cerflow.engine.state.snapshot import Contents
 from cerflow.engine.state.validation import check_counts
@@ -163,10 +164,10 @@ class ProgramRecognizer:
     def _push(self, events: Any) -> Matches:
         columns, given = self._checker.schema.columns, self._checker.schema.given
         rows = as_batch(events, given) if isinstance(events, Mapping) else as_rows(events, given)
-        uncount, latest = self._checker.checkpoint(), self._checker.latest_time
+        counts, latest = Transaction([self._checker]), self._checker.latest_time
         valid = self._checker.accept(rows) if rows.num_rows else None
         # The last one goes back by itself.
-        with self._wholly(uncount, self._recognizers[:-1], rows.num_rows):
+        with counts, self._wholly(self._recognizers[:-1], rows.num_rows):
             if valid is not None:
                 self._checker.accept_rows(valid)
             table = pa.Table.from_batches([] if valid is None else [valid], columns)
@@ -184,17 +185,17 @@ class ProgramRecognizer:
         return last[1].push(read) if time is None else last[1].advance_over(read, time)
 
     @contextmanager
-    def _wholly(self, uncount: Callable[[], None], recognizers: Sequence[Recognizer], rows: int) -> Iterator[None]:
-        """Where the block fails, ``uncount`` and let the recognisers go back, if that was foreseen or costs little."""
+    def _wholly(self, recognizers: Sequence[Recognizer], rows: int) -> Iterator[None]:
+        """Where the block fails, let the recognisers go back, if that was foreseen or costs little."""
         copied = [each for each in recognizers if self._may_fail or each.remembers_little(rows)]
-        undos = [uncount, *(recognizer.checkpoint() for recognizer in copied)]
-        try:
-            yield
-        except BaseException:
-            self._broken = len(copied) < len(recognizers)
-            for undo in undos:
-                undo()
-            raise
+        with ExitStack() as stack:
+            for each in copied:
+                stack.enter_context(each.transaction())
+            try:
+                yield
+            except BaseException:
+                self._broken = len(copied) < len(recognizers)
+                raise
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -215,7 +216,7 @@ class ProgramRecognizer:
         """
         with self._alone():
             clock = clock_time(time, self._checker.schema)
-            with self._wholly(self._checker.checkpoint(), self._recognizers, 1):
+            with Transaction([self._checker]), self._wholly(self._recognizers, 1):
                 found = self._recognize(self._checker.schema.columns.empty_table(), clock[0], self._checker.latest_time)
                 self._checker.accept_time(clock)
                 return found

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from cerflow import limits
 from cerflow.engine.evaluate.string_codes import Strings
+from cerflow.engine.recognize.transaction import Transaction
 from support.runners import examples
 
 
@@ -50,9 +51,9 @@ def test_replacing_starts_anew(monkeypatch):
 
 def test_going_back():
     strings = Strings(["a", "b"])
-    undo = strings.checkpoint()
+    before = Transaction([strings])
     strings.replace(["b", "c"])
     assert strings.code("b") == 0
-    undo()
+    before.set_back()
     assert strings.codes(["a", "b", "x"]).tolist() == [0, 1, 2]
     assert strings.ranks().tolist() == [0, 1, 2]

@@ -7,6 +7,7 @@ import pytest
 import cerflow
 from cerflow import limits
 from cerflow.engine.events.store import EventStore
+from cerflow.engine.recognize.transaction import Transaction
 
 SCHEMA = pa.schema([("v", pa.int64()), ("s", pa.dictionary(pa.int32(), pa.string()))])
 
@@ -92,10 +93,10 @@ def test_nothing_is_kept_of_empty_batches():
 
 
 def test_going_back(store):
-    undo = store.checkpoint()
+    before = Transaction([store])
     store.add(np.array([8]), batch(80))
     store.forget(np.array([8]))
-    undo()
+    before.set_back()
     assert store.kept().positions.tolist() == [2, 5, 6, 7]
     assert shown(store.kept(), 2, 7) == [(20, "text 20"), (70, "text 70")]
 
@@ -119,10 +120,10 @@ def test_small_batches_are_joined_later(monkeypatch):
 
 def test_going_back_to_small_batches(store):
     store.keep(8, batch(80, 90), np.array([9]))
-    undo = store.checkpoint()
+    before = Transaction([store])
     store.keep(10, batch(100), np.array([10]))
     store.add_one(11, {"v": 110, "s": "text 110"})
-    undo()
+    before.set_back()
     assert len(store) == 5
     store.keep(10, batch(101), np.array([10]))
     assert shown(store.kept(), 9, 10) == [(90, "text 90"), (101, "text 101")]
@@ -180,7 +181,11 @@ def test_a_store_is_whole_when_arrow_fails(monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr("cerflow.engine.events.store._joined", fails)
-        for call in (store.checkpoint, lambda: store.forget(np.arange(3)), lambda: store.add(np.array([60]), None)):
+        for call in (
+            lambda: store.content,
+            lambda: store.forget(np.arange(3)),
+            lambda: store.add(np.array([60]), None),
+        ):
             with pytest.raises(pa.ArrowInvalid):
                 call()
     assert len(store) == 51

@@ -215,7 +215,7 @@ def test_damaged_snapshots_are_refused():
             del arrays["deadline 0"]
         damaged = Contents(contents.description, arrays, contents.events, contents.positions)
         with pytest.raises(SnapshotError, match="deadline"):
-            machine.restorer(damaged, contents.positions)
+            machine.take_over(damaged, contents.positions)
 
 
 @examples(150)

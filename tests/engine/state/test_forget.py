@@ -106,11 +106,11 @@ def test_damaged_sessions_are_refused():
     machine = recognizer._machine
     contents = machine.contents(recognizer._driver.checker.counts, machine.store.kept())
     good = contents.arrays["sessions"]
-    machine.restorer(contents, contents.positions)
+    machine.take_over(contents, contents.positions)
     for bad in (None, good[:, 1:], good.astype(float), good + 1000):
         arrays = {**contents.arrays, "sessions": bad}
         with pytest.raises(SnapshotError, match=r"session|key"):
-            machine.restorer(
+            machine.take_over(
                 Contents(contents.description, arrays, contents.events, contents.positions), contents.positions
             )
 

@@ -13,9 +13,12 @@ import pytest
 
 import cerflow
 from cerflow import QuerySet, Recognizer
+from cerflow.engine import layout
+from cerflow.engine.state.room import kept_arrays
 from cerflow.engine.state.snapshot import RECOGNIZER, decoded, read_snapshot, write_snapshot
 from cerflow.errors import SnapshotError
 from cerflow.schema import Schema
+from support import snapshot_mutants
 
 TEXT = "SELECT * WHERE (A AS x ; B+ AS y ; C AS z) FILTER x.s != y.s AND y.v < z.v PARTITION BY k WITHIN 60 SECONDS"
 SCHEMA = pa.schema(
@@ -201,3 +204,24 @@ def test_roles_are_restored(roles):
     restored = Recognizer.restore(query, recognizer.snapshot())
     assert restored.schema == recognizer.schema
     assert restored.push(table.slice(1)).to_pylist() == recognizer.push(table.slice(1)).to_pylist()
+
+
+@pytest.mark.parametrize("name", snapshot_mutants.TEXTS)
+def test_what_kernels_rely_on_is_there_after_restoring(name):
+    base = snapshot_mutants.Base(name)
+    memory = base.restore(base.snapshot)._machine.memory
+    counters, config = memory.state.counters, memory.state.config
+    live = config[: counters[layout.N_CONFIGS]]
+    nodes = memory.state.nodes[: counters[layout.N_NODES]].view(np.int32)
+    # The rank bounds the nodes that an event may need.
+    assert counters[layout.N_RANK] == nodes[:, layout.I_RANK].max()
+    assert (
+        counters[layout.N_LIVE]
+        == len(live)
+        == np.count_nonzero(memory.state.table >= 0) + np.count_nonzero(live[:, layout.C_CHAIN] >= 0)
+    )
+    assert counters[layout.N_CLASSES] == 1 + len(set(live[:, layout.C_CLASS].tolist()) - {0})
+    held = memory.state.partition[: counters[layout.N_PARTITIONS], layout.R_LIVE]
+    assert held.tolist() == np.bincount(live[:, layout.C_PARTITION], minlength=len(held)).tolist()
+    arrays = read_snapshot(RECOGNIZER, base.snapshot).arrays
+    assert all(np.array_equal(array, arrays[each]) for each, array in kept_arrays(memory.image()).items())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from cerflow.values.array_types import Ints
 
 class Strings:
     """A table of strings; each has a code, given in order of appearance."""
+
+    #: See `cerflow.engine.recognize.transaction`; strings that were added in a push that failed may remain.
+    changes = ("texts", "_codes", "_limit", "_ranks")
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self.texts: list[str] = []
@@ -34,17 +37,6 @@ class Strings:
         for text in texts:
             self.code(text)
         self._limit = 2 * len(self.texts) + limits.STRING_SLACK
-
-    def checkpoint(self) -> Callable[[], None]:
-        """A function that restores the current codes; strings added later may remain."""
-        texts, codes, limit = self.texts, self._codes, self._limit
-
-        def undo() -> None:
-            if self.texts is not texts:
-                self.texts, self._codes, self._limit = texts, codes, limit
-                self._ranks = np.zeros(0, np.int64)
-
-        return undo
 
     def __len__(self) -> int:
         return len(self.texts)

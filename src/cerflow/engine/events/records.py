@@ -43,6 +43,9 @@ class RecordChecker:
     refused later, because of its window, keeps its position and its time, since other queries may use it.
     """
 
+    #: See `cerflow.engine.recognize.transaction`.
+    changes = ("numbered", "_at_once", "_late", "latest")
+
     def __init__(
         self,
         schema: Schema,
@@ -278,15 +281,6 @@ class RecordChecker:
         """Continue from the counts of a snapshot."""
         self.numbered, self._at_once = counts["accepted"], counts["refused"]
         self._late, self.latest = counts["late"], counts["latest"]
-
-    def checkpoint(self) -> Callable[[], None]:
-        """A function that restores the current counts."""
-        counts = (self.numbered, self._at_once, self._late, self.latest)
-
-        def undo() -> None:
-            self.numbered, self._at_once, self._late, self.latest = counts
-
-        return undo
 
 
 def _with_reasons(rows: pa.RecordBatch, numbers: list[int], reasons: list[str]) -> pa.Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -126,6 +126,9 @@ class EventStore:
     does. Single small batches stay whole, because taking rows out of one costs more than all its other work.
     """
 
+    #: See `cerflow.engine.recognize.transaction`.
+    changes = ("content",)
+
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
         self._names = schema.names
@@ -231,20 +234,19 @@ class EventStore:
             self.add(positions[at : at + batch.num_rows], batch)
             at += batch.num_rows
 
-    def checkpoint(self) -> Callable[[], None]:
-        """A function that restores the current content."""
+    @property
+    def content(self) -> tuple[Any, ...]:
+        """What is kept, to go back to it: lists that only become longer, their lengths, and other counts."""
         if self._latest.positions:
             self._join()
-        positions, pieces, recent = self._positions, self._pieces, self._recent
-        count, small = len(positions), len(recent)
-        numbers = self._recent_rows, self._count, self._limit
+        lists = self._positions, self._pieces, self._recent
+        return lists, len(self._pieces), len(self._recent), (self._recent_rows, self._count, self._limit)
 
-        def undo() -> None:
-            self._positions, self._pieces, self._recent = positions[:count], pieces[:count], recent[:small]
-            self._latest = Latest()
-            self._recent_rows, self._count, self._limit = numbers
-
-        return undo
+    @content.setter
+    def content(self, content: tuple[Any, ...]) -> None:
+        (positions, pieces, recent), count, small, (self._recent_rows, self._count, self._limit) = content
+        self._positions, self._pieces, self._recent = positions[:count], pieces[:count], recent[:small]
+        self._latest = Latest()
 
     def kept(self) -> StoredEvents:
         """The current content."""

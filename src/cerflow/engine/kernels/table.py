@@ -24,11 +24,8 @@ enter = Kernel("strategies", "state.lists", "enter", "q q q q q q", inner=True)
 
 # The state as a whole.
 sweep = Kernel("state", "state.upkeep", "sweep", "q q q", results=0)
-rebuild_tables = Kernel("state", "state.upkeep", "rebuild_tables", "q", results=0)
-compact_members = Kernel("state", "state.upkeep", "compact_members", "q i1 q2")
-rehash = Kernel("state", "state.upkeep", "rehash", "q", results=0)
-list_configurations = Kernel("state", "state.upkeep", "list_configurations", "q i1")
-enter_sets = Kernel("state", "state.upkeep", "enter_sets", "q q1", results=0)
+restore_links = Kernel("state", "state.upkeep", "restore_links", "q", results=0)
+list_used = Kernel("state", "state.upkeep", "list_used", "q i1 i1")
 collect = Kernel("state", "state.graph", "collect", "q2 i2 q2 i2 q2 q2 q1 q1 i1 i1 i1", results=2)
 
 # Batches.

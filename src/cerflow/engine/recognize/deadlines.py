@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from cerflow.automata.model.clock import PAUSE, TICK
+from cerflow.engine.declared_arrays import empty_arrays
 from cerflow.engine.evaluate.measures import bounds, deadlines, duration_in_units, event_times, measures, units_of_time
 from cerflow.engine.evaluate.ranges import MOST
 from cerflow.engine.evaluate.rows import BatchRows
@@ -66,6 +67,9 @@ class Deadlines:
     If ``prompt`` is set, the clock shows each deadline before a later event does: each has a moment of its own.
     """
 
+    #: See `cerflow.engine.recognize.transaction`.
+    changes = ("opened",)
+
     def __init__(self, reader: EventReader, store: EventStore) -> None:
         self._reader = reader
         self._tables = reader.tables
@@ -78,6 +82,17 @@ class Deadlines:
         self._things: tuple[list[bool], list[int]] = ([], [])
         #: The least measure at which a deadline has passed, None if it is not known.
         self._due: int | None = None
+
+    @property
+    def opened(self) -> list[tuple[IntRows, int, int]]:
+        """The opening events for each duration; see `OpenDeadlines`."""
+        return [queue.state for queue in self._open]
+
+    @opened.setter
+    def opened(self, opened: list[tuple[IntRows, int, int]]) -> None:
+        for queue, state in zip(self._open, opened):
+            queue.state = state
+        self.forget_words()
 
     @property
     def positions(self) -> Ints:
@@ -220,7 +235,9 @@ class Deadlines:
             found.append((over, np.zeros(len(over.positions), np.int64), self._keys(over.positions)))
         self.forget_words()
         passed = self._once(found, width)
-        nothing = _no_events(width, max(1, len(self._tables.columns)))
+        nothing = empty_arrays(
+            EventArrays, {"events": 0, "key words": width, "columns": max(1, len(self._tables.columns))}
+        )
         woven, _, moments = self._shown_by_clock(nothing, _NOTHING, passed, np.zeros(len(passed.rows), np.int64))
         return woven, moments
 
@@ -332,12 +349,12 @@ class Deadlines:
         """The arrays that a snapshot holds besides the opening events: their positions, for each deadline."""
         return {_name(k): queue.opened.positions for k, queue in enumerate(self._open)}
 
-    def restorer(self, arrays: Mapping[str, Any], rows: pa.Table, kept: Ints) -> Callable[[], None]:
-        """A function that continues from a snapshot with these arrays, and events at the positions ``kept``.
+    def take_over(self, arrays: Mapping[str, Any], rows: pa.Table, kept: Ints) -> None:
+        """Continue from a snapshot with these arrays, and events at the positions ``kept``.
 
         Raises `SnapshotError` if the arrays name other events, or are out of order.
         """
-        restored: list[Opened] = []
+        restored: list[OpenDeadlines] = []
         for k, window in enumerate(self._tables.deadlines):
             positions = arrays.get(_name(k))
             require(isinstance(positions, np.ndarray) and positions.dtype == np.int64, f"it lacks deadline {k}")
@@ -346,24 +363,9 @@ class Deadlines:
             require(np.isin(positions, kept).all(), "a deadline is that of an event that is not kept")
             opening = one_batch(rows.take(pa.array(np.searchsorted(kept, positions))))
             here = BatchRows(opening, self._tables.schema, positions, self._reader.unit)
-            restored.append(Opened(positions, measures(window, here, self._tables.schema)))
-
-        def restore() -> None:
-            self._open = [OpenDeadlines(opened) for opened in restored]
-            self.forget_words()
-
-        return restore
-
-    def checkpoint(self) -> Callable[[], None]:
-        """A function that goes back to the present state."""
-        now = [queue.state for queue in self._open]
-
-        def undo() -> None:
-            for queue, state in zip(self._open, now):
-                queue.state = state
-            self.forget_words()
-
-        return undo
+            restored.append(OpenDeadlines(Opened(positions, measures(window, here, self._tables.schema))))
+        self._open = restored
+        self.forget_words()
 
 
 def _merged(events: int, at: Ints, own: Mask, ends: Ints, *, ticked: bool) -> Ints:
@@ -400,9 +402,3 @@ def ascending(*positions: Ints) -> Ints:
 
 def _name(k: int) -> str:
     return f"deadline {k}"
-
-
-def _no_events(words: int, columns: int) -> EventArrays:
-    none = np.zeros(0, np.int64)
-    keys, values = np.zeros((0, words), np.int64), np.zeros((0, columns), np.int64)
-    return EventArrays(np.zeros(0, np.int32), none, none, none, keys, values, none, none, none, np.zeros(1, np.int64))

@@ -5,9 +5,9 @@ A push is processed wholly or not at all. The cost of a query is proportional to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import cached_property
 from threading import Lock
 from time import perf_counter
 from typing import Any
@@ -26,6 +26,7 @@ from cerflow.engine.recognize.machine import Machine, RelevantEvents
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.single_events import SingleEvents, as_batch
 from cerflow.engine.recognize.takers import Taker, Takers
+from cerflow.engine.recognize.transaction import Changing, StateBefore, Transaction
 from cerflow.engine.scan.room import lend_room
 from cerflow.engine.state.snapshot import Contents
 from cerflow.engine.state.validation import check_counts, check_events
@@ -175,8 +176,7 @@ class Driver:
         if not events.num_rows:
             return found
         begin = perf_counter()
-        undo = self.checkpoint(events.num_rows)
-        try:
+        with _Wholly(self, self._states(events.num_rows)):
             self.clean()
             rows, size = self.checker.accept(events), self.rows_at_once
             if rows is not None and rows.num_rows <= size:
@@ -185,19 +185,31 @@ class Driver:
                 for start in range(0, rows.num_rows, size):
                     for name, parts in self.process(rows.slice(start, size), start).items():
                         found.setdefault(name, []).extend(parts)
-            for name, machine in self._numbering.items():
-                machine.number(found.get(name, ()))
-        except BaseException:
-            undo()
-            raise
+            self._number(found)
         self._spent = perf_counter() - begin
         return found
 
-    def checkpoint(self, rows: int | None = None) -> Callable[[], None]:
-        """A function that goes back to the present state if a push of ``rows`` rows fails (None: after any push).
+    def _number(self, found: Mapping[str, list[Part]]) -> None:
+        for name, machine in self._numbering.items():
+            machine.number(found.get(name, ()))
+
+    def transaction(self) -> Transaction:
+        """A context manager that goes back to the present state if its block fails, after any pushes."""
+        return _Wholly(self, self._states(None))
+
+    @property
+    def parts(self) -> list[Changing]:
+        """What changes in a push, besides the states of machines."""
+        found: list[Changing] = [self.checker, *(store for store, _ in self._kept)]
+        for machine in self.machines.values():
+            found += machine.parts
+        return found
+
+    def _states(self, rows: int | None) -> list[StateBefore]:
+        """The present states, kept for a push of ``rows`` rows (None: any push).
 
         All foreseen failures can be undone. Others, and interruptions, only where the state was copied, which must be
-        cheap compared with the push; else the recogniser can only be restored from a snapshot.
+        cheap compared with the push.
         """
         machines, strict = self.machines.values(), self.checker.policy != "skip"
         # When a later slice or query fails, machines have already processed events.
@@ -208,31 +220,16 @@ class Driver:
         if rows is not None and self.memory is None:
             least = max(limits.COPIED_BYTES, limits.COPIED_BYTES_EACH * rows)
             room = max(least, int(limits.COPIED_BYTES_A_SECOND * self._spent))
-        undos = [self.checker.checkpoint(), *(store.checkpoint() for store, _ in self._kept)]
-        states = [machine.checkpoint(processed=processed, strict=strict, room=room) for machine in machines]
-
-        def undo() -> None:
-            self._broken = True
-            for each in undos:
-                each()
-            whole = [go_back() for go_back in states]
-            self._broken = not all(whole)
-
-        return undo
+        return [machine.begin_push(processed=processed, strict=strict, room=room) for machine in machines]
 
     def advance(self, time: object) -> dict[str, list[Part]]:
         """The detections of each query once no event before a time can come; see `Recognizer.advance`."""
         with self.alone():
             clock = clock_time(time, self.checker.schema)
-            undo = self.checkpoint(1)
-            try:
+            with _Wholly(self, self._states(1)):
                 found = dict(self.until(clock))
-                for name, machine in self._numbering.items():
-                    machine.number(found.get(name, ()))
-            except BaseException:
-                undo()
-                raise
-            self.checker.accept_time(clock)
+                self._number(found)
+                self.checker.accept_time(clock)
             return found
 
     def until(self, clock: pa.Array) -> Iterator[tuple[str, list[Part]]]:
@@ -297,7 +294,7 @@ class Driver:
             self._amid = False
             return self._push_rows(as_batch(event, self._columns))
         checker.numbered += 1
-        checker.latest = single.moment
+        checker.latest = None if single.time_column is None else values[single.time_column]
         self._amid = False
         return found
 
@@ -323,8 +320,7 @@ class Driver:
                 self.store.drop_last()
                 return None
             self.clean()
-        for name, machine in self._numbering.items():
-            machine.number(found.get(name, ()))
+        self._number(found)
         return found
 
     # -- what is remembered --------------------------------------------------------------------------------------
@@ -367,16 +363,31 @@ class Driver:
         check_counts(counts, self.checker.schema)
         if common is not None:
             check_events(common.events, common.positions, self.store.schema, counts["accepted"])
-        restorers: list[Callable[[], None]] = []
-        for machine, part in zip(self.machines.values(), parts, strict=True):
-            kept = part if common is None or machine.store is not self.store else common
-            if kept is part:
-                check_events(part.events, part.positions, machine.store.schema, machine.came(part.description))
-                restorers.append(partial(machine.store.take_over, part.events, part.positions))
-            restorers.append(machine.restorer(part, kept.positions))
-        for restore in restorers:
-            restore()
+        # States are replaced here, not changed, so none is copied.
+        with _Wholly(self, [StateBefore(machine.memory, always=False) for machine in self.machines.values()]):
+            for machine, part in zip(self.machines.values(), parts, strict=True):
+                if common is None or machine.store is not self.store:
+                    check_events(part.events, part.positions, machine.store.schema, machine.came(part.description))
+                    machine.store.take_over(part.events, part.positions)
+                    machine.take_over(part, part.positions)
+                else:
+                    machine.take_over(part, common.positions)
+            self.checker.take_over(counts)
+            if common is not None:
+                self.store.take_over(common.events, common.positions)
         self._broken = False
-        self.checker.take_over(counts)
-        if common is not None:
-            self.store.take_over(common.events, common.positions)
+
+
+class _Wholly(Transaction):
+    """Sets a driver back if the block fails; if a state is lost, it can only be restored from a snapshot."""
+
+    def __init__(self, driver: Driver, states: Sequence[StateBefore]) -> None:
+        super().__init__(driver.parts)
+        self._driver, self._states = driver, states
+
+    def set_back(self) -> None:
+        self._driver._broken = True
+        super().set_back()
+        for state in self._states:
+            state.set_back()
+        self._driver._broken = any(state.lost for state in self._states)

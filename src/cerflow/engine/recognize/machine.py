@@ -23,11 +23,12 @@ from cerflow.engine.recognize.deadlines import Deadlines, ascending
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.sessions import Sessions
 from cerflow.engine.recognize.single_events import SingleEvents
+from cerflow.engine.recognize.transaction import Changing, StateBefore
 from cerflow.engine.scan.columns import ExportedBatch
 from cerflow.engine.scan.effects import CountedEvents
 from cerflow.engine.state.memory import Memory
+from cerflow.engine.state.room import kept_arrays
 from cerflow.engine.state.snapshot import Contents
-from cerflow.engine.state.string_renumbering import forget_strings
 from cerflow.engine.state.validation import check_image, check_number, check_strings, image_in
 from cerflow.engine.state.whole_graph import whole_graph
 from cerflow.engine.tables.event_room import some_events
@@ -61,29 +62,11 @@ class RelevantEvents(NamedTuple):
         return rows if self.admitted is None else self.admitted[rows]
 
 
-class _StateBefore:
-    """A former state. Call `keep`, which copies it, before the state changes."""
-
-    def __init__(self, memory: Memory) -> None:
-        self._memory = memory
-        self.state = memory.state
-        self._kept = False
-        #: Whether the state has changed and was not copied.
-        self.lost = False
-
-    def keep(self, *, briefly: bool = False) -> None:
-        """Copy the state; ``briefly`` says that it is needed only up to the next time."""
-        if not self._kept:
-            memory = self._memory
-            self.state, self._kept = memory.copied_briefly() if briefly else memory.copied(), True
-
-    def leave(self) -> None:
-        """Let the state change without a copy."""
-        self.lost = not self._kept
-
-
 class Machine:
     """Recognises the matches of one plan; the events that matches may refer to are kept in ``store``."""
+
+    #: See `cerflow.engine.recognize.transaction`.
+    changes = ("_admitted", "last_bound", "reported", "_greatest")
 
     def __init__(self, plan: Plan, store: EventStore) -> None:
         self.plan = plan
@@ -107,8 +90,8 @@ class Machine:
         self.taken = 0
         #: Where the window of the last event begins.
         self.last_bound = layout.NO_BOUND
-        #: The state before a push, and whether it is always copied, or only if an event may fail.
-        self._before: tuple[_StateBefore, bool] | None = None
+        #: The state before a push, until it changes.
+        self._before: StateBefore | None = None
         self._strict = False
         #: Called when more memory was taken; raises an error if that is too much.
         self.look_at_memory: Callable[[], None] | None = None
@@ -270,9 +253,8 @@ class Machine:
         if self._before is None:
             self._greatest = None
             return
-        before, always = self._before
-        self._before = None
-        if always or (self._strict and events is not None and not self._surely_passes(events, count)):
+        before, self._before = self._before, None
+        if before.always or (self._strict and events is not None and not self._surely_passes(events, count)):
             before.keep(briefly=True)
         before.leave()
 
@@ -369,7 +351,7 @@ class Machine:
         """Forget strings if there are many; prepared events must be done, as they name strings by number."""
         if self.tables.strings.wants_cleaning:
             texts = self.tables.strings.texts
-            forget_strings(self.tables, self.memory)
+            self.memory.forget_strings()
             if self.sessions is not None:
                 self.sessions.renumber(texts)
             if self.deadlines is not None:
@@ -419,11 +401,14 @@ class Machine:
             "visited": int(self.memory.state.counters[layout.N_VISITED]),
         }
         beside = [part.arrays() for part in (self.deadlines, self.sessions) if part is not None]
-        arrays = {**self.memory.image()._asdict(), **{name: array for part in beside for name, array in part.items()}}
+        arrays = {
+            **kept_arrays(self.memory.image()),
+            **{name: array for part in beside for name, array in part.items()},
+        }
         return Contents(description, arrays, events.rows, events.positions)
 
-    def restorer(self, contents: Contents, positions: Ints) -> Callable[[], None]:
-        """A function that continues from a snapshot of the same plan; ``positions`` are those of the kept events.
+    def take_over(self, contents: Contents, positions: Ints) -> None:
+        """Continue from a snapshot of the same plan; ``positions`` are those of the kept events.
 
         Raises `SnapshotError` if the snapshot is of another plan, or if the kernels could not rely on it.
         """
@@ -435,26 +420,18 @@ class Machine:
         texts = header.get("strings")
         check_strings(texts, self.tables)
         assert isinstance(texts, list)
-        count, bound = self.came(header), check_number(header, "bound")
-        visited = check_number(header, "visited", least=0)
-        reported = check_number({"reported": 0, **header}, "reported", least=0)
-        image = image_in(contents.arrays, self.memory.state)
+        count, self.last_bound = self.came(header), check_number(header, "bound")
+        self._admitted, self.reported = count, check_number({"reported": 0, **header}, "reported", least=0)
+        image = image_in(contents.arrays, self.tables)
         check_image(image, self.tables, positions, count, len(texts))
-        beside: list[Callable[[], None]] = []
+        image.counters[layout.N_VISITED] = check_number(header, "visited", least=0)
         if self.deadlines is not None:
-            beside.append(self.deadlines.restorer(contents.arrays, contents.events, contents.positions))
+            self.deadlines.take_over(contents.arrays, contents.events, contents.positions)
         if self.sessions is not None:
-            beside.append(self.sessions.restorer(contents.arrays, len(texts), count))
-
-        def restore() -> None:
-            self.tables.strings.replace(texts)
-            self.memory.take_over(image)
-            self.memory.state.counters[layout.N_VISITED] = visited
-            self._admitted, self.last_bound, self.reported = count, bound, reported
-            for each in beside:
-                each()
-
-        return restore
+            self.sessions.take_over(contents.arrays, len(texts), count)
+        self.tables.strings.replace(texts)
+        self.memory.take_over(image)
+        self._greatest = None
 
     @property
     def bytes(self) -> int:
@@ -470,33 +447,27 @@ class Machine:
         """Whether it may fail after processing some events; ``strict`` says that a refused event is a failure."""
         return (self.may_refuse and strict) or self.tables.asks or bool(self.tables.guessing)
 
-    def checkpoint(self, *, processed: bool, strict: bool, room: int | None) -> Callable[[], bool]:
-        """A function that goes back to the present state, and returns False if it cannot.
+    @property
+    def parts(self) -> list[Changing]:
+        """What changes with the machine, besides the state."""
+        both = (self.deadlines, self.sessions)
+        return [self, self.tables.strings, *(part for part in both if part is not None)]
+
+    def begin_push(self, *, processed: bool, strict: bool, room: int | None) -> StateBefore:
+        """The present state, which is kept for a push as far as necessary.
 
         ``processed`` says whether events may be processed when a push fails with an expected error; otherwise only this
         machine may, and only once events are prepared. ``strict`` says that a refused event is a failure. Against all
         other failures and interruptions a state of up to ``room`` bytes is copied; None stands for any state, at once.
         """
-        memory = self.memory
-        counts = (self._admitted, self.last_bound, self.reported)
-        before = _StateBefore(memory)
+        small = room is None or self.memory.changing <= room
+        always = processed or self.tables.asks or bool(self.tables.guessing) or small
+        self._before = before = StateBefore(self.memory, always=always)
         if room is None:
             before.keep()
-        always = processed or self.tables.asks or bool(self.tables.guessing) or room is None or memory.changing <= room
-        self._before, self._strict = (before, always), strict and self.may_refuse
+        self._strict = strict and self.may_refuse
         self._beside = 0
-        strings = self.tables.strings.checkpoint()
-        beside = [part.checkpoint() for part in (self.deadlines, self.sessions) if part is not None]
-
-        def undo() -> bool:
-            self._admitted, self.last_bound, self.reported = counts
-            memory.state, self._greatest = before.state, None
-            strings()
-            for each in beside:
-                each()
-            return not before.lost
-
-        return undo
+        return before
 
     def _surely_passes(self, events: EventArrays, count: int) -> bool:
         """Whether no event of the first ``count`` can fail, as what measures windows ascends."""

@@ -14,6 +14,7 @@ from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.recognize.driver import Driver
 from cerflow.engine.recognize.plan import Plan
+from cerflow.engine.recognize.transaction import Transaction
 from cerflow.engine.results.report import Report
 from cerflow.engine.state import snapshot
 from cerflow.errors import ArgumentError, InputError, SnapshotError
@@ -120,9 +121,9 @@ class Recognizer:
         """Whether copying the state costs little compared with a push of this many rows (for other parts)."""
         return self._machine.memory.changing <= max(limits.COPIED_BYTES, limits.COPIED_BYTES_EACH * rows)
 
-    def checkpoint(self) -> Callable[[], None]:
-        """A function that goes back to the present state after later pushes (for other parts of cerflow)."""
-        return self._driver.checkpoint()
+    def transaction(self) -> Transaction:
+        """A context manager that goes back to the present state if its block fails (for other parts of cerflow)."""
+        return self._driver.transaction()
 
     def snapshot(self) -> bytes:
         """All that is remembered, as bytes; see `restore`. Matches handed out before are not part of it."""

@@ -6,7 +6,7 @@ of its own, whose key ends with the number of the session.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -39,6 +39,9 @@ class Sessions:
 
     ``_open`` has for each key, as the reader codes it, the time and the session of its last event.
     """
+
+    #: See `cerflow.engine.recognize.transaction`.
+    changes = ("_open", "_bound")
 
     def __init__(self, reader: EventReader, keys: Sequence[tuple[str, ...]], schema: Schema) -> None:
         self._reader = reader
@@ -76,8 +79,8 @@ class Sessions:
                 numbers[k] = number
         whole: Ints = numbers[np.maximum.accumulate(np.where(begins | fresh, np.arange(len(numbers)), 0))]
         ends = np.append(np.flatnonzero(begins)[1:], len(numbers)) - 1
-        for k in ends.tolist():
-            self._open[tuple(words[k].tolist())] = int(times[k]), int(whole[k])
+        last = {tuple(words[k].tolist()): (int(times[k]), int(whole[k])) for k in ends.tolist()}
+        self._open = {**self._open, **last}
         return whole
 
     def _forget(self) -> None:
@@ -101,8 +104,8 @@ class Sessions:
         rows = [[*key, *last] for key, last in self._open.items()]
         return {_ARRAY: np.array(rows, np.int64).reshape(len(rows), max(1, len(self._keys)) + 2)}
 
-    def restorer(self, arrays: Mapping[str, Any], texts: int, count: int) -> Callable[[], None]:
-        """A function that continues from a snapshot with these arrays, this many ``texts`` and this many events.
+    def take_over(self, arrays: Mapping[str, Any], texts: int, count: int) -> None:
+        """Continue from a snapshot with these arrays, this many ``texts`` and this many events.
 
         Raises `SnapshotError` if such sessions are impossible.
         """
@@ -116,18 +119,5 @@ class Sessions:
             require(not kind.coded or bool(((coded >= 0) & (coded < texts)).all()), "a key is not text")
         numbers = rows[:, width + 1]
         require(bool(((numbers >= 0) & (numbers < count)).all()), "a session began with no event")
-        found = {tuple(row[:width]): (row[width], row[width + 1]) for row in rows.tolist()}
-
-        def restore() -> None:
-            self._open, self._bound = found, NO_BOUND
-
-        return restore
-
-    def checkpoint(self) -> Callable[[], None]:
-        """A function that goes back to the present state."""
-        now = dict(self._open), self._bound
-
-        def undo() -> None:
-            self._open, self._bound = now
-
-        return undo
+        self._open = {tuple(row[:width]): (row[width], row[width + 1]) for row in rows.tolist()}
+        self._bound = NO_BOUND

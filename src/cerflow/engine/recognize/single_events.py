@@ -17,6 +17,7 @@ import pyarrow as pa
 from cerflow.analysis.kinds import kind_of_expression
 from cerflow.automata.model.clock import PAUSE, TICK
 from cerflow.conditions.register_values import Known, Word
+from cerflow.engine.declared_arrays import empty_arrays
 from cerflow.engine.evaluate.measures import duration_in_units, units_of_time
 from cerflow.engine.evaluate.plain_values import in_units, plain_type_of
 from cerflow.engine.evaluate.ranges import MOST, limits
@@ -50,7 +51,8 @@ class SingleEvents:
         self.tables = tables
         self._schema = schema
         self._type = schema.type
-        self._time = schema.time
+        #: The column with the time.
+        self.time_column = schema.time
         unit = tables.atoms.unit
         most, found = limits(schema), {field.name: plain_type_of(field.type, unit) for field in schema.columns}
         for name in most.keys() & found.keys():
@@ -71,7 +73,7 @@ class SingleEvents:
             or tables.consumes_at_once
             or schema.forget is not None
             or not plan.counts_all
-            or (tables.ticking and (tables.reached or len(tables.arrays.checked) or self._time is None))
+            or (tables.ticking and (tables.reached or len(tables.arrays.checked) or self.time_column is None))
             or None in (self._measured(window) for window in tables.deadlines)
             or tables.atoms.ordered
             or any(test is None for _, test in tests)
@@ -84,12 +86,10 @@ class SingleEvents:
                 for name in map(schema.column, key)
             )
             or any(self._kinds[name] is not str for name in evaluation.by_string)
-            or (self._time is not None and self._kinds[self._time] not in (int, float, datetime.datetime))
+            or (self.time_column is not None and self._kinds[self.time_column] not in (int, float, datetime.datetime))
             or (window is not None and not counted_here and self._window is None)
         )
         self._counted = tables.counted
-        #: The time of the last event that was found `plain`, as its column has it (None without times).
-        self.moment: int | float | None = None
         self._tests = [(number, test) for number, test in tests if test is not None]
         self._columns = [column for column in columns if column is not None]
         self._keys = [[(name, word) for name, word in key if word is not None] for key in words]
@@ -100,18 +100,8 @@ class SingleEvents:
             things = [{**nothing, self._type: test.type} for test in (TICK, PAUSE)]
             self._things = [self._satisfied(thing, evaluation.texts.of(thing)) for thing in things]
             self._units = units_of_time(schema, unit)
-        self._events = EventArrays(
-            signature=np.zeros(1, np.int32),
-            position=np.zeros(1, np.int64),
-            measure=np.zeros(1, np.int64),
-            bound=np.full(1, NO_BOUND),
-            keys=np.zeros((1, max(1, len(keys))), np.int64),
-            columns=np.zeros((1, max(1, len(tables.columns))), np.int64),
-            moment=np.zeros(1, np.int64),
-            left_out=np.zeros(1, np.int64),
-            idle=np.zeros(1, np.int64),
-            ranks=np.zeros(1, np.int64),
-        )
+        room = {"events": 1, "key words": max(1, len(keys)), "columns": max(1, len(tables.columns))}
+        self._events = empty_arrays(EventArrays, room)
 
     # -- columns and keys ----------------------------------------------------------------------------------------
 
@@ -165,8 +155,8 @@ class SingleEvents:
         if isinstance(window, CountWindow):
             return lambda event, position: position, window.events
         if isinstance(window, DurationWindow):
-            assert self._time is not None
-            name, size = self._time, duration_in_units(window, self._schema, self.tables.atoms.unit)
+            assert self.time_column is not None
+            name, size = self.time_column, duration_in_units(window, self._schema, self.tables.atoms.unit)
         else:
             assert isinstance(window, AttributeWindow)
             name, size = window.attribute, Fraction(window.size)
@@ -184,18 +174,18 @@ class SingleEvents:
 
     def now(self, values: Mapping[str, Any]) -> int:
         """The time of an event as deadlines measure it."""
-        assert self._time is not None
-        time: int = values[self._time]
+        assert self.time_column is not None
+        time: int = values[self.time_column]
         return time * self._units
 
     def time(self, values: Mapping[str, Any]) -> pa.Array:
         """The time of an event, as an array of the type of the time column."""
-        assert self._time is not None
-        return pa.array([values[self._time]], self._schema.columns.field(self._time).type)
+        assert self.time_column is not None
+        return pa.array([values[self.time_column]], self._schema.columns.field(self.time_column).type)
 
     def tick(self, words: tuple[int, ...], time: int, *, pause: bool) -> EventArrays:
         """A tick of a partition at a time, as the column has it, or the pause after it; valid until the next call."""
-        assert self._time is not None
+        assert self.time_column is not None
         events = self._events
         thing = self._things[pause]
         events.signature[0] = self.tables.signature(thing)
@@ -203,7 +193,7 @@ class SingleEvents:
         events.measure[0], events.bound[0] = NOT_BEGUN, NO_BOUND
         events.keys[0] = words
         # Only columns that measure time have values.
-        values = {self._time: time}
+        values = {self.time_column: time}
         for k, column in enumerate(self.tables.columns):
             timed = isinstance(column.window, DurationWindow)
             events.columns[0, k] = self._columns[k](values, -1) if timed else NULL
@@ -233,9 +223,9 @@ class SingleEvents:
             values[name] = value
         if values[self._type] is None:
             return None
-        if self._time is not None:
-            self.moment = values[self._time]
-            if self.moment is None or (latest is not None and self.moment < latest):
+        if self.time_column is not None:
+            moment = values[self.time_column]
+            if moment is None or (latest is not None and moment < latest):
                 return None
         return values
 

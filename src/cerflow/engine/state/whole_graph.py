@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from cerflow.engine import layout
-from cerflow.engine.state.memory import Memory, grown
+from cerflow.engine.state.memory import Memory
+from cerflow.engine.state.room import grown
 from cerflow.engine.tables.event_room import room_for
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.values.array_types import Ints, Smalls

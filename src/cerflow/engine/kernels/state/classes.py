@@ -69,14 +69,14 @@ def new_class(p, cls, strategy, classes, partition, counters):
             other = classes[other, layout.K_BETTER]
     classes[new, layout.K_NUMBER] = number
     classes[new, layout.K_HELD] = 0
-    _link(p, worse, new, classes, partition)
-    _link(p, new, better, classes, partition)
+    link(p, worse, new, classes, partition)
+    link(p, new, better, classes, partition)
     return new
 
 
 @inlined
-def _link(p, worse, better, classes, partition):
-    """Make two classes neighbours in a list; one side may be empty."""
+def link(p, worse, better, classes, partition):
+    """Make the classes ``worse`` and ``better`` neighbours in a list; one of them may be `NO_EVENTS`, the end."""
     if worse != layout.NO_EVENTS:
         classes[worse, layout.K_BETTER] = better
     else:
@@ -92,6 +92,6 @@ def release(p, cls, classes, partition, counters):
     """Release a class from one configuration; a class without configurations is freed."""
     classes[cls, layout.K_HELD] -= 1
     if classes[cls, layout.K_HELD] == 0:
-        _link(p, classes[cls, layout.K_WORSE], classes[cls, layout.K_BETTER], classes, partition)
+        link(p, classes[cls, layout.K_WORSE], classes[cls, layout.K_BETTER], classes, partition)
         classes[cls, layout.K_BETTER] = counters[layout.N_FREE_CLASS]
         counters[layout.N_FREE_CLASS] = cls

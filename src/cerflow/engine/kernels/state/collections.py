@@ -81,7 +81,7 @@ def with_row(number, row, begin, width, ending, bound, state, tables):
             for f in range(width):
                 words[to + f] = words[at + f]
             to += width
-    return _number_of(first, to, width, state)
+    return _number_of(first, to, state)
 
 
 @part
@@ -119,7 +119,7 @@ def with_rows(number, count, width, state):
         return np.int64(number)
     for i in range(to - begin):
         words[first + i] = words[begin + i]
-    return _number_of(first, first + to - begin, width, state)
+    return _number_of(first, first + to - begin, state)
 
 
 @part
@@ -147,18 +147,32 @@ def _sorted(first, other, size, width, words):
 
 
 @inlined
-def _number_of(first, to, width, state):
+def _number_of(first, to, state):
     """The number of the set whose sorted rows are the last words, from ``first`` to ``to``."""
-    index, words, table, counters = state.set_index, state.set_words, state.set_table, state.counters
+    index, counters = state.set_index, state.counters
     new = counters[layout.N_SETS]
-    h = hash_words(pointer_to(words, first), to - first, width)
+    index[new, layout.SET_BEGIN] = first
+    index[new, layout.SET_SIZE] = to - first
+    number = enter_set(new, state)
+    if number == new:
+        counters[layout.N_SETS] = new + 1
+        counters[layout.N_SET_WORDS] = to
+    return number
+
+
+@part
+def enter_set(new, state):
+    """Enter the set number ``new`` into the hash table, unless an equal one is there; returns the number of that."""
+    index, words, table = state.set_index, state.set_words, state.set_table
+    first, size = index[new, layout.SET_BEGIN], index[new, layout.SET_SIZE]
+    h = hash_words(pointer_to(words, first), size, 1)
     mask = table.shape[0] - 1
     slot = h & mask
     while table[slot] >= 0:
-        other = table[slot]
-        if index[other, layout.SET_HASH] == h and index[other, layout.SET_SIZE] == to - first:
+        other = np.int64(table[slot])
+        if index[other, layout.SET_HASH] == h and index[other, layout.SET_SIZE] == size:
             equal = True
-            for i in range(to - first):
+            for i in range(size):
                 if words[index[other, layout.SET_BEGIN] + i] != words[first + i]:
                     equal = False
                     break
@@ -166,9 +180,5 @@ def _number_of(first, to, width, state):
                 return other
         slot = (slot + 1) & mask
     table[slot] = new
-    index[new, layout.SET_BEGIN] = first
-    index[new, layout.SET_SIZE] = to - first
     index[new, layout.SET_HASH] = h
-    counters[layout.N_SETS] = new + 1
-    counters[layout.N_SET_WORDS] = to
-    return new
+    return np.int64(new)

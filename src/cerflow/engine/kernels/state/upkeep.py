@@ -7,7 +7,8 @@ import numpy as np
 from cerflow.engine import layout
 from cerflow.engine.kernels.base.parts import kernel
 from cerflow.engine.kernels.base.shared_arrays import events_at, pointer_to, state_at, tables_at
-from cerflow.engine.kernels.state.collections import hash_words
+from cerflow.engine.kernels.state.classes import GAP, WORST, link
+from cerflow.engine.kernels.state.collections import enter_set
 from cerflow.engine.kernels.state.index import index_state
 from cerflow.engine.kernels.state.partitions import FREE, drop_partition, enter_partition
 from cerflow.engine.kernels.state.pool import clear_partition, enter_table, hash_one, hash_several, seed, unlink
@@ -54,93 +55,89 @@ def sweep(address, bound, k):
 
 
 @kernel
-def rebuild_tables(address):
-    """Fill empty hash tables and indexes from the configurations and partitions."""
+def restore_links(address):
+    """Compute all that follows from the kept columns of a compact state, whose tables and other arrays are empty."""
     state = state_at(address)
     tables = tables_at(address)
-    for c in range(state.counters[layout.N_CONFIGS]):
-        if state.config[c, layout.C_ROOT] >= 0:
-            enter_table(c, state)
-    for p in range(state.counters[layout.N_PARTITIONS]):
-        if state.partition[p, layout.R_LIVE] != FREE:
-            enter_partition(p, state, tables)
+    counters, config, classes = state.counters, state.config, state.classes
+    for p in range(counters[layout.N_PARTITIONS]):
+        for field in (layout.R_LIVE, layout.R_WORST, layout.R_BEST):
+            state.partition[p, field] = 0
+        enter_partition(p, state, tables)
+    members = np.int64(0)
+    classes[layout.NO_EVENTS, layout.K_NUMBER] = WORST
+    counters[layout.N_CLASSES] = 1
+    for c in range(counters[layout.N_CONFIGS]):
+        p, group = np.int64(config[c, layout.C_PARTITION]), np.int64(config[c, layout.C_GROUP])
+        # Configurations of one list stand together.
+        before = np.int64(c - 1 if state.heads[p, group] >= 0 else -1)
+        if before >= 0:
+            config[before, layout.C_NEXT] = c
+        else:
+            state.heads[p, group] = c
+        config[c, layout.C_PREVIOUS] = before
+        config[c, layout.C_NEXT] = -1
+        config[c, layout.C_DEAD] = 0
+        state.partition[p, layout.R_LIVE] += 1
+        cls = np.int64(config[c, layout.C_CLASS])
+        if cls != layout.NO_EVENTS:
+            classes[cls, layout.K_HELD] += 1
+            # Until it is linked.
+            classes[cls, layout.K_WORSE] = p
+            counters[layout.N_CLASSES] = max(counters[layout.N_CLASSES], cls + 1)
+        start = seed(p, cls, tables)
+        if group < tables.options[layout.O_STATES]:
+            config[c, layout.C_MEMBER] = 0
+            state.config_long[c, layout.L_HASH] = hash_one(start, group, pointer_to(state.values, c), tables)
+            if tables.indexes[group, layout.X_KIND] != layout.SCAN:
+                state.sizes[group] += 1
+        else:
+            config[c, layout.C_MEMBER] = members
+            count = np.int64(config[c, layout.C_COUNT])
+            states, values = pointer_to(state.members, members), pointer_to(state.member_values, members)
+            state.config_long[c, layout.L_HASH] = hash_several(start, states, values, count, state, tables)
+            members += count
+        enter_table(c, state)
+    counters[layout.N_LIVE] = counters[layout.N_CONFIGS]
+    for cls in range(1, counters[layout.N_CLASSES]):
+        p = np.int64(classes[cls, layout.K_WORSE])
+        worse = np.int64(state.partition[p, layout.R_BEST])
+        classes[cls, layout.K_NUMBER] = GAP if worse == layout.NO_EVENTS else classes[worse, layout.K_NUMBER] + GAP
+        link(p, worse, cls, classes, state.partition)
+        link(p, cls, layout.NO_EVENTS, classes, state.partition)
     for q in range(state.sizes.shape[0]):
-        state.indexing[q] = 0
         if state.sizes[q] > tables.options[layout.O_MANY]:
             index_state(q, state, tables)
+    begin = np.int64(0)
+    for n in range(counters[layout.N_SETS]):
+        state.set_index[n, layout.SET_BEGIN] = begin
+        begin += state.set_index[n, layout.SET_SIZE]
+        if n > 0:
+            enter_set(n, state)
 
 
 @kernel
-def compact_members(address, members, member_values):
-    """Copy the members of live configurations to new arrays like those of the state; returns their number.
-
-    ``members`` are int32 (capacity,), ``member_values`` int64 (capacity, slots).
-    """
-    state = state_at(address)
-    n = 0
-    several = state.heads.shape[1] - 1
-    for c in range(state.counters[layout.N_CONFIGS]):
-        if state.config[c, layout.C_ROOT] >= 0 and state.config[c, layout.C_GROUP] == several:
-            base = state.config[c, layout.C_MEMBER]
-            state.config[c, layout.C_MEMBER] = n
-            for m in range(state.config[c, layout.C_COUNT]):
-                members[n] = state.members[base + m]
-                for s in range(member_values.shape[1]):
-                    member_values[n, s] = state.member_values[base + m, s]
-                n += 1
-    return n
-
-
-@kernel
-def rehash(address):
-    """Compute the hashes of configurations from their registers."""
-    state = state_at(address)
-    tables = tables_at(address)
-    for c in range(state.counters[layout.N_CONFIGS]):
-        if state.config[c, layout.C_ROOT] < 0:
-            continue
-        group = np.int64(state.config[c, layout.C_GROUP])
-        begin = seed(state.config[c, layout.C_PARTITION], state.config[c, layout.C_CLASS], tables)
-        if group < tables.options[layout.O_STATES]:
-            state.config_long[c, layout.L_HASH] = hash_one(begin, group, pointer_to(state.values, c), tables)
-        else:
-            first = np.int64(state.config[c, layout.C_MEMBER])
-            states, values = pointer_to(state.members, first), pointer_to(state.member_values, first)
-            count = np.int64(state.config[c, layout.C_COUNT])
-            state.config_long[c, layout.L_HASH] = hash_several(begin, states, values, count, state, tables)
-
-
-@kernel
-def list_configurations(address, order):
+def list_used(address, order, classes):
     """Write the live configurations by partition and group, in the order of their lists; returns their number.
 
-    ``order`` is int32, with room for all configurations.
+    ``order`` is int32, with room for all configurations. ``classes`` (int32, 0 for each) get numbers from 1 on, from
+    the worst to the best of each partition.
     """
     state = state_at(address)
     n = 0
+    numbered = 0
     for p in range(state.counters[layout.N_PARTITIONS]):
         if state.partition[p, layout.R_LIVE] <= 0:
             continue
         for g in range(state.heads.shape[1]):
             c = np.int64(state.heads[p, g])
             while c >= 0:
-                if state.config[c, layout.C_DEAD] == 0:
-                    order[n] = c
-                    n += 1
+                order[n] = c
+                n += 1
                 c = np.int64(state.config[c, layout.C_NEXT])
+        cls = np.int64(state.partition[p, layout.R_WORST])
+        while cls != layout.NO_EVENTS:
+            numbered += 1
+            classes[cls] = numbered
+            cls = state.classes[cls, layout.K_BETTER]
     return n
-
-
-@kernel
-def enter_sets(address, widths):
-    """Fill an empty hash table from the collections, whose rows have ``widths`` (int64) words."""
-    state = state_at(address)
-    mask = state.set_table.shape[0] - 1
-    for n in range(1, state.counters[layout.N_SETS]):
-        words = pointer_to(state.set_words, state.set_index[n, layout.SET_BEGIN])
-        h = hash_words(words, state.set_index[n, layout.SET_SIZE], widths[n])
-        state.set_index[n, layout.SET_HASH] = h
-        slot = h & mask
-        while state.set_table[slot] >= 0:
-            slot = (slot + 1) & mask
-        state.set_table[slot] = n

@@ -1,0 +1,81 @@
+"""How the arrays that kernels share are declared: each once, where its group is, see `cerflow.engine.layout`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, NamedTuple, TypeVar, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cerflow.values.array_types import array_types
+
+#: Sizes by name: how many rows there is room for, how many there are, or how wide they are.
+Sizes = Mapping[str, int]
+G = TypeVar("G", bound=tuple[Any, ...])
+
+
+class Ref(NamedTuple):
+    """A column of numbers from ``least`` on, each less than the size ``to``, and if ``older`` than that of its row."""
+
+    column: int
+    to: str
+    #: What is wrong otherwise.
+    otherwise: str
+    least: int = 0
+    older: bool = False
+
+
+class Array(NamedTuple):
+    """An array with room for ``rows``, each as wide as ``width`` says; what is not used yet is ``fill``.
+
+    If snapshots keep it, ``used`` is the counter of its rows, ``name`` its name there if that differs, and ``columns``
+    are kept, or all; `restore_links` computes the others. A ``shared`` array is never copied, as rows in use never
+    change. ``refs`` number rows or the like; in ``halves`` if they are columns of int32.
+    """
+
+    rows: int | str
+    width: int | str = 1
+    used: int = -1
+    columns: tuple[int, ...] = ()
+    name: str = ""
+    fill: int = 0
+    shared: bool = False
+    halves: bool = False
+    refs: tuple[Ref, ...] = ()
+
+    @property
+    def kept(self) -> bool:
+        """Whether snapshots keep it."""
+        return self.used >= 0
+
+    @property
+    def at(self) -> Any:
+        """The index of the kept columns, of which a single one is an array of one axis in snapshots."""
+        if not self.columns:
+            return ...
+        return (slice(None), self.columns[0] if len(self.columns) == 1 else list(self.columns))
+
+    def ref_columns(self, array: NDArray[Any]) -> Iterator[tuple[Ref, NDArray[Any]]]:
+        """The columns of an array that refer to something."""
+        rows = array.view(np.int32) if self.halves else array
+        return ((ref, rows[:, ref.column] if rows.ndim == 2 else rows) for ref in self.refs)
+
+
+@cache
+def declarations(group: type) -> dict[str, Array]:
+    """The declarations of the arrays of a named tuple, in its order."""
+    return {name: hint.__metadata__[1] for name, hint in get_type_hints(group, include_extras=True).items()}
+
+
+def empty_arrays(group: type[G], sizes: Sizes) -> G:
+    """A named tuple of arrays with room as ``sizes`` say."""
+
+    def made(name: str, array: Array) -> NDArray[Any]:
+        rows, width = (sizes[size] if isinstance(size, str) else size for size in (array.rows, array.width))
+        dtype, axes = array_types(group)[name]
+        # Zeros that are never written take no memory.
+        return np.full((rows, width)[:axes], array.fill, dtype) if array.fill else np.zeros((rows, width)[:axes], dtype)
+
+    return group(*(made(name, array) for name, array in declarations(group).items()))

@@ -1,0 +1,62 @@
+"""A push happens wholly or not at all: what it changes is noted before, and set back if it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from cerflow.engine.state.memory import Memory
+
+
+class Changing(Protocol):
+    """An object of which pushes change some attributes: they replace the values, and never change these in place."""
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """The names of the attributes."""
+
+
+class Transaction:
+    """A context manager that sets objects back if its block fails."""
+
+    def __init__(self, parts: Iterable[Changing]) -> None:
+        self._before = [(part, name, getattr(part, name)) for part in parts for name in part.changes]
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self.set_back()
+
+    def set_back(self) -> None:
+        """Set the objects back."""
+        for part, name, value in self._before:
+            setattr(part, name, value)
+
+
+class StateBefore:
+    """A former state of a memory, which kernels change in place: call `keep`, which copies it, or `leave` before."""
+
+    def __init__(self, memory: Memory, *, always: bool) -> None:
+        self._memory = memory
+        self._state = memory.state
+        self._kept = False
+        #: Whether to keep it in any case before it changes.
+        self.always = always
+        #: Whether the state has changed and was not copied.
+        self.lost = False
+
+    def keep(self, *, briefly: bool = False) -> None:
+        """Copy the state; ``briefly`` says that it is needed only up to the next time."""
+        if not self._kept:
+            memory = self._memory
+            self._state, self._kept = memory.copied_briefly() if briefly else memory.copied(), True
+
+    def leave(self) -> None:
+        """Let the state change without a copy."""
+        self.lost = not self._kept
+
+    def set_back(self) -> None:
+        """Set the memory back, unless the state is lost."""
+        self._memory.state = self._state
