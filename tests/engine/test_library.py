@@ -15,9 +15,11 @@ from pathlib import Path
 from tokenize import COMMENT
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import cerflow
+from cerflow.engine import layout
 from cerflow.engine.kernels import table
 from cerflow.engine.kernels.base import library
 from cerflow.engine.kernels.base.calling import Row
@@ -90,6 +92,7 @@ def test_parts_are_compiled_once_for_all_widths_and_constants(tmp_path):
 import os
 os.environ["CERFLOW_BUILDING"] = "1"
 import numpy as np
+import pyarrow as pa
 from numba import njit
 from cerflow.engine.kernels.base.parts import part
 added = part(lambda a, b: a + b)
@@ -107,11 +110,12 @@ def test_arrays_and_results_pass_at_any_address():
     slot = table.slot_of(free, 5, 7)
     free[slot] = 5, 8, 9
     assert table.slot_of(free, 5, 7) == (slot + 1) % 4
-    nodes, small = np.zeros((4, 2), np.int64), np.zeros((4, 8), np.int32)
-    ints, marks = np.zeros(0, np.int64), np.zeros((1, 2), np.int64)
+    memory = cerflow.parse("SELECT * WHERE A ; B").recognizer(pa.schema({"type": pa.string()}))._machine.memory
+    nodes, marks = np.ones((4, layout.NODE_WORDS), np.int64), np.ones((1, 2), np.int64)
     none, used = np.full(0, -1, np.int32), np.zeros(1, np.int32)
     forward = np.full(1, -1, np.int32)
-    assert table.collect(nodes, small, nodes, small, marks, marks, ints, ints, forward, used, none) == (1, 1)
+    found = table.collect(memory._address(), layout.NO_BOUND, nodes, marks, forward, used, none)
+    assert (found, forward.tolist(), marks.tolist()) == ((1, 1), [0], [[-1, 0]])
 
 
 @pytest.mark.parametrize("held", [True, False])

@@ -26,7 +26,7 @@ enter = Kernel("strategies", "state.lists", "enter", "q q q q q q", inner=True)
 sweep = Kernel("state", "state.upkeep", "sweep", "q q q", results=0)
 restore_links = Kernel("state", "state.upkeep", "restore_links", "q", results=0)
 list_used = Kernel("state", "state.upkeep", "list_used", "q i1 i1")
-collect = Kernel("state", "state.graph", "collect", "q2 i2 q2 i2 q2 q2 q1 q1 i1 i1 i1", results=2)
+collect = Kernel("state", "state.graph", "collect", "q q q2 q2 i1 i1 i1", results=2)
 
 # Batches.
 scan = Kernel("scan", "scan.scan", "scan", "q q q")

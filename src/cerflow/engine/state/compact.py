@@ -43,9 +43,9 @@ def places(groups: Smalls, members: Smalls, slots_of: list[list[int]], tables: T
     """Where the registers in some slots of each state are, by the groups of configurations and states of members."""
     found: list[RegisterPlace] = []
     for q, slots in enumerate(slots_of):
-        both = (
-            [("values", np.flatnonzero(groups == q)), ("member_values", np.flatnonzero(members == q))] if slots else []
-        )
+        if not slots:
+            continue
+        both = [("values", np.flatnonzero(groups == q)), ("member_values", np.flatnonzero(members == q))]
         for slot in slots:
             # A register has one slot or more.
             register = max((first, number) for number, first in tables.slots.at[q].items() if first <= slot)[1]

@@ -169,7 +169,7 @@ class Memory:
         elif lacking == layout.FULL_NODES:
             if self._tables.arrays.options[layout.O_FORGET]:
                 self._sweep(events, k)
-            self._collect_nodes(int(events.bound[k]), grow=again)
+            self._collect_nodes(self._bound(events, k), grow=again)
         elif lacking == layout.FULL_DETECTIONS:
             detections = self.state.detections
             self.state = self.state._replace(detections=grown(detections, 2 * len(detections)))
@@ -212,28 +212,16 @@ class Memory:
     def _collect_nodes(self, bound: int, *, grow: bool = False) -> None:
         """Copy the live nodes to a new arena, which is larger if they fill more than a quarter of the old one."""
         state = self.state
-        configs = int(state.counters[layout.N_CONFIGS])
-        top = int(state.counters[layout.N_NODES])
-        roots = state.config[:configs, layout.C_ROOT].astype(np.int64)
-        living = np.flatnonzero((roots >= 0) & (state.config[:configs, layout.C_DEAD] == 0))
-        roots = np.ascontiguousarray(roots[living])
-        # Unless one window holds for all partitions, the last event of each says where its window begins.
-        bounds = np.full(len(roots), bound)
-        if not self._tables.global_window:
-            bounds = np.ascontiguousarray(state.partition_long[state.config[living, layout.C_PARTITION], -1])
-        # Kernels read only what they have written to the new arrays.
-        new, marks = np.empty_like(state.nodes), np.empty_like(state.marks)
-        forward = np.full(top, -1, np.int32)
         used = np.zeros(int(state.counters[layout.N_MARKS]), np.int32)
-        stack = np.empty(top, np.int32)
-        nodes = (state.nodes, state.nodes.view(np.int32), new, new.view(np.int32))
-        count, mark_count = kernels.collect(*nodes, state.marks, marks, roots, bounds, forward, used, stack)
-        # Nodes keep their order.
-        new[:count, layout.NODE_WORDS :] = state.nodes[np.flatnonzero(forward >= 0), layout.NODE_WORDS :]
+        forward = np.full(int(state.counters[layout.N_NODES]), -1, np.int32)
+        # Kernels read only what they have written to the new arrays.
+        new, marks, stack = np.empty_like(state.nodes), np.empty_like(state.marks), np.empty_like(forward)
+        count, mark_count = kernels.collect(self._address(), bound, new, marks, forward, used, stack)
         if grow or 4 * count > len(new):
             size = _power(4 * count, 2 * len(new))
             new, marks = grown(new[:count], size), grown(marks[:mark_count], size)
-        state.config[living, layout.C_ROOT] = roots
+        roots = state.config[: state.counters[layout.N_CONFIGS], layout.C_ROOT]
+        roots[:] = np.where(roots >= 0, forward[roots], roots)
         state.counters[layout.N_NODES] = count
         state.counters[layout.N_MARKS] = mark_count
         self.state = state._replace(nodes=new, marks=marks)
@@ -277,13 +265,16 @@ class Memory:
         self.state = compact
         kernels.restore_links(self._address())
 
+    def _bound(self, events: EventArrays, k: int) -> int:
+        """Where the window of event ``k`` begins if it is that of all partitions, which else know their own."""
+        return int(events.bound[k]) if self._tables.global_window else layout.NO_BOUND
+
     def _sweep(self, events: EventArrays, k: int) -> bool:
         """Free what can be freed before event ``k``; returns whether a large batch needs that often.
 
         Then more room is cheaper. Small pushes copy the state each time, so it stays small for them.
         """
-        bound = int(events.bound[k]) if self._tables.global_window else layout.NO_BOUND
-        kernels.sweep(self._address(events), bound, k)
+        kernels.sweep(self._address(events), self._bound(events, k), k)
         often = limits.SWEPT_EVENTS // 4 < self._swept <= k < self._swept + limits.SWEPT_EVENTS
         self._swept = k
         return often

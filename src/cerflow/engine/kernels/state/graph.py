@@ -11,8 +11,11 @@ Nodes refer to events by the numbers of their marks, each a position and a label
 
 from __future__ import annotations
 
+import numpy as np
+
 from cerflow.engine import layout
 from cerflow.engine.kernels.base.parts import inlined, kernel
+from cerflow.engine.kernels.base.shared_arrays import halves, state_at
 
 
 @inlined
@@ -107,20 +110,24 @@ def add_to_set(nodes, small, counters, path, limit, mark, measure, child, old, b
 
 
 @kernel
-def collect(nodes, small, new, new_small, marks, new_marks, roots, bounds, forward, used, stack):
-    """Copy all nodes reachable from ``roots`` to a new arena, and point the roots there.
+def collect(address, bound, new, new_marks, forward, used, stack):
+    """Copy all nodes that configurations need to a new arena; returns the numbers of nodes and marks there.
 
-    ``roots`` and their ``bounds`` are int64. Nodes and marks keep their order. The arena is ``new``, ``new_small`` is
-    the same as int32, ``new_marks`` its marks. ``forward`` (int32, -1 for each node) gets the new numbers of nodes,
-    ``used`` (int32, 0 for each mark) those of marks. Returns the numbers of nodes and marks. Roots that share nodes
-    must have the same bound.
+    What leaves the window of a partition, or by ``bound`` all windows, is not needed. Nodes and marks keep their order.
+    The arena is ``new``, with ``new_marks``. ``forward`` (int32, -1 for each node) gets the new numbers of nodes,
+    ``used`` (int32, 0 for each mark) those of marks.
     """
+    state = state_at(address)
+    nodes, marks, counters = state.nodes, state.marks, state.counters
+    small, new_small = halves(nodes), halves(new)
+    last = state.partition_long.shape[1] - 1
     forward[layout.BOTTOM] = 0
-    for r in range(roots.shape[0]):
-        root = roots[r]
+    for c in range(counters[layout.N_CONFIGS]):
+        root = np.int64(state.config[c, layout.C_ROOT])
         if root < 0 or forward[root] >= 0:
             continue
-        bound = bounds[r]
+        # Roots that share nodes are of one partition.
+        least = max(bound, state.partition_long[state.config[c, layout.C_PARTITION], last])
         forward[root] = 0
         stack[0] = root
         depth = 1
@@ -132,7 +139,7 @@ def collect(nodes, small, new, new_small, marks, new_marks, roots, bounds, forwa
             # The last field of a node that is not a list leads to the bottom node.
             for field in (layout.I_CHILD, layout.I_LEFT, layout.I_RIGHT, layout.I_REST):
                 target = small[n, field]
-                if target >= 0 and forward[target] < 0 and nodes[target, layout.W_MEASURE] > bound:
+                if target >= 0 and forward[target] < 0 and nodes[target, layout.W_MEASURE] > least:
                     forward[target] = 0
                     stack[depth] = target
                     depth += 1
@@ -149,14 +156,11 @@ def collect(nodes, small, new, new_small, marks, new_marks, roots, bounds, forwa
         if forward[n] < 0:
             continue
         forward[n] = count
-        new[count, layout.W_MEASURE] = nodes[n, layout.W_MEASURE]
-        new_small[count, layout.I_RANK] = small[n, layout.I_RANK]
+        for word in range(nodes.shape[1]):
+            new[count, word] = nodes[n, word]
         new_small[count, layout.I_MARK] = used[small[n, layout.I_MARK]]
         for field in (layout.I_CHILD, layout.I_LEFT, layout.I_RIGHT, layout.I_REST):
             target = small[n, field]
             new_small[count, field] = forward[target] if target >= 0 else -1
         count += 1
-    for r in range(roots.shape[0]):
-        if roots[r] >= 0:
-            roots[r] = forward[roots[r]]
     return count, mark_count
