@@ -21,8 +21,7 @@ class Strings:
         self._codes: dict[str, int] = {}
         self._ranks: Ints = np.zeros(0, np.int64)
         self._limit = limits.STRING_SLACK
-        for text in texts:
-            self.code(text)
+        self.codes(list(texts))
 
     @property
     def wants_cleaning(self) -> bool:
@@ -34,8 +33,7 @@ class Strings:
         self.texts = []
         self._codes = {}
         self._ranks = np.zeros(0, np.int64)
-        for text in texts:
-            self.code(text)
+        self.codes(texts)
         self._limit = 2 * len(self.texts) + limits.STRING_SLACK
 
     def __len__(self) -> int:
@@ -51,7 +49,11 @@ class Strings:
 
     def codes(self, texts: Sequence[str]) -> Ints:
         """The codes of many strings."""
-        return np.fromiter((self.code(t) for t in texts), np.int64, len(texts))
+        known = self._codes
+        new = dict.fromkeys(text for text in texts if text not in known)
+        known.update(zip(new, range(len(self.texts), len(self.texts) + len(new))))
+        self.texts += new
+        return np.fromiter(map(known.__getitem__, texts), np.int64, len(texts))
 
     def ranks(self) -> Ints:
         """For each code, the rank of its string in the order of all strings so far."""

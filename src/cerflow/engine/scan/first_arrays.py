@@ -19,7 +19,7 @@ from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.values.array_types import IntRows, Ints, array_types
 
 #: Entries of `ScanArrays.fixes`.
-_FIXES = 1 << 10
+_FIXES = 1 << 13
 
 
 def no_arrays() -> ScanArrays:

@@ -217,8 +217,6 @@ class TextEntries:
 
     def codes(self, entries: Ints) -> Ints:
         """The codes of entries among the strings of the recogniser."""
-        for entry in np.unique(entries).tolist():
-            text = self._texts[entry]
-            assert text is not None
-            self._codes[entry] = self._strings.code(text)
+        some = np.unique(entries)
+        self._codes[some] = self._strings.codes([text for k in some.tolist() if (text := self._texts[k]) is not None])
         return self._codes[entries]
