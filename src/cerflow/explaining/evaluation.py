@@ -259,7 +259,7 @@ def _left_out(program: ScanProgram, tables: TransducerTables) -> list[str]:
         reason = "every event counts" if every else "a condition compares something other than a column with a constant"
         lines.append(f"none by values alone: {reason}")
     flow = program.flow
-    by_next = isinstance(flow, Flow) and flow.strict is not None
+    by_next = isinstance(flow, Flow) and flow.by_key is not None and not flow.waits
     if isinstance(found, str):
         lines += [] if by_next else [f"none by their neighbours: {found}"]
     else:
@@ -278,9 +278,13 @@ def _left_out(program: ScanProgram, tables: TransducerTables) -> list[str]:
         if by_next:
             whole = f"matches are not found on whole columns: {found}"
             lines.append(f"those that the next event of the same key does not continue; {whole}")
+        elif flow.waits:
+            lines.append(f"those that no partial match{keyed} can take on its way to a deadline that nothing prevents")
         elif flow.forwards:
             lines.append(f"those that no partial match{keyed} can take")
-    if tables.ticking:
+        if flow.leads.valued:
+            lines.append("those whose values no earlier or later event goes with")
+    if tables.ticking and not (isinstance(flow, Flow) and flow.waits):
         told = program.absence
         single = "matches are single events that nothing follows, found on whole columns"
         lines.append(f"none by deadlines: {told}" if isinstance(told, str) else f"nearly all: {single}")

@@ -31,12 +31,24 @@ FORMULAS = [
     "(A AS x ; B AS y ; Z AS z) FILTER x.k = y.k AND y.k = z.k",
     "(A AS x ; B AS y ; Z AS z) FILTER x.k = z.k AND x.n = y.n AND y.n = z.n AND x.v < z.v",
     "(B AS x ; B AS y) FILTER x.n = y.n AND x.v < y.v",
+    "(A AS x ; B AS y ; Z AS z) FILTER y.v >= x.v AND z.v <= x.v",
+    "(A AS x ; B+ AS y ; Z AS z) FILTER x.v = z.v",
+    "((A AS x ; B AS y) FILTER x.v < y.v) OR ((B AS x ; A AS y) FILTER x.v > y.v)",
+    "(A AS x ; B AS y ; B AS w ; Z AS z) FILTER x.v != y.v AND w.v > y.v AND z.v > 2 * x.v",
     "(A AS x ; B+ AS y ; Z AS z) FILTER x.k = y.k AND y.k = z.k",
     "((A AS x ; Z AS z) FILTER x.k = z.k) OR (A ; C)",
     "((A AS x ; Z AS z) UNLESS (B AS y FILTER y.v > x.v)) FILTER x.k = z.k",
     "EVENT AS x ; (EVENT AS y FILTER y.v > 3) ; Z",
     "(A AS x ; B AS y ; A AS w ; B AS q ; C AS r ; B AS s ; Z AS z) "
     "FILTER x.v > 0 AND y.v > 1 AND w.v < 4 AND q.v < 3 AND r.v > 1 AND s.v > 2 AND r.k = 'p' AND q.k = 'q'",
+]
+
+
+#: Values that are compared, at the limits of their kinds.
+VALUES = [
+    [1, 2, 3, 4, None],
+    [1, 3, 2**63 - 1, -(2**63) + 1, None],
+    [0.0, -0.0, 2.5, 3.5, float("inf"), -float("inf"), None],
 ]
 
 
@@ -64,6 +76,7 @@ def streams(draw):
     size = draw(st.integers(0, 60))
     generator = random.Random(draw(st.integers(0, 10**6)))
     kinds = draw(st.sampled_from([pa.string(), pa.dictionary(pa.int32(), pa.string())]))
+    values = draw(st.sampled_from(VALUES))
     times = draw(st.sampled_from([pa.int64(), pa.float64(), pa.timestamp("ms")]))
     time, rows = 0, []
     for _ in range(size):
@@ -76,7 +89,7 @@ def streams(draw):
             ),
             "k": pa.array([generator.choice(["p", "q", None]) for _ in range(size)], pa.string()).cast(kinds),
             "n": pa.array([generator.choice([1, 1, 2]) for _ in range(size)], pa.int64()),
-            "v": pa.array([generator.choice([1, 2, 3, 4, None]) for _ in range(size)], pa.int64()),
+            "v": pa.array([generator.choice(values) for _ in range(size)], pa.infer_type(values)),
             "t": pa.array(rows, pa.int64()).cast(times),
         }
     )

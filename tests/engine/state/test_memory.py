@@ -265,7 +265,7 @@ def test_room_grows_where_a_large_batch_is_swept_often(size):
     kinds, keys = drawn.choice(list("AAABBC"), 20_000), drawn.integers(0, 20_000, 20_000)
     table = pa.table({"type": kinds, "k": keys, "t": np.arange(20_000)})
     query = cerflow.parse(
-        "SELECT * WHERE (A ; B) NOT FOLLOWED BY C FOR 90 MILLISECONDS PARTITION BY k WITHIN 200 MILLISECONDS"
+        "SELECT NEXT * WHERE (A ; B) NOT FOLLOWED BY C FOR 90 MILLISECONDS PARTITION BY k WITHIN 200 MILLISECONDS"
     )
     recognizer = query.recognizer(table.schema, time="t")
     for batch in table.to_batches(max_chunksize=size):

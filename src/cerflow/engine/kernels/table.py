@@ -37,7 +37,7 @@ narrow = Kernel("scan", "scan.contiguous", "narrow", "q q q q q")
 find_rows = Kernel("scan", "scan.neighbours", "find_rows", "q q q q q")
 write_candidates = Kernel("scan", "scan.contiguous", "write_candidates", "q")
 flow = Kernel("scan", "scan.flow", "flow", "q q q q q")
-flow_by_key = Kernel("scan", "scan.flow_by_key", "flow_by_key", "q q q q q")
+flow_by_key = Kernel("scan", "scan.flow_by_key", "flow_by_key", "q q q q q q")
 absent = Kernel("scan", "scan.absence", "absent", "q q q q q q q i2", results=6)
 ask_rows = Kernel("scan", "base.calls", "ask_rows", "q q1 q i1")
 

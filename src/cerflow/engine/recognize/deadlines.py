@@ -101,9 +101,14 @@ class Deadlines:
 
     @property
     def carried(self) -> int | None:
-        """The measure of the first duration's last open deadline (`NULL`: none is); None if the clock is prompt."""
+        """The measure of the first duration's last open deadline (`NULL`: none is); None if the clock is prompt.
+
+        It is None, too, if no deadline is a duration.
+        """
+        if self.prompt or not self._open:
+            return None
         measures = self._open[0].opened.measures
-        return None if self.prompt else int(measures[-1]) if len(measures) else NULL
+        return int(measures[-1]) if len(measures) else NULL
 
     # -- events ------------------------------------------------------------------------------------------------------
 

@@ -130,7 +130,7 @@ class Machine:
         occupied = self.memory.occupied if self.reader.asks_for_states(rows.num_rows) else -1
         own = exported if rows is whole else None
         carried = None
-        if self.deadlines is not None and self.reader.absence is not None and rows is whole:
+        if self.deadlines is not None and rows is whole:
             carried = self.deadlines.carried
         events, count = self.reader.read(rows, first, occupied, own, carried)
         self.taken += count

@@ -371,7 +371,8 @@ class Links:
         if key not in self._programs:
             start = len(self._to.code)
             self._to.code.extend(map(list, code))
-            self._programs[key] = engine_layout.PROGRAM, 0, start, start + len(code), 0
+            before = max((a >> layout.COLUMN_BITS for opcode, a in code if opcode == opcodes.COLUMN), default=0)
+            self._programs[key] = engine_layout.PROGRAM, 0, start, start + len(code), before
         return self._programs[key]
 
     def _as_program(self, link: _Link) -> _Link:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from cerflow.engine.scan.decisions import Decisions
 from cerflow.engine.scan.effects import counted_states, empties_states
 from cerflow.engine.scan.flow import Flow
 from cerflow.engine.scan.layout import ScanArrays
+from cerflow.engine.scan.leads import Leads
 from cerflow.engine.scan.programs import ScanProgram
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.values.array_types import IntRows, Ints, array_types
@@ -35,11 +37,12 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
         tests_of[number] = row
     flow = None if isinstance(program.flow, str) else program.flow
     links = () if contiguity is None else contiguity.links
-    strict = None if flow is None or contiguity is not None else flow.strict
-    if strict is not None:
-        links = strict.links
-    block = layout.STRETCH if strict is not None or (contiguity is not None and contiguity.related) else 0
+    by_key = None if flow is None or contiguity is not None else flow.by_key
+    if by_key is not None:
+        links = by_key.links
+    block = layout.STRETCH if by_key is not None or (contiguity is not None and contiguity.related) else 0
     return no_arrays()._replace(
+        **({} if flow is None else _arrays_of_leads(flow.leads)),
         control=_control(tables, program),
         columns=_rows(program.columns, layout.COLUMN_WORDS),
         texts=texts,
@@ -73,14 +76,25 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
         reach=_rows(
             program.absence.reach if isinstance(program.absence, Absence) else [] if flow is None else flow.reach, 7
         ),
-        leads=_rows([] if flow is None else flow.leads, 4),
-        bit_leads=np.array([] if flow is None else flow.bit_leads, np.int64),
-        masks=np.array([] if flow is None else flow.masks, np.uint8),
-        strict=np.array([] if strict is None else strict.states, np.uint8),
         keyed=_rows([] if flow is None else flow.keyed, 7),
-        flows=np.zeros((0, 0 if flow is None else len(flow.states)), np.int64),
         decided=_rows([] if program.guards is None else program.guards.decided(program.tests), 3),
     )
+
+
+def _arrays_of_leads(leads: Leads) -> dict[str, Any]:
+    return {
+        "leads": _rows(leads.rows, layout.LEAD_WORDS),
+        "lead_steps": _rows(leads.steps, layout.STEP_WORDS),
+        "bit_leads": np.array(leads.bits, np.int64),
+        "masks": np.array(leads.masks, np.uint8),
+        "kills": np.array(leads.kills, np.int64),
+        "places": _rows(leads.places, layout.PLACE_WORDS),
+        "cells": _rows(leads.cells, layout.CELL_WORDS),
+        "values": _rows(leads.values, layout.VALUE_WORDS),
+        "edges": np.zeros(len(leads.cells), np.int64),
+        "limits": np.zeros(max((row[-1] - row[-2] for row in leads.rows), default=0), np.int64),
+        "flows": np.zeros((0, len(leads.cells)), np.int64),
+    }
 
 
 def _control(tables: TransducerTables, program: ScanProgram) -> Ints:

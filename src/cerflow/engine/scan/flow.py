@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
 
 from cerflow.automata.model.run_windows import window_of_runs
 from cerflow.engine import layout as engine_layout
@@ -18,6 +16,7 @@ from cerflow.engine.scan import layout
 from cerflow.engine.scan.contiguous import Links, key_column, texts_of
 from cerflow.engine.scan.emitting import ScannedColumns
 from cerflow.engine.scan.guards import ALL, Guards
+from cerflow.engine.scan.leads import Leads, leads_of
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.formula import AttributeWindow, CountWindow, Window
 
@@ -30,33 +29,34 @@ class Flow:
     """What `ScanArrays` needs for the flow.
 
     ``window`` bounds all matches, or is None; ``reach`` are the outputs that measure it. For the last event of a match
-    one of the guards ``last`` holds. ``leads``, ``bit_leads`` and ``masks`` are arrays of `ScanArrays`, ``states``
-    those with a column in `ScanArrays.flows`. All events of a match agree on the outputs ``keyed``. It says whether
-    rows are ruled out ``backwards`` and ``forwards``.
+    one of the guards ``last`` holds. All events of a match agree on the outputs ``keyed``. It says whether rows are
+    ruled out ``backwards`` and ``forwards``, and how ``by_key`` where events end runs of their key.
     """
 
     window: Window | None
     reach: Sequence[Sequence[int]]
     last: int
-    leads: Sequence[Sequence[int]]
-    bit_leads: Sequence[int]
-    masks: Sequence[int]
-    states: Sequence[int]
+    leads: Leads
     keyed: Sequence[Sequence[int]]
     backwards: bool
     forwards: bool
-    strict: Strict | None = None
+    by_key: ByKey | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether runs wait for deadlines."""
+        return self.by_key is not None and self.by_key.waits
 
 
 @dataclass(frozen=True)
-class Strict:
-    """Which ``states`` the next event of a key ends, as 0 or 1, where each key is a stream of its own.
+class ByKey:
+    """How keys are told apart, each of which is a stream of its own; ``waits`` says that deadlines end runs.
 
     ``key``, ``links`` and ``texts`` are as in `cerflow.engine.scan.contiguous.Contiguity`, but the bits of links are
     those of moves in `ScanArrays.leads`.
     """
 
-    states: Sequence[int]
+    waits: bool
     key: int
     links: Sequence[Sequence[int]]
     texts: frozenset[int]
@@ -77,27 +77,26 @@ def flow_of(
     """
     if relevant is None:
         return "every event counts"
-    if tables.ticking:
-        return "deadlines"
     window = _passing(tables)
     ends = [needs for move, needs in zip(tables.moves.rows, tables.moves.needs) if move.final]
     compared = tables.grouped or tables.arrays.options[engine_layout.O_STRATEGY] != engine_layout.EVERYTHING
     # Runs with collections that are never completed decide where others stand, and so the order of matches.
     collecting = any(tables.set_slots)
     forwards = not (compared or collecting) and tables.transducer.states <= engine_layout.STATE_BITS
+    waits = relevant.ending() if any(frozenset() not in loops for loops in tables.moves.waiting) else 0
+    leads = leads_of(tables, relevant, outputs, ALL if compared else waits, compared=not forwards)
+    if isinstance(leads, str):
+        return leads
     if window is None and not forwards:
         return "no window bounds all matches, and partial matches are compared or collect values"
-    keyed = [row for row in outputs if row[layout.O_TO] == layout.TO_KEYS]
-    waits = relevant.ending() if any(frozenset() not in loops for loops in tables.moves.waiting) else 0
-    leads, begins, masks, states, bits = _leads(tables, relevant, ALL if compared else waits)
-    strict = None
-    if tables.counted:
-        if compared or collecting:
-            return "every event counts, and partial matches are compared or collect values"
-        found = _strict(tables, keyed, states, Links(tables, outputs, to).rows(bits)[0])
+    keyed, by_key = [row for row in outputs if row[layout.O_TO] == layout.TO_KEYS], None
+    if tables.counted or tables.ticking:
+        if not forwards:
+            return "events end runs, and partial matches are compared or collect values"
+        found = _by_key(tables, keyed, leads, outputs, to)
         if isinstance(found, str):
             return found
-        strict = found
+        by_key = found
     elif not compared:
         tied = tied_columns(tables)
         keyed += [row for row in outputs if row[layout.O_TO] == layout.TO_COLUMNS and row[layout.O_PLACE] in tied]
@@ -106,33 +105,39 @@ def flow_of(
         [measured(window or _ENDLESS, False), measured(window or _ENDLESS, True)],
         ALL if frozenset() in ends else relevant.needing(ends),
         leads,
-        begins,
-        masks,
-        states,
         keyed,
-        window is not None,
+        window is not None or leads.bounded,
         forwards,
-        strict,
+        by_key,
     )
 
 
-def _strict(
+def _by_key(
     tables: TransducerTables,
     keys: Sequence[Sequence[int]],
-    states: Sequence[int],
-    links: Sequence[Sequence[int]],
-) -> Strict | str:
-    """What the next event of a key ends, or why all events count. ``states`` have a column in `ScanArrays.flows`."""
+    leads: Leads,
+    outputs: Sequence[Sequence[int]],
+    to: ScannedColumns,
+) -> ByKey | str:
+    """How keys are told apart, or why the flow cannot tell what an event of a key ends."""
     moves, initial, key = tables.moves, tables.transducer.initial, key_column(keys)
     windows = [tables.transducer.window, *(column.window for column in tables.columns)]
     other = any(isinstance(w, CountWindow | AttributeWindow) for w in windows) or len(tables.arrays.checked) > 0
     if tables.schema.forget is not None or other:
         return "every event counts"
-    if key is None or key == layout.NO_KEYS:
+    if key is None:
         return "a key in one of several columns"
-    if any(frozenset() not in moves.loops[q] for q in initial) or not initial.isdisjoint(states):
+    if tables.ticking:
+        consumed = tables.arrays.options[engine_layout.O_CONSUME]
+        if tables.counted or tables.reached or consumed or tables.transducer.window is not None:
+            return "deadlines, and another window, CONSUME, or events that all count"
+        return ByKey(True, key, (), texts_of(keys, ()))
+    if key == layout.NO_KEYS:
+        return "no key"
+    if any(frozenset() not in moves.loops[q] for q in initial) or not initial.isdisjoint(leads.states):
         return "the first event of a key counts"
-    return Strict([int(not moves.loops[q]) for q in states], key, links, texts_of(keys, links))
+    links = Links(tables, outputs, to).rows(leads.of_moves)[0]
+    return ByKey(False, key, links, texts_of(keys, links))
 
 
 def _passing(tables: TransducerTables) -> Window | None:
@@ -141,40 +146,6 @@ def _passing(tables: TransducerTables) -> Window | None:
     if window is None or isinstance(window, AttributeWindow) or not is_global(window, tables.partitioned):
         return None
     return window
-
-
-def _leads(
-    tables: TransducerTables, relevant: Guards, waits: int
-) -> tuple[list[list[int]], list[int], list[int], list[int], list[int]]:
-    """`ScanArrays.leads`, `bit_leads` and `masks`, the states that have places, and the bit of each move.
-
-    Events with one of the guards ``waits`` matter wherever runs wait.
-    """
-    moves = tables.moves
-    initial, entered = tables.transducer.initial, {move.target for move in moves.rows} - {-1}
-    states = sorted({move.transition.source for move in moves.rows} & entered)
-    # By source, so that an event does not see its own effects.
-    kinds = sorted({(move.transition.source, move.target, move.final) for move in moves.rows})
-    bits = {kind: min(k, layout.MOVES - 1) for k, kind in enumerate(kinds)}
-    leads = [
-        [_place(states, source), _place(states, target), int(final), int(source in initial)]
-        for source, target, final in kinds
-    ]
-    begins = [sum(found < bit for found in bits.values()) for bit in range(layout.MOVES + 1)]
-    allowed = [0] * layout.GUARDS
-    for move, needs in zip(moves.rows, moves.needs):
-        guard = relevant.needing([needs])
-        for k in range(layout.GUARDS):
-            allowed[k] |= (guard >> k & 1) << bits[move.transition.source, move.target, move.final]
-    masks = [
-        reduce(or_, (allowed[k] for k in range(layout.GUARDS) if byte >> k & 1), layout.WAITS if byte & waits else 0)
-        for byte in range(ALL + 1)
-    ]
-    return leads, begins, masks, states, [1 << bits[m.transition.source, m.target, m.final] for m in moves.rows]
-
-
-def _place(states: Sequence[int], state: int) -> int:
-    return states.index(state) if state in states else -1
 
 
 def tied_columns(tables: TransducerTables) -> frozenset[int]:

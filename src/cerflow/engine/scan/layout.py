@@ -161,7 +161,7 @@ F_DISTANCE, F_STEPS = range(2)
 NO_KEYS, HASHED_KEYS = -1, -2
 # Columns of ScanArrays.links, comparisons with events before: operator and kind as in atoms (or OF_TEXT), column of
 # `columns` (or of `texts`) for the event and for the other one, the steps of a match that it is necessary for, as
-# bits, and how many events before the other one is; for a PROGRAM the first and the last instruction, and 0
+# bits, and how many events before the other one is; for a PROGRAM the first and the last instruction
 L_OPERATOR, L_KIND, L_NOW, L_BEFORE, L_MASK, L_DISTANCE = range(6)
 LINK_WORDS = 6
 OF_TEXT = 3
@@ -174,9 +174,33 @@ COLUMN_BITS = 16
 E_MATTERS, E_LEAVES, E_LEAD, E_LEAD_END, E_SOURCE, E_TARGET, E_ENTERS, E_STAYING = range(8)
 EFFECT_WORDS = 8
 # Columns of ScanArrays.moves and ScanArrays.leads: from a state, to a state (-1: no run goes on), whether it may end a
-# match; in leads states are columns of ScanArrays.flows (-1: none), and the last column says whether runs begin there
-LEADS_SOURCE, LEADS_TARGET, LEADS_FINAL, LEADS_BEGINS = range(4)
-LEAD_WORDS = 4
+# match; leads number states as places do (-1: none), and have whether runs begin there, and where their steps are
+LEADS_SOURCE, LEADS_TARGET, LEADS_FINAL, LEADS_BEGINS, LEADS_STEP, LEADS_STEP_END = range(6)
+LEAD_WORDS = 6
+# Columns of ScanArrays.lead_steps: what is done, a cell, and what with. A cell of the source must be beyond a limit; a
+# cell of the target gets a value, or what a cell of the source has (-1: anything); only forwards; a cell of the source
+# may be anything
+STEP_DOES, STEP_CELL, STEP_WITH = range(3)
+STEP_WORDS = 3
+CHECKS, WRITES, COPIES, CARRIES, FREES = range(5)
+# Columns of ScanArrays.cells: the numbers in `values` of the limit behind the batch, and of the value of runs that
+# began before it (-1: any run may do there); then the number of the state. The first cells, one for each state, are for
+# starts
+CELL_EDGE, CELL_BEFORE, CELL_STATE = range(3)
+CELL_WORDS = 3
+# Columns of ScanArrays.places, by state: whether an event may end the waiting of its runs; a cell and its limit where
+# runs have met their deadline, and where they may wait for it (-1: no deadline)
+PLACE_WAITS, PLACE_MET, PLACE_MET_LIMIT, PLACE_OPEN, PLACE_OPEN_LIMIT = range(5)
+PLACE_WORDS = 5
+# Columns of ScanArrays.values: as in outputs, then how it is read: turned around if less is more; as what runs have, or
+# as a limit that they must be beyond, or at
+VALUE_TURN = 7
+VALUE_WORDS = 8
+TURNED_AROUND, A_LIMIT, INCLUSIVE = 1, 2, 4
+#: What runs have at most where no value is, which is beyond no limit of a check.
+NOTHING = -(2**63) + 2
+#: Cells of a key.
+CELLS = 24
 # Columns of ScanArrays.runs: how many there are, and how many an event adds
 RUNS, ADDED = range(2)
 RUNS_WORDS = 2
@@ -248,13 +272,19 @@ class ScanArrays(NamedTuple):
     hits: Bytes  # the same for a batch, eight rows in a byte, lowest first
     step_guards: Ints  # by step of such a match, the guards of which one must hold; or those of last events, for `flow`
     reach: IntRows  # (2, 7): as rows of outputs, what the window of all matches measures, and the bound that it sets
-    leads: IntRows  # (moves, 4), by their bits
+    leads: IntRows  # (moves, LEAD_WORDS), by their bits
+    lead_steps: IntRows  # (steps, STEP_WORDS)
     bit_leads: Ints  # (MOVES + 1,) into leads
     masks: Bytes  # (256,) by the guards that may hold, the bits of the moves that they allow, and WAITS
-    strict: Bytes  # by column of `flows`: whether the next event of its key ends the state
+    kills: Ints  # (256,) by the guards that hold: the states, by number in `places`, that lose all their runs
+    places: IntRows  # (states, PLACE_WORDS)
+    cells: IntRows  # (cells, CELL_WORDS)
+    values: IntRows  # (values, VALUE_WORDS)
+    edges: Ints  # (cells,) the limits at an end of the batch, of keys of which nothing is known yet
+    limits: Ints  # (steps of a lead,): the limits of its checks
     useful: Bytes  # by row: those of its bits that may matter
     keyed: IntRows  # (outputs, 7): as rows of outputs, on which all events of a match agree
-    flows: IntRows  # (keys, states): see the kernel `flow`; keys may share a row
+    flows: IntRows  # (keys, cells): see the kernel `flow`; keys may share a row
     slot_of: Smalls  # by row: the row of flows for its key, -1: none
     entered: Ints  # (2 * (keys / 64 + 1),): which rows of flows have values, as bits: those set lately, then others
     decided: IntRows  # (tests, 3)

@@ -88,27 +88,27 @@ def follow_runs(
 
     ``occupied`` are the states in which runs may be before it, as bits; no event follows if it is ``ending``.
     """
-    control, count, strict = room.control, int(batch.num_rows), through.strict
+    control, count, by_key, leads = room.control, int(batch.num_rows), through.by_key, through.leads
     room.room_for_guards(count)
     if len(room.arrays.useful) < len(room.arrays.guards):
         room.use("useful", len(room.arrays.guards))
-    if through.keyed:
+    if through.keyed or by_key is not None:
         room.room_for_slots(count)
-    if strict is not None:
+    states = sum((occupied >> state & 1) << k for k, state in enumerate(leads.states))
+    if by_key is not None:
         room.use("before", count)
         room.arrays.before.fill(-1)
 
         def choose() -> Any:
             if len(room.arrays.flows) != len(room.arrays.groups):
-                room.use("flows", len(room.arrays.groups), len(through.states))
-            return flow_by_key(room.shared.address, exported.address, count, strict.key, ending)
+                room.use("flows", len(room.arrays.groups), len(leads.cells))
+            return flow_by_key(room.shared.address, exported.address, count, by_key.key, states, ending)
 
-        return not room.unfound and room.with_keys(choose, strict.key, strict.texts, batch)
+        return not room.unfound and room.with_keys(choose, by_key.key, by_key.texts, batch)
     keys = min(1 << (count - 1).bit_length(), limits.FLOW_KEYS) if through.keyed else 1
     if keys != len(room.arrays.flows):
-        room.use("flows", keys, len(through.states))
+        room.use("flows", keys, len(leads.cells))
         room.use("entered", 2 * ((keys >> 6) + 1))
-    states = sum((occupied >> state & 1) << k for k, state in enumerate(through.states))
     # Without a window runs go on behind a batch unless the stream ends.
     control[layout.BACKWARDS] = through.backwards or ending
     control[layout.ROW] = count

@@ -157,8 +157,9 @@ class _ProgramCompiler:
         waits = whole or absence(self.tables, outputs, by_text | compared, measured)
         guards = waits.guards if isinstance(waits, Absence) else relevant_guards(self.tables, by_text, compared)
         lie = whole or contiguity(self.tables, outputs, guards, self.to)
-        through = whole or flow_of(self.tables, outputs, guards, self.to, measured)
-        if isinstance(lie, Contiguity) and isinstance(through, Flow) and through.strict is not None and not lie.alone:
+        single = "single events wait" if isinstance(waits, Absence) else None
+        through = whole or single or flow_of(self.tables, outputs, guards, self.to, measured)
+        if isinstance(lie, Contiguity) and isinstance(through, Flow) and through.by_key is not None and not lie.alone:
             # The flow rules out more rows: it knows the window, and conditions on several earlier events.
             lie = str(lie.undecided)
         return ScanProgram(

@@ -54,7 +54,7 @@ class BatchScan:
         #: What runs can pass through, where rows are ruled out by that.
         self._through = program.flow if isinstance(program.flow, Flow) and self._contiguity is None else None
         self._narrowed = self._contiguity is not None or (
-            self._through is not None and self._through.strict is not None
+            self._through is not None and self._through.by_key is not None
         )
         self._marks = layout.NOT_MARKED
         if program.guards is not None and program.guards.narrows:
@@ -205,9 +205,10 @@ class BatchScan:
         control[layout.NARROWS], control[layout.MARKS] = narrows, marks
         control[layout.CANDIDATES] = control[layout.WRITTEN] = control[layout.LOOKED_AHEAD] = 0
         chosen = contiguity is not None and contiguity.keyed and alone
-        if self._through is not None and not whole:
-            followed = follow_runs(self.room, self._through, exported, batch, occupied, ending=self.ending)
-            chosen = followed and self._through.strict is not None
+        through = None if whole else self._through
+        if through is not None and (carried is not None or not through.waits):
+            followed = follow_runs(self.room, through, exported, batch, occupied, ending=self.ending)
+            chosen = followed and through.by_key is not None
             if 4 * control[layout.OVERLAP] > count:
                 # Rows that later batches may need do not show that most rows matter.
                 self.rows_at_once = min(2 * self.rows_at_once, limits.COLUMN_ROWS)

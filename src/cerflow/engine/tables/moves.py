@@ -99,7 +99,7 @@ class Moves:
         self._needs = [self._tests_of(move.transition) for move in self.rows]
         self._effects: dict[frozenset[int], Effect] = {}
         #: States that a run keeps only from a tick to the next thing: any event there acts like a pause.
-        self._momentary = self._states_after_ticks()
+        self.momentary = self._states_after_ticks()
 
     def marks(self, t: Transition) -> frozenset[str]:
         """The labels of a transition that matter."""
@@ -131,7 +131,7 @@ class Moves:
         """Whether an event with this effect, see `effect`, does more than a pause."""
         moves, left = effect
         sources = (self.rows[number].transition.source for number in moves)
-        return any(q not in self._momentary for states in (sources, left) for q in states)
+        return any(q not in self.momentary for states in (sources, left) for q in states)
 
     def effect(self, satisfied: frozenset[int]) -> Effect:
         """The moves that a set of satisfied tests allows, and the states in which it ends all waiting."""

@@ -13,7 +13,7 @@ from cerflow.engine.kernels.scan.scan import formed, is_missing, output_words, w
 from cerflow.engine.kernels.scan.texts import SHIFT, entry_of, mixed
 from cerflow.engine.kernels.scan.values import load_word, word_of
 from cerflow.engine.kernels.step.guards import words_compare
-from cerflow.engine.layout import EQ, FLOAT, NULL
+from cerflow.engine.layout import EQ, FLOAT, NULL, PROGRAM
 from cerflow.engine.scan import layout
 
 #: All steps.
@@ -186,8 +186,10 @@ def _steps_after(s, k, steps, before, first):
         for n in range(s.links.shape[0]):
             mask = s.links[n, layout.L_MASK]
             # Only the event directly before is known here.
+            plain = s.links[n, layout.L_OPERATOR] != PROGRAM
             if (
                 found & mask
+                and plain
                 and s.links[n, layout.L_DISTANCE] == 1
                 and not linked(s, n, s.candidates[k, layout.B_ROW], before)
             ):

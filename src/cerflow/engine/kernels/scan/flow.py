@@ -9,6 +9,7 @@ from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.base.shared_arrays import address_of, call, pointer_to
 from cerflow.engine.kernels.scan.arrays import scan_at
 from cerflow.engine.kernels.scan.blocks import mark_block
+from cerflow.engine.kernels.scan.leads import NOWHERE, begin_cells, begin_runs, lead_back, lead_on
 from cerflow.engine.kernels.scan.scan import collected, formed, is_missing, output_words
 from cerflow.engine.kernels.scan.texts import SHIFT, hash_of_text, mixed
 from cerflow.engine.kernels.scan.values import (
@@ -29,10 +30,10 @@ from cerflow.engine.scan import layout
 
 #: Rows of `ScanArrays.reach`: what a window measures, and the greatest start outside of it.
 MEASURE, BOUND = 0, 1
+#: Where fewer than one row of so many is left, values are not looked at once more.
+_MANY = 32
 #: Rows whose new texts are read together.
 _TOGETHER = 4 * layout.BLOCK
-#: A limit behind all starts.
-NOWHERE = 2**63 - 1
 
 
 @kernel
@@ -51,7 +52,7 @@ def flow(address, batch, count, states, ends):
     if control[layout.ROW] == count:
         for k in range(8):
             store_word(guards + count, k, np.int64(0))
-        begin_flow(s, count, ends)
+        begin_flow(s, count, ends, address)
     while control[layout.ROW] > 0:
         end = control[layout.ROW]
         begin = (end - 1) & -layout.BLOCK
@@ -69,25 +70,25 @@ def flow(address, batch, count, states, ends):
         if control[layout.BACKWARDS] == 0:
             found = kept = count
         left = _follow(s, count, states, guards, control[layout.BACKWARDS] == 0, address)
-        if control[layout.BACKWARDS] == 1 and 4 * left < 3 * kept:
-            # Fewer rows may lead from others now.
-            begin_flow(s, count, ends)
+        again = 4 * left < 3 * kept or (s.lead_steps.shape[0] > 0 and _MANY * left > count)
+        if control[layout.BACKWARDS] == 1 and again:
+            # Fewer rows may lead from others now. Values are not worth a look before most rows are ruled out.
+            begin_flow(s, count, ends, address)
             _close(s, 0, count, guards, False, address)
         control[layout.KEPT], control[layout.RELEVANT] = left, found
     return layout.SCANNED
 
 
 @part
-def begin_flow(s, count, ends):
+def begin_flow(s, count, ends, address):
     """Begin at the end of a batch of ``count`` rows, behind which any run may go on, or none if the stream ``ends``.
 
-    ``s`` are the arrays of the scan.
+    ``s`` are the arrays of the scan at ``address``.
     """
     control = s.control
-    # Starts at or before a limit are outside of the windows of all events behind with which a match may end; each
-    # state of a key has the limit of those that a run may reach from there.
+    # Starts at or before a limit are outside of the windows of all events behind with which a match may end.
     edge = np.int64(NOWHERE) if ends != 0 else window_value(s, BOUND, count - 1)
-    control[layout.LIMIT] = control[layout.EDGE] = edge
+    control[layout.LIMIT], control[layout.EDGE] = edge, begin_cells(s, count, edge, address)
     control[layout.OVERLAP] = count - first_behind(s, MEASURE, count, edge)
     for k in range(s.entered.shape[0]):
         s.entered[k] = 0
@@ -106,6 +107,8 @@ def _close(s, begin, end, guards, new, address):
     limit, passed = control[layout.LIMIT], control[layout.PASSED] == 1
     relevant, kept = control[layout.RELEVANT], control[layout.KEPT]
     edge, turn = control[layout.EDGE], control[layout.TURN]
+    flows, edges = address_of(pointer_to(s.flows, 0)), address_of(pointer_to(s.edges, 0))
+    width = s.places.shape[0] if new else s.flows.shape[1]
     times = window_words(s)
     for first in range((end - 1) & ~7, begin - 1, -8):
         eight = load_word(guards + first, 0)
@@ -137,7 +140,11 @@ def _close(s, begin, end, guards, new, address):
                     known = _is_entered(s, slot)
                     # Most keys have no event near enough behind.
                     if known or measure > edge or own & last_guards != 0:
-                        found = _leading(s, slot, known, allowed, measure, limit, edge)
+                        cells = flows + 8 * width * slot
+                        of = cells if known else edges
+                        found, changed = lead_back(s, of, cells, known, not new, k, allowed, measure, limit, address)
+                        if changed:
+                            _enter(s, slot)
             if found == 0:
                 store_byte(guards, k, np.int64(0))
             else:
@@ -171,41 +178,6 @@ def _enter(s, slot):
     s.entered[slot >> 6] |= np.int64(1) << (slot & 63)
 
 
-@inlined
-def _leading(s, slot, known, allowed, measure, bound, edge):
-    """The moves of those ``allowed`` that may lead to the end of a match; the limits become those before the event.
-
-    Its own ``bound`` is the limit of matches that it ends, and ``edge`` that of events behind the batch.
-    """
-    states = s.flows.shape[1]
-    limits, leads = address_of(pointer_to(s.flows, 0)) + 8 * states * slot, address_of(pointer_to(s.leads, 0))
-    bits = address_of(pointer_to(s.bit_leads, 0))
-    found = np.int64(0)
-    if allowed & layout.WAITS != 0:
-        found = layout.WAITS if edge < measure else 0
-        for q in range(states if known else 0):
-            found |= layout.WAITS if load_word(limits, q) < measure else 0
-    moves = allowed & (layout.WAITS - 1)
-    while moves != 0:
-        bit = trailing_zeros(moves)
-        moves &= moves - 1
-        for n in range(load_word(bits, bit), load_word(bits, bit + 1)):
-            lead = leads + 8 * layout.LEAD_WORDS * n
-            limit = bound if load_word(lead, layout.LEADS_FINAL) == 1 else np.int64(NOWHERE)
-            source, target = load_word(lead, layout.LEADS_SOURCE), load_word(lead, layout.LEADS_TARGET)
-            if target >= 0:
-                limit = min(limit, load_word(limits, target) if known else edge)
-            if measure > limit:
-                found |= np.int64(1) << bit
-                if source >= 0:
-                    _enter(s, slot)
-                    for q in range(0 if known else states):
-                        store_word(limits, q, edge)
-                    known = True
-                    store_word(limits, source, min(limit, load_word(limits, source)))
-    return found
-
-
 @part
 def _follow(s, count, states, guards, new, address):
     """Clear the guards of the rows that no run reaches within its window; returns how many are left.
@@ -214,8 +186,8 @@ def _follow(s, count, states, guards, new, address):
     """
     useful, masks, words_at = address_of(pointer_to(s.useful, 0)), address_of(pointer_to(s.masks, 0)), _key_words(s)
     keyed, times = s.keyed.shape[0] > 0, window_words(s)
-    # The latest start of a run in each state of a key.
     begun = window_value(s, MEASURE, 0)
+    flows, width = address_of(pointer_to(s.flows, 0)), s.flows.shape[1]
     for k in range(s.entered.shape[0]):
         s.entered[k] = 0
     kept = np.int64(0)
@@ -233,39 +205,17 @@ def _follow(s, count, states, guards, new, address):
             allowed = load_byte(masks, eight >> 8 * j & 255) if new else load_byte(useful, k)
             found = np.int64(0)
             if slot >= 0:
+                cells = flows + 8 * width * slot
                 if not _is_entered(s, slot):
                     _enter(s, slot)
-                    for q in range(s.flows.shape[1]):
-                        s.flows[slot, q] = begun if states >> q & 1 else np.int64(NO_BOUND)
-                found = _reached(s, slot, allowed, window_measure(s, k, times), bound)
+                    begin_runs(s, cells, begun, states, address)
+                found = lead_on(s, cells, cells, k, allowed, window_measure(s, k, times), bound, address)
             store_byte(useful, k, found)
             if found == 0:
                 store_byte(guards, k, np.int64(0))
             else:
                 kept += 1
     return kept
-
-
-@inlined
-def _reached(s, slot, allowed, measure, bound):
-    """The moves of those ``allowed`` that some run may take; the starts become those behind the event."""
-    flows = s.flows
-    found = np.int64(0)
-    if allowed & layout.WAITS != 0:
-        for q in range(flows.shape[1]):
-            found |= layout.WAITS if flows[slot, q] > bound else 0
-    moves = allowed & (layout.WAITS - 1)
-    while moves != 0:
-        bit = 63 - leading_zeros(moves)
-        moves ^= np.int64(1) << bit
-        for n in range(s.bit_leads[bit + 1] - 1, s.bit_leads[bit] - 1, -1):
-            source, target = s.leads[n, layout.LEADS_SOURCE], s.leads[n, layout.LEADS_TARGET]
-            start = measure if s.leads[n, layout.LEADS_BEGINS] == 1 else flows[slot, source]
-            if start > bound:
-                found |= np.int64(1) << bit
-                if target >= 0:
-                    flows[slot, target] = max(flows[slot, target], start)
-    return found
 
 
 @inlined

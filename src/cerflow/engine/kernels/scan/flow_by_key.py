@@ -1,4 +1,4 @@
-"""The flow of runs through a batch by key, where the next event of a key ends some states."""
+"""The flow of runs through a batch by key, where events of a key end its runs in some states."""
 
 from __future__ import annotations
 
@@ -8,26 +8,40 @@ from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.base.shared_arrays import address_of, pointer_to
 from cerflow.engine.kernels.scan.arrays import scan_at
 from cerflow.engine.kernels.scan.blocks import mark_block
-from cerflow.engine.kernels.scan.flow import NOWHERE, begin_flow, window_bound, window_measure, window_words
+from cerflow.engine.kernels.scan.contiguous import key_number, key_words
+from cerflow.engine.kernels.scan.flow import (
+    MEASURE,
+    begin_flow,
+    window_bound,
+    window_measure,
+    window_value,
+    window_words,
+)
+from cerflow.engine.kernels.scan.leads import NOWHERE, begin_runs, lead_back, lead_on, value_at
 from cerflow.engine.kernels.scan.neighbours import number_keys, relate
 from cerflow.engine.kernels.scan.scan import collected
-from cerflow.engine.kernels.scan.values import load_byte, locate, store_byte, store_word, trailing_zeros
+from cerflow.engine.kernels.scan.values import load_byte, load_word, locate, store_byte, store_word
+from cerflow.engine.layout import NO_BOUND
 from cerflow.engine.scan import layout
 
 
 @kernel
-def flow_by_key(address, batch, count, key, ends):
-    """Choose the rows of a batch of ``count`` rows that a match may need, if the next event of a key ends some states.
+def flow_by_key(address, batch, count, key, states, ends):
+    """Choose the rows of a batch of ``count`` rows that a match may need, where events end runs of their key.
 
-    Matches, and whether the stream ``ends``, are as for `flow`, and ``key`` as for `narrow`. In the end the bytes of
-    `guards` say which rows the automaton has to read, as those of `find_rows` do. Returns what stopped it, as ``scan``
-    does; it begins with 0 in `ROW`, and has to begin there again if numbers of keys have changed.
+    Matches, ``states``, and whether the stream ``ends``, are as for `flow`, and ``key`` as for `narrow`. In the end the
+    bytes of `guards` say which rows the automaton has to read, as those of `find_rows` do. Returns what stopped it, as
+    ``scan`` does; it begins with 0 in `ROW`, and has to begin there again if numbers of keys have changed.
     """
     s = scan_at(address)
     control = s.control
     locate(s.columns, s.texts, batch)
     guards, useful = address_of(pointer_to(s.guards, 0)), address_of(pointer_to(s.useful, 0))
-    begin, control[layout.TEXT] = control[layout.ROW], layout.NO_KEYS
+    # Whether every event of a key ends some states.
+    strict, words_at = s.kills[0] != 0, key_words(s, key)
+    begin, control[layout.TEXT], distance = control[layout.ROW], layout.NO_KEYS, np.int64(0)
+    for n in range(s.links.shape[0]):
+        distance = max(distance, s.links[n, layout.L_DISTANCE])
     for g in range(s.groups.shape[0] if begin == 0 else 0):
         s.groups[g, layout.G_ROW], s.groups[g, layout.G_STEPS], s.groups[g, layout.G_ROWS] = -1, 0, 0
     while begin < count:
@@ -37,112 +51,166 @@ def flow_by_key(address, batch, count, key, ends):
         if reason != layout.SCANNED:
             return collected(s, reason, begin, count)
         control[layout.ROW] = 0
+        if not strict:
+            for k in range(begin, begin + size):
+                allowed = np.int64(s.masks[load_byte(guards, k)])
+                g = key_number(s, k, key, words_at) if allowed != 0 else np.int64(0)
+                if g < 0:
+                    return layout.NO_ROOM
+                s.slot_of[k] = g
+                store_byte(useful, k, allowed)
+            begin += size
+            continue
         if not number_keys(s, begin, size, key, guards, 0):
             return layout.NO_ROOM
         for k in range(size):
             s.slot_of[begin + k] = s.numbers[k]
             s.allowed[k] = np.int64(s.masks[load_byte(guards, begin + k)]) if s.numbers[k] > 0 else 0
-            store_byte(useful, begin + k, s.allowed[k])
         for n in range(s.links.shape[0]):
             if not relate(s, n, begin, size):
                 return layout.NO_ROOM
         for k in range(size):
-            # The event before the first one of a key is not known.
-            if s.numbers[k] > 0 and s.before[begin + k] >= 0:
-                store_byte(useful, begin + k, s.allowed[k])
+            # Conditions on an event before those of the batch rule out nothing.
+            known = s.numbers[k] == 0 or _before(s, begin + k, distance) >= 0
+            allowed = s.allowed[k] if known else np.int64(s.masks[load_byte(guards, begin + k)])
+            store_byte(useful, begin + k, allowed)
         begin += size
+    _lead_back(s, count, ends, guards, useful, address)
+    # Where runs wait for a deadline, the events of their key there decide in which order matches are found.
+    waits = _waits(s)
+    if waits or 4 * control[layout.KEPT] > count:
+        _lead_on(s, count, states, waits, guards, useful, address)
+        if not waits:
+            _lead_back(s, count, ends, guards, useful, address)
     for k in range(8):
         store_word(guards + count, k, np.int64(0))
-    _lead_back(s, count, ends, guards, useful)
-    if 4 * control[layout.KEPT] > count and s.strict.shape[0] < 32:
-        _lead_on(s, count, useful)
-        _lead_back(s, count, ends, guards, useful)
+    for k in range(count):
+        store_byte(guards, k, layout.AS_IT_IS if load_byte(useful, k) != 0 else 0)
     # Of each key the last row ends what the next event does not continue.
-    for g in range(1, s.groups.shape[0] if ends == 0 else 0):
+    for g in range(1, s.groups.shape[0] if ends == 0 and strict else 0):
         if s.groups[g, layout.G_ROW] >= 0:
             store_byte(guards, s.groups[g, layout.G_ROW], layout.AS_IT_IS)
-    for k in range(count):
+    for k in range(count if strict else 0):
         if load_byte(guards, k) != 0 and s.before[k] >= 0 and load_byte(guards, np.int64(s.before[k])) == 0:
             store_byte(guards, k, layout.BEHIND_OTHERS)
     return layout.SCANNED
 
 
-@part
-def _lead_back(s, count, ends, guards, useful):
-    """Write to ``guards`` which rows may lead to the end of a match, from the last row on."""
-    begin_flow(s, count, ends)
-    times, last = window_words(s), np.int64(0)
-    for bit in range(layout.MOVES):
-        for n in range(s.bit_leads[bit], s.bit_leads[bit + 1]):
-            last |= s.leads[n, layout.LEADS_FINAL] << bit
-    for g in range(s.groups.shape[0]):
-        s.groups[g, layout.G_STEPS] = 0
-    for k in range(count - 1, -1, -1):
-        g = np.int64(s.slot_of[k])
-        is_needed = g > 0 and _needed(s, k, g, load_byte(useful, k), last, times)
-        store_byte(guards, k, np.int64(is_needed))
-
-
-@part
-def _lead_on(s, count, useful):
-    """Clear the moves of rows to which no run of their key leads; before the batch runs may be anywhere."""
-    ended = np.int64(0)
-    for q in range(s.strict.shape[0]):
-        ended |= np.int64(s.strict[q]) << q
-    for g in range(s.groups.shape[0]):
-        s.groups[g, layout.G_STEPS] = -1
-    for k in range(count):
-        g = np.int64(s.slot_of[k])
-        if g == 0:
-            continue
-        moves, entered, occupied = load_byte(useful, k), np.int64(0), np.int64(s.groups[g, layout.G_STEPS])
-        found = moves & layout.WAITS
-        moves ^= found
-        while moves != 0:
-            bit = trailing_zeros(moves)
-            moves &= moves - 1
-            for n in range(s.bit_leads[bit], s.bit_leads[bit + 1]):
-                source, target = s.leads[n, layout.LEADS_SOURCE], s.leads[n, layout.LEADS_TARGET]
-                if s.leads[n, layout.LEADS_BEGINS] == 1 or occupied >> source & 1 == 1:
-                    found |= np.int64(1) << bit
-                    entered |= np.int64(1) << target if target >= 0 else np.int64(0)
-        store_byte(useful, k, found)
-        s.groups[g, layout.G_STEPS] = occupied & ~ended | entered
+@inlined
+def _before(s, row, distance):
+    """The row of the event this far before that of a ``row``, among those of its key; -1 if it is not known."""
+    before = np.int64(row)
+    for _ in range(distance):
+        before = np.int64(s.before[before]) if before >= 0 else before
+    return before
 
 
 @inlined
-def _needed(s, row, g, allowed, last, times):
-    """Whether a match may need a row of a key; the limits of the key become those before the row."""
-    control, flows = s.control, s.flows
-    measure = window_measure(s, row, times)
-    if allowed & last != 0:
-        control[layout.LIMIT] = window_bound(s, row, times)
-    control[layout.RELEVANT] += 1
-    if measure <= control[layout.LIMIT]:
-        return False
-    states, edge = flows.shape[1], control[layout.EDGE]
-    if s.groups[g, layout.G_STEPS] == 0:
-        s.groups[g, layout.G_STEPS] = 1
-        for q in range(states):
-            flows[g, q] = edge
-    found = np.int64(0)
-    for q in range(states):
-        flows[0, q] = NOWHERE
-        found |= allowed & layout.WAITS if flows[g, q] < measure else 0
-    moves = allowed & (layout.WAITS - 1)
-    while moves != 0:
-        bit = trailing_zeros(moves)
-        moves &= moves - 1
+def _waits(s):
+    """Whether runs wait for deadlines."""
+    for q in range(s.places.shape[0]):
+        if s.places[q, layout.PLACE_OPEN] >= 0:
+            return True
+    return False
+
+
+@part
+def _lead_back(s, count, ends, guards, useful, address):
+    """Clear the ``useful`` moves of rows that do not lead to the end of a match, from the last row on."""
+    begin_flow(s, count, ends, address)
+    control, times, last = s.control, window_words(s), np.int64(0)
+    if _waits(s):
+        control[layout.LIMIT] = NO_BOUND
+    for bit in range(layout.MOVES):
         for n in range(s.bit_leads[bit], s.bit_leads[bit + 1]):
-            limit = control[layout.LIMIT] if s.leads[n, layout.LEADS_FINAL] == 1 else np.int64(NOWHERE)
-            source, target = s.leads[n, layout.LEADS_SOURCE], s.leads[n, layout.LEADS_TARGET]
-            if target >= 0:
-                limit = min(limit, flows[g, target])
-            if measure > limit:
-                found |= np.int64(1) << bit
-                if source >= 0:
-                    flows[0, source] = min(limit, flows[0, source])
-    for q in range(states):
-        flows[g, q] = flows[0, q] if s.strict[q] == 1 else min(flows[0, q], flows[g, q])
-    control[layout.KEPT] += found != 0
-    return found != 0
+            last |= s.leads[n, layout.LEADS_FINAL] << bit
+    flows, edges, width = address_of(pointer_to(s.flows, 0)), address_of(pointer_to(s.edges, 0)), s.flows.shape[1]
+    for g in range(s.groups.shape[0]):
+        s.groups[g, layout.G_STEPS] = 0
+    for k in range(count - 1, -1, -1):
+        g, found = np.int64(s.slot_of[k]), np.int64(0)
+        allowed = load_byte(useful, k) if g > 0 else np.int64(0)
+        measure, killed = window_measure(s, k, times), s.kills[load_byte(guards, k)]
+        if allowed & last != 0:
+            control[layout.LIMIT] = window_bound(s, k, times)
+        control[layout.RELEVANT] += g > 0
+        if g > 0 and measure > control[layout.LIMIT] and allowed | killed != 0:
+            known, cells = s.groups[g, layout.G_STEPS] == 1, flows + 8 * width * g
+            of = cells if known else edges
+            if killed != 0:
+                # Row 0 keeps what is behind the event.
+                for c in range(width):
+                    store_word(flows, c, load_word(of, c))
+                    store_word(cells, c, load_word(of, c))
+                of, known = flows, True
+                _leave_back(s, cells, killed, k, address)
+            found, changed = lead_back(s, of, cells, known, True, k, allowed, measure, control[layout.LIMIT], address)
+            s.groups[g, layout.G_STEPS] = np.int64(known or changed)
+            control[layout.KEPT] += found != 0
+        store_byte(useful, k, found)
+
+
+@part
+def _leave_back(s, cells, killed, row, address):
+    """Let runs in the states ``killed`` by a row be of use before it only if they have met their deadline by then."""
+    for c in range(s.cells.shape[0]):
+        q = s.cells[c, layout.CELL_STATE]
+        if killed >> q & 1:
+            met = s.places[q, layout.PLACE_MET]
+            limit = np.int64(NO_BOUND) if met >= 0 else np.int64(NOWHERE)
+            if c == met:
+                limit = max(value_at(s, s.places[q, layout.PLACE_MET_LIMIT], row, address), limit)
+            store_word(cells, c, limit)
+
+
+@part
+def _lead_on(s, count, states, waits, guards, useful, address):
+    """Clear the ``useful`` moves of rows that no run reaches.
+
+    Before the batch runs may be in the ``states``. If some of them ``waits`` for a deadline, rows stay where one is
+    open.
+    """
+    times, begun = window_words(s), window_value(s, MEASURE, 0)
+    flows, width = address_of(pointer_to(s.flows, 0)), s.flows.shape[1]
+    for g in range(s.groups.shape[0]):
+        s.groups[g, layout.G_STEPS] = 0
+    for k in range(count):
+        g, own = np.int64(s.slot_of[k]), load_byte(guards, k)
+        killed = s.kills[own]
+        if g == 0 or np.int64(s.masks[own]) | killed == 0:
+            continue
+        cells = flows + 8 * width * g
+        if s.groups[g, layout.G_STEPS] == 0:
+            s.groups[g, layout.G_STEPS] = 1
+            begin_runs(s, cells, begun, states, address)
+        of, near, moves = cells, _is_open(s, cells, k, address), load_byte(useful, k)
+        if killed != 0:
+            of = flows
+            for c in range(width):
+                store_word(flows, c, load_word(cells, c))
+                if killed >> s.cells[c, layout.CELL_STATE] & 1:
+                    store_word(cells, c, np.int64(NO_BOUND))
+        bound, measure = window_bound(s, k, times), window_measure(s, k, times)
+        if waits:
+            # A row that is kept makes all of its moves, also those that later events will end.
+            found = lead_on(s, of, address_of(pointer_to(s.edges, 0)), k, moves, measure, bound, address)
+            found |= layout.WAITS if near else 0
+            moves = np.int64(s.masks[own]) if found != 0 else np.int64(0)
+            lead_on(s, of, cells, k, moves, measure, bound, address)
+        else:
+            found = lead_on(s, of, cells, k, moves, measure, bound, address)
+        store_byte(useful, k, found)
+
+
+@inlined
+def _is_open(s, cells, row, address):
+    """Whether a deadline of some run of a key may be open at a ``row``, or be shown to have passed by it."""
+    for q in range(s.places.shape[0]):
+        cell = s.places[q, layout.PLACE_OPEN]
+        if cell >= 0:
+            limit = np.int64(NO_BOUND)
+            if row > 0:
+                limit = value_at(s, s.places[q, layout.PLACE_OPEN_LIMIT], row - 1, address)
+            if load_word(cells, cell) > limit:
+                return True
+    return False

@@ -196,6 +196,22 @@ def _add(p, group, count, h, cls, root, last, state, tables):
 
 
 @part
+def renew(c, state):
+    """Put a configuration first in its group, as if it were new, so that runs that came to nothing do not matter."""
+    config = state.config
+    before, after = np.int64(config[c, layout.C_PREVIOUS]), np.int64(config[c, layout.C_NEXT])
+    if before < 0:
+        return
+    config[before, layout.C_NEXT] = after
+    if after >= 0:
+        config[after, layout.C_PREVIOUS] = before
+    p, group = np.int64(config[c, layout.C_PARTITION]), np.int64(config[c, layout.C_GROUP])
+    config[c, layout.C_NEXT], config[c, layout.C_PREVIOUS] = state.heads[p, group], -1
+    config[state.heads[p, group], layout.C_PREVIOUS] = c
+    state.heads[p, group] = c
+
+
+@part
 def unlink(c, state, tables):
     """Remove a configuration from its group, from the hash table, and from the index of its state."""
     q = np.int64(state.config[c, layout.C_GROUP])

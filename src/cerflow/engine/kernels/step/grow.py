@@ -8,7 +8,16 @@ from cerflow.engine import layout
 from cerflow.engine.kernels.base.parts import inlined
 from cerflow.engine.kernels.base.shared_arrays import call, halves, is_stopped, pointer_to
 from cerflow.engine.kernels.state.graph import add_mark, add_to_set, meld
-from cerflow.engine.kernels.state.pool import add_one, add_several, find_one, find_several, hash_one, hash_several, seed
+from cerflow.engine.kernels.state.pool import (
+    add_one,
+    add_several,
+    find_one,
+    find_several,
+    hash_one,
+    hash_several,
+    renew,
+    seed,
+)
 
 
 @inlined
@@ -85,6 +94,7 @@ def grow(address, updates, p, k, place, measure, bound, events, tables, state, s
         if c >= 0:
             state.config[c, layout.C_ROOT] = root
             state.config_long[c, layout.L_LAST] = place
+            renew(c, state)
         elif q == layout.SEVERAL:
             c = add_several(p, states, values, count, h, cls, root, place, state, tables)
         else:

@@ -1,0 +1,349 @@
+"""What the flow of runs knows of the moves of a transducer: where they lead, and which values they ask for and leave.
+
+Each state has cells: the latest start of its runs, and by register the greatest or the least value that a later event
+is compared with. See `cerflow.engine.kernels.scan.leads`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import NamedTuple
+
+from cerflow.automata.model.clock import reads_tick
+from cerflow.engine import layout as engine_layout
+from cerflow.engine.layout import EQ, GE, GT, LE, LT
+from cerflow.engine.scan import layout
+from cerflow.engine.scan.guards import ALL, Guards
+from cerflow.engine.tables.moves import Move
+from cerflow.engine.tables.transducer_tables import TransducerTables
+from cerflow.language.formula import DurationWindow
+from cerflow.values.array_types import Ints, SmallRows
+
+#: By the operator that compares a column with a register: the side on which the register lies, and whether it may be
+#: equal.
+_SIDES = {LT: [(True, False)], LE: [(True, True)], GT: [(False, False)], GE: [(False, True)]}
+_SIDES[EQ] = [(True, True), (False, True)]
+#: What no check is equal to.
+_UNKNOWN = object()
+
+
+class Cell(NamedTuple):
+    """The greatest value of a register in a state, or the least one if it is not ``greatest``."""
+
+    state: int
+    slot: int
+    greatest: bool
+
+
+class _Check(NamedTuple):
+    cell: Cell
+    column: int
+    inclusive: bool
+
+
+@dataclass(frozen=True)
+class Leads:
+    """Arrays of `ScanArrays` for the flow, whose ``states`` are those of the rows of ``places``.
+
+    ``of_moves`` has the bits of each move. Some cells or deadlines are ``bounded``: what lies behind a batch does not
+    let every run before go on.
+    """
+
+    rows: Sequence[Sequence[int]]
+    steps: Sequence[Sequence[int]]
+    bits: Sequence[int]
+    masks: Sequence[int]
+    kills: Sequence[int]
+    places: Sequence[Sequence[int]]
+    cells: Sequence[Sequence[int]]
+    values: Sequence[Sequence[int]]
+    states: Sequence[int]
+    of_moves: Sequence[int]
+    bounded: bool
+
+    @property
+    def valued(self) -> bool:
+        """Whether values of events rule out others."""
+        return any(step[layout.STEP_DOES] == layout.CHECKS for step in self.steps)
+
+
+def leads_of(
+    tables: TransducerTables, relevant: Guards, outputs: Sequence[Sequence[int]], waits: int, *, compared: bool
+) -> Leads | str:
+    """The leads of some tables, or why there are none.
+
+    ``outputs`` are the rows of `ScanArrays.outputs`. Events with one of the guards ``waits`` matter wherever runs wait;
+    if runs are ``compared``, values rule out nothing.
+    """
+    return _LeadsBuilder(tables, relevant, outputs).leads(waits, compared=compared)
+
+
+class _LeadsBuilder:
+    def __init__(self, tables: TransducerTables, relevant: Guards, outputs: Sequence[Sequence[int]]) -> None:
+        self.tables = tables
+        self.relevant = relevant
+        self.columns = {row[layout.O_PLACE]: row for row in outputs if row[layout.O_TO] == layout.TO_COLUMNS}
+        moves, passing = tables.moves, tables.moves.momentary
+        self.ticks = [move for move in moves.rows if reads_tick(move.transition)]
+        self.moves = [m for m in moves.rows if not reads_tick(m.transition) and m.transition.source not in passing]
+        entered = {move.target for move in moves.rows} - {-1}
+        waiting = {move.transition.source for move in self.ticks} - passing
+        self.states = sorted(({move.transition.source for move in self.moves} & entered) | waiting)
+        self.values: dict[tuple[int, int], int] = {}
+
+    def leads(self, waits: int, *, compared: bool) -> Leads | str:
+        deadlines, initial = self._deadlines(), self.tables.transducer.initial
+        if isinstance(deadlines, str):
+            return deadlines
+        if deadlines and not (self.relevant.apart and all(frozenset() in self.tables.moves.loops[q] for q in initial)):
+            return "deadlines, and too many different conditions"
+        checks = {} if compared else {move.number: list(self._checks(move)) for move in self.moves}
+        cells = self._cells(checks, deadlines.values())
+        if len(cells) + len(self.states) > layout.CELLS:
+            if deadlines:
+                return "too many conditions between events"
+            checks, cells = {}, []
+        self.numbers = {cell: k for k, cell in enumerate(self._placed(cells))}
+        return self._made(waits, checks, deadlines, compared=compared)
+
+    def _deadlines(self) -> dict[int, _Check] | str:
+        """For each waiting state the check that its deadline has not passed; or why there is no flow."""
+        tables, arrays, found = self.tables, self.tables.arrays, dict[int, _Check]()
+        for move in self.ticks:
+            state = move.transition.source
+            if move.target == state:
+                continue
+            after = [m for m in tables.moves.rows if m.transition.source == move.target]
+            ends = all(m.final and m.target < 0 and not m.transition.atoms for m in after)
+            rows = _rows_of(arrays.atoms, arrays.transitions[move.number], engine_layout.T_ATOM)
+            if move.final or move.target not in tables.moves.momentary or not ends or len(rows) != 1:
+                return "deadlines that do not end a match"
+            operator, _, column, slot = rows[0][:4]
+            passed = operator == GE and tables.columns[column].bound and column in self.columns
+            check = _Check(Cell(state, slot, False), column, True)
+            if not passed or found.setdefault(state, check) != check:
+                return "several deadlines of a partial match"
+        return found if found or not self.ticks else "deadlines that do not end a match"
+
+    def _checks(self, move: Move) -> Iterator[_Check]:
+        """The conditions of a move between a column and a register."""
+        arrays, source = self.tables.arrays, move.transition.source
+        for operator, kind, column, slot, *_ in _rows_of(
+            arrays.atoms, arrays.transitions[move.number], engine_layout.T_ATOM
+        ):
+            if kind != engine_layout.RANK and source in self.states and self._is_read(column):
+                for greatest, inclusive in _SIDES.get(operator, ()):
+                    yield _Check(Cell(source, slot, greatest), column, inclusive)
+
+    def _is_read(self, column: int) -> bool:
+        """Whether the flow can read the numbers of an event column."""
+        forms = (layout.AS_TEXT, layout.AS_NULL)
+        return column in self.columns and self.columns[column][layout.O_FORM] not in forms
+
+    def _cells(self, checks: Mapping[int, Sequence[_Check]], deadlines: Iterable[_Check]) -> list[Cell]:
+        """The cells that are asked for, and those from which they are copied."""
+        found = dict.fromkeys(check.cell for some in checks.values() for check in some)
+        found |= {check.cell._replace(greatest=side): None for check in deadlines for side in (True, False)}
+        pending = list(found)
+        while pending:
+            cell = pending.pop()
+            for move in self.moves:
+                source = self._given(move, cell)
+                if isinstance(source, Cell) and source not in found and source.state in self.states:
+                    found[source] = None
+                    pending.append(source)
+        return list(found)
+
+    def _placed(self, cells: Sequence[Cell]) -> list[Cell | int]:
+        """All cells; those of starts, which come first, are the states themselves."""
+        return [*self.states, *sorted(cells)]
+
+    def _given(self, move: Move, cell: Cell) -> Cell | int | None:
+        """What a move gives to a cell of its target: what another cell has, an event column, or None: anything."""
+        if move.target != cell.state:
+            return None
+        arrays, row = self.tables.arrays, self.tables.arrays.transitions[move.number]
+        found: Cell | int | None = None
+        for target, source, *_ in _rows_of(arrays.copies, row, engine_layout.T_COPY):
+            if target == cell.slot:
+                found = Cell(move.transition.source, source, cell.greatest)
+        for operation, slot, kind, index, *_ in _rows_of(arrays.steps, row, engine_layout.T_STEP):
+            if slot == cell.slot:
+                from_column = (operation, kind) == (engine_layout.WRITE, engine_layout.FROM_COLUMN)
+                found = index if from_column and self._is_read(index) else None
+        return found
+
+    # -- arrays ------------------------------------------------------------------------------------------------------
+
+    def _value(self, column: int, turn: int) -> int:
+        """The number in `ScanArrays.values` of an event column, read in this way."""
+        return self.values.setdefault((column, turn), len(self.values))
+
+    def _limit(self, check: _Check) -> int:
+        turn = layout.A_LIMIT | layout.INCLUSIVE * check.inclusive
+        return self._value(check.column, turn | layout.TURNED_AROUND * (not check.cell.greatest))
+
+    def _made(
+        self,
+        waits: int,
+        checks: Mapping[int, Sequence[_Check]],
+        deadlines: Mapping[int, _Check],
+        *,
+        compared: bool,
+    ) -> Leads:
+        initial = self.tables.transducer.initial
+        steps = {move.number: tuple(self._steps(move, checks.get(move.number, ()))) for move in self.moves}
+        # By source, so that an event does not see its own effects.
+        kinds = {m.number: (m.transition.source, m.target, m.final, steps[m.number]) for m in self.moves}
+        ordered = sorted(set(kinds.values()))
+        bits = {kind: min(k, layout.MOVES - 1) for k, kind in enumerate(ordered)}
+        rows, written = list[list[int]](), list[tuple[int, int, int]]()
+        for source, target, final, own in ordered:
+            places = [self.numbers.get(source, -1), self.numbers.get(target, -1)]
+            rows.append([*places, int(final), int(source in initial), len(written), len(written) + len(own)])
+            written += own
+        of_moves = {number: bits[kind] for number, kind in kinds.items()}
+        masks, kills = self._by_guards(of_moves, waits)
+        cells = self._edges(checks)
+        return Leads(
+            rows,
+            written,
+            [sum(found < bit for found in bits.values()) for bit in range(layout.MOVES + 1)],
+            masks,
+            kills,
+            [self._place(state, deadlines, compared=compared) for state in self.states],
+            cells,
+            [self._read(column, turn) for column, turn in self.values],
+            self.states,
+            [1 << of_moves[m.number] if m.number in of_moves else 0 for m in self.tables.moves.rows],
+            bool(deadlines) or any(cell[0] >= 0 for cell in cells),
+        )
+
+    def _read(self, column: int, turn: int) -> list[int]:
+        row = list(self.columns[column])
+        if row[layout.O_FORM] == layout.AS_FLOAT:
+            row[layout.O_FORM] = layout.AS_ORDER
+        return [*row, turn]
+
+    def _steps(self, move: Move, checks: Sequence[_Check]) -> Iterator[tuple[int, int, int]]:
+        """The rows of `ScanArrays.lead_steps` of a move: one for each cell of its target and of its source."""
+        source, numbers = move.transition.source, self.numbers
+        done = set()
+        for check in checks:
+            done.add(check.cell)
+            yield layout.CHECKS, numbers[check.cell], self._limit(check)
+        for cell, number in numbers.items():
+            if isinstance(cell, Cell) and cell.state == move.target:
+                given = self._given(move, cell)
+                if isinstance(given, int):
+                    turn = layout.TURNED_AROUND * (not cell.greatest)
+                    yield layout.WRITES, number, self._value(given, turn)
+                elif given is None or given not in numbers:
+                    yield layout.CARRIES, number, -1
+                else:
+                    yield layout.CARRIES if given in done else layout.COPIES, number, numbers[given]
+                    done.add(given)
+        for cell, number in numbers.items():
+            if isinstance(cell, Cell) and cell.state == source and cell not in done:
+                yield layout.FREES, number, -1
+
+    def _by_guards(self, of_moves: Mapping[int, int], waits: int) -> tuple[list[int], list[int]]:
+        """`ScanArrays.masks` and `ScanArrays.kills`."""
+        moves, guards = self.tables.moves, self.relevant
+        allowed = [0] * layout.GUARDS
+        for move in self.moves:
+            needs = guards.needing([moves.needs[move.number]])
+            for k in range(layout.GUARDS):
+                allowed[k] |= (needs >> k & 1) << of_moves[move.number]
+        ended = [0] * layout.GUARDS
+        for place, state in enumerate(self.states):
+            loops = moves.loops[state]
+            for (held, failed), bit in zip(guards.guards if guards.apart else (), guards.bits):
+                if not held and all(loop & failed for loop in loops):
+                    ended[bit.bit_length() - 1] |= 1 << place
+        strict = sum(1 << place for place, state in enumerate(self.states) if not moves.loops[state])
+        if self.ticks:
+            # What no run waits for in these states does not matter; no event is a tick.
+            waits = sum(1 << k for k in range(layout.GUARDS) if ended[k])
+
+        def joined(of: Sequence[int], byte: int) -> int:
+            return reduce(or_, (of[k] for k in range(layout.GUARDS) if byte >> k & 1), 0)
+
+        masks = [joined(allowed, byte) | (layout.WAITS if byte & waits else 0) for byte in range(ALL + 1)]
+        return masks, [joined(ended, byte) | strict for byte in range(ALL + 1)]
+
+    def _place(self, state: int, deadlines: Mapping[int, _Check], *, compared: bool) -> list[int]:
+        numbers, loops, check = self.numbers, self.tables.moves.loops[state], deadlines.get(state)
+        waits = int(compared or frozenset() not in loops)
+        if check is None:
+            return [waits, -1, -1, -1, -1]
+        still = _Check(check.cell._replace(greatest=True), check.column, False)
+        return [waits, numbers[check.cell], self._limit(check), numbers[still.cell], self._limit(still)]
+
+    def _edges(self, checks: Mapping[int, Sequence[_Check]]) -> list[list[int]]:
+        """`ScanArrays.cells`, which tell what is known of times at both ends of a batch."""
+        columns = enumerate(self.tables.columns)
+        clocks = [k for k, c in columns if isinstance(c.window, DurationWindow) and not c.bound and k in self.columns]
+        times = self._times(clocks)
+        longest = self._longest(checks, times)
+        rows = []
+        for cell in self.numbers:
+            if isinstance(cell, Cell):
+                check = longest.get(cell)
+                before = self._value(clocks[0], 0) if cell in times else -1
+                rows.append([-1 if check is None else self._limit(check), before, self.numbers[cell.state]])
+            else:
+                rows.append([-1, -1, self.numbers[cell]])
+        return rows
+
+    def _times(self, clocks: Sequence[int]) -> set[Cell]:
+        """The cells that hold the time of an event: one of the columns ``clocks``."""
+        found = {cell for cell in self.numbers if isinstance(cell, Cell) and cell.greatest}
+        changed = True
+        while changed:
+            others = set()
+            for cell in found:
+                given = [self._given(move, cell) for move in self.moves if move.target == cell.state]
+                if not all(source in (found if isinstance(source, Cell) else clocks) for source in given):
+                    others.add(cell)
+            changed = bool(others)
+            found -= others
+        return found
+
+    def _longest(self, checks: Mapping[int, Sequence[_Check]], times: set[Cell]) -> dict[Cell, _Check | None]:
+        """For each of some ``times`` the check behind it that lets most time pass; None if a run may pass none."""
+        found: dict[Cell, _Check | None] = {}
+        waiting = {move.transition.source for move in self.ticks}
+        changed = True
+        while changed:
+            changed = False
+            for cell in times:
+                some: list[_Check | None] = [None] if cell.state in waiting else []
+                for move in self.moves:
+                    if move.transition.source == cell.state:
+                        own = [c for c in checks.get(move.number, ()) if c.cell == cell and self._window(c) is not None]
+                        copies = [other for other in times if self._given(move, other) == cell]
+                        if own or move.final or not copies:
+                            some.append(own[0] if own else None)
+                        elif copies[0] in found:
+                            some.append(found[copies[0]])
+                bounded = [check for check in some if check is not None]
+                least = max(bounded, key=lambda c: self._window(c) or 0) if len(bounded) == len(some) > 0 else None
+                if some and found.get(cell, _UNKNOWN) != least:
+                    found[cell], changed = least, True
+        return found
+
+    def _window(self, check: _Check) -> int | None:
+        """The size of the window of which a check's column has the bound, in units of its values."""
+        column = self.tables.columns[check.column]
+        bound = isinstance(column.window, DurationWindow) and column.bound
+        return self.columns[check.column][layout.O_SIZE] if bound else None
+
+
+def _rows_of(array: SmallRows, transition: Ints, first: int) -> list[list[int]]:
+    """The rows of an array of the tables that belong to a transition, from the one in its column ``first`` on."""
+    rows: list[list[int]] = array[transition[first] : transition[first + 1]].tolist()
+    return rows
