@@ -311,6 +311,9 @@ STRICT_FORMULAS = [
     "(A+ : B) ; Z",
     "(EVENT AS x : EVENT AS y ; EVENT AS z) FILTER y.v - x.v > 1 AND z.v > 3",
     "(A AS x : B AS y UNLESS C) ; Z",
+    "((A ; B : B) WITHOUT Z) ; Z",
+    "(A ; (B : B)) WITHOUT C",
+    "((A ; (B : B)) WITHOUT (C AS c FILTER c.v > 2)) ; Z",
     "((A AS x : B AS y) FILTER x.v <= y.v) ; ((A AS p : B AS q) FILTER p.v > q.v)",
     "(EVENT AS x : EVENT AS y : EVENT AS w ; EVENT AS z) FILTER x.s = w.s AND y.v > x.v AND z.v > 3",
     "(EVENT AS x : EVENT AS y : EVENT AS z) FILTER y.v > 2 * x.v AND z.v < x.v + 3 AND x.v > 1",
@@ -381,6 +384,21 @@ def test_in_long_batches_by_key_no_match_is_lost_where_the_next_event_ends_runs(
         patch.setattr(limits, "NARROWED_ROWS", 1 << 30)
         plain = cerflow.parse(str(query)).match(table, time="t")
         assert found == (plain.count(), plain.to_pylist() if found[1] else [])
+
+
+@pytest.mark.parametrize("condition", ["WITHOUT C", "WITHOUT (C AS c FILTER c.v > 2)", "UNLESS C"])
+def test_an_event_that_is_part_of_no_match_ends_the_waiting_of_its_key(condition, monkeypatch):
+    generator = random.Random(3)
+    size = 2_000
+    drawn = {"type": [generator.choice("ABBBCZ") for _ in range(size)], "v": [4] * size}
+    table = pa.table({**drawn, "k": [generator.randrange(30) for _ in range(size)], "t": range(size)})
+    text = f"SELECT * WHERE ((A ; (B : B)) {condition}) ; Z PARTITION BY k WITHIN 300 [t]"
+    found = cerflow.parse(text).match(table, time="t").count()
+    assert found > 20
+    monkeypatch.setattr(limits, "NARROWED_ROWS", 1 << 30)
+    assert cerflow.parse(text).match(table, time="t").count() == found
+    everything = "SELECT * WHERE (A ; (B : B)) ; Z PARTITION BY k WITHIN 300 [t]"
+    assert cerflow.parse(everything).match(table, time="t").count() > found + 100
 
 
 def test_few_events_of_a_pair_of_neighbours_and_a_rare_event_come_to_the_automaton(rows_read):

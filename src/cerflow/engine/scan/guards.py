@@ -100,14 +100,14 @@ def relevant_guards(tables: TransducerTables, by_text: frozenset[int], compared:
     moves = tables.moves
     by_block = by_text | compared
     found: dict[Guard, None] = dict.fromkeys((needs, frozenset[int]()) for needs in moves.needs)
-    if tables.counted:
-        return Guards(list(found), _bits(tables, list(found)), narrows=False, decides=False)
     for loops in moves.waiting:
         if frozenset() not in loops:
             # Of each loop some test fails. Where that may be one of many, nothing is said.
             many = prod(map(len, loops)) > layout.GUARDS
             for failed in product(*(() if many else loops)):
                 found[frozenset(), frozenset(failed)] = None
+    if tables.counted:
+        return Guards(list(found), _bits(tables, list(found)), narrows=False, decides=False)
     alone = not any(len(needs) > 1 for loops in moves.waiting if frozenset() not in loops for needs in loops)
     decides = alone and len(found) <= layout.GUARDS and all(held | failed <= by_text for held, failed in found)
     return Guards(list(found), _bits(tables, list(found)), _ruled_out(found, by_block), decides)

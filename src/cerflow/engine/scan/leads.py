@@ -258,10 +258,11 @@ class _LeadsBuilder:
             needs = guards.needing([moves.needs[move.number]])
             for k in range(layout.GUARDS):
                 allowed[k] |= (needs >> k & 1) << of_moves[move.number]
+        # A row that is kept makes all of its moves; only with deadlines it is known which rows must end their runs.
         ended = [0] * layout.GUARDS
-        for place, state in enumerate(self.states):
+        for place, state in enumerate(self.states if self.ticks else ()):
             loops = moves.loops[state]
-            for (held, failed), bit in zip(guards.guards if guards.apart else (), guards.bits):
+            for (held, failed), bit in zip(guards.guards, guards.bits):
                 if not held and all(loop & failed for loop in loops):
                     ended[bit.bit_length() - 1] |= 1 << place
         strict = sum(1 << place for place, state in enumerate(self.states) if not moves.loops[state])
