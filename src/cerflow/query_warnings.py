@@ -25,13 +25,7 @@ class Warner:
     """Finds the warnings of a query, whose formula stands at ``span`` in ``text``; ``branches`` asks about OR."""
 
     def __init__(
-        self,
-        tree: Select,
-        text: str | None,
-        span: Span | None,
-        transducer: Callable[[], Transducer],
-        *,
-        branches: bool,
+        self, tree: Select, text: str | None, span: Span | None, transducer: Callable[[], Transducer], *, branches: bool
     ) -> None:
         self._tree, self._text, self._span = tree, text, span
         self._transducer, self._branches = transducer, branches

@@ -171,8 +171,7 @@ def refuse_aggregates(expression: Sremo | AutomatonFormula | f.EventKind) -> Non
     for current in walk(expression):
         if isinstance(current, c.Some):
             raise QueryError(
-                "a terminal reads one event and registers hold one, so SOME has nothing to choose",
-                span=current.span,
+                "a terminal reads one event and registers hold one, so SOME has nothing to choose", span=current.span
             )
         if isinstance(current, c.Aggregate | c.SetTest | c.PredicateCall) and is_about_set(current):
             raise QueryError(

@@ -30,9 +30,7 @@ def check_expression(root: c.Condition | c.Expression, *, bare: bool = False, co
         if isinstance(current, c.Attribute | c.LabelReference) and current.label is None and not inside:
             what = f"attribute '{current.name}'" if isinstance(current, c.Attribute) else "EVENT"
             raise QueryError(
-                f"{what} has no label",
-                span=current.span,
-                hint="Only in a bracket x[…] may it stand alone.",
+                f"{what} has no label", span=current.span, hint="Only in a bracket x[…] may it stand alone."
             )
         match current:
             case c.LabelReference():
@@ -147,9 +145,7 @@ def _check_function(function: c.Function, column: bool) -> None:
         return
     if function.name not in (*c.FUNCTIONS, *_LABEL_FUNCTIONS, "prev"):
         raise QueryError(
-            f"unknown function '{function.name}'",
-            span=function.span,
-            suggestion=nearest(function.name, _known_names()),
+            f"unknown function '{function.name}'", span=function.span, suggestion=nearest(function.name, _known_names())
         )
     if len(function.arguments) != 1:
         raise QueryError(

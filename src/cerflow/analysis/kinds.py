@@ -298,11 +298,7 @@ def _sort_of_time_arithmetic(current: c.Arithmetic, left: Sort, right: Sort, sch
     found = TIME_ARITHMETIC.get((sign, kinds[0], kinds[1]))  # type: ignore[arg-type]
     if found is None:
         refuse_mixture(
-            f"'{sign}' cannot combine {a_kind(left.kind)} with {a_kind(right.kind)}",
-            current,
-            left,
-            right,
-            schema,
+            f"'{sign}' cannot combine {a_kind(left.kind)} with {a_kind(right.kind)}", current, left, right, schema
         )
     return Sort(found, zoned=(left.zoned or right.zoned or False) if found is ValueKind.TIMESTAMP else None)
 

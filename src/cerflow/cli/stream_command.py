@@ -70,9 +70,7 @@ class ProgressOptions:
     trigger: str | None = option("Time between micro-batches (default: none).", metavar="DURATION")
     available_now: bool = option("Read the events that exist, then end.", "--available-now", default=False)
     flush: bool = option(
-        "At the end, also recognise the waiting events. Earlier events are late from then on.",
-        "--flush",
-        default=False,
+        "At the end, also recognise the waiting events. Earlier events are late from then on.", "--flush", default=False
     )
     buckets: int = option("Number of parts into which keys are divided; fixed by the first start.", default=16, min=1)
     on_bad_record: str = option(BAD_RECORD, default="fail", metavar="fail|skip|dead-letter")

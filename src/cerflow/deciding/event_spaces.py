@@ -109,8 +109,7 @@ def _kinds(name: str, demanded: Mapping[ValueKind, Node], large: bool) -> list[V
     if len(words) > 1:
         (first, _), (second, place) = list(words.items())[:2]
         raise QueryError(
-            f"attribute '{name}' is a {second} here and a {first} elsewhere, so no events fit",
-            span=place.span,
+            f"attribute '{name}' is a {second} here and a {first} elsewhere, so no events fit", span=place.span
         )
     if ValueKind.TIMESTAMP in demanded and ValueKind.STRING not in demanded:
         return [ValueKind.STRING, ValueKind.TIMESTAMP]

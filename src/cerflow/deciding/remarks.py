@@ -217,8 +217,7 @@ def _exclusions(formula: f.Formula, nodes: list[Node], window: f.Window | None, 
         if _excludes_nothing(type(current)(kept, excluded), kept, window, inquiry):
             events = "from the first to the last event" if isinstance(current, f.Without) else "up to the last event"
             yield Remark(
-                f"this excludes nothing: it can never match {events} of the part before it",
-                current.right.span,
+                f"this excludes nothing: it can never match {events} of the part before it", current.right.span
             )
         elif _ends_at_any_event(current.left, read):
             yield Remark(

@@ -24,10 +24,7 @@ from cerflow.cache_folder import cache_folder, keep, open_own
 from cerflow.language.grammars import TreeBuilder
 from cerflow.language.lexicon import lexical_grammar
 
-_FILES = {
-    "sremo": ("condition.lark", "sremo.lark"),
-    "ceql": ("condition.lark", "sremo.lark", "ceql.lark"),
-}
+_FILES = {"sremo": ("condition.lark", "sremo.lark"), "ceql": ("condition.lark", "sremo.lark", "ceql.lark")}
 
 
 def load_grammar(name: str, starts: Sequence[str], builder: TreeBuilder) -> Lark:

@@ -225,8 +225,7 @@ class _CeqlBuilder(SremoBuilder):
 
     def compared(self, children: Several[Piece]) -> Parsed:
         return self.part(
-            children,
-            tuple(LabelReference(p.value, span=Span(p.start_pos, p.end_pos)) for p in self.parts(children)),
+            children, tuple(LabelReference(p.value, span=Span(p.start_pos, p.end_pos)) for p in self.parts(children))
         )
 
     def project(self, children: Several[Piece]) -> Parsed:

@@ -77,18 +77,7 @@ _OPERATORS = {
     "ALL", "AND", "AS", "FILTER", "IN", "NOT", "OR", "UNLESS", "WITHOUT",
 }  # fmt: skip
 _CLAUSES = {"CONSUME", "LIMIT", "PARTITION", "WITHIN"}
-_TESTS = {
-    "an arithmetic operator",
-    "a comparison",
-    "AND",
-    "BETWEEN",
-    "IN",
-    "IS",
-    "LIKE",
-    "NOT",
-    "OR",
-    "REGEXP",
-}
+_TESTS = {"an arithmetic operator", "a comparison", "AND", "BETWEEN", "IN", "IS", "LIKE", "NOT", "OR", "REGEXP"}
 _FEW = ((_OPERATORS, "an operator", 8), (_TESTS, "an operator", 3), (_CLAUSES, "a clause", 3))
 
 

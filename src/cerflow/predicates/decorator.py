@@ -32,12 +32,7 @@ def predicate(
 ) -> Callable[[F], F]: ...
 @overload
 def predicate(
-    name: str,
-    *,
-    init: Any,
-    step: Callable[..., Any],
-    accept: Callable[[Any], bool | None],
-    arity: int | None = None,
+    name: str, *, init: Any, step: Callable[..., Any], accept: Callable[[Any], bool | None], arity: int | None = None
 ) -> Predicate: ...
 def predicate(
     name: Any = None,

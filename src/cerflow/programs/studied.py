@@ -53,12 +53,7 @@ class StudiedPart:
     """
 
     def __init__(
-        self,
-        definitions: Mapping[str, Query],
-        query: Query,
-        events: Any,
-        of: str | None,
-        **roles: Unpack[EventRoles],
+        self, definitions: Mapping[str, Query], query: Query, events: Any, of: str | None, **roles: Unpack[EventRoles]
     ) -> None:
         self._statements, schema, table = _prepared(definitions, query, events, of, None, roles)
         self.query, self.schema = self._statements[-1].query, self._statements[-1].schema
@@ -82,12 +77,7 @@ class StudiedPart:
 
 
 def _prepared(
-    definitions: Mapping[str, Query],
-    query: Query,
-    events: Any,
-    of: str | None,
-    sequence: str | None,
-    roles: EventRoles,
+    definitions: Mapping[str, Query], query: Query, events: Any, of: str | None, sequence: str | None, roles: EventRoles
 ) -> tuple[Sequence[Statement], Schema, pa.Table]:
     """The statements down to the one that is looked at, and the events of the input."""
     if of is not None and of not in definitions:

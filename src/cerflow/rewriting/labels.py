@@ -10,14 +10,7 @@ from cerflow.errors import UnsupportedQueryError
 from cerflow.language import formula as f
 from cerflow.language.builder.given import of_formula
 from cerflow.language.node import Node, rebuild, walk, with_children
-from cerflow.rewriting.events import (
-    Labelling,
-    Operation,
-    outer_labels,
-    refuse_outer_labels,
-    spread,
-    stops_labels,
-)
+from cerflow.rewriting.events import Labelling, Operation, outer_labels, refuse_outer_labels, spread, stops_labels
 from cerflow.rewriting.rebuild import FreshNames, relabelled, transformed
 from cerflow.rewriting.repetitions import without_repetitions
 

@@ -62,10 +62,7 @@ def answered(question: Q, rule: Callable[[Q], Generator[Q, V, V]], known: dict[Q
 
 
 def settled_values(
-    begin: Mapping[N, V],
-    edges: Iterable[tuple[N, N, E]],
-    along: Callable[[E, V], V],
-    joined: Callable[[V, V], V],
+    begin: Mapping[N, V], edges: Iterable[tuple[N, N, E]], along: Callable[[E, V], V], joined: Callable[[V, V], V]
 ) -> dict[N, V]:
     """For each node the value that it begins with, joined with what each edge into it makes of the value at its source.
 

@@ -38,13 +38,7 @@ def waits_for_time(root: Node) -> bool:
 
 
 def not_followed_by(
-    operand: Fragment,
-    excluded: Fragment,
-    window: Window,
-    read: EventsRead,
-    registers: RegisterFile,
-    *,
-    ticking: bool,
+    operand: Fragment, excluded: Fragment, window: Window, read: EventsRead, registers: RegisterFile, *, ticking: bool
 ) -> Fragment:
     """``φ NOT FOLLOWED BY ψ FOR window``: at the end of φ a register takes the measure of the event, and the run waits.
 
@@ -164,11 +158,7 @@ def _waits(waiting: int, done: int, before: InWindow, ticking: bool) -> list[Tra
         # The event that ends the wait is the last one before the deadline.
         test = conjunction([Not(TICK), Not(PAUSE)]) if ticking else conjunction([])
         loops = [Transition(waiting, waiting, thing) for thing in (TICK, PAUSE)] if ticking else []
-        return [
-            Transition(waiting, waiting, test, (before,)),
-            Transition(waiting, done, test, (Not(before),)),
-            *loops,
-        ]
+        return [Transition(waiting, waiting, test, (before,)), Transition(waiting, done, test, (Not(before),)), *loops]
     return [
         Transition(waiting, waiting, Not(TICK)),
         Transition(waiting, waiting, TICK, (_still(before),)),

@@ -102,11 +102,7 @@ def _patient(operand: Fragment) -> _Patient:
 
 
 def _product(
-    left: Fragment,
-    right: Fragment,
-    starts: Iterable[tuple[int, int]],
-    join: _Join,
-    final: Callable[[int, int], bool],
+    left: Fragment, right: Fragment, starts: Iterable[tuple[int, int]], join: _Join, final: Callable[[int, int], bool]
 ) -> Fragment:
     """Reachable pairs of states, with the transitions that read the same event."""
     outgoing = [left.leaving(), right.leaving()]

@@ -231,12 +231,7 @@ class FollowedRuns:
                         yield name, state in run_set.rows, u
 
     def step(
-        self,
-        case: Case,
-        target: str,
-        sources: Sequence[Source],
-        before: RunSet,
-        empty: frozenset[int] = frozenset(),
+        self, case: Case, target: str, sources: Sequence[Source], before: RunSet, empty: frozenset[int] = frozenset()
     ) -> tuple[RunSet, list[Write]]:
         """The set of runs ``target`` (``before`` until now) after the event, and its writes.
 
@@ -321,11 +316,7 @@ class FollowedRuns:
         return [values[field] for field in self._covering[u.target]]
 
     def none_covers(
-        self,
-        case: Case,
-        sources: Sequence[Source],
-        t: Transition,
-        simulates: Callable[[int, int], bool],
+        self, case: Case, sources: Sequence[Source], t: Transition, simulates: Callable[[int, int], bool]
     ) -> tuple[list[Condition], frozenset[int]] | None:
         """The guards under which no run of the sources covers a run after transition ``t``.
 
@@ -366,12 +357,7 @@ class FollowedRuns:
         """The guards under which no run of the sources enters a final state with this event; None if one does."""
         return self.none_enters(case, sources, self.final)
 
-    def none_enters(
-        self,
-        case: Case,
-        sources: Sequence[Source],
-        states: frozenset[int],
-    ) -> list[Condition] | None:
+    def none_enters(self, case: Case, sources: Sequence[Source], states: frozenset[int]) -> list[Condition] | None:
         """The same for any states."""
         guards: list[Condition] = []
         for name, remembered, u in self._moves(case, sources):

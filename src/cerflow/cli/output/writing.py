@@ -170,12 +170,7 @@ class _Orc(_Columnar):
         self._stream.check()
 
 
-_SINKS = {
-    OutputFormat.JSONL: Sink,
-    OutputFormat.CSV: _Csv,
-    OutputFormat.PARQUET: _Columnar,
-    OutputFormat.ORC: _Orc,
-}
+_SINKS = {OutputFormat.JSONL: Sink, OutputFormat.CSV: _Csv, OutputFormat.PARQUET: _Columnar, OutputFormat.ORC: _Orc}
 
 
 def _readable(schema: pa.Schema) -> pa.Schema:

@@ -46,12 +46,7 @@ class BatchRows:
     """
 
     def __init__(
-        self,
-        batch: pa.RecordBatch,
-        schema: Schema,
-        positions: Ints | range,
-        unit: str,
-        numbers: Ints | None = None,
+        self, batch: pa.RecordBatch, schema: Schema, positions: Ints | range, unit: str, numbers: Ints | None = None
     ) -> None:
         self.batch = batch
         self.schema = schema

@@ -47,12 +47,7 @@ class RecordChecker:
     changes = ("numbered", "_at_once", "_late", "latest")
 
     def __init__(
-        self,
-        schema: Schema,
-        policy: BadRecordPolicy,
-        *,
-        in_order: bool = True,
-        numbers: Ints | None = None,
+        self, schema: Schema, policy: BadRecordPolicy, *, in_order: bool = True, numbers: Ints | None = None
     ) -> None:
         """``numbers`` are the numbers of the events of a finite stream in its input, for errors."""
         if not callable(policy) and policy not in ("fail", "skip"):

@@ -195,11 +195,7 @@ class Report:
         return flat_columns(self.select, self.schema.names, self.event_type, fields)
 
     def shown(
-        self,
-        events: EventForm,
-        columns: Sequence[str] | None,
-        flat: bool = False,
-        counts: CountForm = "decimal",
+        self, events: EventForm, columns: Sequence[str] | None, flat: bool = False, counts: CountForm = "decimal"
     ) -> pa.Schema:
         """The schema of some columns, with events and counts in a form; raises `ArgumentError` for unknown ones.
 

@@ -187,12 +187,7 @@ class _LeadsBuilder:
         return self._value(check.column, turn | layout.TURNED_AROUND * (not check.cell.greatest))
 
     def _made(
-        self,
-        waits: int,
-        checks: Mapping[int, Sequence[_Check]],
-        deadlines: Mapping[int, _Check],
-        *,
-        compared: bool,
+        self, waits: int, checks: Mapping[int, Sequence[_Check]], deadlines: Mapping[int, _Check], *, compared: bool
     ) -> Leads:
         initial = self.tables.transducer.initial
         steps = {move.number: tuple(self._steps(move, checks.get(move.number, ()))) for move in self.moves}

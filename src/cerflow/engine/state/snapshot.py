@@ -47,11 +47,7 @@ class Contents:
     """The contents of a snapshot: a ``description`` (JSON), ``arrays`` by name, ``events`` with their ``positions``."""
 
     def __init__(
-        self,
-        description: dict[str, Any],
-        arrays: Mapping[str, NDArray[Any]],
-        events: pa.Table,
-        positions: Ints,
+        self, description: dict[str, Any], arrays: Mapping[str, NDArray[Any]], events: pa.Table, positions: Ints
     ) -> None:
         self.description = description
         self.arrays = arrays

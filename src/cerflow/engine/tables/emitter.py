@@ -20,12 +20,7 @@ from cerflow.schema import ValueKind
 from cerflow.values.decimals import written_text
 from cerflow.values.operators import Operator
 
-_INTEGER_CODE = {
-    "+": opcodes.ADD_I,
-    "-": opcodes.SUBTRACT_I,
-    "*": opcodes.MULTIPLY_I,
-    "%": opcodes.REMAINDER_I,
-}
+_INTEGER_CODE = {"+": opcodes.ADD_I, "-": opcodes.SUBTRACT_I, "*": opcodes.MULTIPLY_I, "%": opcodes.REMAINDER_I}
 _FLOAT_CODE = {
     "+": opcodes.ADD_F,
     "-": opcodes.SUBTRACT_F,

@@ -149,11 +149,7 @@ def any_event(stream: str | None = None) -> FormulaExpr:
 
 
 def not_event(
-    name: str,
-    condition: AnyCondition | None = None,
-    *,
-    stream: str | None = None,
-    kind: AnyCondition | None = None,
+    name: str, condition: AnyCondition | None = None, *, stream: str | None = None, kind: AnyCondition | None = None
 ) -> FormulaExpr:
     """``NOT(name FILTER condition)``: one event that is not of that type or kind or does not satisfy the condition."""
     tree = None if condition is None else require_labels(condition_tree(condition))

@@ -19,14 +19,7 @@ from cerflow.papers.constructions.epsilon import eliminate_epsilon
 from cerflow.papers.constructions.minterms import construct_minterms
 from cerflow.papers.constructions.single_register import to_single_register
 from cerflow.papers.constructions.unroll import unroll
-from cerflow.papers.model.automaton import (
-    SKIPPED,
-    Automaton,
-    State,
-    Successor,
-    check_epsilon_free,
-    sorted_states,
-)
+from cerflow.papers.model.automaton import SKIPPED, Automaton, State, Successor, check_epsilon_free, sorted_states
 from cerflow.papers.model.faults import NotDeterminizableError
 from cerflow.papers.model.models import RMA, SRT, RegisterA, defined_for
 

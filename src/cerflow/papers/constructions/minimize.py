@@ -22,13 +22,7 @@ from cerflow.papers.constructions.cea_closure import is_io_deterministic
 from cerflow.papers.constructions.determinism import is_deterministic
 from cerflow.papers.constructions.memory import without_idle_writes
 from cerflow.papers.constructions.minterms import construct_minterms
-from cerflow.papers.model.automaton import (
-    Automaton,
-    State,
-    TransitionLike,
-    check_epsilon_free,
-    sorted_states,
-)
+from cerflow.papers.model.automaton import Automaton, State, TransitionLike, check_epsilon_free, sorted_states
 from cerflow.papers.model.conditions import not_satisfied
 from cerflow.papers.model.faults import NotDeterministicError
 from cerflow.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, defined_for

@@ -47,10 +47,7 @@ def construct_minterms(
     for condition in dict.fromkeys(c for c in conditions if c != TRUE):
         longer = []
         for m in found:
-            for more in (
-                Minterm((*m.positive, condition), m.negative),
-                Minterm(m.positive, (*m.negative, condition)),
-            ):
+            for more in (Minterm((*m.positive, condition), m.negative), Minterm(m.positive, (*m.negative, condition))):
                 if budget is not None:
                     budget.spend()
                 if not (satisfiable and contradictory(more.positive, more.negative)):

@@ -28,11 +28,7 @@ RegisterA = TypeVar("RegisterA", bound=RegisterAutomaton)
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: What makes an automaton of each model; an RMA is as good as an SRT.
-_CONVERSIONS: dict[type, str] = {
-    CEA: "as_complex_event_automaton",
-    UCEA: "as_unary_automaton",
-    SRT: "as_transducer",
-}
+_CONVERSIONS: dict[type, str] = {CEA: "as_complex_event_automaton", UCEA: "as_unary_automaton", SRT: "as_transducer"}
 
 
 def defined_for(*models: type[Automaton]) -> Callable[[F], F]:

@@ -69,10 +69,7 @@ class Placement:
 
 
 def place(
-    frame: DataFrame,
-    plan: JobPlan,
-    events: EventColumns,
-    by_tasks: Callable[[], FilesByTasks | None] = lambda: None,
+    frame: DataFrame, plan: JobPlan, events: EventColumns, by_tasks: Callable[[], FilesByTasks | None] = lambda: None
 ) -> Placement:
     """Decide for the events of a query, in a DataFrame with plain names.
 

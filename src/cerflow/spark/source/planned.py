@@ -249,10 +249,7 @@ def _lookback(query: Query, schema: Schema, groups: Sequence[RowGroup], work: Wo
         return None, division.reason
     if any(group.least is None for group in groups):
         name = work.scan.leading
-        return (
-            None,
-            f"the files have no statistics of '{name}', so their events are read in the order of the files",
-        )
+        return (None, f"the files have no statistics of '{name}', so their events are read in the order of the files")
     if work.positions and work.scan.skip and any(group.valid is None for group in groups):
         return None, "how many events are skipped, and so their positions, is known only when all are read"
     if isinstance(window, CountWindow):

@@ -38,11 +38,7 @@ class QueryBox:
     """A text of the query language that colours words and marks problems as one types; ``typed`` gets each new text."""
 
     def __init__(
-        self,
-        session: StudioSession,
-        name: str,
-        typed: Callable[[str], object],
-        run: Callable[[], object] | None = None,
+        self, session: StudioSession, name: str, typed: Callable[[str], object], run: Callable[[], object] | None = None
     ) -> None:
         self._session = session
         self._name = name

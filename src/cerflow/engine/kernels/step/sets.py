@@ -126,14 +126,7 @@ def group_by_labels(address, k, c, place, root, n, members):
             if first + stays + 1 >= scratch.members.shape[0]:
                 return np.int64(-1)
             stays = insert_member(
-                q,
-                registers,
-                scratch.members,
-                scratch.member_values,
-                first,
-                stays,
-                tables.slots,
-                tables.dominated,
+                q, registers, scratch.members, scratch.member_values, first, stays, tables.slots, tables.dominated
             )
         else:
             changed = True
