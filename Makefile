@@ -42,7 +42,7 @@ MOST := $(ALL) -m 'not long'
 test: java $(INSTALLED)
 	@$(if $(filter all,$(TESTS)),$(ALL),$(MOST)) -n $(TEST_PROCESSES) $(PYTEST_ARGS)
 
-FAST := -m 'not slow' $(addprefix --ignore=tests/,spark benchmarks examples cli studio viewing notebooks)
+FAST := -m 'not slow' $(addprefix --ignore=tests/,spark benchmarks docs cli studio look/viewing look/notebooks)
 
 test-fast: $(INSTALLED)
 	@CERFLOW_EXAMPLES=0.05 $(PY) -m pytest -n $(TEST_PROCESSES) $(FAST) $(PYTEST_ARGS)

@@ -25,12 +25,12 @@ _ASK = "import sys; print(*sys.version_info[:4], sys.executable)"
 #: Without Spark, but for the tests that are there for this.
 MARKED = ["-m", "versions or not slow"]
 #: Other folders need programs or look at the sources.
-SELECTED = [*MARKED, *(f"--ignore=tests/{room}" for room in ("benchmarks", "examples", "viewing"))]
+SELECTED = [*MARKED, *(f"--ignore=tests/{room}" for room in ("benchmarks", "cli/examples", "docs", "look/viewing"))]
 #: Tests of what new releases of Python have changed before, and of every way to match.
 BRIEF = [
     *MARKED,
-    *("tests/engine/test_random.py", "tests/predicates", "tests/programs", "tests/test_query.py"),
-    *("tests/test_inputs.py", "tests/test_stream_inputs.py", "tests/cli/test_run.py"),
+    *("tests/engine/test_random.py", "tests/language/predicates", "tests/api/programs", "tests/api/test_query.py"),
+    *("tests/api/test_inputs.py", "tests/api/test_stream_inputs.py", "tests/cli/test_run.py"),
 ]
 #: The same of NumPy and Arrow, for the lowest versions and the newest Python: those between have its NumPy and Arrow.
 BRIEF_ARROW = [

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import cerflow
-from cerflow.errors import InputError
-from cerflow.predicates.registry import using
+from cerflow.base.errors import InputError
+from cerflow.language.predicates.registry import using
 from support.runners import ENGINE_RUNNERS, EXAMPLES, RUNNERS, examples
 from support.signals import let_programs_hear
 

@@ -7,57 +7,51 @@ import re
 import subprocess
 import sys
 import types
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 import cerflow
+import cerflow.api.query_set
 import cerflow.automata
 import cerflow.builder
 import cerflow.definitions
-import cerflow.query_set
 import cerflow.rewritings
 
 SOURCE = Path(cerflow.__file__).parent
-#: Rooms and modules from the bottom up; those of one group may use each other.
+#: Rooms and modules from the bottom up; those of one group may use each other. The longest name that fits counts.
 ORDER = (
-    ("cache_folder", "errors", "later", "limits"),
-    ("schema", "values"),
-    ("viewing",),
+    ("base.cache_folder", "base.errors", "base.later", "base.limits"),
+    ("base",),
+    ("look.viewing",),
     ("language",),
-    ("drawing",),
-    ("predicates",),
-    ("analysis",),
-    ("conditions",),
-    ("rewriting",),
+    ("look.pictures",),
+    ("language.predicates",),
+    ("logic.analysis",),
+    ("logic.conditions",),
+    ("logic.rewriting",),
     ("automata",),
-    ("deciding",),
-    ("from_automata",),
-    ("papers",),
+    ("theory.rewriting",),
+    ("theory.deciding",),
+    ("theory.from_automata",),
+    ("theory.papers",),
     ("engine",),
-    ("slices",),
-    ("pushdown",),
-    ("semantics",),  # a second opinion on all above, of which it uses what is written down or registered alone
-    ("explaining",),
-    (
-        "builder",
-        "definitions",
-        "equivalence",
-        "query",
-        "query_set",
-        "query_warnings",
-        "reference",
-        "rewritings",
-        "stream_inputs",
-        "studying",
-    ),
-    ("programs",),
+    ("engine.slices",),
+    ("engine.pushdown",),
+    ("theory.semantics",),  # a second opinion on all above, of which it uses what is written down or registered alone
+    ("look.explaining",),
+    ("api", "look.studying"),
+    ("api.programs",),
     ("files",),
     ("spark",),
     ("studio",),
-    ("__main__", "cli", "examples", "notebooks"),  # the command generates examples, the demonstration runs the command
+    ("__main__", "cli", "look.notebooks"),  # the command generates examples, the demonstration runs the command
 )
+LEVELS = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
+#: Doors behind which each room has a place of its own.
+DOORS = {"logic", "look", "theory"}
 #: Public modules, which stand beside the public names.
 MODULES = {"automata", "builder", "definitions", "rewritings"}
 
@@ -105,8 +99,8 @@ def test_public_names_have_docstrings(module):
         cerflow.automata,
         cerflow.builder,
         cerflow.definitions,
-        cerflow.query,
-        cerflow.query_set,
+        cerflow.api.query,
+        cerflow.api.query_set,
         cerflow.rewritings,
     ],
 )
@@ -126,24 +120,32 @@ def _nodes(path: Path) -> tuple[ast.AST, ...]:
     return tuple(ast.walk(_tree(path)))
 
 
-def _level(module: str) -> int:
-    room = module.split(".")[1]
-    return next(level for level, rooms in enumerate(ORDER) if room in rooms)
+def _room(module: str) -> str:
+    """The room of a module of cerflow, as the order names it."""
+    parts = module.split(".")[1:]
+    return next(room for n in range(len(parts), 0, -1) if (room := ".".join(parts[:n])) in LEVELS)
 
 
-def _imports(path: Path) -> set[str]:
-    """The modules of cerflow that a file imports, wherever in the file that stands."""
+def _is_module(name: str) -> bool:
+    place = SOURCE.joinpath(*name.split(".")[1:])
+    return (place / "__init__.py").is_file() or place.with_suffix(".py").is_file()
+
+
+def _module(path: Path) -> str:
+    return ".".join(["cerflow", *path.relative_to(SOURCE).with_suffix("").parts]).removesuffix(".__init__")
+
+
+def _imports(path: Path, nodes: Sequence[ast.AST] = ()) -> set[str]:
+    """The modules of cerflow that a file imports, wherever in the file that stands, or in some nodes of it."""
     found = set()
-    for node in _nodes(path):
+    for node in nodes or _nodes(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path} imports relatively"
             assert node.module is not None
-            if node.module == "cerflow":
-                found |= {f"cerflow.{alias.name}" for alias in node.names}
-            else:
-                found.add(node.module)
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {name if node.module == "cerflow" or _is_module(name) else node.module for name in names}
     return {name for name in found if name.split(".")[0] == "cerflow"}
 
 
@@ -154,21 +156,75 @@ FILES = sorted(path for path in SOURCE.rglob("*.py") if path not in FACADES)
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_no_module_imports_upwards(path):
-    own = _level(f"cerflow.{path.relative_to(SOURCE).with_suffix('').parts[0]}")
+    own = _module(path)
+    if own.removeprefix("cerflow.") in DOORS:
+        assert _imports(path) == set()
+        return
     for name in _imports(path):
         if name == "cerflow" or (name.split(".")[1] in cerflow.__all__ and name.split(".")[1] not in MODULES):
             # The package itself stands above all rooms but those that use it as a user does.
-            assert own == len(ORDER) - 1, f"{path} imports {name}"
+            assert LEVELS[_room(own)] == len(ORDER) - 1, f"{path} imports {name}"
         else:
-            assert _level(name) <= own, f"{path} imports {name}"
+            assert _is_module(name), f"{path} imports {name} by a second name"
+            assert LEVELS[_room(name)] <= LEVELS[_room(own)], f"{path} imports {name}"
+
+
+def test_theory_and_engine_do_without_each_other():
+    for path in FILES:
+        own, used = _module(path), {".".join(name.split(".")[:2]) for name in _imports(path)}
+        if own.startswith(("cerflow.base", "cerflow.language", "cerflow.logic", "cerflow.automata", "cerflow.engine")):
+            assert "cerflow.theory" not in used, path
+        if own.startswith("cerflow.theory"):
+            assert "cerflow.engine" not in used, path
+
+
+def test_no_modules_import_each_other():
+    """Not even within a room, when they are imported."""
+    waiting = {_module(path): _imports(path, _tree(path).body) for path in FILES}
+    while free := {name for name, used in waiting.items() if not used & waiting.keys()}:
+        waiting = {name: used for name, used in waiting.items() if name not in free}
+    assert waiting == {}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["builder", "definitions", "errors", "examples.demo", "limits", "predicates.registry", "programs", "rewritings"],
+)
+def test_modules_are_the_same_under_second_names(name):
+    code = f"""
+import sys
+import cerflow.{name}
+from cerflow.{name} import __name__ as home
+assert cerflow.{name} is sys.modules[home] is sys.modules["cerflow.{name}"] and home != "cerflow.{name}"
+assert cerflow.{name}.__spec__.name == home
+from cerflow import {name.split(".")[0]} as again
+import cerflow.examples.taxis
+assert callable(cerflow.examples.taxis), "the function, not the module that it comes from"
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_the_semantics_is_a_second_opinion():
-    users = {path for path in FILES if any(name.startswith("cerflow.semantics") for name in _imports(path))}
-    own = {path for path in FILES if (SOURCE / "semantics") in path.parents}
-    assert users - own == {SOURCE / "reference.py"}
-    used = {name.split(".")[1] for path in own for name in _imports(path)}
-    assert used <= {"errors", "values", "language", "predicates", "analysis", "semantics"}
+    users = {path for path in FILES if any(name.startswith("cerflow.theory.semantics") for name in _imports(path))}
+    own = {path for path in FILES if (SOURCE / "theory" / "semantics") in path.parents}
+    assert users - own == {SOURCE / "api" / "reference.py"}
+    used = {name for path in own for name in _imports(path)}
+    assert {_room(name) for name in used} <= {
+        *("base", "base.errors", "language", "language.predicates", "logic.analysis", "theory.semantics")
+    }
+    assert "cerflow.base.schema" not in used
+
+
+def test_type_checkers_find_the_modules_that_the_manual_imports():
+    root = Path(__file__).parents[1]
+    pages = [root / "README.md", *(root / "docs").rglob("*.md"), *(root / "docs").rglob("*.ipynb")]
+    named = {
+        name for page in pages for name in re.findall(r"(?:from|import) (cerflow(?:\.\w+)+)", page.read_text("utf-8"))
+    }
+    assert named >= {"cerflow.automata", "cerflow.examples", "cerflow.rewritings"}
+    for name in named:
+        stub = SOURCE.parent / "cerflow-stubs" / f"{name.removeprefix('cerflow.')}.pyi"
+        assert _is_module(name) or stub.is_file(), name
 
 
 def test_no_class_has_a_twin():
@@ -182,7 +238,7 @@ def test_no_class_has_a_twin():
 
 
 #: Rooms that follow the words of the papers or of the specification, and the commands of the command line.
-OWN_WORDS = ["papers", "semantics", "cli", "examples"]
+OWN_WORDS = ("theory/papers", "theory/semantics", "cli")
 #: Public functions that two modules offer under one name on purpose: for tables and DataFrames, and in the builder.
 PUBLIC_TWINS = {"match", "predicate", "streams"}
 
@@ -191,7 +247,7 @@ def test_no_function_has_a_twin():
     """A public function of a module is known by its name alone, too."""
     homes: dict[str, set[Path]] = {}
     for path in FILES:
-        if path.relative_to(SOURCE).parts[0] in OWN_WORDS:
+        if path.relative_to(SOURCE).as_posix().startswith(OWN_WORDS):
             continue
         for node in _tree(path).body:
             if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
@@ -200,8 +256,10 @@ def test_no_function_has_a_twin():
 
 
 def test_every_room_has_its_place():
-    rooms = {path.relative_to(SOURCE).with_suffix("").parts[0] for path in FILES}
-    assert rooms == {room for rooms in ORDER for room in rooms}
+    assert {_room(_module(path)) for path in FILES if _module(path).removeprefix("cerflow.") not in DOORS} == set(
+        LEVELS
+    )
+    assert len({path.relative_to(SOURCE).parts[0] for path in SOURCE.rglob("*.py")}) <= 14
 
 
 def test_every_module_says_what_it_is_for():
@@ -222,7 +280,7 @@ def test_limits_are_read_when_they_are_needed():
     for path in SOURCE.rglob("*.py"):
         for node in _nodes(path):
             if isinstance(node, ast.ImportFrom):
-                assert node.module != "cerflow.limits", path
+                assert node.module != "cerflow.base.limits", path
             if isinstance(node, ast.FunctionDef | ast.Lambda):
                 defaults = [*node.args.defaults, *node.args.kw_defaults]
                 assert not any("limits." in ast.unparse(default) for default in defaults if default), path
@@ -236,7 +294,7 @@ cerflow.parse("SELECT * WHERE A ; B")
 print(*sys.modules, sep="\\n")
 """
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert "cerflow.query" in loaded
+    assert "cerflow.api.query" in loaded
     assert not {"numba", "llvmlite", "pandas", "pyspark", "cerflow.engine", "cerflow.automata"} & set(loaded)
 
 
@@ -257,8 +315,8 @@ import sys
 import numpy as np
 import pyarrow as pa
 import cerflow
-from cerflow.values.arrow_columns import array_of_numbers, array_of_texts
-cerflow.limits.EVENT_SLACK = 50
+from cerflow.base.arrow_columns import array_of_numbers, array_of_texts
+cerflow.base.limits.EVENT_SLACK = 50
 rng = np.random.default_rng(1)
 types, names = (array_of_texts(rng.choice(["BUY", "SELL", *more], 300)) for more in ([], ["A"]))
 prices = array_of_numbers(rng.random(300), rng.random(300) < 0.1)
@@ -290,9 +348,9 @@ def test_matching_needs_neither_the_papers_nor_the_semantics():
         "numba",
         "llvmlite",
         "pyspark",
-        "cerflow.papers",
-        "cerflow.semantics",
-        "cerflow.explaining",
+        "cerflow.theory.papers",
+        "cerflow.theory.semantics",
+        "cerflow.look.explaining",
         "cerflow.files",
     } & set(loaded)
 
@@ -303,8 +361,8 @@ def test_tasks_of_spark_import_little(module):
     pytest.importorskip("pyspark")
     code = f"import sys, cerflow.spark.{module}; print(*sys.modules, sep='\\n')"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    rooms = "deciding drawing.diagram explaining files papers reference semantics studying viewing"
+    rooms = "api.reference files look.explaining look.pictures.diagram look.studying look.viewing theory"
     preparing = "batch explanation frames.narrowing job placing.placement source.planned streaming.matching"
     unneeded = {f"cerflow.{room}" for room in rooms.split()} | {f"cerflow.spark.{name}" for name in preparing.split()}
     assert f"cerflow.spark.{module}" in loaded
-    assert not {"numba", "llvmlite", "pandas", "pyarrow.dataset", "cerflow.pushdown", *unneeded} & set(loaded)
+    assert not {"numba", "llvmlite", "pandas", "pyarrow.dataset", "cerflow.engine.pushdown", *unneeded} & set(loaded)

@@ -16,7 +16,9 @@ if sys.argv[:1] == ["-m"] and sys.orig_argv[-len(sys.argv)] == "cerflow":
 
     heed_signals()
 
-from cerflow.errors import (
+from cerflow.api.query import Query, parse
+from cerflow.api.stream_inputs import Input, Streams, streams
+from cerflow.base.errors import (
     ArgumentError,
     BadRecordError,
     CerflowError,
@@ -35,25 +37,24 @@ from cerflow.errors import (
     TooManyMatchesError,
     UnsupportedQueryError,
 )
+from cerflow.base.later import SecondNames, imported_later
+from cerflow.base.schema import Schema
 from cerflow.language.parser import parse_formula
+from cerflow.language.predicates.decorator import predicate
+from cerflow.language.predicates.registry import registered_predicates, unregister_predicate
 from cerflow.language.sremo_parser import parse_sremo
-from cerflow.later import imported_later
-from cerflow.predicates.decorator import predicate
-from cerflow.predicates.registry import registered_predicates, unregister_predicate
-from cerflow.query import Query, parse
-from cerflow.schema import Schema
-from cerflow.stream_inputs import Input, Streams, streams
 
 if TYPE_CHECKING:
-    from cerflow import automata, builder, definitions, rewritings
+    from cerflow import automata
+    from cerflow.api import builder, definitions, rewritings
+    from cerflow.api.equivalence import Verdict, contained, difference, equivalent, satisfiable, universal
+    from cerflow.api.programs.program import Program, match, parse_program
+    from cerflow.api.programs.recognizer import ProgramRecognizer
+    from cerflow.api.query_set import QuerySet
     from cerflow.engine.matches.matches import Matches
     from cerflow.engine.recognize.recognizer import Recognizer
     from cerflow.engine.recognize.set_recognizer import SetRecognizer
-    from cerflow.equivalence import Verdict, contained, difference, equivalent, satisfiable, universal
     from cerflow.files.reading import read_events
-    from cerflow.programs.program import Program, match, parse_program
-    from cerflow.programs.recognizer import ProgramRecognizer
-    from cerflow.query_set import QuerySet
 
 __all__ = [
     "ArgumentError",
@@ -106,24 +107,35 @@ __all__ = [
 ]
 
 
+#: Modules that users know, by their doors.
+_DOORS = {
+    "api": "builder definitions equivalence programs query query_set rewritings stream_inputs",
+    "base": "errors limits schema",
+    "cli": "examples",
+    "language": "predicates",
+    "look": "studying",
+    "theory": "deciding papers semantics",
+}
+_MODULES = {f"cerflow.{name}": f"cerflow.{door}.{name}" for door, names in _DOORS.items() for name in names.split()}
+sys.meta_path.insert(0, SecondNames(_MODULES))
 _imported = imported_later(
     __name__,
     {
         "Matches": "cerflow.engine.matches.matches",
-        "Program": "cerflow.programs.program",
-        "ProgramRecognizer": "cerflow.programs.recognizer",
-        "QuerySet": "cerflow.query_set",
+        "Program": "cerflow.api.programs.program",
+        "ProgramRecognizer": "cerflow.api.programs.recognizer",
+        "QuerySet": "cerflow.api.query_set",
         "Recognizer": "cerflow.engine.recognize.recognizer",
         "SetRecognizer": "cerflow.engine.recognize.set_recognizer",
-        "Verdict": "cerflow.equivalence",
-        "contained": "cerflow.equivalence",
-        "difference": "cerflow.equivalence",
-        "equivalent": "cerflow.equivalence",
-        "match": "cerflow.programs.program",
-        "parse_program": "cerflow.programs.program",
+        "Verdict": "cerflow.api.equivalence",
+        "contained": "cerflow.api.equivalence",
+        "difference": "cerflow.api.equivalence",
+        "equivalent": "cerflow.api.equivalence",
+        "match": "cerflow.api.programs.program",
+        "parse_program": "cerflow.api.programs.program",
         "read_events": "cerflow.files.reading",
-        "satisfiable": "cerflow.equivalence",
-        "universal": "cerflow.equivalence",
+        "satisfiable": "cerflow.api.equivalence",
+        "universal": "cerflow.api.equivalence",
     },
 )
 
@@ -133,7 +145,7 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("cerflow")
-    if name in ("automata", "builder", "definitions", "rewritings"):
+    if name == "automata" or f"cerflow.{name}" in _MODULES:
         from importlib import import_module
 
         return import_module(f"cerflow.{name}")
@@ -142,7 +154,7 @@ def __getattr__(name: str) -> Any:
 
 def load_ipython_extension(shell: Any) -> None:
     """Give a notebook the command ``%%cerflow``; ``%load_ext cerflow`` calls this (extra ``cerflow[notebooks]``)."""
-    from cerflow.notebooks.magic import add_magic
+    from cerflow.look.notebooks import add_magic
 
     add_magic(shell)
 

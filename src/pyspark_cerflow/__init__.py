@@ -50,7 +50,7 @@ class DefaultSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """The reader; raises `InputError` if the user gave a schema that the matches do not have."""
         if schema.simpleString() != self.schema().simpleString():
-            from cerflow.errors import InputError
+            from cerflow.base.errors import InputError
 
             raise InputError(f"the matches have the schema {self.schema().simpleString()}; leave out schema(…)")
         return _Reader(self._work, self._slices)

@@ -9,9 +9,9 @@ from hypothesis import given
 
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.model.diagrams import show_guard, show_labels, show_write, transducer_diagram
-from cerflow.drawing import diagram
 from cerflow.language.formula import As, EventType, Sequence
 from cerflow.language.parser import parse_formula
+from cerflow.look.pictures import diagram
 from support.generators.queries import formulas
 from support.runners import examples
 

@@ -8,12 +8,12 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from cerflow.analysis.columns import ColumnUsage
+from cerflow.api.stream_inputs import Input
 from cerflow.cli.app import app
 from cerflow.cli.commands.request import ColumnOptions, mapped
 from cerflow.files.input_plans import ColumnRoles
 from cerflow.files.sources import InputFormat, Source
-from cerflow.stream_inputs import Input
+from cerflow.logic.analysis.columns import ColumnUsage
 
 QUERY = (
     "SELECT q, s, s.price - q.price AS change FROM quotes, trades "

@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 import cerflow
+from cerflow.base.errors import InputError
 from cerflow.cli.app import app
-from cerflow.errors import InputError
 
 EVENTS = [
     {"meta": {"kind": "AB"[n % 2], "at": 1000 + 50 * (n // 2), "n": -n}, "device": {"id": n % 3, "os": "xy"[n // 6]}}

@@ -4,8 +4,8 @@ import pytest
 from typer.testing import CliRunner
 
 from cerflow.cli.app import app
-from cerflow.predicates import registry
-from cerflow.predicates.registry import using
+from cerflow.language.predicates import registry
+from cerflow.language.predicates.registry import using
 
 QUERY = "SELECT COUNT(*) AS n WHERE (A AS x ; B AS y) FILTER close(x.v, y.v)"
 FILE = """
@@ -110,7 +110,7 @@ def test_slow_ones_are_warned_of(files):
         (
             "bad.py",
             "import cerflow\ncerflow.predicate('count')(lambda x: x)",
-            "line 2: cerflow.errors.ArgumentError: 'count' cannot be the name of a predicate",
+            "line 2: cerflow.base.errors.ArgumentError: 'count' cannot be the name of a predicate",
         ),
     ],
 )

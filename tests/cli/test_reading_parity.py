@@ -13,10 +13,10 @@ import zstandard
 from pyspark.errors import PySparkException
 
 import cerflow
-from cerflow import limits
+from cerflow.base import limits
+from cerflow.base.errors import InputError
 from cerflow.cli.commands.request import ColumnOptions, Inputs
 from cerflow.cli.spark.reading import read_frame
-from cerflow.errors import InputError
 from cerflow.files import blocks as pieces
 from cerflow.files.blocks import read_blocks
 from cerflow.files.input_plans import InputPlan, survey_file, survey_of_pieces, texts

@@ -7,11 +7,11 @@ import pytest
 from typer.testing import CliRunner
 
 import cerflow
+from cerflow.base.errors import InputError
 from cerflow.cli.app import app
 from cerflow.cli.spark import streaming
 from cerflow.cli.spark.streaming import _started
 from cerflow.cli.stream_command import ProgressOptions, StreamOptions
-from cerflow.errors import InputError
 from support.spark.file_streams import patiently
 from support.spark.kafka import broker, messages_of, skip_without_kafka
 

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cerflow import limits
+from cerflow.base import limits
+from cerflow.base.errors import OutputError
 from cerflow.cli.app import app
 from cerflow.cli.output import targets
 from cerflow.cli.output.targets import check_writable, open_target
-from cerflow.errors import OutputError
 
 MAIN = [sys.executable, "-c", "from cerflow.cli import main; main()"]
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 from typer.testing import CliRunner
 
-from cerflow import limits
+from cerflow.base import limits
 from cerflow.cli.app import app
 from cerflow.cli.options import parse_most
 from cerflow.cli.output import targets

@@ -10,10 +10,10 @@ import pyarrow.orc
 import pyarrow.parquet
 import pytest
 
+from cerflow.base.errors import BadRecordError, InputError, OutputError
 from cerflow.cli.commands.request import BadRecords, Policy, parse_policy
 from cerflow.cli.output.targets import check_writable
 from cerflow.cli.output.writing import Directory, OutputFormat, open_sink, output_format_of
-from cerflow.errors import BadRecordError, InputError, OutputError
 
 EVENT = pa.struct([("position", pa.int64()), ("labels", pa.list_(pa.string())), ("at", pa.timestamp("ns"))])
 SCHEMA = pa.schema(

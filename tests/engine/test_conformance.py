@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 
 import cerflow
-from cerflow import limits
-from cerflow.errors import UnsupportedQueryError
+from cerflow.base import limits
+from cerflow.base.errors import UnsupportedQueryError
 from support.golden import (
     CASES,
     HOT_DRY,

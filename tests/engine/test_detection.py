@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 import cerflow
 from cerflow.automata.model.runs import matches as matches_of_runs
 from cerflow.automata.optimise.detection import for_detection
+from cerflow.base.errors import QueryError, UnsupportedQueryError
+from cerflow.base.events import Stream
 from cerflow.engine.recognize.planning import compile_select, transducer_of
-from cerflow.errors import QueryError, UnsupportedQueryError
+from cerflow.engine.slices.division import divided
 from cerflow.language.formula import AttributeWindow, Strategy, Within
 from cerflow.language.node import walk
 from cerflow.language.select import CountItem, Projection, ProjectionKind, Select
 from cerflow.language.sremo import Regular
-from cerflow.semantics.sremo import sremo_matches
-from cerflow.slices.division import divided
-from cerflow.values.events import Stream
+from cerflow.theory.semantics.sremo import sremo_matches
 from support.conformance import table_of
 from support.generators.conditions import Fragment
 from support.generators.queries import OPERATORS

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.errors import QueryError, UnsupportedQueryError
+from cerflow.api.query import as_query_text
+from cerflow.base.errors import QueryError, UnsupportedQueryError
+from cerflow.base.events import Stream
 from cerflow.language.formula import CountWindow, Strategy
 from cerflow.language.select import CountItem, Projection, ProjectionKind, Select
-from cerflow.query import as_query_text
-from cerflow.semantics.first_order import first_order_denotation
-from cerflow.values.events import Stream
+from cerflow.theory.semantics.first_order import first_order_denotation
 from support.generators.first_order import first_order_formulas, small_streams
 from support.runners import ENGINE_RUNNERS, bag, examples, semantics, supports
 

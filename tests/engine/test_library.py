@@ -19,11 +19,11 @@ import pyarrow as pa
 import pytest
 
 import cerflow
+from cerflow.base.errors import CerflowError
 from cerflow.engine import layout
 from cerflow.engine.kernels import table
 from cerflow.engine.kernels.base import library
 from cerflow.engine.kernels.base.calling import Row
-from cerflow.errors import CerflowError
 
 PACKAGE = Path(cerflow.__file__).parent
 KERNELS = {kernel.name: kernel for unit in table.UNITS.values() for kernel in unit}
@@ -80,7 +80,7 @@ def test_the_stamp_covers_all_that_kernels_are_made_of():
             if isinstance(node, ast.ImportFrom) and node.module.startswith("cerflow."):
                 modules = {f"{node.module}.{name.name}" for name in node.names} & library.sources().keys()
                 imported |= modules or {node.module}
-    used = {"cerflow.cache_folder", "cerflow.errors"}  # by what builds and loads the library
+    used = {"cerflow.base.cache_folder", "cerflow.base.errors"}  # by what builds and loads the library
     assert {name for name in imported - used if not name.startswith("cerflow.engine.kernels")} == {
         name for name in library.sources() if not name.startswith("cerflow.engine.kernels")
     }

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow import limits
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.optimise.ambiguity import enlarged
+from cerflow.base import limits
+from cerflow.base.schema import Schema
 from cerflow.engine import layout
 from cerflow.engine.recognize.plan import Plan
 from cerflow.language.formula import Strategy
-from cerflow.schema import Schema
-from cerflow.semantics.strategies import kept_by
+from cerflow.theory.semantics.strategies import kept_by
 from support.conformance import assert_conforms
 from support.golden import rows
 from support.runners import ENGINE_RUNNERS, bag, complex_events, examples, in_random_pieces, semantics
@@ -135,7 +135,7 @@ def test_matches_are_the_same_however_little_room_there_is(by, monkeypatch):
     query = cerflow.parse(f"SELECT MAX {by} * WHERE A+ ; (B AS x OR B AS y)+ ; C WITHIN 12 EVENTS")
     expected = query.match(table).to_pylist()
     for size in (1, 2, 7, 50):
-        monkeypatch.setattr("cerflow.limits.CHOSEN_NODES", size)
+        monkeypatch.setattr("cerflow.base.limits.CHOSEN_NODES", size)
         assert query.match(table).to_pylist() == expected
     assert len(expected) > 60
 

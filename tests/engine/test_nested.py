@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
+from cerflow.base.errors import InputError, QueryError
 from cerflow.builder import event, item, label, select, this, window
-from cerflow.errors import InputError, QueryError
 from support.conformance import assert_conforms, drawn
 from support.generators.nested import below_structs
 from support.runners import ENGINE_RUNNERS, Rows, examples, semantics

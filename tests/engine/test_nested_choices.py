@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.errors import UnsupportedQueryError
+from cerflow.base.errors import UnsupportedQueryError
 from support.conformance import assert_conforms
 from support.runners import ENGINE_RUNNERS, bag, examples, one_batch, restored_at_every_event, semantics
 

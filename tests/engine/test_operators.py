@@ -8,7 +8,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow import limits
+from cerflow.base import limits
 from cerflow.language.formula import Strategy
 from support.conformance import assert_conforms, drawn
 from support.generators.conditions import Fragment

@@ -9,15 +9,15 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow import limits
-from cerflow.analysis.scopes import labels_of
+from cerflow.base import limits
+from cerflow.base.errors import QueryError, QuerySyntaxError, UnsupportedQueryError
 from cerflow.builder import event as read
 from cerflow.builder import label, last, max_, next_
 from cerflow.builder import select as query_of
-from cerflow.errors import QueryError, QuerySyntaxError, UnsupportedQueryError
 from cerflow.language.condition import LabelReference
 from cerflow.language.formula import CountWindow, DurationWindow, Selection, Strategy
 from cerflow.language.select import Consumption
+from cerflow.logic.analysis.scopes import labels_of
 from cerflow.rewritings import (
     first_order_to_second_order,
     push_down_filters,
@@ -26,7 +26,7 @@ from cerflow.rewritings import (
     second_order_to_first_order,
     strict_to_sequences,
 )
-from cerflow.semantics.strategies import kept_by
+from cerflow.theory.semantics.strategies import kept_by
 from support.conformance import assert_conforms, assert_limited, drawn, limit
 from support.generators.conditions import Fragment
 from support.generators.queries import formulas, stream_of, streams

@@ -5,9 +5,9 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow import limits
+from cerflow.base import limits
+from cerflow.base.errors import QueryError, UnsupportedQueryError
 from cerflow.engine.recognize.planning import transducer_of, with_one_run_each
-from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language.formula import CountWindow, DurationWindow, Strategy
 from cerflow.language.select import Consumption, LabelItem, Projection, ProjectionKind, Select
 from support.conformance import assert_conforms, table_of

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.errors import QueryError
+from cerflow.base.errors import QueryError
 from support.conformance import COLUMNS, assert_conforms, drawn, limit
 from support.generators.conditions import Fragment
 from support.runners import ENGINE_RUNNERS, bag, examples, frozen, one_batch, semantics

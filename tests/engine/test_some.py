@@ -5,9 +5,9 @@ import pytest
 
 import cerflow
 from cerflow.automata.optimise.ambiguity import ambiguous
+from cerflow.base.errors import QueryError, QuerySyntaxError
+from cerflow.base.schema import Schema
 from cerflow.builder import label, read, some, this
-from cerflow.errors import QueryError, QuerySyntaxError
-from cerflow.schema import Schema
 from support.runners import bag
 
 TABLE = pa.table({"type": list("AABAB"), "v": [1, 5, 3, None, 1], "k": [0, 1, 1, 0, 0]})

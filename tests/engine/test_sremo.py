@@ -10,13 +10,13 @@ import cerflow
 from cerflow.automata import compile_sremo
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.model.runs import matches as matches_of_runs
+from cerflow.base.errors import QueryError, UnsupportedQueryError
+from cerflow.base.events import Stream
 from cerflow.builder import label, read, select, this, window
-from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language.node import walk
 from cerflow.language.printer import show
 from cerflow.language.sremo import Complement, NextMatch, Windowed
-from cerflow.semantics.sremo import sremo_matches
-from cerflow.values.events import Stream
+from cerflow.theory.semantics.sremo import sremo_matches
 from support.conformance import assert_conforms, table_of
 from support.generators.sremo import OPERATORS, expressions, streams, windowed_expressions
 from support.golden import SREMO_CASES, at_end, rows

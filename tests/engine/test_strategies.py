@@ -14,15 +14,15 @@ import cerflow
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.model.runs import matches
 from cerflow.automata.model.transducer import Transducer, Transition
-from cerflow.conditions.connectives import TRUE
-from cerflow.conditions.guards import TypeTest
+from cerflow.base.complex_events import support
 from cerflow.engine import layout
 from cerflow.engine.kernels.state.classes import WORST, new_class, release
 from cerflow.engine.state.memory import Memory
 from cerflow.language.formula import Strategy
 from cerflow.language.select import Projection, ProjectionKind, Select
-from cerflow.semantics.strategies import kept_by
-from cerflow.values.complex_events import support
+from cerflow.logic.conditions.connectives import TRUE
+from cerflow.logic.conditions.guards import TypeTest
+from cerflow.theory.semantics.strategies import kept_by
 from support.conformance import assert_conforms, drawn, table_of
 from support.generators.conditions import Fragment
 from support.generators.queries import formulas, stream_of, streams
@@ -257,7 +257,7 @@ def test_matches_are_the_same_however_little_room_there_is(strategy, monkeypatch
     table = letters(300)
     query = cerflow.parse(f"SELECT {strategy} * WHERE ((A AS x OR A AS y) ; B+ ; (C OR C AS z)) WITHIN 60 EVENTS")
     expected = query.match(table).to_pylist()
-    monkeypatch.setattr("cerflow.limits.CHOSEN_NODES", 2)
+    monkeypatch.setattr("cerflow.base.limits.CHOSEN_NODES", 2)
     assert query.match(table).to_pylist() == expected
     assert query.match(table).count() == len(expected) > 60
 

@@ -9,9 +9,9 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.analysis.scopes import labels_of
-from cerflow.errors import QueryError, UnsupportedQueryError
+from cerflow.base.errors import QueryError, UnsupportedQueryError
 from cerflow.language.select import ExpressionItem, Projection, ProjectionKind
+from cerflow.logic.analysis.scopes import labels_of
 from support.conformance import limit, table_of
 from support.generators.conditions import Fragment
 from support.generators.selects import cases

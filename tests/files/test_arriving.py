@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cerflow.api.stream_inputs import Input
+from cerflow.base.errors import InputError
 from cerflow.cli.app import app
-from cerflow.errors import InputError
 from cerflow.files import arriving
 from cerflow.files.column_types import type_named
 from cerflow.files.input_plans import ColumnRoles
 from cerflow.files.reading import read_inputs
 from cerflow.files.sources import InputFormat, Source, source_of
-from cerflow.stream_inputs import Input
 
 
 def come(chunks, kind, columns, patient=True, encoding="utf-8", **types):
@@ -100,8 +100,8 @@ def test_types_follow_from_the_first_lines_and_later_values_are_bad_records():
 
 
 def test_columns_that_come_later_are_kept_where_they_are_known():
-    from cerflow.analysis.columns import usage_of
-    from cerflow.query import parse
+    from cerflow.api.query import parse
+    from cerflow.logic.analysis.columns import usage_of
 
     columns = ColumnRoles(usage=usage_of(parse("SELECT * WHERE A AS a FILTER a.v > 1").tree))
     lines = [b'{"type": "A"}\n', b'{"type": "A", "v": 2.5, "u": "2024-03-15"}\n']
@@ -138,7 +138,7 @@ def test_what_cannot_be_read_line_by_line():
     with pytest.raises(InputError, match="the column 'w', whose type is given"):
         come([b"type,v\nA,1\n"], "csv", ColumnRoles(), w="float")
     with (
-        mock.patch("cerflow.limits.TEXT_ROW_BYTES", 100),
+        mock.patch("cerflow.base.limits.TEXT_ROW_BYTES", 100),
         pytest.raises(InputError, match="a row after row 0 has more"),
     ):
         come([b"type,v\nA,1\n", b'A,"', b"x" * 101], "csv", ColumnRoles())

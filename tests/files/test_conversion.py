@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerflow.errors import InputError
+from cerflow.base.errors import InputError
 from cerflow.files.column_types import look_at, merged, type_named, type_of
 from cerflow.files.conversion import converted
 

@@ -5,7 +5,7 @@ import pyarrow.parquet
 import pytest
 
 import cerflow
-from cerflow.errors import BadRecordError, InputError
+from cerflow.base.errors import BadRecordError, InputError
 
 
 def write(path, content, encoding="utf-8"):

@@ -6,8 +6,8 @@ import sys
 import pyarrow as pa
 import pytest
 
-from cerflow import limits
-from cerflow.errors import InputError
+from cerflow.base import limits
+from cerflow.base.errors import InputError
 from cerflow.files.reading import read_events
 
 ZEROS = b"0" * (1 << 16)
@@ -101,7 +101,7 @@ def test_memory_and_end_of_a_process(tmp_path):
     path = write(tmp_path / "a.csv.zst", b"type,v\nA,1\nB,", b"\n", 1 << 30, ZEROS * 16)
     script = f"""
 import resource, cerflow
-from cerflow.errors import InputError
+from cerflow.base.errors import InputError
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 try:
     cerflow.read_events({str(path)!r})

@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerflow.analysis.columns import ColumnUsage
-from cerflow.errors import InputError
+from cerflow.api.stream_inputs import Input
+from cerflow.base.errors import InputError
 from cerflow.files import column_types as looks
 from cerflow.files import conversion, csv_blocks
 from cerflow.files.column_types import type_named
 from cerflow.files.input_plans import ColumnRoles
 from cerflow.files.reading import read_inputs
 from cerflow.files.sources import InputFormat, source_of
-from cerflow.stream_inputs import Input
+from cerflow.logic.analysis.columns import ColumnUsage
 from support.runners import examples
 
 #: Values of one kind, of which most columns are, and values of all kinds.

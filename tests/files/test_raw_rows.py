@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerflow import limits
+from cerflow.base import limits
 from cerflow.files import raw_rows
 from cerflow.files.csv_blocks import csv_blocks
 from cerflow.files.encodings import utf8_of

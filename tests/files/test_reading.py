@@ -7,13 +7,13 @@ import pyarrow.orc
 import pyarrow.parquet
 import pytest
 
-from cerflow.analysis.columns import ColumnUsage
-from cerflow.errors import InputError
+from cerflow.api.stream_inputs import Input
+from cerflow.base.errors import InputError
 from cerflow.files.blocks import file_groups
 from cerflow.files.input_plans import ColumnRoles
 from cerflow.files.reading import read_inputs
 from cerflow.files.sources import InputFormat, parse_source
-from cerflow.stream_inputs import Input
+from cerflow.logic.analysis.columns import ColumnUsage
 
 CSV = """type,price,volume,when,name
 SELL,27.5,100,2024-03-15T09:30:00,INTC

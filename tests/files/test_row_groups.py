@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from cerflow import cli
+from cerflow.api.stream_inputs import Input
 from cerflow.cli.commands import local_runner
 from cerflow.files.input_plans import ColumnRoles
 from cerflow.files.row_groups import OrderedGroups
 from cerflow.files.sources import parse_source
-from cerflow.stream_inputs import Input
 
 TIMES = {
     "integer": pa.int64(),

@@ -1,7 +1,7 @@
 import pytest
 
-from cerflow.analysis.columns import ColumnUsage, usage_of
 from cerflow.language.parser import parse_query
+from cerflow.logic.analysis.columns import ColumnUsage, usage_of
 
 
 def usage(condition, rest=""):

@@ -10,6 +10,7 @@ from datetime import timedelta
 import pytest
 
 from cerflow import builder
+from cerflow.base.errors import QueryError
 from cerflow.builder import (
     ConditionExpr,
     Expr,
@@ -60,7 +61,6 @@ from cerflow.builder import (
     value,
     window,
 )
-from cerflow.errors import QueryError
 from cerflow.language.parser import parse_condition, parse_expression, parse_formula, parse_query
 from cerflow.language.sremo_parser import parse_sremo
 

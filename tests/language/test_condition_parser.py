@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from cerflow.base.operators import Operator
 from cerflow.language import condition as c
 from cerflow.language.parser import parse_condition, parse_expression
-from cerflow.values.operators import Operator
 from support.conditions import attribute, compare
 
 

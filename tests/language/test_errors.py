@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.errors import QueryError, QuerySyntaxError
+from cerflow.base.errors import QueryError, QuerySyntaxError
 from cerflow.language.parser import parse_condition, parse_formula, parse_query
 from cerflow.language.sremo_parser import parse_sremo
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
+from cerflow.base.errors import CerflowError, QueryError, UnsupportedQueryError
 from cerflow.builder import any_event, attribute, event, not_event, select
-from cerflow.errors import CerflowError, QueryError, UnsupportedQueryError
 from cerflow.language.formula import EventKind
 from cerflow.language.parser import parse_formula, parse_query, parse_statements
 from cerflow.language.printer import show

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from cerflow.errors import Span
+from cerflow.base.errors import Span
 from cerflow.language import condition as c
 from cerflow.language import formula as f
 from cerflow.language import select as s

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from cerflow.errors import QueryError, QuerySyntaxError, Span
+from cerflow.base.errors import QueryError, QuerySyntaxError, Span
+from cerflow.base.operators import Operator
 from cerflow.language import condition as c
 from cerflow.language import formula as f
 from cerflow.language import sremo as r
 from cerflow.language.sremo_parser import _grammar, parse_sremo
-from cerflow.values.operators import Operator
 
 T = r.Terminal(c.Constant(True))
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from cerflow.language.kept_parsers import parser_of
+from cerflow.language.grammar.kept_parsers import parser_of
 
 PARSE = "import cerflow; print(cerflow.parse('SELECT * WHERE A AS x').tree.formula, cerflow.parse_sremo('[TRUE] AS x'))"
 GRAMMAR = """

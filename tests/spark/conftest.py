@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from cerflow import limits
+from cerflow.base import limits
 
 
 @pytest.fixture

@@ -228,5 +228,5 @@ def test_the_wheel_has_all_modules_and_data_and_the_kernels(wheel):
     files = (file for file in sources.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
     # The manual is among the sources elsewhere.
     assert names == {str(file.relative_to(sources)) for file in files} | {"cerflow/studio/language.md"}
-    assert {"cerflow/py.typed", "cerflow/language/ceql.lark", "pyspark_cerflow/__init__.py"} <= names
+    assert {"cerflow/py.typed", "cerflow/language/grammar/ceql.lark", "pyspark_cerflow/__init__.py"} <= names
     assert f"cerflow/engine/kernels/{library.library_name()}" in names

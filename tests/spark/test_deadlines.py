@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 import cerflow
-from cerflow import limits
-from cerflow.errors import InputError
-from cerflow.schema import Schema
+from cerflow.base import limits
+from cerflow.base.errors import InputError
+from cerflow.base.schema import Schema
 from cerflow.spark import explain, match
 from cerflow.spark.frames.plan import demands_of_program
 from support.spark.parquet_streams import recognised, write

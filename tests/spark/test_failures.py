@@ -2,7 +2,7 @@
 
 import pytest
 
-from cerflow.errors import BadRecordError, InputError, PredicateError
+from cerflow.base.errors import BadRecordError, InputError, PredicateError
 from cerflow.spark.failures import as_cerflow_error, messages, own_error, own_errors_raised
 
 TASK = """An error occurred while calling o1751.collectToPython.
@@ -110,14 +110,15 @@ def test_an_error_without_a_message_is_named(text):
 
 def test_errors_of_cerflow_are_raised_as_what_they_were():
     bad = "row {name: 'a: }: b', t: 2}: no event type in 'type'"
-    found = own_error(STREAM % in_task(f"cerflow.errors.BadRecordError: {bad}"))
+    found = own_error(STREAM % in_task(f"cerflow.base.errors.BadRecordError: {bad}"))
     assert isinstance(found, BadRecordError)
     assert (found.row, found.reason) == ("{name: 'a: }: b', t: 2}", "no event type in 'type'")
     assert str(found) == bad
     # The last one is what the task raised; what comes before is its cause.
-    chain = "cerflow.errors.InputError: one\n\nThe above exception was the direct cause of the following exception:\n\n"
+    chain = "cerflow.base.errors.InputError: one\n\n"
+    chain += "The above exception was the direct cause of the following exception:\n\n"
     chain += 'Traceback (most recent call last):\n  File "f", line 1, in g\n    h()\n'
-    chain += "cerflow.errors.PredicateError: 'p' failed:\ntwo"
+    chain += "cerflow.base.errors.PredicateError: 'p' failed:\ntwo"
     found = own_error(in_task(chain))
     assert isinstance(found, PredicateError)
     assert str(found) == "'p' failed:\ntwo"
@@ -128,7 +129,7 @@ def test_errors_of_cerflow_are_raised_as_what_they_were():
 def test_other_errors_pass_through():
     with pytest.raises(RuntimeError, match="typer"), own_errors_raised():
         raise RuntimeError(in_task("ModuleNotFoundError: No module named 'typer'"))
-    given = InputError("cerflow.errors.BadRecordError: row 1: quoted")
+    given = InputError("cerflow.base.errors.BadRecordError: row 1: quoted")
     with pytest.raises(InputError) as raised, own_errors_raised():
         raise given
     assert raised.value is given

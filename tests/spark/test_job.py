@@ -10,8 +10,8 @@ import pytest
 from pyspark.errors import AnalysisException
 
 import cerflow
-from cerflow import limits
-from cerflow.errors import (
+from cerflow.base import limits
+from cerflow.base.errors import (
     BadRecordError,
     InputError,
     OutputError,

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import Phase, assume, given, settings
 
 import cerflow
-from cerflow.errors import BadRecordError, UnsupportedQueryError
+from cerflow.api.stream_inputs import Input
+from cerflow.base.errors import BadRecordError, UnsupportedQueryError
 from cerflow.language.formula import Strategy
 from cerflow.spark import explain, match, run
-from cerflow.stream_inputs import Input
 from support.generators.selects import cases
 from support.golden import PHI1, PHI2, PHI3, PHI4, SENSORS
 from support.spark.results import assert_same, bag

@@ -11,7 +11,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.errors import QueryError, QueryWarning
+from cerflow.base.errors import QueryError, QueryWarning
 from cerflow.spark import bad_records, explain, match, run, stream
 from support.conformance import drawn
 from support.generators.nested import below_structs

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from cerflow.errors import InputError
+from cerflow.base.errors import InputError
 from cerflow.spark.worker import require_cerflow, run_own_python
 from support.runners import only_deep
 from support.spark.servers import PACKAGE, environment, python_without_cerflow, skip_without_java

@@ -7,8 +7,8 @@ import pytest
 from pyspark.errors import PySparkException
 
 import cerflow
+from cerflow.base.errors import UnsupportedQueryError
 from cerflow.cli.commands.request import load_predicates
-from cerflow.errors import UnsupportedQueryError
 from cerflow.spark import match
 from cerflow.spark.frames.tasks import Recognition, pack
 from support.spark.results import assert_same

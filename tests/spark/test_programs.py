@@ -10,9 +10,9 @@ from hypothesis import Phase, assume, event, given, settings
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow import limits
-from cerflow.errors import BadRecordError, InputError, QueryError, UnsupportedQueryError
-from cerflow.schema import Schema
+from cerflow.base import limits
+from cerflow.base.errors import BadRecordError, InputError, QueryError, UnsupportedQueryError
+from cerflow.base.schema import Schema
 from cerflow.spark import bad_records, explain, match, run
 from cerflow.spark.frames.plan import demands_of_program
 from support.generators.limits import FLOATS, INTEGERS, mostly

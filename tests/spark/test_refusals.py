@@ -5,7 +5,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 import cerflow
-from cerflow.errors import InputError, QueryError, QuerySyntaxError, UnsupportedQueryError
+from cerflow.base.errors import InputError, QueryError, QuerySyntaxError, UnsupportedQueryError
 from cerflow.spark import bad_records, match, run
 from support.spark.results import assert_same
 

@@ -4,10 +4,10 @@ import pyarrow as pa
 import pytest
 
 import cerflow
+from cerflow.api.query import as_query_text
 from cerflow.language.formula import EventType, Sequence
 from cerflow.language.select import Select
 from cerflow.language.sremo import Regular
-from cerflow.query import as_query_text
 from support.golden import E1, LAST_B, SREMO_CASES, TRADES
 from support.spark.results import assert_same
 

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 import cerflow
-from cerflow import limits
-from cerflow.errors import BadRecordError, InputError
+from cerflow.base import limits
+from cerflow.base.errors import BadRecordError, InputError
 from cerflow.studio.sampling import load_events
 
 TEXT = b"type,v\n" + b"".join(b"%s,%d\n" % (b"AB"[k % 2 : k % 2 + 1], k * 7919 % 10007) for k in range(20_000))

@@ -15,13 +15,14 @@ import pytest
 pytest.importorskip("nicegui", reason="NiceGUI is not installed (cerflow[studio])")
 
 import cerflow
-from cerflow import automata, limits
+from cerflow import automata
+from cerflow.base import limits
+from cerflow.base.errors import InputError, UnsupportedQueryError
 from cerflow.cli.output.writing import OutputFormat, write_table
-from cerflow.drawing.formula_svg import formula_svg
 from cerflow.engine.stopping import checked
-from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.language.node import walk
 from cerflow.language.printer import show
+from cerflow.look.pictures.formula_svg import formula_svg
 from cerflow.studio import runs
 from cerflow.studio.builtin_sample import QUERIES, SAMPLE
 from cerflow.studio.colouring import coloured, labels_in

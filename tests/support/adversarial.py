@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from cerflow.conditions.guards import TypeTest
-from cerflow.conditions.register_values import Microseconds
+from cerflow.base.operators import Operator
+from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.language.condition import (
     And,
@@ -33,8 +33,8 @@ from cerflow.language.condition import (
     Or,
     Regexp,
 )
-from cerflow.schema import Schema
-from cerflow.values.operators import Operator
+from cerflow.logic.conditions.guards import TypeTest
+from cerflow.logic.conditions.register_values import Microseconds
 
 INTEGERS = (0, 1, -1, 7, 127, -128, 2**31 - 1, -(2**31), 2**53, 2**53 + 1, -(2**53) - 1, 2**62, 2**63 - 1, -(2**63))
 FLOATS = (0.0, -0.0, 1.0, 2.5, -2.5, 0.1, math.nan, math.inf, -math.inf, 5e-324, 2.0**53, 2.0**53 + 2, 1e308, -1e308)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from cerflow.base.operators import Operator
 from cerflow.language import condition as c
-from cerflow.values.operators import Operator
 
 
 def attribute(text: str) -> c.Attribute:

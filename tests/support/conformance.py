@@ -12,7 +12,7 @@ from hypothesis import assume, currently_in_test_context, event
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.errors import QueryError
+from cerflow.base.errors import QueryError
 from cerflow.language.formula import AttributeWindow, Strategy
 from cerflow.language.node import walk
 from cerflow.language.select import CountItem, ProjectionKind, Select

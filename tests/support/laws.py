@@ -5,7 +5,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerflow.analysis.scopes import labels_of
+from cerflow.base.operators import Operator
 from cerflow.language.condition import (
     Attribute,
     Bracket,
@@ -19,8 +19,8 @@ from cerflow.language.formula import (
     Filter,
     Formula,
 )
-from cerflow.semantics.formulas import Denotation
-from cerflow.values.operators import Operator
+from cerflow.logic.analysis.scopes import labels_of
+from cerflow.theory.semantics.formulas import Denotation
 from support.generators.queries import Fragment, formulas, stream_of, streams
 from support.runners import examples
 

@@ -19,13 +19,13 @@ import pyarrow as pa
 
 import cerflow
 from cerflow.automata.compile.formulas import compile_formula
-from cerflow.errors import UnsupportedQueryError
+from cerflow.base.complex_events import support
+from cerflow.base.errors import UnsupportedQueryError
+from cerflow.base.events import Stream
 from cerflow.language.select import Select
-from cerflow.semantics.complex_events import within
-from cerflow.semantics.formulas import Denotation
-from cerflow.semantics.strategies import kept_by
-from cerflow.values.complex_events import support
-from cerflow.values.events import Stream
+from cerflow.theory.semantics.complex_events import within
+from cerflow.theory.semantics.formulas import Denotation
+from cerflow.theory.semantics.strategies import kept_by
 from support.generators.limits import number, places
 from support.paper_strategies import SelectiveEvaluation
 from support.runners import complex_events, supports

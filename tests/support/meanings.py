@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from cerflow.base.complex_events import ComplexEvent, support
+from cerflow.base.events import Stream
 from cerflow.language.formula import Formula
 from cerflow.language.parser import parse_formula
 from cerflow.language.printer import show
-from cerflow.semantics.first_order import first_order_denotation
-from cerflow.semantics.formulas import Denotation
-from cerflow.values.complex_events import ComplexEvent, support
-from cerflow.values.events import Stream
+from cerflow.theory.semantics.first_order import first_order_denotation
+from cerflow.theory.semantics.formulas import Denotation
 
 
 def complex_events(formula: Formula | None, stream: Stream) -> list[frozenset[ComplexEvent]]:

@@ -12,8 +12,8 @@ from typing import Any
 
 from cerflow.automata.model.runs import RunReader
 from cerflow.automata.model.transducer import Transducer
+from cerflow.base.events import Event
 from cerflow.language.formula import Strategy
-from cerflow.values.events import Event
 
 Node = tuple[Any, ...]
 _MARKING, _PASSING = True, False

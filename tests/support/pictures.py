@@ -3,7 +3,7 @@
 import re
 from xml.etree import ElementTree
 
-from cerflow.drawing.svg import text_width
+from cerflow.look.pictures.svg import text_width
 
 SVG = "{http://www.w3.org/2000/svg}"
 

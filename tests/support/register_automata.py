@@ -15,11 +15,11 @@ from cerflow.automata import (
     SymbolicTransition,
     compile_sremo,
 )
-from cerflow.errors import QueryError, UnsupportedQueryError
+from cerflow.base.complex_events import ComplexEvent, support
+from cerflow.base.errors import QueryError, UnsupportedQueryError
 from cerflow.language.condition import Condition
 from cerflow.language.parser import parse_condition
 from cerflow.language.sremo import Sremo, Windowed
-from cerflow.values.complex_events import ComplexEvent, support
 from support.generators.sremo import expressions
 
 

@@ -11,14 +11,14 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.conditions.propositions import weakened
+from cerflow.base.errors import QueryError, UnsupportedQueryError
+from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit
-from cerflow.errors import QueryError, UnsupportedQueryError
+from cerflow.engine.pushdown.relevance import or_invalid, relevant_events
 from cerflow.language import formula as f
 from cerflow.language.condition import Condition, PredicateCall
 from cerflow.language.node import Node, transform, walk
-from cerflow.pushdown.relevance import or_invalid, relevant_events
-from cerflow.schema import Schema
+from cerflow.logic.conditions.propositions import weakened
 from support.conformance import COLUMNS
 from support.generators.conditions import STRINGS, Fragment
 from support.generators.queries import OPERATORS

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DataObject
 
 import cerflow
-from cerflow.errors import UnsupportedQueryError
+from cerflow.base.errors import UnsupportedQueryError
 from cerflow.language.formula import Exclusion, Selection, Strategy
 from cerflow.language.node import walk
 from cerflow.language.select import CountItem

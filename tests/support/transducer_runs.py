@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from cerflow.automata.model.runs import RunReader
 from cerflow.automata.model.transducer import Transducer, Transition
-from cerflow.values.complex_events import ComplexEvent
-from cerflow.values.events import Event
+from cerflow.base.complex_events import ComplexEvent
+from cerflow.base.events import Event
 
 
 @dataclass(frozen=True)

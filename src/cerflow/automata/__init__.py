@@ -24,14 +24,14 @@ file. `to_engine` and `from_engine` convert between the papers' model and the en
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cerflow.papers.public import *  # noqa: F403
+    from cerflow.theory.papers.public import *  # noqa: F403
 
 
 def __getattr__(name: str) -> Any:
     # The engine uses the modules of this room, and does without the constructions of the papers.
     if name.startswith("_") and name != "__all__":
         raise AttributeError(f"module 'cerflow.automata' has no attribute '{name}'")
-    from cerflow.papers import public
+    from cerflow.theory.papers import public
 
     try:
         return getattr(public, name)
@@ -40,6 +40,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    from cerflow.papers import public
+    from cerflow.theory.papers import public
 
     return list(public.__all__)

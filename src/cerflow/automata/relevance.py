@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cerflow import limits
 from cerflow.automata.model.clock import has_ticks
 from cerflow.automata.model.transducer import Transducer
-from cerflow.conditions import propositions
-from cerflow.conditions.connectives import FALSE, TRUE
-from cerflow.conditions.guards import InWindow, Measure, Satisfied, TypeTest
+from cerflow.base import limits
 from cerflow.language.condition import Condition, Not
 from cerflow.language.formula import AttributeWindow, CountWindow, Window
 from cerflow.language.node import walk
+from cerflow.logic.conditions import propositions
+from cerflow.logic.conditions.connectives import FALSE, TRUE
+from cerflow.logic.conditions.guards import InWindow, Measure, Satisfied, TypeTest
 
 
 @dataclass(frozen=True)

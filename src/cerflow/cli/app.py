@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from cerflow.base.errors import visible
 from cerflow.cli import options as o
 from cerflow.cli.options import in_groups, load, one_query, seconds_of, spark_settings, time_limit, usage
 from cerflow.cli.output.progress import PhaseTimer, compile_kernels, progress
@@ -16,7 +17,6 @@ from cerflow.cli.output.writing import OutputFormat
 from cerflow.cli.show_command import show
 from cerflow.cli.stream_command import stream
 from cerflow.cli.studio_command import studio
-from cerflow.errors import visible
 
 app = typer.Typer(
     name="cerflow",
@@ -170,7 +170,7 @@ def generate(
     ] = None,
 ) -> None:
     """Write an example stream: trades of a day, a farm's sensors, the power of homes, or taxi trips."""
-    from cerflow import examples
+    from cerflow.cli import examples
     from cerflow.cli.output.targets import check_writable
     from cerflow.cli.output.writing import output_format_of, write_table
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.orc
 import pyarrow.parquet
 
-from cerflow import limits
+from cerflow.base import limits
 from cerflow.cli.spark.session import java_problem
 from cerflow.files.sources import COMPRESSIONS, InputFormat, Source
 

@@ -16,8 +16,8 @@ from typing import Annotated, Any, Literal, NoReturn, get_args, get_type_hints
 
 import typer
 
+from cerflow.base.errors import TimeLimitError, visible
 from cerflow.cli.output.writing import OutputFormat, OutputMode
-from cerflow.errors import TimeLimitError, visible
 from cerflow.files.sources import InputFormat
 
 #: Where a query is evaluated, with the same matches; ``auto`` decides by the size of the input.

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from cerflow import limits
+from cerflow.base import limits
+from cerflow.base.errors import counted
 from cerflow.cli.options import ColumnOptions, InputOptions, option, usage
 from cerflow.cli.output.reporting import errors_reported, note, warn
-from cerflow.errors import counted
 from cerflow.files.sources import InputFormat
 
 
@@ -46,7 +46,6 @@ def show(
         usage("give the events in which the result was found with --input PATH", "--input")
     output = page.output
     with errors_reported():
-        from cerflow.analysis.columns import ColumnUsage
         from cerflow.cli.commands.request import mapped
         from cerflow.cli.output.clashes import refuse_clashes
         from cerflow.cli.output.targets import check_writable, open_target
@@ -55,8 +54,9 @@ def show(
         from cerflow.files.input_plans import ColumnRoles
         from cerflow.files.reading import read_inputs, read_result
         from cerflow.files.sources import parse_source, source_of
-        from cerflow.viewing.opening import open_page
-        from cerflow.viewing.page import BATCH, ViewedStream, first_matches, page_of
+        from cerflow.logic.analysis.columns import ColumnUsage
+        from cerflow.look.viewing.opening import open_page
+        from cerflow.look.viewing.page import BATCH, ViewedStream, first_matches, page_of
 
         sources = tuple(parse_source(text, inputs.input_format, options.encoding) for text in inputs.inputs)
         matches = source_of(result, page.result_format)

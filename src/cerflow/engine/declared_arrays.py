@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from cerflow.values.array_types import array_types
+from cerflow.base.array_types import array_types
 
 #: Sizes by name: how many rows there is room for, how many there are, or how wide they are.
 Sizes = Mapping[str, int]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
+from cerflow.base.array_types import IntRows, Ints, SmallRows, Smalls
 from cerflow.engine.declared_arrays import Array, Ref
-from cerflow.values.array_types import IntRows, Ints, SmallRows, Smalls
 
 #: Null in an int64 column or register; in float64 it is NaN.
 NULL = -(2**63)

@@ -13,8 +13,9 @@ from itertools import chain
 import numpy as np
 import pyarrow as pa
 
-from cerflow import limits
-from cerflow.errors import InputError
+from cerflow.api.stream_inputs import Input, in_common_unit
+from cerflow.base import limits
+from cerflow.base.errors import InputError
 from cerflow.files.blocks import name_of, read_blocks
 from cerflow.files.column_types import NoValueFitsError
 from cerflow.files.encodings import Utf8, utf8_of
@@ -22,7 +23,6 @@ from cerflow.files.input_plans import ColumnRoles, InputPlan, SplitRows, refuse_
 from cerflow.files.raw_rows import RowPieces
 from cerflow.files.reading import with_missing
 from cerflow.files.sources import InputFormat, Source, source_name
-from cerflow.stream_inputs import Input, in_common_unit
 
 _REMEDY = "; types follow from the first lines, --column-type {column}=… gives another"
 

@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.orc
 import pyarrow.parquet
 
-from cerflow import limits
-from cerflow.errors import InputError
+from cerflow.base import limits
+from cerflow.base.errors import InputError
 from cerflow.files.csv_blocks import csv_blocks
 from cerflow.files.encodings import Content, FilePiece, path_of
 from cerflow.files.json_blocks import json_blocks

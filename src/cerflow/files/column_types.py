@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cerflow import limits
-from cerflow.errors import InputError, nearest
+from cerflow.base import limits
+from cerflow.base.array_types import Ints
+from cerflow.base.arrow_columns import one_array
+from cerflow.base.errors import InputError, nearest
 from cerflow.files import conversion as c
-from cerflow.values.array_types import Ints
-from cerflow.values.arrow_columns import one_array
 
 #: The types that a user may give a column.
 ColumnType = Literal["text", "integer", "float", "timestamp", "boolean"]

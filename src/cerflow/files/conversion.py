@@ -25,8 +25,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cerflow import limits
-from cerflow.values.array_types import Smalls
+from cerflow.base import limits
+from cerflow.base.array_types import Smalls
 
 INTEGER = r"^[+-]?[0-9]+$"
 FLOAT = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$|^(?i:nan|[+-]?inf|[+-]?infinity)$"

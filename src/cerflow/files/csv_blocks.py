@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from cerflow.errors import InputError
+from cerflow.base.arrow_columns import one_array
+from cerflow.base.errors import InputError
 from cerflow.files import encodings as e
 from cerflow.files.conversion import byte_range
 from cerflow.files.raw_rows import Block, Malformed, RowPieces, end_of_rows, header_of
-from cerflow.values.arrow_columns import one_array
 
 
 def csv_blocks(content: e.Content, name: str, encoding: str) -> Iterator[Block]:

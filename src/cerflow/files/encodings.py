@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from cerflow import limits
-from cerflow.errors import InputError, nearest
+from cerflow.base import limits
+from cerflow.base.errors import InputError, nearest
 
 
 @dataclass(frozen=True)

@@ -14,20 +14,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cerflow.analysis.columns import ColumnUsage
-from cerflow.errors import InputError, nearest
+from cerflow.api.stream_inputs import EventRoles, Input, Roles, column_names, fitted_table, free_name, schema_of
+from cerflow.base.array_types import Ints
+from cerflow.base.arrow_columns import one_array
+from cerflow.base.errors import InputError, nearest
+from cerflow.base.nested import joined, parts_of
+from cerflow.base.schema import Schema
+from cerflow.base.units import TimeUnit
 from cerflow.files.blocks import name_of
 from cerflow.files.column_types import Look, Use, called, look_at, merged, right, type_of
 from cerflow.files.conversion import converted, is_text, plain_text
 from cerflow.files.encodings import Content
 from cerflow.files.raw_rows import Block
 from cerflow.files.sources import InputFormat, Source, source_name
-from cerflow.schema import Schema
-from cerflow.stream_inputs import EventRoles, Input, Roles, column_names, fitted_table, free_name, schema_of
-from cerflow.values.array_types import Ints
-from cerflow.values.arrow_columns import one_array
-from cerflow.values.nested import joined, parts_of
-from cerflow.values.units import TimeUnit
+from cerflow.logic.analysis.columns import ColumnUsage
 
 #: The columns that stand before the attributes in a table of refused rows.
 REFUSED = (("row", pa.int64()), ("reason", pa.string()), ("text", pa.string()))

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
-from cerflow import limits
-from cerflow.errors import InputError
+from cerflow.base import limits
+from cerflow.base.errors import InputError
 from cerflow.files import encodings as e
 from cerflow.files.encodings import Content, readable_text
 from cerflow.files.raw_rows import Block, Malformed, RowPieces

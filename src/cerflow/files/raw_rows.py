@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cerflow import limits
-from cerflow.errors import InputError
-from cerflow.values.array_types import Ints
+from cerflow.base import limits
+from cerflow.base.array_types import Ints
+from cerflow.base.errors import InputError
 
 #: Number of the row in its file (from 0), its text, what is wrong with it.
 Malformed = tuple[int, str, str]

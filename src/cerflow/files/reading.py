@@ -9,18 +9,18 @@ from os import PathLike, fspath
 import numpy as np
 import pyarrow as pa
 
+from cerflow.api.stream_inputs import Input, common_schema, fitted_table, free_name, in_common_unit, refuse_partly_typed
+from cerflow.base.array_types import Ints
+from cerflow.base.errors import ArgumentError, BadRecordError, InputError, nearest
+from cerflow.base.nested import is_nested, root_of
+from cerflow.base.schema import UNTYPED
 from cerflow.engine.events.records import BadRecordPolicy
-from cerflow.errors import ArgumentError, BadRecordError, InputError, nearest
 from cerflow.files import input_plans
 from cerflow.files.blocks import contents, read_blocks
 from cerflow.files.column_types import ColumnType, type_named
 from cerflow.files.conversion import plain_text
 from cerflow.files.input_plans import ColumnRoles, InputPlan
 from cerflow.files.sources import InputFormat, Source, source_name, source_of
-from cerflow.schema import UNTYPED
-from cerflow.stream_inputs import Input, common_schema, fitted_table, free_name, in_common_unit, refuse_partly_typed
-from cerflow.values.array_types import Ints
-from cerflow.values.nested import is_nested, root_of
 
 
 @dataclass(frozen=True)

@@ -11,17 +11,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cerflow import limits
-from cerflow.errors import InputError
+from cerflow.api.stream_inputs import Input
+from cerflow.base import limits
+from cerflow.base.arrow_columns import array_of_numbers, one_array
+from cerflow.base.errors import InputError
+from cerflow.engine.slices.by_keys import Keys
+from cerflow.engine.slices.by_row_groups import Key, RowGroup, extremes_of, is_orderly, keys_of
 from cerflow.files.blocks import reading
 from cerflow.files.column_types import Look
 from cerflow.files.input_plans import ColumnRoles, FileSurvey, InputPlan, SplitRows, needs_look
 from cerflow.files.raw_rows import Block
 from cerflow.files.sources import InputFormat, Source, partition_values
-from cerflow.slices.by_keys import Keys
-from cerflow.slices.by_row_groups import Key, RowGroup, extremes_of, is_orderly, keys_of
-from cerflow.stream_inputs import Input
-from cerflow.values.arrow_columns import array_of_numbers, one_array
 
 
 def short_texts(footers: Sequence[pq.FileMetaData], names: Sequence[str]) -> frozenset[str]:

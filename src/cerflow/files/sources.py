@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from cerflow.errors import InputError
+from cerflow.base.errors import InputError
 from cerflow.files.encodings import encoding_named
 
 STANDARD_INPUT = "-"

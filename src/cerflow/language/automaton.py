@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import TypeAlias
 
+from cerflow.base.graphs import reached
 from cerflow.language.condition import And, Attribute, Condition, LabelReference
 from cerflow.language.formula import Embedded, EventKind, EventType
 from cerflow.language.node import Node, node, transform
-from cerflow.values.graphs import reached
 
 #: The head of an automaton in a register selection: the event read.
 HEAD = "~"

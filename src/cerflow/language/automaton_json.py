@@ -21,7 +21,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from cerflow.errors import CerflowError, QueryError, UnsupportedQueryError
+from cerflow.base.errors import CerflowError, QueryError, UnsupportedQueryError
 from cerflow.language.automaton import (
     HEAD,
     AutomatonFormula,

@@ -12,11 +12,11 @@ from datetime import timedelta
 from types import UnionType
 from typing import NamedTuple, TypeVar
 
-from cerflow.errors import QuerySyntaxError, Span
+from cerflow.base.errors import QuerySyntaxError, Span
+from cerflow.base.nested import joined
+from cerflow.base.operators import Operator
+from cerflow.base.schema import ValueKind
 from cerflow.language.node import Node, nested_operands, node, walk
-from cerflow.schema import ValueKind
-from cerflow.values.nested import joined
-from cerflow.values.operators import Operator
 
 R = TypeVar("R")
 
@@ -86,7 +86,7 @@ class Literal(Expression):
 class Attribute(Expression):
     """``label.name``; with ``label=None`` the attribute of the current event.
 
-    The name of a nested attribute is that of `cerflow.values.nested`. ``quoted`` says that a name without label stands
+    The name of a nested attribute is that of `cerflow.base.nested`. ``quoted`` says that a name without label stands
     in double quotes, so that it is not an event kind; ``doubtful`` that in a bracket or terminal of a text the label
     may be the column of a nested attribute.
     """

@@ -6,12 +6,12 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from cerflow import limits
-from cerflow.errors import QueryError, Span, UnsupportedQueryError
+from cerflow.base import limits
+from cerflow.base.errors import QueryError, Span, UnsupportedQueryError
+from cerflow.base.operators import Operator
 from cerflow.language import condition as c
 from cerflow.language.formula import AnyEvent, EventKind, EventType, NotEvent
 from cerflow.language.node import Node, rebuild, transform, walk, walk_into, with_children
-from cerflow.values.operators import Operator
 
 N = TypeVar("N", bound=Node)
 

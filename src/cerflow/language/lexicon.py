@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 
+from cerflow.base.nested import parts_of
+from cerflow.base.units import DURATION_UNITS
 from cerflow.language.condition import AGGREGATES, FUNCTIONS, LONGER_FUNCTIONS, MATCH_NUMBER, SET_TESTS
-from cerflow.values.nested import parts_of
-from cerflow.values.units import DURATION_UNITS
 
 #: Integers are those of 64 bits.
 LARGEST_INTEGER = 2**63 - 1

@@ -13,7 +13,7 @@ from operator import is_
 from types import UnionType
 from typing import Any, ClassVar, TypeVar, cast, dataclass_transform
 
-from cerflow.errors import Span
+from cerflow.base.errors import Span
 
 N = TypeVar("N", bound="Node")
 K = TypeVar("K", bound="Node")

@@ -9,15 +9,15 @@ from datetime import timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from cerflow import limits
-from cerflow.errors import ArgumentError, QueryError, QuerySyntaxError, Span
+from cerflow.base import limits
+from cerflow.base.errors import ArgumentError, QueryError, QuerySyntaxError, Span
 from cerflow.language import formula as f
 from cerflow.language import select as s
 from cerflow.language.automaton_json import automaton_from_json
 from cerflow.language.condition import Attribute, Condition, Expression, LabelReference, TruthValue
-from cerflow.language.condition_tree import positive_integer
 from cerflow.language.event_kinds import refuse_twice, with_kinds, written_out
-from cerflow.language.grammars import Parsed, Piece, parse_from, span_of
+from cerflow.language.grammar.condition_tree import positive_integer
+from cerflow.language.grammar.grammars import Parsed, Piece, parse_from, span_of
 from cerflow.language.node import transform
 from cerflow.language.sremo import Regular, names_told_apart
 from cerflow.language.sremo_parser import SremoBuilder, operator_rule
@@ -88,7 +88,7 @@ def parse_expression(text: str, *, bare_attributes: bool = False) -> Expression:
 
 @cache
 def _grammar() -> Lark:
-    from cerflow.language.kept_parsers import load_grammar
+    from cerflow.language.grammar.kept_parsers import load_grammar
 
     starts = ("query_alone", "formula_alone", "condition_alone", "condition_inside", "value_alone", "value_inside")
     return load_grammar("ceql", starts, _CeqlBuilder())
@@ -96,7 +96,7 @@ def _grammar() -> Lark:
 
 @cache
 def _grammar_of_statements() -> Lark:
-    from cerflow.language.kept_parsers import load_grammar
+    from cerflow.language.grammar.kept_parsers import load_grammar
 
     # Apart from the others, in whose texts a ";" is always an operator.
     return load_grammar("ceql", ["statements"], _CeqlBuilder())

@@ -10,6 +10,8 @@ from functools import cache
 from string import Formatter
 from typing import Any, TypeAlias
 
+from cerflow.base.nested import joined, parts_of
+from cerflow.base.units import DURATION_UNITS
 from cerflow.language import automaton as a
 from cerflow.language import condition as c
 from cerflow.language import formula as f
@@ -19,8 +21,6 @@ from cerflow.language.automaton_json import automaton_to_json
 from cerflow.language.event_kinds import kinds_in
 from cerflow.language.lexicon import BUILT_IN, quote_attribute, quote_name, quote_register, quote_string
 from cerflow.language.node import Node, transform
-from cerflow.values.nested import joined, parts_of
-from cerflow.values.units import DURATION_UNITS
 
 #: Text, or a node with the loosest binding that needs no parentheses where it stands.
 _Piece: TypeAlias = str | tuple[Node, int]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import field
 from enum import StrEnum
 
-from cerflow.errors import Span
+from cerflow.base.errors import Span
+from cerflow.base.nested import unnested
 from cerflow.language.condition import Aggregate, Attribute, Expression, LabelReference
 from cerflow.language.formula import Formula, Strategy, Window, check_by
 from cerflow.language.node import Node, node
-from cerflow.values.nested import unnested
 
 #: The columns that every match has, before keys and computed columns; tables for people show them last.
 BOOKKEEPING = ("detected_at", "detected_time", "start", "end", "start_time", "end_time")

@@ -7,8 +7,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from cerflow.language import sremo as r
-from cerflow.language.condition_tree import ConditionBuilder
-from cerflow.language.grammars import Parsed, Piece, parse_from, span_of
+from cerflow.language.grammar.condition_tree import ConditionBuilder
+from cerflow.language.grammar.grammars import Parsed, Piece, parse_from, span_of
 from cerflow.language.node import Node
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def read_sremo(text: str) -> r.Sremo:
 
 @cache
 def _grammar() -> Lark:
-    from cerflow.language.kept_parsers import load_grammar
+    from cerflow.language.grammar.kept_parsers import load_grammar
 
     return load_grammar("sremo", ("sremo_alone",), SremoBuilder())
 

@@ -10,12 +10,13 @@ gets which events, and orders them. `stream_job` starts streaming queries, and t
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from cerflow.later import imported_later
+from cerflow.base.later import imported_later
 
 if find_spec("pyspark") is None:
     raise ImportError("cerflow.spark needs PySpark: pip install 'cerflow[spark]'")
 
 if TYPE_CHECKING:
+    from cerflow.api.stream_inputs import Input, Streams
     from cerflow.spark.batch import bad_records, explain, match
     from cerflow.spark.frames.streams import streams
     from cerflow.spark.job import RunResult, run
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from cerflow.spark.stream_job import stream
     from cerflow.spark.streaming.running import RunningStream
     from cerflow.spark.streaming.status import StreamStatus
-    from cerflow.stream_inputs import Input, Streams
 
 __all__ = [
     "CerflowSource",
@@ -46,11 +46,11 @@ __getattr__ = imported_later(
     __name__,
     {
         "CerflowSource": "cerflow.spark.source",
-        "Input": "cerflow.stream_inputs",
+        "Input": "cerflow.api.stream_inputs",
         "RunResult": "cerflow.spark.job",
         "RunningStream": "cerflow.spark.streaming.running",
         "StreamStatus": "cerflow.spark.streaming.status",
-        "Streams": "cerflow.stream_inputs",
+        "Streams": "cerflow.api.stream_inputs",
         "bad_records": "cerflow.spark.batch",
         "explain": "cerflow.spark.batch",
         "match": "cerflow.spark.batch",

@@ -9,11 +9,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from cerflow.api.programs.program import Program, without_definitions
+from cerflow.api.query import Query
+from cerflow.api.stream_inputs import EventRoles
+from cerflow.base.errors import ArgumentError, BadRecordError, InputError, QueryWarning, UnsupportedQueryError, warn
+from cerflow.base.nested import is_nested
+from cerflow.base.schema import HIDDEN_TYPES, Schema
+from cerflow.base.units import TimeUnit
 from cerflow.engine.results.report import CountForm
-from cerflow.errors import ArgumentError, BadRecordError, InputError, QueryWarning, UnsupportedQueryError, warn
-from cerflow.programs.program import Program, without_definitions
-from cerflow.query import Query
-from cerflow.schema import HIDDEN_TYPES, Schema
 from cerflow.spark.explanation import explained
 from cerflow.spark.failures import own_errors_raised
 from cerflow.spark.frames.events import CORRUPT, MALFORMED, EventColumns, record_as_json
@@ -25,9 +28,6 @@ from cerflow.spark.placing.ordering import Selected, recognized, selected
 from cerflow.spark.placing.placement import Placement, PlacementKind, place
 from cerflow.spark.placing.survey import greatest_share, is_small
 from cerflow.spark.streaming.matching import AHEAD, LatePolicy, match_stream
-from cerflow.stream_inputs import EventRoles
-from cerflow.values.nested import is_nested
-from cerflow.values.units import TimeUnit
 
 
 class MatchArguments(EventRoles, total=False):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pyspark.sql.types import StructType
 
-from cerflow import limits
-from cerflow.conditions.connectives import TRUE
+from cerflow.base import limits
+from cerflow.base.errors import dotted
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
-from cerflow.errors import dotted
-from cerflow.explaining.text import relevant_lines, section, table
 from cerflow.language.printer import show
+from cerflow.logic.conditions.connectives import TRUE
+from cerflow.look.explaining.text import relevant_lines, section, table
 from cerflow.spark.frames.events import EventColumns, Pushdown, pushdown
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.placing.files_by_tasks import FilesByTasks

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from cerflow import errors
-from cerflow.errors import BadRecordError, CerflowError, InputError
+from cerflow.base import errors
+from cerflow.base.errors import BadRecordError, CerflowError, InputError
 
 _TRACEBACK = "Traceback (most recent call last):"
 _PYTHON_FRAME = re.compile(r'\s*File ".*", line \d+')

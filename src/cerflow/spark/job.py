@@ -11,10 +11,10 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DoubleType
 
-from cerflow.errors import ArgumentError, BadRecordError, InputError
-from cerflow.programs.program import Program, without_definitions
-from cerflow.query import Query
-from cerflow.schema import Schema
+from cerflow.api.programs.program import Program, without_definitions
+from cerflow.api.query import Query
+from cerflow.base.errors import ArgumentError, BadRecordError, InputError
+from cerflow.base.schema import Schema
 from cerflow.spark.batch import MatchArguments, bad_records, match
 from cerflow.spark.failures import own_errors_raised
 from cerflow.spark.frames import output as writing

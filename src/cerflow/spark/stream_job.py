@@ -8,19 +8,19 @@ from typing import Any, Literal
 
 from pyspark.sql import DataFrame
 
+from cerflow.api.programs.program import Program, without_definitions
+from cerflow.api.query import Query
+from cerflow.base.errors import ArgumentError, InputError, UnsupportedQueryError
+from cerflow.base.units import TimeUnit
 from cerflow.engine.results.report import CountForm
-from cerflow.errors import ArgumentError, InputError, UnsupportedQueryError
 from cerflow.language.parser import duration_in_microseconds
 from cerflow.language.printer import show
-from cerflow.programs.program import Program, without_definitions
-from cerflow.query import Query
 from cerflow.spark.batch import MatchArguments, plan_of
 from cerflow.spark.frames.schemas import arrow_schema, completed, refuse_untransferable
 from cerflow.spark.streaming import matching
 from cerflow.spark.streaming.checkpoint import Checkpoint, check_unchanged
 from cerflow.spark.streaming.processor import ProcessorOptions
 from cerflow.spark.streaming.running import FILES, RunningStream, Sink, StreamOutput
-from cerflow.values.units import TimeUnit
 
 
 def stream(

@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
+from cerflow.base.errors import InputError
 from cerflow.engine.kernels.base.library import load_kernels
-from cerflow.errors import InputError
 from cerflow.spark.failures import as_cerflow_error
 
 if TYPE_CHECKING:

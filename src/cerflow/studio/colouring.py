@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from cerflow.errors import DOT
+from cerflow.base.errors import DOT
+from cerflow.base.nested import field_type, nested_names, parts_of
+from cerflow.base.units import DURATION_UNITS
 from cerflow.language.lexicon import BUILT_IN, CONTEXTUAL, RESERVED, quote_attribute, quote_name
-from cerflow.values.nested import field_type, nested_names, parts_of
-from cerflow.values.units import DURATION_UNITS
 
 KEYWORDS = frozenset({*RESERVED, *CONTEXTUAL, *DURATION_UNITS, "EVENTS", "DEFINE", "CASE", "DISTINCT", "COUNT", "WITH"})
 _FUNCTIONS = frozenset(name.lower() for name in BUILT_IN)

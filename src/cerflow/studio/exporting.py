@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cerflow.programs.program import read_query
-from cerflow.query import Language, Query
+from cerflow.api.programs.program import read_query
+from cerflow.api.query import Language, Query
 from cerflow.studio.sampling import LoadedEvents
 
 _OPTIONS = {"type": "--type-column", "time": "--time-column", "time_unit": "--time-unit"}

@@ -10,10 +10,11 @@ from typing import Any
 from nicegui import background_tasks, ui
 from nicegui import events as nicegui_events
 
-from cerflow.drawing.formula_svg import formula_svg
+from cerflow.api.programs.program import Program
+from cerflow.base.errors import CerflowError
 from cerflow.engine.stopping import checked
-from cerflow.errors import CerflowError
-from cerflow.programs.program import Program
+from cerflow.look.pictures.formula_svg import formula_svg
+from cerflow.look.studying.wording import sentence
 from cerflow.studio.builtin_sample import CONSTRUCTS
 from cerflow.studio.panels.asking import AskingPanel
 from cerflow.studio.panels.comparing import ComparingPanel
@@ -26,7 +27,6 @@ from cerflow.studio.panels.stepping import SteppingPanel
 from cerflow.studio.panels.work import heading, icon_button
 from cerflow.studio.runs import Preview, StoppedError, preview, shown_number
 from cerflow.studio.session import StudioSession
-from cerflow.studying.wording import sentence
 
 _TABS = {
     "data": ("Data", "table_view"),

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cerflow.base.units import TimeUnit
 from cerflow.language.lexicon import quote_name
 from cerflow.language.select import BOOKKEEPING
-from cerflow.studying.wording import shown_duration, shown_time, shown_value
-from cerflow.values.units import TimeUnit
+from cerflow.look.studying.wording import shown_duration, shown_time, shown_value
 
 _TIMES = ("start_time", "end_time", "detected_time")
 

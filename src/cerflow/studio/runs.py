@@ -13,22 +13,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cerflow import limits
-from cerflow.drawing.boxes import Mark
+from cerflow.api.programs.program import Program
+from cerflow.api.query import Query
+from cerflow.base import limits
+from cerflow.base.arrow_columns import one_array
+from cerflow.base.errors import CerflowError
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.stopping import checked, look
-from cerflow.errors import CerflowError
 from cerflow.language import formula as f
 from cerflow.language.event_kinds import kinds_in
 from cerflow.language.node import walk
 from cerflow.language.printer import show
 from cerflow.language.select import Consumption, Projection, ProjectionKind, Select
-from cerflow.programs.program import Program
-from cerflow.query import Query
+from cerflow.look.pictures.boxes import Mark
+from cerflow.look.studying.wording import sentence
 from cerflow.studio.results import Outcome
 from cerflow.studio.sampling import LoadedEvents
-from cerflow.studying.wording import sentence
-from cerflow.values.arrow_columns import one_array
 
 #: Rows of the first push of a run, and the seconds that a push should take at most.
 _FIRST_ROWS, _PROMPT = 256, 0.4

@@ -14,18 +14,18 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 from pyarrow.dataset import dataset
 
-from cerflow import limits
+from cerflow.api.stream_inputs import Input, schema_of, streams
+from cerflow.base import limits
+from cerflow.base.errors import InputError, dotted
+from cerflow.base.nested import attribute_named, field_type, nested_names, parts_of
+from cerflow.base.schema import Schema
+from cerflow.base.units import TimeUnit
 from cerflow.engine.events.time_order import sort_by_time
-from cerflow.errors import InputError, dotted
 from cerflow.files.blocks import read_blocks
 from cerflow.files.reading import read_events
 from cerflow.files.sources import source_of
-from cerflow.schema import Schema
-from cerflow.stream_inputs import Input, schema_of, streams
+from cerflow.look.studying.wording import shown_time
 from cerflow.studio.results import cell
-from cerflow.studying.wording import shown_time
-from cerflow.values.nested import attribute_named, field_type, nested_names, parts_of
-from cerflow.values.units import TimeUnit
 
 _TYPE_NAMES = ("type", "event_type", "eventtype", "event", "kind", "name")
 _TIME_NAMES = ("time", "timestamp", "ts", "t", "at", "datetime", "event_time", "stock_time")

@@ -22,7 +22,7 @@ from fastapi.responses import HTMLResponse
 from nicegui import app, ui
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from cerflow import limits
+from cerflow.base import limits
 from cerflow.studio.manual import manual
 from cerflow.studio.panels.grid import rows_of
 from cerflow.studio.session import StudioSession

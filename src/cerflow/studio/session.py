@@ -16,33 +16,33 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cerflow import limits
-from cerflow.analysis.columns import attributes_in
+from cerflow.api.equivalence import Verdict, contained, equivalent
+from cerflow.api.programs.program import Program, read_query
+from cerflow.api.programs.studied import StudiedPart
+from cerflow.api.query import Language, Query
 from cerflow.automata.model.transducer import Transducer
+from cerflow.base import limits
+from cerflow.base.errors import CerflowError, QueryError, QuerySyntaxError, QueryWarning, UnsupportedQueryError
+from cerflow.base.nested import is_nested
+from cerflow.base.schema import Schema
+from cerflow.base.units import TimeUnit
 from cerflow.engine.kernels.base.library import find_library
 from cerflow.engine.recognize.planning import compile_select
 from cerflow.engine.stopping import look
-from cerflow.equivalence import Verdict, contained, equivalent
-from cerflow.errors import CerflowError, QueryError, QuerySyntaxError, QueryWarning, UnsupportedQueryError
 from cerflow.language.formula import EventType
 from cerflow.language.printer import show
-from cerflow.programs.program import Program, read_query
-from cerflow.programs.studied import StudiedPart
-from cerflow.query import Language, Query
-from cerflow.schema import Schema
+from cerflow.logic.analysis.columns import attributes_in
+from cerflow.look.studying.samples import StudiedEvents
+from cerflow.look.studying.steps import Pairs
+from cerflow.look.studying.tracing import Trace
+from cerflow.look.studying.why_not import WhyNot, why_not
+from cerflow.look.studying.wording import shown_pairs, shown_time
+from cerflow.look.viewing.page import ViewedStream, page_of
 from cerflow.studio.builtin_sample import QUERIES, SAMPLE
 from cerflow.studio.colouring import completions
 from cerflow.studio.results import Outcome, cell
 from cerflow.studio.runs import StoppedError
 from cerflow.studio.sampling import LoadedEvents, load_events, together
-from cerflow.studying.samples import StudiedEvents
-from cerflow.studying.steps import Pairs
-from cerflow.studying.tracing import Trace
-from cerflow.studying.why_not import WhyNot, why_not
-from cerflow.studying.wording import shown_pairs, shown_time
-from cerflow.values.nested import is_nested
-from cerflow.values.units import TimeUnit
-from cerflow.viewing.page import ViewedStream, page_of
 
 #: The space before a clause, and what is passed over in search of it: texts and names in quotes.
 _CLAUSE = re.compile(r"""'[^']*'|"[^"]*"| (?=(?:FROM|WHERE|PARTITION BY|WITHIN|CONSUME BY|LIMIT) )""")

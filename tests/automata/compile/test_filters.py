@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow import limits
 from cerflow.automata.compile.formulas import compile_formula
-from cerflow.errors import UnsupportedQueryError
+from cerflow.base import limits
+from cerflow.base.errors import UnsupportedQueryError
 from cerflow.language.parser import parse_formula
 from support.runners import bag, examples, one_batch, semantics
 

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.compile.selection import next_of_each_start
 from cerflow.automata.model.runs import matches
-from cerflow.errors import UnsupportedQueryError
+from cerflow.base.complex_events import support
+from cerflow.base.errors import UnsupportedQueryError
+from cerflow.base.events import Stream
 from cerflow.language.formula import Selection, Strategy
 from cerflow.language.node import walk
 from cerflow.language.parser import parse_formula
-from cerflow.semantics.formulas import Denotation
-from cerflow.semantics.strategies import kept_by
-from cerflow.values.complex_events import support
-from cerflow.values.events import Stream
+from cerflow.theory.semantics.formulas import Denotation
+from cerflow.theory.semantics.strategies import kept_by
 from support.generators.conditions import Fragment
 from support.generators.queries import OPERATORS, around, formulas, stream_of, streams
 from support.golden import rows

@@ -11,9 +11,9 @@ from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.model.runs import matches
 from cerflow.automata.model.transducer import Accumulation
 from cerflow.automata.optimise.ambiguity import ambiguous
+from cerflow.base.events import Stream
 from cerflow.language.parser import parse_formula
-from cerflow.semantics.formulas import Denotation
-from cerflow.values.events import Stream
+from cerflow.theory.semantics.formulas import Denotation
 from support.golden import rows
 from support.runners import examples
 

@@ -6,8 +6,8 @@ E… are those of complex event logic §11, 11.… those of register transducers
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.model.runs import matches
 from cerflow.automata.model.transducer import Accumulation, Register, Transducer, Transition, Write
-from cerflow.conditions.connectives import TRUE
-from cerflow.conditions.guards import Satisfied, Stored, TypeTest
+from cerflow.base.events import Stream
+from cerflow.base.operators import Operator
 from cerflow.language.condition import (
     Attribute,
     Comparison,
@@ -15,10 +15,10 @@ from cerflow.language.condition import (
 )
 from cerflow.language.formula import Strategy
 from cerflow.language.parser import parse_formula
-from cerflow.semantics.formulas import Denotation
-from cerflow.semantics.strategies import kept_by
-from cerflow.values.events import Stream
-from cerflow.values.operators import Operator
+from cerflow.logic.conditions.connectives import TRUE
+from cerflow.logic.conditions.guards import Satisfied, Stored, TypeTest
+from cerflow.theory.semantics.formulas import Denotation
+from cerflow.theory.semantics.strategies import kept_by
 from support.golden import at_end, rows
 from support.transducer_runs import accepting_runs
 

@@ -10,9 +10,10 @@ from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.model.runs import matches
 from cerflow.automata.model.transducer import HIDDEN_LABEL, Accumulation, Register, Transducer, Transition, Write
 from cerflow.automata.optimise.ambiguity import ambiguous
-from cerflow.conditions.connectives import conjunction
-from cerflow.conditions.guards import Satisfied, Stored, TypeTest
-from cerflow.errors import QueryError
+from cerflow.base.complex_events import support
+from cerflow.base.errors import QueryError
+from cerflow.base.events import Stream
+from cerflow.base.operators import Operator
 from cerflow.language.condition import (
     Attribute,
     Comparison,
@@ -21,11 +22,10 @@ from cerflow.language.condition import (
 )
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
 from cerflow.language.parser import parse_formula
-from cerflow.semantics.complex_events import within
-from cerflow.semantics.formulas import Denotation
-from cerflow.values.complex_events import support
-from cerflow.values.events import Stream
-from cerflow.values.operators import Operator
+from cerflow.logic.conditions.connectives import conjunction
+from cerflow.logic.conditions.guards import Satisfied, Stored, TypeTest
+from cerflow.theory.semantics.complex_events import within
+from cerflow.theory.semantics.formulas import Denotation
 from support.generators import predicates as random_predicates
 from support.generators.conditions import FIRST, Fragment
 from support.generators.queries import formulas, stream_of, streams

@@ -11,11 +11,9 @@ from cerflow.automata.model.fragment import Fragment, union
 from cerflow.automata.model.runs import matches
 from cerflow.automata.model.transducer import Accumulation, Transducer, Transition
 from cerflow.automata.optimise.simplify import simplify
-from cerflow.conditions.clauses import clauses
-from cerflow.conditions.connectives import conjunction
-from cerflow.conditions.contradiction import contradicts
-from cerflow.conditions.guards import TypeTest
-from cerflow.errors import UnsupportedQueryError
+from cerflow.base.errors import UnsupportedQueryError
+from cerflow.base.events import Stream
+from cerflow.base.operators import Operator
 from cerflow.language.condition import (
     And,
     Attribute,
@@ -29,10 +27,12 @@ from cerflow.language.condition import (
     Or,
 )
 from cerflow.language.parser import parse_formula
-from cerflow.semantics.conditions import satisfies
-from cerflow.semantics.formulas import Denotation
-from cerflow.values.events import Stream
-from cerflow.values.operators import Operator
+from cerflow.logic.conditions.clauses import clauses
+from cerflow.logic.conditions.connectives import conjunction
+from cerflow.logic.conditions.contradiction import contradicts
+from cerflow.logic.conditions.guards import TypeTest
+from cerflow.theory.semantics.conditions import satisfies
+from cerflow.theory.semantics.formulas import Denotation
 from support.generators.conditions import conditions
 from support.generators.queries import formulas, stream_of, streams
 from support.runners import examples

@@ -4,8 +4,8 @@ import pytest
 
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.model.transducer import Accumulation
+from cerflow.base.operators import Operator
 from cerflow.language.parser import parse_formula
-from cerflow.values.operators import Operator
 
 LE, GE, EQ = Operator.LE, Operator.GE, Operator.EQ
 

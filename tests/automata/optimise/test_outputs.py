@@ -4,14 +4,14 @@ import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
-from cerflow import limits
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.model.runs import matches
 from cerflow.automata.optimise.ambiguity import ambiguous
 from cerflow.automata.optimise.output_determinization import determinized_on_outputs
-from cerflow.errors import UnsupportedQueryError
+from cerflow.base import limits
+from cerflow.base.errors import UnsupportedQueryError
+from cerflow.base.events import Stream
 from cerflow.language.parser import parse_formula
-from cerflow.values.events import Stream
 from support.generators.conditions import Fragment
 from support.generators.queries import OPERATORS, around, formulas, overlapping, stream_of, streams
 from support.golden import rows

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 import cerflow
+from cerflow.base.errors import QueryError, QuerySyntaxError, UnsupportedQueryError
 from cerflow.builder import case, count_distinct, event, label, predicate, select
-from cerflow.errors import QueryError, QuerySyntaxError, UnsupportedQueryError
 from cerflow.language.parser import parse_query
 from cerflow.language.printer import show
 

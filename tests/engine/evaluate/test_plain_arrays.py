@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, numbers_of, truths_of
+from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, numbers_of, truths_of
 
 HOLES = np.array([True, False, False, True, False, False, False, False, False, True])
 

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 import cerflow
 from cerflow import Recognizer
-from cerflow.conditions.atomic_conditions import atomic_conditions
+from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED, with_bits
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.recognize.plan import Plan
-from cerflow.rewriting.times import with_times_as_numbers
-from cerflow.schema import Schema
+from cerflow.logic.conditions.atomic_conditions import atomic_conditions
+from cerflow.logic.rewriting.times import with_times_as_numbers
 from support.relevance_cases import ALL, FRAGMENTS, drawn
 from support.runners import examples, frozen
 

@@ -9,14 +9,14 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 import cerflow
+from cerflow.base.errors import PerformanceWarning, PredicateError, QueryError, UnsupportedQueryError
+from cerflow.base.events import Stream
 from cerflow.builder import read, select, sremo
-from cerflow.errors import PerformanceWarning, PredicateError, QueryError, UnsupportedQueryError
 from cerflow.language.condition import Attribute, Comparison, LabelReference, PredicateCall
 from cerflow.language.formula import Strategy
 from cerflow.language.node import transform, walk
-from cerflow.semantics.queries import evaluate
-from cerflow.semantics.sremo import sremo_matches
-from cerflow.values.events import Stream
+from cerflow.theory.semantics.queries import evaluate
+from cerflow.theory.semantics.sremo import sremo_matches
 from support.generators import predicates as random_predicates
 from support.generators.conditions import Fragment
 from support.generators.selects import cases
@@ -223,7 +223,7 @@ def test_the_column_with_positions_is_no_attribute(predicate):
 
 
 def test_strings_that_come_and_go(predicate, monkeypatch):
-    monkeypatch.setattr("cerflow.limits.STRING_SLACK", 4)
+    monkeypatch.setattr("cerflow.base.limits.STRING_SLACK", 4)
     predicate("before", compile=False)(lambda a, b: a + "x" == b)
     query = cerflow.parse("SELECT * WHERE (A AS x ; A AS y) FILTER before(x.s, y.s) WITHIN 2 EVENTS")
     recognizer = query.recognizer(stream(1, s=["a"]).schema)

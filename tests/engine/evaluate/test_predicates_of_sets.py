@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 import cerflow
-from cerflow.errors import PredicateError, QueryError, UnsupportedQueryError
+from cerflow.base.errors import PredicateError, QueryError, UnsupportedQueryError
 from support.runners import ENGINE_RUNNERS, bag, semantics, supports
 
 PREDICATES = {

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import cerflow
-from cerflow.errors import BadRecordError
+from cerflow.base.errors import BadRecordError
 
 LEAST = -(2**63)
 #: Columns whose middle value cannot be held, and how it is named.

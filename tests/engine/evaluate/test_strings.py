@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerflow import limits
+from cerflow.base import limits
 from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.recognize.transaction import Transaction
 from support.runners import examples

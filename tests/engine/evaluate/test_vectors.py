@@ -10,9 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cerflow.base.decimals import decimal_text, text_decimal
+from cerflow.base.errors import InputError
+from cerflow.base.events import Stream
+from cerflow.base.operators import Operator
+from cerflow.base.schema import Schema, ValueKind
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit, instant
 from cerflow.engine.evaluate.vectors import column_vector
-from cerflow.errors import InputError
 from cerflow.language.condition import (
     And,
     Arithmetic,
@@ -31,12 +35,8 @@ from cerflow.language.condition import (
     Or,
     Regexp,
 )
-from cerflow.schema import Schema, ValueKind
-from cerflow.semantics.operators import like
-from cerflow.semantics.values import value_of
-from cerflow.values.decimals import decimal_text, text_decimal
-from cerflow.values.events import Stream
-from cerflow.values.operators import Operator
+from cerflow.theory.semantics.operators import like
+from cerflow.theory.semantics.values import value_of
 from support.runners import examples
 
 INTEGERS = st.one_of(

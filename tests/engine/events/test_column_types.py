@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 import pytest
 
 import cerflow
+from cerflow.base.errors import CerflowError, InputError
 from cerflow.cli.output.writing import OutputFormat, open_sink
-from cerflow.errors import CerflowError, InputError
 
 DAYS = [datetime.date(2024, 1, 1), datetime.date(2024, 1, 2)]
 #: Two values of each type; columns are these, null, and the second once more.

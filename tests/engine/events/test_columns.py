@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow import limits
+from cerflow.base import limits
+from cerflow.base.schema import Schema
 from cerflow.engine.events.reader import EventReader
 from cerflow.engine.recognize.plan import Plan
-from cerflow.schema import Schema
 from support.runners import bag, examples, one_batch, semantics
 
 

@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 import pytest
 
 import cerflow
-from cerflow.errors import InputError, QueryError
-from cerflow.schema import ValueKind, kind_of
+from cerflow.base.errors import InputError, QueryError
+from cerflow.base.schema import ValueKind, kind_of
 from support.runners import bag
 
 #: Pairs of values that differ in the last digit, and are the same float.

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.errors import BadRecordError, InputError
+from cerflow.base.errors import BadRecordError, InputError
 from support.runners import examples
 
 QUERY = cerflow.parse("SELECT * WHERE A ; B")

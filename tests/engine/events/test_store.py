@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 import cerflow
-from cerflow import limits
+from cerflow.base import limits
 from cerflow.engine.events.store import EventStore
 from cerflow.engine.recognize.transaction import Transaction
 
@@ -195,7 +195,7 @@ def test_a_store_is_whole_when_arrow_fails(monkeypatch):
 
 def test_pieces_have_a_greatest_size(monkeypatch):
     """Arrow has no room for more than 2 GB of text in a batch."""
-    monkeypatch.setattr("cerflow.limits.JOINED_BYTES", 100)
+    monkeypatch.setattr("cerflow.base.limits.JOINED_BYTES", 100)
     store = EventStore(pa.schema([("v", pa.int64())]))
     for k in range(20):
         store.keep(10 * k, pa.record_batch({"v": range(10)}), np.arange(10 * k, 10 * k + 10))

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow import limits
+from cerflow.base import limits
 from cerflow.engine.kernels.matches import count as counting_kernels
 from cerflow.engine.kernels.matches.count import add_counts
 from cerflow.engine.kernels.matches.fold import GREATEST, LEAST, PLUS

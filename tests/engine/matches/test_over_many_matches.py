@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import cerflow
+from cerflow.base.errors import QueryError, UnsupportedQueryError
 from cerflow.engine.matches import counting, sampling
-from cerflow.errors import QueryError, UnsupportedQueryError
 
 
 def letters(text, **columns):

@@ -13,8 +13,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.analysis.scopes import labels_of
 from cerflow.engine.matches import picking
+from cerflow.logic.analysis.scopes import labels_of
 from support.conformance import drawn, limit, table_of
 from support.generators.queries import streams
 from support.runners import engine_refuses, examples, frozen

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow import limits
+from cerflow.base import limits
+from cerflow.base.errors import BadRecordError, InputError, QueryError, SnapshotError, UnsupportedQueryError
 from cerflow.engine.state.snapshot import Contents
-from cerflow.errors import BadRecordError, InputError, QueryError, SnapshotError, UnsupportedQueryError
 from support.conformance import assert_conforms, drawn
 from support.generators.conditions import Fragment
 from support.generators.deadlines import DeadlineQueries

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 
 import cerflow
+from cerflow.base.schema import Schema
+from cerflow.engine.pushdown.arrow import arrow_filter
+from cerflow.engine.pushdown.relevance import relevant_events
 from cerflow.language.printer import show
-from cerflow.pushdown.arrow import arrow_filter
-from cerflow.pushdown.relevance import relevant_events
-from cerflow.schema import Schema
 from support.runners import RUNNERS, bag, semantics
 
 ROLES = {"time": "t", "stream": "from"}

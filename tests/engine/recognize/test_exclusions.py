@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import cerflow
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.optimise.ambiguity import ambiguous
-from cerflow.errors import UnsupportedQueryError
+from cerflow.base.errors import UnsupportedQueryError
 from cerflow.language.parser import parse_formula
 from support.generators.exclusions import ExclusionQueries
 from support.runners import ENGINE_RUNNERS, bag, examples, semantics

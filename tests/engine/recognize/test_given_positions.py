@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 
 import cerflow
+from cerflow.base.schema import Schema
 from cerflow.engine.recognize.columns_needed import columns_needed, needs_positions
-from cerflow.schema import Schema
 
 EVENTS = pa.table({"type": list("ABAB"), "v": [1, 2, 3, 4], "t": [1, 2, 3, 4], "at": pa.array([10, 12, 40, 41])})
 

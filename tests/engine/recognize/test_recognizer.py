@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import cerflow
-from cerflow import limits
-from cerflow.errors import BadRecordError, InputError
+from cerflow.base import limits
+from cerflow.base.errors import BadRecordError, InputError
 from support.runners import bag, one_batch, semantics
 
 

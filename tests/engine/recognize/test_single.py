@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
+from cerflow.base.arrow_columns import rows_as_columns
+from cerflow.base.errors import BadRecordError, InputError
+from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.scalar import scalar
-from cerflow.errors import BadRecordError, InputError
-from cerflow.schema import Schema
-from cerflow.values.arrow_columns import rows_as_columns
 from support.runners import bag, examples, one_batch
 
 COLUMNS = pa.schema(

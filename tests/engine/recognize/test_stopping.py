@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import cerflow
-from cerflow import limits
+from cerflow.base import limits
 from cerflow.engine import layout
 from cerflow.engine.layout import EventArrays
 from cerflow.engine.state.memory import Memory

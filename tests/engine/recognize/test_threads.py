@@ -9,7 +9,7 @@ import pytest
 
 import cerflow
 from cerflow import QuerySet
-from cerflow.errors import CerflowError, InUseError
+from cerflow.base.errors import CerflowError, InUseError
 
 TEXT = "SELECT * WHERE A AS x ; B+ AS y ; C AS z FILTER x.v < z.v PARTITION BY k WITHIN 20 EVENTS"
 ROWS = [{"type": "ABC"[i * 5 % 7 % 3], "v": i * 7 % 11, "k": f"k{i % 4}"} for i in range(400)]

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
+from cerflow.base.errors import BadRecordError, QueryError
+from cerflow.base.schema import ValueKind
 from cerflow.engine.evaluate.vectors import Vector
 from cerflow.engine.layout import NULL
 from cerflow.engine.results.column_aggregates import Grouping, aggregated, chosen
-from cerflow.errors import BadRecordError, QueryError
-from cerflow.schema import ValueKind
-from cerflow.semantics.operators import aggregate
+from cerflow.theory.semantics.operators import aggregate
 from support.runners import bag, examples, one_batch, semantics
 
 # --- conditions ------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import cerflow
-from cerflow import limits
+from cerflow.base import limits
 
 QUERIES = [
     "SELECT * WHERE A AS x ; B AS y ; C AS z WITHIN 9 EVENTS",

@@ -4,11 +4,11 @@ import pyarrow as pa
 import pytest
 
 import cerflow
+from cerflow.base.schema import Schema
 from cerflow.builder import event, match_number, select
+from cerflow.engine.slices.division import divided
 from cerflow.language.parser import parse_query
 from cerflow.language.printer import show
-from cerflow.schema import Schema
-from cerflow.slices.division import divided
 from support.runners import ENGINE_RUNNERS
 
 EVENTS = pa.table({"type": list("ABABBAB"), "t": range(7), "k": [1, 1, 2, 2, 1, 1, 2], "v": [1, 2, 3, 4, 5, 6, None]})

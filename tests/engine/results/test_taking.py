@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cerflow import limits
+from cerflow.base import limits
 from cerflow.engine.results.taking import repeated_or_taken, spelt, taken, taken_or_null, taken_together
 
 TEXTS = ["", "a", "SELL", "Ärger", "12345678", "123456789", "seventeen letters", "x" * limits.GATHERED_SIZE]

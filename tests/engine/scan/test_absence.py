@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow import limits
+from cerflow.base import limits
+from cerflow.base.schema import Schema
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.scan import scan
 from cerflow.engine.scan.absence import Absence
-from cerflow.schema import Schema
 from support.runners import bag, examples, in_random_pieces, one_batch, semantics
 
 FORMULAS = [

@@ -12,7 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow import limits
+from cerflow.base import limits
+from cerflow.base.arrow_columns import plain_array, plain_type
+from cerflow.base.operators import Operator
+from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.precomputed_conditions import Precomputed
 from cerflow.engine.events.reader import EventReader
 from cerflow.engine.layout import NO_BOUND, EventArrays
@@ -20,9 +23,6 @@ from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.scan.emitting import ScannedColumns
 from cerflow.language.condition import And, Attribute, Comparison, Literal
 from cerflow.language.formula import CountWindow
-from cerflow.schema import Schema
-from cerflow.values.arrow_columns import plain_array, plain_type
-from cerflow.values.operators import Operator
 from support.runners import ENGINE_RUNNERS, RUNNERS, bag, examples
 
 TEXTS = [

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow import limits
+from cerflow.base import limits
+from cerflow.base.errors import InputError, SnapshotError
+from cerflow.base.schema import Schema
+from cerflow.engine.slices.division import divided
 from cerflow.engine.state.snapshot import Contents
-from cerflow.errors import InputError, SnapshotError
-from cerflow.schema import Schema
-from cerflow.slices.division import divided
 from support.runners import ENGINE_RUNNERS, ONLY_DEEP, bag, examples, semantics
 
 QUERIES = {

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 import cerflow
-from cerflow import limits
+from cerflow.base import limits
 from cerflow.engine import layout
 from cerflow.engine.state.memory import Memory
 

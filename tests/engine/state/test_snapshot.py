@@ -13,11 +13,11 @@ import pytest
 
 import cerflow
 from cerflow import QuerySet, Recognizer
+from cerflow.base.errors import SnapshotError
+from cerflow.base.schema import Schema
 from cerflow.engine import layout
 from cerflow.engine.state.room import kept_arrays
 from cerflow.engine.state.snapshot import RECOGNIZER, decoded, read_snapshot, write_snapshot
-from cerflow.errors import SnapshotError
-from cerflow.schema import Schema
 from support import snapshot_mutants
 from support.runners import bag
 

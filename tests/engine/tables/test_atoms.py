@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
+from cerflow.base.operators import Operator
 from cerflow.engine import layout
 from cerflow.language.condition import (
     And,
@@ -27,7 +28,6 @@ from cerflow.language.condition import (
 )
 from cerflow.language.formula import As, EventType, Filter, Iteration, Sequence
 from cerflow.language.select import Select
-from cerflow.values.operators import Operator
 from support.runners import bag, examples, one_batch, semantics
 
 INTEGERS = st.one_of(st.integers(-3, 3), st.sampled_from([2**63 - 1, -(2**63) + 1, 2**62, -(2**62), 2**53, 2**53 + 1]))

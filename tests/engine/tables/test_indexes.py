@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow import limits
+from cerflow.base import limits
 from cerflow.engine import layout
 from cerflow.engine.recognize.planning import compile_select
 from cerflow.engine.tables.transducer_tables import TransducerTables

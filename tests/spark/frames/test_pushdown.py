@@ -8,16 +8,16 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import functions as F  # noqa: N812
 
-from cerflow.conditions.connectives import TRUE
-from cerflow.conditions.guards import Satisfied
-from cerflow.conditions.propositions import is_not_true, is_true, leaves_of, weakened
-from cerflow.conditions.register_values import Microseconds
+from cerflow.base.operators import Operator
+from cerflow.engine.pushdown.relevance import plainly
 from cerflow.language.condition import Arithmetic, Attribute, Comparison, Literal, Not
-from cerflow.pushdown.relevance import plainly
-from cerflow.pushdown.spark import SparkConditions
+from cerflow.logic.conditions.connectives import TRUE
+from cerflow.logic.conditions.guards import Satisfied
+from cerflow.logic.conditions.propositions import is_not_true, is_true, leaves_of, weakened
+from cerflow.logic.conditions.register_values import Microseconds
 from cerflow.spark import batch, explain, match
 from cerflow.spark.frames import events as spark_events
-from cerflow.values.operators import Operator
+from cerflow.spark.frames.conditions import SparkConditions
 from support import adversarial
 from support.relevance_cases import FRAGMENTS, drawn
 from support.runners import ONLY_DEEP, examples

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 import cerflow
-from cerflow.errors import InputError
+from cerflow.base.errors import InputError
 from cerflow.spark import Input, match, streams
 from support.spark.results import bag
 

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812
 
 import cerflow
-from cerflow import limits
+from cerflow.base import limits
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.spark import explain, match
 from cerflow.spark.placing import survey

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import cerflow
-from cerflow.schema import Schema
-from cerflow.slices.division import divided
+from cerflow.base.schema import Schema
+from cerflow.engine.slices.division import divided
 from support.generators.deadlines import DeadlineQueries
 from support.runners import EXAMPLES, bag, engine_refuses, semantics
 from support.spark.tasks import Simulation

@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 import cerflow
-from cerflow import limits
+from cerflow.base import limits
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.spark import explain, match
 from cerflow.spark.frames.plan import make_plan

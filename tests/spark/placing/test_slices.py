@@ -10,14 +10,14 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 import cerflow
+from cerflow.api.query import as_query_text
+from cerflow.base.errors import QueryError, UnsupportedQueryError
+from cerflow.base.schema import Schema
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.engine.recognize.columns_needed import needs_positions
-from cerflow.errors import QueryError, UnsupportedQueryError
+from cerflow.engine.slices.division import divided
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Strategy
 from cerflow.language.select import Consumption, Projection, ProjectionKind
-from cerflow.query import as_query_text
-from cerflow.schema import Schema
-from cerflow.slices.division import divided
 from support.conformance import table_of
 from support.generators.conditions import Fragment
 from support.generators.selects import cases

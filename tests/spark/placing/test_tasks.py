@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import cerflow
-from cerflow import limits
-from cerflow.errors import InputError
+from cerflow.base import limits
+from cerflow.base.errors import InputError
 from cerflow.language.formula import DurationWindow
 from cerflow.spark.placing.slice_tasks import OwnSlices
 from support.spark.results import rows_in_a_process

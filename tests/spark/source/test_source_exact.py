@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 import cerflow
+from cerflow.api.query import as_query_text
+from cerflow.base.errors import BadRecordError, InputError, UnsupportedQueryError
+from cerflow.base.schema import Schema
 from cerflow.engine.recognize.columns_needed import needs_positions
-from cerflow.errors import BadRecordError, InputError, UnsupportedQueryError
+from cerflow.engine.slices.by_row_groups import RowGroups, cut_at
 from cerflow.language.formula import Strategy
-from cerflow.query import as_query_text
-from cerflow.schema import Schema
-from cerflow.slices.by_row_groups import RowGroups, cut_at
 from cerflow.spark.source import planned as planning
 from support.conformance import drawn, limit
 from support.generators.conditions import Fragment

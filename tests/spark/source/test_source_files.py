@@ -12,13 +12,7 @@ import pytest
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 import cerflow
-from cerflow.errors import (
-    BadRecordError,
-    InputError,
-    QueryError,
-    QuerySyntaxError,
-    UnsupportedQueryError,
-)
+from cerflow.base.errors import BadRecordError, InputError, QueryError, QuerySyntaxError, UnsupportedQueryError
 from cerflow.spark import CerflowSource
 from cerflow.spark.source import row_groups, task
 from cerflow.spark.source.key_shares import KeyShare
@@ -328,7 +322,7 @@ def test_unsorted_files_are_sorted_in_bounded_memory(tmp_path, monkeypatch):
     plan = planned(KEYED, tmp_path, time="t", sliceRows=50)
     assert len(plan.tasks) > 1
     assert_exact(KEYED, tmp_path, mixed, time="t", sliceRows=50, positions=True)
-    monkeypatch.setattr("cerflow.limits.SOURCE_WAITING_BYTES", 1000)
+    monkeypatch.setattr("cerflow.base.limits.SOURCE_WAITING_BYTES", 1000)
     with pytest.raises(InputError, match=r"events overlap in 't', too many.*let cerflow\.spark\.match sort them"):
         planned("SELECT * WHERE A AS x ; B AS y", tmp_path, time="t")
     # What is in order needs no room.

@@ -12,16 +12,16 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow import limits
+from cerflow.base import limits
+from cerflow.base.errors import BadRecordError, CerflowError, SnapshotError, UnsupportedQueryError
+from cerflow.base.schema import Schema
+from cerflow.base.units import DAY
 from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.recognize.plan import Plan
-from cerflow.errors import BadRecordError, CerflowError, SnapshotError, UnsupportedQueryError
-from cerflow.schema import Schema
 from cerflow.spark.streaming import remembering
 from cerflow.spark.streaming.instants import BEGINNING, clock_value, instant_of
 from cerflow.spark.streaming.packing import PACKED, Packing, unpacked_rows
 from cerflow.spark.streaming.remembering import StateHead
-from cerflow.values.units import DAY
 from support.generators.conditions import Fragment
 from support.generators.queries import streams
 from support.generators.selects import cases

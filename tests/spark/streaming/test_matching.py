@@ -10,8 +10,8 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 import cerflow
-from cerflow.errors import InputError, QueryWarning, UnsupportedQueryError
-from cerflow.schema import Schema
+from cerflow.base.errors import InputError, QueryWarning, UnsupportedQueryError
+from cerflow.base.schema import Schema
 from cerflow.spark import explain, match
 from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.schemas import arrow_schema

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
 import cerflow
-from cerflow.errors import BadRecordError, InputError, QueryWarning, UnsupportedQueryError
+from cerflow.base.errors import BadRecordError, InputError, QueryWarning, UnsupportedQueryError
 from cerflow.spark import match
 from cerflow.spark import stream as start
 from cerflow.spark.streaming.checkpoint import Checkpoint

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import cerflow
-from cerflow.errors import InputError, QueryWarning
+from cerflow.base.errors import InputError, QueryWarning
 from cerflow.spark import stream as start
 from cerflow.spark.streaming.matching import CHANGELOG
 from cerflow.spark.streaming.processor import with_identifiers

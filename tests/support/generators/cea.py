@@ -13,9 +13,9 @@ from cerflow.automata import (
     UnaryComplexEventTransition,
     of_type,
 )
+from cerflow.base.complex_events import ComplexEvent, support
+from cerflow.base.events import Event
 from cerflow.language.condition import Condition
-from cerflow.values.complex_events import ComplexEvent, support
-from cerflow.values.events import Event
 from support.register_automata import condition
 
 #: What is asked of an event: nothing, its type, or its value, which may be null.

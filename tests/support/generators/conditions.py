@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from cerflow.analysis.scopes import condition_labels
+from cerflow.base.operators import Operator
 from cerflow.language.condition import (
     Aggregate,
     And,
@@ -36,7 +36,7 @@ from cerflow.language.condition import (
     SetTest,
     Some,
 )
-from cerflow.values.operators import Operator
+from cerflow.logic.analysis.scopes import condition_labels
 from support.generators.limits import FLOATS, INTEGERS, TEXTS, mostly
 from support.generators.times import Times
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from cerflow.analysis.first_order import bound_variables, is_well_formed
-from cerflow.analysis.scopes import condition_labels
+from cerflow.base.operators import Operator
 from cerflow.language.condition import (
     And,
     Attribute,
@@ -32,7 +31,8 @@ from cerflow.language.formula import (
     Within,
 )
 from cerflow.language.node import walk
-from cerflow.values.operators import Operator
+from cerflow.logic.analysis.first_order import bound_variables, is_well_formed
+from cerflow.logic.analysis.scopes import condition_labels
 from support.generators.limits import INTEGERS, mostly
 
 VARIABLES = ("x", "y", "z")

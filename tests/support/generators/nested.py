@@ -9,11 +9,11 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 import cerflow
+from cerflow.base.nested import joined
 from cerflow.language.condition import Attribute
 from cerflow.language.formula import AttributeWindow
 from cerflow.language.node import Node, transform
 from cerflow.language.select import LabelItem, Select
-from cerflow.values.nested import joined
 
 __all__ = ["below_structs"]
 

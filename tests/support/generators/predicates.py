@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import cerflow
-from cerflow.predicates.registry import using
+from cerflow.language.predicates.registry import using
 
 
 def close(a: float, b: float) -> bool | None:

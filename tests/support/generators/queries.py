@@ -14,15 +14,15 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from cerflow.analysis.scopes import labels_of, resolve
-from cerflow.errors import QueryError
+from cerflow.base.errors import QueryError
+from cerflow.base.events import Stream
 from cerflow.language import formula as f
 from cerflow.language.condition import (
     Condition,
     LabelReference,
 )
 from cerflow.language.node import walk
-from cerflow.values.events import Stream
+from cerflow.logic.analysis.scopes import labels_of, resolve
 from support.generators.conditions import FIRST, STRINGS, TYPES, Fragment, atom_on_several, conditions
 from support.generators.limits import FLOATS, INTEGERS, SIZES, TEXTS, first, later, mostly
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from cerflow.analysis.scopes import labels_of
+from cerflow.base.operators import Operator
 from cerflow.language import formula as f
 from cerflow.language import select as q
 from cerflow.language.condition import (
@@ -22,7 +22,7 @@ from cerflow.language.condition import (
     SetTest,
     TruthValue,
 )
-from cerflow.values.operators import Operator
+from cerflow.logic.analysis.scopes import labels_of
 from support.generators.conditions import FIRST, Fragment, aggregate
 from support.generators.limits import moved
 from support.generators.queries import (

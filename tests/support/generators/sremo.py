@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from cerflow.base.operators import Operator
 from cerflow.language.condition import (
     And,
     Attribute,
@@ -32,7 +33,6 @@ from cerflow.language.sremo import (
     Unordered,
     Windowed,
 )
-from cerflow.values.operators import Operator
 from support.generators.limits import INTEGERS, SIZES, first, later, mostly
 
 TYPES = ("A", "B")

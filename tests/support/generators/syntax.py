@@ -13,11 +13,11 @@ from typing import TypeAlias
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from cerflow.base.operators import Operator
 from cerflow.language import condition as c
 from cerflow.language import formula as f
 from cerflow.language import select as s
 from cerflow.language import sremo as r
-from cerflow.values.operators import Operator
 
 Names: TypeAlias = SearchStrategy[str] | Collection[str]
 

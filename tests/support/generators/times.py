@@ -12,6 +12,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from cerflow.base.operators import Operator
 from cerflow.language.condition import (
     DATE_PARTS,
     Aggregate,
@@ -29,7 +30,6 @@ from cerflow.language.condition import (
     Negative,
     SetTest,
 )
-from cerflow.values.operators import Operator
 from support.generators.limits import FLOATS, INTEGERS, MOMENTS, SPANS
 
 BEGIN = datetime(2024, 3, 15, tzinfo=UTC)

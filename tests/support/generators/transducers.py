@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from cerflow.automata.model.transducer import TYPE_LABEL, Transducer, Transition
-from cerflow.conditions.guards import Satisfied, TypeTest
+from cerflow.base.operators import Operator
 from cerflow.language.condition import (
     And,
     Attribute,
@@ -23,7 +23,7 @@ from cerflow.language.condition import (
     Or,
 )
 from cerflow.language.formula import CountWindow
-from cerflow.values.operators import Operator
+from cerflow.logic.conditions.guards import Satisfied, TypeTest
 from support.generators.limits import INTEGERS, mostly
 
 

@@ -7,7 +7,7 @@ from unittest import mock
 import pyarrow as pa
 
 import cerflow
-from cerflow import limits
+from cerflow.base import limits
 from cerflow.spark.frames.plan import make_plan
 from cerflow.spark.streaming import remembering
 from cerflow.spark.streaming.instants import BEGINNING

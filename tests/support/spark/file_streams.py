@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.errors import StreamingQueryException
 
-from cerflow.errors import InputError
+from cerflow.base.errors import InputError
 
 PAIRS = "SELECT *, b.v - a.v AS rise WHERE (A AS a ; B AS b) FILTER a.v < b.v PARTITION BY [k] WITHIN 1 SECOND"
 

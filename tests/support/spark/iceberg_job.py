@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from cerflow.errors import InputError
+from cerflow.base.errors import InputError
 from cerflow.spark import run, stream
 
 CATALOG = "spark.sql.catalog.lake"

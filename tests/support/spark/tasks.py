@@ -6,13 +6,12 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from cerflow.api.programs.program import Program, query_as_text
+from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.measures import clock_time, measures
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.engine.layout import NULL
-from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
-from cerflow.programs.program import Program, query_as_text
-from cerflow.schema import Schema
-from cerflow.slices.by_keys import (
+from cerflow.engine.slices.by_keys import (
     GREATEST,
     LEAST,
     AttributeLookback,
@@ -23,6 +22,7 @@ from cerflow.slices.by_keys import (
     slices_at_home,
     slices_by_key,
 )
+from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
 from cerflow.spark.frames.axis import ROW_BITS, Axis
 from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.tasks import Recognition

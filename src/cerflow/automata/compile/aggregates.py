@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
-from cerflow.analysis.scopes import condition_labels
-from cerflow.conditions import guards
-from cerflow.conditions.register_values import DatePart, Joined, Known, SquareRoot, Word
-from cerflow.errors import UnsupportedQueryError
+from cerflow.base.errors import UnsupportedQueryError
+from cerflow.base.operators import Operator
 from cerflow.language import condition as c
 from cerflow.language.node import Node, rebuild, walk, with_children
-from cerflow.predicates.registry import calls_of_sets
-from cerflow.values.operators import Operator
+from cerflow.language.predicates.registry import calls_of_sets
+from cerflow.logic.analysis.scopes import condition_labels
+from cerflow.logic.conditions import guards
+from cerflow.logic.conditions.register_values import DatePart, Joined, Known, SquareRoot, Word
 
 Row = tuple[c.Expression, ...]
 

@@ -13,12 +13,12 @@ from cerflow.automata.compile.sremo.terminals import with_empty_registers
 from cerflow.automata.model.fragment import Fragment, check_fragment_size
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Transition, Write
-from cerflow.conditions.connectives import conjunction, conjuncts
-from cerflow.conditions.contradiction import contradicts
-from cerflow.conditions.guards import Stored, is_local
 from cerflow.language.automaton import AutomatonFormula, State, closed
 from cerflow.language.condition import Attribute, Condition, Expression, Function, LabelReference, PredicateCall
 from cerflow.language.node import Node, transform, walk, with_children
+from cerflow.logic.conditions.connectives import conjunction, conjuncts
+from cerflow.logic.conditions.contradiction import contradicts
+from cerflow.logic.conditions.guards import Stored, is_local
 
 #: States joined by ε-transitions, the registers written so far, and whether the last event read was marked.
 _Here = tuple[frozenset[State], frozenset[str], bool]

@@ -15,10 +15,10 @@ from operator import and_, or_
 from cerflow.automata.model.fragment import Fragment, track, without_dead_states
 from cerflow.automata.model.registers import RegisterFile, accumulation_for
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
-from cerflow.conditions.connectives import TRUE, conjunction, conjuncts
-from cerflow.conditions.guards import Of, Satisfied, Stored, is_local, leaves, substitute
+from cerflow.base.graphs import settled_values
 from cerflow.language.condition import Condition, Expression, Not, Some
-from cerflow.values.graphs import settled_values
+from cerflow.logic.conditions.connectives import TRUE, conjunction, conjuncts
+from cerflow.logic.conditions.guards import Of, Satisfied, Stored, is_local, leaves, substitute
 
 #: The replacements of leaves.
 _Values = dict[Expression, Expression]

@@ -18,13 +18,13 @@ from cerflow.automata.model.fragment import (
 )
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Transition, Write
-from cerflow.conditions.connectives import conjunction
-from cerflow.conditions.guards import InWindow, Measure, Satisfied, Stored
+from cerflow.base.graphs import grouped
 from cerflow.language.condition import Attribute, Condition, IsNull, Not
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, NotFollowedBy, Window
 from cerflow.language.node import Node, walk
 from cerflow.language.printer import show
-from cerflow.values.graphs import grouped
+from cerflow.logic.conditions.connectives import conjunction
+from cerflow.logic.conditions.guards import InWindow, Measure, Satisfied, Stored
 
 
 def waits_for_ticks(root: Node) -> bool:

@@ -11,21 +11,21 @@ import math
 from collections.abc import Callable, Sequence
 from functools import reduce
 
-from cerflow import limits
-from cerflow.analysis.scopes import condition_labels
 from cerflow.automata.compile.conditions import apply_atoms, apply_some, given_always, own_labels, several
 from cerflow.automata.compile.neighbours import Neighbours, apply_neighbours
 from cerflow.automata.compile.set_conditions import apply_set_atoms
 from cerflow.automata.model.fragment import Fragment, check_fragment_size, union
 from cerflow.automata.model.registers import RegisterFile
-from cerflow.conditions.clauses import alternatives_of, clauses, conjuncts_of
-from cerflow.conditions.connectives import TRUE
-from cerflow.conditions.guards import Asked, LabelAggregate, Of, Satisfied, leaves, substitute
-from cerflow.errors import UnsupportedQueryError
+from cerflow.base import limits
+from cerflow.base.errors import UnsupportedQueryError
+from cerflow.base.operators import Operator
 from cerflow.language import condition as c
 from cerflow.language.node import Node, fold, walk
-from cerflow.rewriting.rebuild import mentions_set
-from cerflow.values.operators import Operator
+from cerflow.logic.analysis.scopes import condition_labels
+from cerflow.logic.conditions.clauses import alternatives_of, clauses, conjuncts_of
+from cerflow.logic.conditions.connectives import TRUE
+from cerflow.logic.conditions.guards import Asked, LabelAggregate, Of, Satisfied, leaves, substitute
+from cerflow.logic.rewriting.rebuild import mentions_set
 
 
 def apply_filter(

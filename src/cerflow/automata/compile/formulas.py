@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import reduce
 from typing import cast
 
-from cerflow.analysis.scopes import Scopes, above, condition_labels, occurrences, relation_names, resolve
 from cerflow.automata.compile.aggregates import between_bounds, gather
 from cerflow.automata.compile.automaton import compile_automaton
 from cerflow.automata.compile.conditions import several
@@ -40,16 +39,17 @@ from cerflow.automata.model.fragment import (
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import HIDDEN_LABEL, TYPE_LABEL, Transducer, Transition
 from cerflow.automata.optimise.simplify import simplify
-from cerflow.conditions import guards
-from cerflow.conditions.connectives import conjunction
-from cerflow.errors import UnsupportedQueryError
+from cerflow.base.errors import UnsupportedQueryError
 from cerflow.language import condition as c
 from cerflow.language import formula as f
 from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.builder.given import of_formula
 from cerflow.language.node import Node, fold_only, transform, walk
 from cerflow.language.sremo import Regular, Windowed
-from cerflow.rewriting.rebuild import without_some
+from cerflow.logic.analysis.scopes import Scopes, above, condition_labels, occurrences, relation_names, resolve
+from cerflow.logic.conditions import guards
+from cerflow.logic.conditions.connectives import conjunction
+from cerflow.logic.rewriting.rebuild import without_some
 
 
 def hoist_window(formula: f.Formula, window: f.Window | None) -> tuple[f.Formula, f.Window | None]:

@@ -11,7 +11,7 @@ from cerflow.automata.compile.waiting import Reference, postponed, references
 from cerflow.automata.model.fragment import Fragment, reachable_states, track, without_dead_states
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Transition
-from cerflow.values.graphs import grouped, reached
+from cerflow.base.graphs import grouped, reached
 
 #: The name of the runs that must not end.
 _EXCLUDED = "excluded"

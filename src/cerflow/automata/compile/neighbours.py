@@ -13,11 +13,11 @@ from cerflow.automata.compile.conditions import guarded
 from cerflow.automata.model.fragment import Fragment, track
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Transition, Write
-from cerflow.conditions.connectives import TRUE
-from cerflow.conditions.guards import Of, Stored, bare, leaves, separate, substitute
-from cerflow.errors import UnsupportedQueryError
+from cerflow.base.errors import UnsupportedQueryError
 from cerflow.language.condition import Attribute, Bracket, Condition, Expression, Function, Not, reads_previous
 from cerflow.language.node import Node, node, rebuild, transform, with_children
+from cerflow.logic.conditions.connectives import TRUE
+from cerflow.logic.conditions.guards import Of, Stored, bare, leaves, separate, substitute
 
 _FORMER = "\0prev "
 

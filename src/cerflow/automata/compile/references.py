@@ -13,9 +13,9 @@ from cerflow.automata.compile.waiting import Deferred, Template, defer, referenc
 from cerflow.automata.model.fragment import Fragment, track
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Transition, Write
-from cerflow.conditions.guards import Of, Stored, leaves, substitute
+from cerflow.base.graphs import reached
 from cerflow.language.condition import Condition, Expression
-from cerflow.values.graphs import reached
+from cerflow.logic.conditions.guards import Of, Stored, leaves, substitute
 
 
 @dataclass(frozen=True)

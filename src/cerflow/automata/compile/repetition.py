@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cerflow import limits
 from cerflow.automata.compile.conditions import guarded
 from cerflow.automata.compile.deadlines import ending_marked, ends_late, joins_in_time
 from cerflow.automata.model.clock import with_patience
@@ -20,10 +19,11 @@ from cerflow.automata.model.fragment import (
 )
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Transition, Write
-from cerflow.conditions.guards import Stored
+from cerflow.base import limits
+from cerflow.base.operators import Operator
 from cerflow.language.condition import Arithmetic, Comparison, Condition, Expression, If, Literal
 from cerflow.language.formula import Repetition
-from cerflow.values.operators import Operator
+from cerflow.logic.conditions.guards import Stored
 
 
 def needs_counter(operand: Fragment, formula: Repetition) -> bool:

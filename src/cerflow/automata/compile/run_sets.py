@@ -12,21 +12,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from cerflow import limits
 from cerflow.automata.model.fragment import Fragment, reachable_states, with_own_beginning
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.run_windows import windows_needed
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
 from cerflow.automata.optimise.covering import AwaitedEvent, Field, covering_relations
-from cerflow.conditions.case_tree import Case, CaseTree
-from cerflow.conditions.connectives import conjunction, conjuncts
-from cerflow.conditions.guards import NoRow, Of, Satisfied, Stored, leaves, substitute
-from cerflow.errors import UnsupportedQueryError
+from cerflow.base import limits
+from cerflow.base.errors import UnsupportedQueryError
+from cerflow.base.graphs import grouped
+from cerflow.base.operators import Operator
 from cerflow.language.condition import Comparison, Condition, Expression, If, Literal, Not
 from cerflow.language.formula import Window
 from cerflow.language.node import Node
-from cerflow.values.graphs import grouped
-from cerflow.values.operators import Operator
+from cerflow.logic.conditions.case_tree import Case, CaseTree
+from cerflow.logic.conditions.connectives import conjunction, conjuncts
+from cerflow.logic.conditions.guards import NoRow, Of, Satisfied, Stored, leaves, substitute
 
 
 @dataclass(frozen=True)

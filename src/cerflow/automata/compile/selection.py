@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement, permutations
 
-from cerflow import limits
 from cerflow.automata.compile.conditions import reguarded
 from cerflow.automata.compile.run_sets import EMPTY, FollowedRuns, RunSet, Source, every
 from cerflow.automata.model.fragment import Fragment, track, without_dead_states
@@ -22,12 +21,13 @@ from cerflow.automata.model.transducer import Transducer, Transition
 from cerflow.automata.optimise.ambiguity import enlarged
 from cerflow.automata.optimise.detection import Simulation
 from cerflow.automata.optimise.simplify import simplify
-from cerflow.conditions.case_tree import merged_cases
-from cerflow.conditions.connectives import conjunction, conjuncts
-from cerflow.conditions.contradiction import contradicts
-from cerflow.errors import UnsupportedQueryError
+from cerflow.base import limits
+from cerflow.base.errors import UnsupportedQueryError
+from cerflow.base.graphs import reached
 from cerflow.language.formula import Strategy
-from cerflow.values.graphs import reached
+from cerflow.logic.conditions.case_tree import merged_cases
+from cerflow.logic.conditions.connectives import conjunction, conjuncts
+from cerflow.logic.conditions.contradiction import contradicts
 
 _Counts = Callable[[Transition], bool]
 _Sources = list[Source]

@@ -17,11 +17,11 @@ from cerflow.automata.compile.conditions import Relating, guarded, own_labels
 from cerflow.automata.model.fragment import Fragment, track, without_dead_states
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
-from cerflow.conditions import guards
-from cerflow.conditions.evaluate import constant_value
+from cerflow.base.operators import NEGATED, ORDERS, Operator
 from cerflow.language import condition as c
 from cerflow.language.node import walk
-from cerflow.values.operators import NEGATED, ORDERS, Operator
+from cerflow.logic.conditions import guards
+from cerflow.logic.conditions.evaluate import constant_value
 
 #: The labels given so far, and the result of each test on a set: true, false or, with None, neither.
 _Memory = tuple[frozenset[str], tuple[bool | None, ...]]

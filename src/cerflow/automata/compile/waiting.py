@@ -16,12 +16,12 @@ from cerflow.automata.model.fragment import Fragment, check_fragment_size, track
 from cerflow.automata.model.registers import RegisterFile, reduced
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
 from cerflow.automata.optimise.covering import AwaitedEvent, is_instant, relations_in
-from cerflow.conditions.connectives import conjunction, conjuncts
-from cerflow.conditions.guards import AllRows, InWindow, NoRow, Of, Satisfied, SetCall, Stored, leaves, substitute
-from cerflow.errors import UnsupportedQueryError
+from cerflow.base.errors import UnsupportedQueryError
+from cerflow.base.operators import Operator
 from cerflow.language import condition as c
 from cerflow.language.node import Node, rebuild, walk, with_children
-from cerflow.values.operators import Operator
+from cerflow.logic.conditions.connectives import conjunction, conjuncts
+from cerflow.logic.conditions.guards import AllRows, InWindow, NoRow, Of, Satisfied, SetCall, Stored, leaves, substitute
 
 #: A label, and the occurrence of the formula that binds it to one event.
 Reference = tuple[str, int]

@@ -13,9 +13,9 @@ from cerflow.automata.model.clock import may_read_events, parted, with_patience
 from cerflow.automata.model.fragment import Fragment, track, without_dead_states
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Transition, Write
-from cerflow.conditions.guards import InWindow, Measure, Stored
 from cerflow.language.condition import Attribute, Condition, IsNull
 from cerflow.language.formula import AttributeWindow, Window
+from cerflow.logic.conditions.guards import InWindow, Measure, Stored
 
 #: The progress of a run: nothing marked yet; the last marked event has a measure, or it has none; or, for STRICT,
 #: marking without a gap, or all marked.

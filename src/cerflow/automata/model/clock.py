@@ -13,11 +13,11 @@ from dataclasses import replace
 
 from cerflow.automata.model.fragment import Fragment
 from cerflow.automata.model.transducer import Transducer, Transition
-from cerflow.conditions.connectives import conjunction, conjuncts
-from cerflow.conditions.guards import InWindow, Measure, TypeTest
 from cerflow.language.condition import Condition, Not
 from cerflow.language.formula import DurationWindow, Window
 from cerflow.language.node import walk
+from cerflow.logic.conditions.connectives import conjunction, conjuncts
+from cerflow.logic.conditions.guards import InWindow, Measure, TypeTest
 
 #: The tests that only a tick or only a pause satisfies. No event has such a type.
 TICK = TypeTest("\0a deadline has passed")

@@ -17,14 +17,14 @@ from cerflow.automata.model.transducer import (
     Transition,
     Write,
 )
-from cerflow.conditions.connectives import conjuncts
-from cerflow.conditions.guards import AllRows, Shown, Stored
-from cerflow.drawing.diagram import Arrow, Diagram, Line, Piece, Vertex
 from cerflow.language.condition import Condition, Expression, Or, PredicateCall
 from cerflow.language.formula import UNNAMED
 from cerflow.language.lexicon import quote_name
 from cerflow.language.node import Node, node, transform
 from cerflow.language.printer import show
+from cerflow.logic.conditions.connectives import conjuncts
+from cerflow.logic.conditions.guards import AllRows, Shown, Stored
+from cerflow.look.pictures.diagram import Arrow, Diagram, Line, Piece, Vertex
 
 _ADDS = {
     Accumulation.VALUE: ":=",

@@ -9,11 +9,11 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from cerflow import limits
 from cerflow.automata.model.transducer import Register, Transducer, Transition
-from cerflow.errors import UnsupportedQueryError
+from cerflow.base import limits
+from cerflow.base.errors import UnsupportedQueryError
+from cerflow.base.graphs import grouped, reached
 from cerflow.language.formula import Window
-from cerflow.values.graphs import grouped, reached
 
 T = TypeVar("T", bound=Hashable)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cerflow.automata.model.transducer import Accumulation, Register
-from cerflow.conditions.guards import Shown, Stored
+from cerflow.base.operators import MIRRORED, Operator
 from cerflow.language.condition import Comparison, Condition, Expression
 from cerflow.language.formula import Window
 from cerflow.language.node import Node, transform
 from cerflow.language.printer import show
-from cerflow.values.operators import MIRRORED, Operator
+from cerflow.logic.conditions.guards import Shown, Stored
 
 _LEFT = {
     Operator.LT: Accumulation.MAX,

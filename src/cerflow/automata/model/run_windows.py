@@ -9,10 +9,10 @@ from typing import Final
 
 from cerflow.automata.model.clock import has_ticks, never_reads_tick, reads_tick
 from cerflow.automata.model.transducer import Accumulation, Transducer, Transition, Write
-from cerflow.conditions.guards import InWindow, Measure, Stored
+from cerflow.base.graphs import settled_values
 from cerflow.language.formula import CountWindow, DurationWindow, Window
 from cerflow.language.node import walk
-from cerflow.values.graphs import settled_values
+from cerflow.logic.conditions.guards import InWindow, Measure, Stored
 
 #: Rounds after which ages that still grow are taken to have no bound.
 _ROUNDS = 100

@@ -15,19 +15,19 @@ from itertools import product
 from typing import Any, TypeVar
 
 from cerflow.automata.model.transducer import TYPE_LABEL, Accumulation, Transducer, Transition, Write, registers_read
-from cerflow.conditions import guards
-from cerflow.conditions.connectives import UNKNOWN, conjuncts, constant
-from cerflow.conditions.evaluate import arithmetic, compare, value_on
-from cerflow.conditions.register_values import WORD, Joined, Known, SquareRoot, Word
-from cerflow.errors import QueryError
+from cerflow.base.complex_events import ComplexEvent, support
+from cerflow.base.errors import QueryError
+from cerflow.base.events import Event, Stream, StreamGiven, Value, as_stream
+from cerflow.base.operators import Operator
 from cerflow.language import condition as c
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
 from cerflow.language.node import Node, transform, walk
-from cerflow.predicates.asking import arguments_of_sets, as_argument, ask_of_set
-from cerflow.predicates.registry import registered
-from cerflow.values.complex_events import ComplexEvent, support
-from cerflow.values.events import Event, Stream, StreamGiven, Value, as_stream
-from cerflow.values.operators import Operator
+from cerflow.language.predicates.asking import arguments_of_sets, as_argument, ask_of_set
+from cerflow.language.predicates.registry import registered
+from cerflow.logic.conditions import guards
+from cerflow.logic.conditions.connectives import UNKNOWN, conjuncts, constant
+from cerflow.logic.conditions.evaluate import arithmetic, compare, value_on
+from cerflow.logic.conditions.register_values import WORD, Joined, Known, SquareRoot, Word
 
 #: The content of a register: nothing yet, a row of values, or the rows of a collection.
 Content = tuple[Value, ...] | frozenset[tuple[Value, ...]] | None

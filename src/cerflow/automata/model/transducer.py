@@ -14,17 +14,17 @@ from enum import StrEnum
 from operator import or_
 from typing import TYPE_CHECKING
 
-from cerflow.conditions.connectives import TRUE
-from cerflow.conditions.guards import AllRows, Stored, is_local, leaves
-from cerflow.drawing.targets import picture, shown_or_told
+from cerflow.base.graphs import grouped, settled_values
+from cerflow.base.operators import Operator
 from cerflow.language.condition import Condition, Expression
 from cerflow.language.formula import Window
 from cerflow.language.node import Node
-from cerflow.values.graphs import grouped, settled_values
-from cerflow.values.operators import Operator
+from cerflow.logic.conditions.connectives import TRUE
+from cerflow.logic.conditions.guards import AllRows, Stored, is_local, leaves
+from cerflow.look.pictures.targets import picture, shown_or_told
 
 if TYPE_CHECKING:
-    from cerflow.drawing.svg import Theme
+    from cerflow.look.pictures.svg import Theme
 
 #: Stands for the label "type of the event" if the query does not name that type.
 TYPE_LABEL = "\0type"

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cerflow import limits
 from cerflow.automata.model.fragment import Fragment
 from cerflow.automata.model.transducer import HIDDEN_LABEL, Transducer, Transition, asks_all_rows
-from cerflow.conditions.connectives import conjuncts
-from cerflow.conditions.contradiction import contradicts
+from cerflow.base import limits
 from cerflow.language.condition import Condition
+from cerflow.logic.conditions.connectives import conjuncts
+from cerflow.logic.conditions.contradiction import contradicts
 
 
 def ambiguous(transducer: Transducer) -> bool:

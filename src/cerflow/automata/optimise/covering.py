@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cerflow.automata.model.transducer import Accumulation, Register, Transition
-from cerflow.conditions.guards import InWindow, Of, Satisfied, Stored, leaves
-from cerflow.conditions.register_values import Microseconds
+from cerflow.base.graphs import settled_values
+from cerflow.base.operators import MIRRORED, Operator
 from cerflow.language import condition as c
 from cerflow.language.node import Node
-from cerflow.values.graphs import settled_values
-from cerflow.values.operators import MIRRORED, Operator
+from cerflow.logic.conditions.guards import InWindow, Of, Satisfied, Stored, leaves
+from cerflow.logic.conditions.register_values import Microseconds
 
 #: A field of a register.
 Field = tuple[int, int]

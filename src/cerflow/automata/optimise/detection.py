@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from cerflow import limits
 from cerflow.automata.model.fragment import Fragment
 from cerflow.automata.model.transducer import HIDDEN_LABEL, Accumulation, Transducer, Transition, Write, registers_read
 from cerflow.automata.optimise.covering import Field, Relation, covering_relations
 from cerflow.automata.optimise.simplify import simplify
-from cerflow.conditions.connectives import conjuncts
-from cerflow.conditions.guards import InWindow, Stored
-from cerflow.values.graphs import reached
-from cerflow.values.operators import Operator
+from cerflow.base import limits
+from cerflow.base.graphs import reached
+from cerflow.base.operators import Operator
+from cerflow.logic.conditions.connectives import conjuncts
+from cerflow.logic.conditions.guards import InWindow, Stored
 
 _MARK = frozenset((HIDDEN_LABEL,))
 

@@ -8,13 +8,13 @@ from cerflow.automata.model.clock import has_ticks, never_reads_tick
 from cerflow.automata.model.fragment import reachable_states
 from cerflow.automata.model.run_windows import reach_of_runs, windows_needed
 from cerflow.automata.model.transducer import Accumulation, Register, Transducer, Transition
-from cerflow.conditions.connectives import conjuncts, not_true, two_valued
-from cerflow.conditions.contradiction import contradicts
-from cerflow.conditions.guards import Measure, Stored
+from cerflow.base.graphs import grouped
+from cerflow.base.operators import Operator
 from cerflow.language.condition import Attribute, Comparison, Condition, Function, LabelReference
 from cerflow.language.node import walk
-from cerflow.values.graphs import grouped
-from cerflow.values.operators import Operator
+from cerflow.logic.conditions.connectives import conjuncts, not_true, two_valued
+from cerflow.logic.conditions.contradiction import contradicts
+from cerflow.logic.conditions.guards import Measure, Stored
 
 _ORDERS = (Operator.LT, Operator.LE, Operator.GT, Operator.GE)
 

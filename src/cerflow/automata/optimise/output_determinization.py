@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cerflow import limits
 from cerflow.automata.model.fragment import Fragment
 from cerflow.automata.model.run_windows import windows_needed
 from cerflow.automata.model.transducer import Accumulation, Register, Transducer, Transition, Write, asks_all_rows
 from cerflow.automata.optimise.simplify import simplify
-from cerflow.conditions.case_tree import CaseTree
-from cerflow.conditions.connectives import conjunction, conjuncts
-from cerflow.conditions.contradiction import contradicts
-from cerflow.conditions.guards import InWindow, Measure, Stored, is_local, with_registers
-from cerflow.errors import UnsupportedQueryError
+from cerflow.base import limits
+from cerflow.base.errors import UnsupportedQueryError
 from cerflow.language.condition import Condition, Expression
+from cerflow.logic.conditions.case_tree import CaseTree
+from cerflow.logic.conditions.connectives import conjunction, conjuncts
+from cerflow.logic.conditions.contradiction import contradicts
+from cerflow.logic.conditions.guards import InWindow, Measure, Stored, is_local, with_registers
 
 _Labels = frozenset[str]
 #: For each live register its copy.

@@ -11,12 +11,12 @@ from functools import cache
 
 from cerflow.automata.model.fragment import Fragment, without_dead_states
 from cerflow.automata.model.transducer import Register, Transducer, Transition, Write
-from cerflow.conditions.connectives import conjunction, conjuncts
-from cerflow.conditions.contradiction import contradicts
-from cerflow.conditions.guards import Satisfied, is_local, with_registers
+from cerflow.base.graphs import reached
 from cerflow.language.condition import Condition, Expression, Not
 from cerflow.language.formula import Window
-from cerflow.values.graphs import reached
+from cerflow.logic.conditions.connectives import conjunction, conjuncts
+from cerflow.logic.conditions.contradiction import contradicts
+from cerflow.logic.conditions.guards import Satisfied, is_local, with_registers
 
 
 def simplify(

@@ -10,23 +10,23 @@ from contextvars import copy_context
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cerflow.analysis.columns import attributes_in
+from cerflow.api.programs.program import Program
+from cerflow.api.query import Query
+from cerflow.base.errors import QueryWarning, counted, dotted
+from cerflow.base.schema import Schema, ValueKind
 from cerflow.cli.commands.request import Inputs, load_query
 from cerflow.cli.options import ColumnOptions, InputOptions, ReadingOptions
 from cerflow.cli.output.reporting import located, warn, width_of
 from cerflow.engine.events.time_order import extent
-from cerflow.errors import QueryWarning, counted, dotted
-from cerflow.explaining.facts import ExplainFormat
-from cerflow.explaining.text import WIDTH
 from cerflow.files.reading import ReadEvents, read_inputs
 from cerflow.language import formula as f
 from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.node import Node, walk
 from cerflow.language.printer import show
 from cerflow.language.sremo import Terminal, Windowed
-from cerflow.programs.program import Program
-from cerflow.query import Query
-from cerflow.schema import Schema, ValueKind
+from cerflow.logic.analysis.columns import attributes_in
+from cerflow.look.explaining.facts import ExplainFormat
+from cerflow.look.explaining.text import WIDTH
 
 #: Operators between whose parts no event may lie.
 _SIGNS: dict[type[Node], str] = {f.StrictSequence: ":", f.StrictIteration: ":+"}

@@ -11,8 +11,13 @@ from itertools import chain
 
 import pyarrow as pa
 
-from cerflow import limits
-from cerflow.analysis.columns import attributes_in
+from cerflow.api.programs.program import Program
+from cerflow.api.query import Query
+from cerflow.base import limits
+from cerflow.base.array_types import Ints
+from cerflow.base.errors import BadRecordError
+from cerflow.base.nested import root_of
+from cerflow.base.schema import Schema
 from cerflow.cli.commands.checking import queries_in, warn_of_types
 from cerflow.cli.commands.request import Policy, Request
 from cerflow.cli.output.progress import PhaseTimer, Progress, bytes_read, compile_kernels
@@ -28,18 +33,13 @@ from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.columns_needed import columns_needed
 from cerflow.engine.recognize.planning import limit_of
 from cerflow.engine.results.report import CountForm, Report
-from cerflow.errors import BadRecordError
 from cerflow.files.arriving import arrives, arriving_events
 from cerflow.files.input_plans import SplitRows
 from cerflow.files.reading import read_inputs
 from cerflow.files.row_groups import OrderedGroups
 from cerflow.language.select import CountItem
-from cerflow.programs.program import Program
-from cerflow.query import Query
-from cerflow.schema import Schema
-from cerflow.values.array_types import Ints
-from cerflow.values.nested import root_of
-from cerflow.viewing.sparkline import MatchesOverTime
+from cerflow.logic.analysis.columns import attributes_in
+from cerflow.look.viewing.sparkline import MatchesOverTime
 
 _IN_ORDER = (
     "; events from a pipe are read in the order in which they arrive: write them to a file, which is sorted, "

@@ -13,8 +13,12 @@ from typing import TypedDict, cast, get_args
 
 import pyarrow as pa
 
-from cerflow import limits
-from cerflow.analysis.columns import usage_of
+from cerflow.api.programs.program import Program, read_query
+from cerflow.api.query import Query, Reading, parse
+from cerflow.api.stream_inputs import Input, Roles, common_roles
+from cerflow.base import limits
+from cerflow.base.errors import BadRecordError, InputError
+from cerflow.base.units import TimeUnit
 from cerflow.cli.options import (
     ColumnOptions,
     Given,
@@ -32,19 +36,15 @@ from cerflow.cli.output.reporting import warn
 from cerflow.cli.output.targets import check_writable
 from cerflow.cli.output.writing import Directory, OutputFormat, output_format_of, write_table
 from cerflow.engine.results.report import CountForm
-from cerflow.errors import BadRecordError, InputError
 from cerflow.files.column_types import type_named
 from cerflow.files.input_plans import ColumnRoles
 from cerflow.files.reading import as_refused
 from cerflow.files.sources import InputFormat, Source, parse_source, source_name
 from cerflow.language.node import walk
 from cerflow.language.parser import duration_in_microseconds
+from cerflow.language.predicates.registry import registered_predicates
 from cerflow.language.select import Select
-from cerflow.predicates.registry import registered_predicates
-from cerflow.programs.program import Program, read_query
-from cerflow.query import Query, Reading, parse
-from cerflow.stream_inputs import Input, Roles, common_roles
-from cerflow.values.units import TimeUnit
+from cerflow.logic.analysis.columns import usage_of
 
 
 class MatchForm(TypedDict):

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TextIO
 
+from cerflow.base.errors import OutputError
 from cerflow.cli.output.targets import STANDARD_OUTPUT, descriptor_of
-from cerflow.errors import OutputError
 from cerflow.files.sources import STANDARD_INPUT, Source
 
 #: The identity of a file: device and inode; for a file that does not exist yet, those of its directory and its name.

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, numbers_of, python_values
+from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, numbers_of, python_values
 
 #: Begins texts that stand for numbers with more digits than Python's floats have; being random, it occurs in no data.
 _MARK = f"number {secrets.token_hex(16)} "

@@ -19,7 +19,7 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bars
 
-from cerflow.errors import visible
+from cerflow.base.errors import visible
 
 
 class PhaseTimer:

@@ -1,6 +1,6 @@
 """Messages on standard error: errors, warnings, and a closing line.
 
-Control characters in messages are made visible, so a terminal does not obey them: see `cerflow.errors.visible`.
+Control characters in messages are made visible, so a terminal does not obey them: see `cerflow.base.errors.visible`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 
 import typer
 
+from cerflow.base.errors import CerflowError, OutputError, PerformanceWarning, QueryWarning, counted, visible
 from cerflow.cli.signals import Interrupted
-from cerflow.errors import CerflowError, OutputError, PerformanceWarning, QueryWarning, counted, visible
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from cerflow import limits
+from cerflow.base import limits
+from cerflow.base.errors import OutputError
 from cerflow.cli.output.reporting import warn
-from cerflow.errors import OutputError
 
 try:
     import fcntl

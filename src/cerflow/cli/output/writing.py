@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.orc
 import pyarrow.parquet
 
-from cerflow import limits
+from cerflow.base import limits
+from cerflow.base.arrow_columns import python_values
+from cerflow.base.errors import InputError, OutputError
 from cerflow.cli.output.json_texts import field, json_lines, json_texts
 from cerflow.cli.output.targets import STANDARD_OUTPUT, OutputStream, open_target
-from cerflow.errors import InputError, OutputError
 from cerflow.files.sources import SUFFIXES, InputFormat
-from cerflow.values.arrow_columns import python_values
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.orc
 import pyarrow.parquet
 
+from cerflow.api.programs.program import Program
+from cerflow.api.query import Query, as_query_text
+from cerflow.api.stream_inputs import Input
+from cerflow.base.errors import InputError, UnsupportedQueryError
+from cerflow.base.schema import ValueKind
 from cerflow.cli.commands.request import Inputs, Request
-from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.files.sources import InputFormat, Source, partition_values
-from cerflow.programs.program import Program
-from cerflow.query import Query, as_query_text
-from cerflow.schema import ValueKind
-from cerflow.stream_inputs import Input
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

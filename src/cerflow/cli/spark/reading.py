@@ -20,7 +20,9 @@ from pyspark.sql import functions as F  # noqa: N812  (the name under which ever
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_type
 
-from cerflow import limits
+from cerflow.api.stream_inputs import Input, free_name, refuse_partly_typed
+from cerflow.base import limits
+from cerflow.base.schema import Schema
 from cerflow.files import input_plans
 from cerflow.files.blocks import cut_file, file_groups, has_quotes, read_blocks
 from cerflow.files.column_types import Look, merged
@@ -29,12 +31,10 @@ from cerflow.files.input_plans import ColumnRoles, FileSurvey, InputPlan
 from cerflow.files.raw_rows import Block
 from cerflow.files.reading import input_remarks, with_missing
 from cerflow.files.sources import InputFormat, Source, partition_values, source_name
-from cerflow.schema import Schema
 from cerflow.spark.frames.axis import ROW_BITS
 from cerflow.spark.frames.output import literal_path
 from cerflow.spark.frames.schemas import arrow_schema, column_of, spark_schema
 from cerflow.spark.frames.streams import frame_in_common_unit, union_frames
-from cerflow.stream_inputs import Input, free_name, refuse_partly_typed
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from cerflow import limits
+from cerflow.api.programs.program import Program
+from cerflow.api.query import Query
+from cerflow.api.stream_inputs import Input
+from cerflow.base import limits
 from cerflow.cli.commands.checking import queries_in, warn_of_types
 from cerflow.cli.commands.request import Inputs, Policy, Request
 from cerflow.cli.output.progress import PhaseTimer, Progress, compile_kernels
@@ -23,9 +26,6 @@ from cerflow.cli.spark.session import spark_session
 from cerflow.engine.evaluate.measures import typed_time
 from cerflow.engine.matches.row_limit import Bound
 from cerflow.files.sources import STANDARD_INPUT, Source, source_name
-from cerflow.programs.program import Program
-from cerflow.query import Query
-from cerflow.stream_inputs import Input
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

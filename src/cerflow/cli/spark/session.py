@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cerflow.errors import InputError
+from cerflow.base.errors import InputError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from cerflow.analysis.columns import usage_of
+from cerflow.api.programs.program import Program
+from cerflow.api.query import Query
+from cerflow.base.errors import CerflowError, InputError, counted
 from cerflow.cli.output.progress import PhaseTimer, compile_kernels
 from cerflow.cli.output.reporting import note
 from cerflow.cli.spark.session import spark_session
-from cerflow.errors import CerflowError, InputError, counted
-from cerflow.programs.program import Program
-from cerflow.query import Query
+from cerflow.logic.analysis.columns import usage_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession

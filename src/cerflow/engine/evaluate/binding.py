@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cerflow.automata.model.transducer import Transducer, Transition, Write
-from cerflow.conditions.guards import AllRows, SetCall, Stored, reads_events
+from cerflow.base.schema import Schema, ValueKind
 from cerflow.language.condition import Attribute, Condition, Expression, LabelReference, PredicateCall
 from cerflow.language.node import Node, node, transform, walk
-from cerflow.predicates.predicate import Predicate, PredicateKind
-from cerflow.predicates.registry import registered
-from cerflow.schema import Schema, ValueKind
+from cerflow.language.predicates.predicate import Predicate, PredicateKind
+from cerflow.language.predicates.registry import registered
+from cerflow.logic.conditions.guards import AllRows, SetCall, Stored, reads_events
 
 
 @node
@@ -34,7 +34,7 @@ class Call(Condition):
 
 @node
 class CallOfSet(Condition):
-    """A `cerflow.conditions.guards.SetCall` that does not depend on names."""
+    """A `cerflow.logic.conditions.guards.SetCall` that does not depend on names."""
 
     predicate: Predicate
     arguments: tuple[Expression, ...]

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from cerflow.errors import PerformanceWarning, warn
-from cerflow.predicates.predicate import Predicate
-from cerflow.schema import ValueKind
+from cerflow.base.errors import PerformanceWarning, warn
+from cerflow.base.schema import ValueKind
+from cerflow.language.predicates.predicate import Predicate
 
 #: Numba's names of the types of arguments.
 _TYPES = {ValueKind.INTEGER: "int64", ValueKind.FLOAT: "float64", ValueKind.BOOLEAN: "boolean"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from cerflow.values.array_types import Ints
-from cerflow.values.arrow_columns import numbers_of
+from cerflow.base.array_types import Ints
+from cerflow.base.arrow_columns import numbers_of
 
 
 def encoded(column: pa.Array) -> tuple[Ints, pa.Array]:

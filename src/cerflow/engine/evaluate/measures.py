@@ -8,16 +8,16 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 
+from cerflow.base.array_types import Floats, Ints
+from cerflow.base.errors import InputError
+from cerflow.base.nested import attribute_named, field_type, parts_of
+from cerflow.base.schema import Schema, ValueKind, kind_of
+from cerflow.base.units import MICROSECONDS, PER_SECOND
 from cerflow.engine.evaluate.ranges import MOST
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit, instant
 from cerflow.engine.evaluate.vectors import Vector
 from cerflow.engine.layout import NO_BOUND, NULL
-from cerflow.errors import InputError
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
-from cerflow.schema import Schema, ValueKind, kind_of
-from cerflow.values.array_types import Floats, Ints
-from cerflow.values.nested import attribute_named, field_type, parts_of
-from cerflow.values.units import MICROSECONDS, PER_SECOND
 
 #: The length of a day in each unit.
 _DAY = {unit: 86_400 * number for unit, number in PER_SECOND.items()}

@@ -13,8 +13,8 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
-from cerflow.schema import Schema, ValueKind
-from cerflow.values.units import MICROSECONDS, PER_SECOND
+from cerflow.base.schema import Schema, ValueKind
+from cerflow.base.units import MICROSECONDS, PER_SECOND
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _UTC_EPOCH = _EPOCH.replace(tzinfo=datetime.UTC)

@@ -12,10 +12,10 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.vectors import TruthVector, Vector
 from cerflow.language.condition import Condition
 from cerflow.language.node import Node, node, transform
-from cerflow.schema import Schema
 
 #: The column of bits; it is not an attribute of events.
 PRECOMPUTED = "\0precomputed"

@@ -11,18 +11,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cerflow.base.array_types import Mask
+from cerflow.base.decimals import text_decimal
+from cerflow.base.errors import PredicateError
+from cerflow.base.schema import ValueKind
 from cerflow.engine.evaluate.binding import CallOfSet
 from cerflow.engine.evaluate.compiled_predicates import compile_predicate
 from cerflow.engine.evaluate.predicate_words import only_compiled, reader
 from cerflow.engine.evaluate.vectors import TruthVector, Vector
 from cerflow.engine.kernels.base.calls import UNKNOWN
 from cerflow.engine.kernels.table import ask_rows
-from cerflow.errors import PredicateError
-from cerflow.predicates.asking import arguments_of_sets, array_of, ask, ask_of_each, ask_of_set
-from cerflow.predicates.predicate import Predicate, PredicateKind
-from cerflow.schema import ValueKind
-from cerflow.values.array_types import Mask
-from cerflow.values.decimals import text_decimal
+from cerflow.language.predicates.asking import arguments_of_sets, array_of, ask, ask_of_each, ask_of_set
+from cerflow.language.predicates.predicate import Predicate, PredicateKind
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
+from cerflow.base.decimals import text_decimal
+from cerflow.base.schema import ValueKind
+from cerflow.base.units import PER_SECOND
 from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.layout import NULL
-from cerflow.schema import ValueKind
-from cerflow.values.decimals import text_decimal
-from cerflow.values.units import PER_SECOND
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cerflow.base.array_types import Mask
+from cerflow.base.schema import Schema, ValueKind
+from cerflow.base.units import DAY, MICROSECONDS, PER_SECOND
 from cerflow.engine.evaluate.rows import finest_unit
-from cerflow.schema import Schema, ValueKind
-from cerflow.values.array_types import Mask
-from cerflow.values.units import DAY, MICROSECONDS, PER_SECOND
 
 #: The greatest magnitude of 64-bit integers; the least integer represents null.
 MOST = 2**63 - 1

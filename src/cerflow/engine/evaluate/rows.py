@@ -8,8 +8,14 @@ from operator import add
 import numpy as np
 import pyarrow as pa
 
-from cerflow.conditions.guards import Satisfied, StreamTest, TypeTest
-from cerflow.conditions.register_values import Dated, DatePart, Known, Microseconds, Whole, Word
+from cerflow.base.array_types import Ints, Mask
+from cerflow.base.arrow_columns import array_of_numbers
+from cerflow.base.decimals import written_text
+from cerflow.base.events import microseconds_since_epoch, parsed_moment
+from cerflow.base.operators import Operator
+from cerflow.base.schema import Schema, ValueKind
+from cerflow.base.text_patterns import like_expression, part_of_text
+from cerflow.base.units import PER_SECOND, finest
 from cerflow.engine.evaluate import vectors
 from cerflow.engine.evaluate.binding import Call, CallOfSet, WholeEvent
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED, Precomputed, precomputed_truth
@@ -17,14 +23,8 @@ from cerflow.engine.evaluate.predicate_answers import EventArgument, answers, an
 from cerflow.engine.evaluate.vector_functions import coalesced, date_parts, either, on_texts
 from cerflow.language import condition as c
 from cerflow.language.node import Node, fold
-from cerflow.schema import Schema, ValueKind
-from cerflow.values.array_types import Ints, Mask
-from cerflow.values.arrow_columns import array_of_numbers
-from cerflow.values.decimals import written_text
-from cerflow.values.events import microseconds_since_epoch, parsed_moment
-from cerflow.values.operators import Operator
-from cerflow.values.text_patterns import like_expression, part_of_text
-from cerflow.values.units import PER_SECOND, finest
+from cerflow.logic.conditions.guards import Satisfied, StreamTest, TypeTest
+from cerflow.logic.conditions.register_values import Dated, DatePart, Known, Microseconds, Whole, Word
 
 
 def finest_unit(schema: Schema) -> str:

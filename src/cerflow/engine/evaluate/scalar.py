@@ -1,7 +1,7 @@
 """Tests and expressions on one event given as a mapping: functions made once, so that single events are cheap.
 
-Their meaning is that of `cerflow.semantics`. An expression that reads more than plain values of the event does not have
-such a function, and is evaluated on a batch of one event.
+Their meaning is that of `cerflow.theory.semantics`. An expression that reads more than plain values of the event does
+not have such a function, and is evaluated on a batch of one event.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from cerflow.analysis.kinds import kind_of_expression
-from cerflow.conditions.evaluate import operation
-from cerflow.conditions.guards import Satisfied
-from cerflow.conditions.register_values import WORD, Dated, DatePart, Known, Microseconds, Whole, Word
+from cerflow.base.operators import RELATIONS
+from cerflow.base.schema import Schema, ValueKind
+from cerflow.base.units import MICROSECONDS
 from cerflow.engine.evaluate.plain_values import in_units
 from cerflow.engine.evaluate.rows import finest_unit, instant
 from cerflow.language.condition import (
@@ -37,9 +36,10 @@ from cerflow.language.condition import (
     TruthValue,
 )
 from cerflow.language.node import Node, fold, transform, with_children
-from cerflow.schema import Schema, ValueKind
-from cerflow.values.operators import RELATIONS
-from cerflow.values.units import MICROSECONDS
+from cerflow.logic.analysis.kinds import kind_of_expression
+from cerflow.logic.conditions.evaluate import operation
+from cerflow.logic.conditions.guards import Satisfied
+from cerflow.logic.conditions.register_values import WORD, Dated, DatePart, Known, Microseconds, Whole, Word
 
 #: Reads a value of an event whose plain values have the types of their columns; times are integers, see `in_units`.
 Read = Callable[[Mapping[str, Any]], Any]
@@ -134,7 +134,7 @@ def _microseconds(expression: Expression, operand: Read, schema: Schema, unit: s
 
 
 def _word(high: bool, value: int | float | None) -> int | float:
-    """See `cerflow.conditions.register_values.Word`."""
+    """See `cerflow.logic.conditions.register_values.Word`."""
     if value is None:
         return 0
     if isinstance(value, float):

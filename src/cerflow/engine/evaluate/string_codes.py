@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from cerflow import limits
-from cerflow.values.array_types import Ints
+from cerflow.base import limits
+from cerflow.base.array_types import Ints
 
 
 class Strings:

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cerflow.conditions.time_values import zone_called
+from cerflow.base.array_types import Mask
+from cerflow.base.arrow_columns import array_of_numbers, numbers_of
+from cerflow.base.schema import ValueKind
 from cerflow.engine.evaluate.vectors import Vector
-from cerflow.schema import ValueKind
-from cerflow.values.array_types import Mask
-from cerflow.values.arrow_columns import array_of_numbers, numbers_of
+from cerflow.logic.conditions.time_values import zone_called
 
 
 def either(first: Mask, then: Vector, otherwise: Vector) -> Vector:
@@ -63,7 +63,7 @@ def on_texts(function: Callable[..., str | None], operands: Sequence[Vector]) ->
 
 
 def date_parts(operand: Vector, part: str, zone: str | None) -> Vector:
-    """A part of moments in microseconds since 1970, see `cerflow.conditions.register_values.DatePart`."""
+    """A part of moments in microseconds since 1970, see `cerflow.logic.conditions.register_values.DatePart`."""
     distinct, codes = np.unique(np.where(operand.missing(), 0, operand.data), return_inverse=True)
     moments = array_of_numbers(distinct.astype(np.int64)).cast(pa.timestamp("us", "UTC"))
     if zone is not None:

@@ -15,17 +15,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cerflow.conditions.register_values import FIRST_MOMENT, LAST_MOMENT, WORD
+from cerflow.base.array_types import Floats, Ints, Mask
+from cerflow.base.arrow_columns import nearest_floats, numbers_of, plain_array, plain_type, truths_of
+from cerflow.base.decimals import decimal_text
+from cerflow.base.errors import InputError
+from cerflow.base.operators import Operator
+from cerflow.base.schema import ValueKind, kind_of
+from cerflow.base.text_patterns import found_in
+from cerflow.base.units import MICROSECONDS
 from cerflow.engine.evaluate.encoding import encoded
 from cerflow.engine.layout import NULL
-from cerflow.errors import InputError
-from cerflow.schema import ValueKind, kind_of
-from cerflow.values.array_types import Floats, Ints, Mask
-from cerflow.values.arrow_columns import nearest_floats, numbers_of, plain_array, plain_type, truths_of
-from cerflow.values.decimals import decimal_text
-from cerflow.values.operators import Operator
-from cerflow.values.text_patterns import found_in
-from cerflow.values.units import MICROSECONDS
+from cerflow.logic.conditions.register_values import FIRST_MOMENT, LAST_MOMENT, WORD
 
 
 @dataclass(frozen=True)
@@ -300,7 +300,7 @@ def unary_function(name: str, operand: Vector) -> Vector:
 
 
 def word(operand: Vector, high: bool) -> Vector:
-    """The high or low word of numbers, see `cerflow.conditions.register_values.Word`; 0 for null."""
+    """The high or low word of numbers, see `cerflow.logic.conditions.register_values.Word`; 0 for null."""
     if operand.kind is ValueKind.FLOAT:
         if high:
             return Vector(ValueKind.INTEGER, np.zeros(operand.data.shape, np.int64))
@@ -318,13 +318,13 @@ def microseconds(operand: Vector, unit: str) -> Vector:
 
 
 def dated(operand: Vector) -> Vector:
-    """Null beyond the years 1 to 9999, see `cerflow.conditions.register_values.Dated`."""
+    """Null beyond the years 1 to 9999, see `cerflow.logic.conditions.register_values.Dated`."""
     beyond = (operand.data < FIRST_MOMENT) | (operand.data > LAST_MOMENT)
     return Vector(ValueKind.INTEGER, operand.data, operand.missing() | beyond)
 
 
 def whole(operand: Vector) -> Vector:
-    """Numbers as integers, see `cerflow.conditions.register_values.Whole`."""
+    """Numbers as integers, see `cerflow.logic.conditions.register_values.Whole`."""
     values = operand.floats()
     with np.errstate(invalid="ignore"):
         beyond = ~(np.abs(values) < 2.0**63)

@@ -9,7 +9,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cerflow import limits
+from cerflow.base import limits
+from cerflow.base.array_types import IntRows, Ints, Mask, Smalls
+from cerflow.base.arrow_columns import numbers_of
+from cerflow.base.schema import ValueKind
 from cerflow.engine.evaluate.measures import bounds, event_times, idle_bounds, measures
 from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.evaluate.vectors import Vector
@@ -23,9 +26,6 @@ from cerflow.engine.scan.programs import computed_column
 from cerflow.engine.scan.scan import BatchScan
 from cerflow.engine.tables.event_room import some_events
 from cerflow.language.formula import CountWindow
-from cerflow.schema import ValueKind
-from cerflow.values.array_types import IntRows, Ints, Mask, Smalls
-from cerflow.values.arrow_columns import numbers_of
 
 
 class EventReader:

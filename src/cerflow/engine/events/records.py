@@ -8,17 +8,9 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from cerflow import limits
-from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
-from cerflow.engine.evaluate.ranges import limits as value_limits
-from cerflow.engine.evaluate.ranges import out_of_range, why, written
-from cerflow.engine.events.store import one_batch
-from cerflow.engine.scan.checks import batch_check
-from cerflow.engine.scan.columns import ExportedBatch
-from cerflow.errors import ArgumentError, BadRecordError, InputError
-from cerflow.schema import Schema, ValueKind, kind_of
-from cerflow.values.array_types import Floats, Ints, Mask
-from cerflow.values.arrow_columns import (
+from cerflow.base import limits
+from cerflow.base.array_types import Floats, Ints, Mask
+from cerflow.base.arrow_columns import (
     array_of_numbers,
     nearest_floats,
     numbers_of,
@@ -26,6 +18,14 @@ from cerflow.values.arrow_columns import (
     truths_of,
     with_plain_columns,
 )
+from cerflow.base.errors import ArgumentError, BadRecordError, InputError
+from cerflow.base.schema import Schema, ValueKind, kind_of
+from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
+from cerflow.engine.evaluate.ranges import limits as value_limits
+from cerflow.engine.evaluate.ranges import out_of_range, why, written
+from cerflow.engine.events.store import one_batch
+from cerflow.engine.scan.checks import batch_check
+from cerflow.engine.scan.columns import ExportedBatch
 
 BadRecordPolicy = Literal["fail", "skip"] | Callable[[pa.Table], None]
 

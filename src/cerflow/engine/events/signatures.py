@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from cerflow.conditions.guards import StreamTest, TypeTest
+from cerflow.base.schema import ValueKind
 from cerflow.engine.evaluate.binding import calls_in
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED, Precomputed
 from cerflow.engine.events.text_tests import TextTests
@@ -13,7 +13,7 @@ from cerflow.language.condition import Attribute, Function
 from cerflow.language.formula import AttributeWindow
 from cerflow.language.node import Node, walk
 from cerflow.language.select import Select
-from cerflow.schema import ValueKind
+from cerflow.logic.conditions.guards import StreamTest, TypeTest
 
 
 def columns_of_test(tree: Node, tables: TransducerTables) -> frozenset[str]:

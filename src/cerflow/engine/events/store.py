@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cerflow import limits
-from cerflow.values.array_types import Ints
-from cerflow.values.arrow_columns import array_of_numbers, rows_as_columns
+from cerflow.base import limits
+from cerflow.base.array_types import Ints
+from cerflow.base.arrow_columns import array_of_numbers, rows_as_columns
 
 #: The positions of a piece's rows, ascending; those of a batch kept whole are consecutive.
 _Positions = Ints | range

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cerflow import limits
-from cerflow.conditions.guards import Satisfied, TypeTest
+from cerflow.base import limits
+from cerflow.base.arrow_columns import array_of_texts
+from cerflow.base.operators import Operator
+from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.language.condition import And, Attribute, Comparison, Condition, In, Literal, Not, Or
 from cerflow.language.node import Node
-from cerflow.schema import Schema
-from cerflow.values.arrow_columns import array_of_texts
-from cerflow.values.operators import Operator
+from cerflow.logic.conditions.guards import Satisfied, TypeTest
 
 
 class TextColumn:

@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cerflow.base.array_types import Ints, Mask
+from cerflow.base.arrow_columns import numbers_of
+from cerflow.base.errors import InputError, expect, nearest
+from cerflow.base.nested import attribute_named, field_values, is_nested, root_of
+from cerflow.base.schema import Schema
 from cerflow.engine.events.records import RecordChecker
-from cerflow.errors import InputError, expect, nearest
-from cerflow.schema import Schema
-from cerflow.values.array_types import Ints, Mask
-from cerflow.values.arrow_columns import numbers_of
-from cerflow.values.nested import attribute_named, field_values, is_nested, root_of
 
 
 def sort_by_time(table: pa.Table, time: str | None, sequence: str | None) -> pa.Table:

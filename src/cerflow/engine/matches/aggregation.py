@@ -16,6 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cerflow.base.array_types import Ints
+from cerflow.base.errors import ArgumentError, QueryError, TooManyMatchesError, UnsupportedQueryError, expect
+from cerflow.base.schema import ValueKind
 from cerflow.engine.evaluate.ranges import MOST
 from cerflow.engine.kernels.matches.fold import GREATEST, LEAST, PLUS
 from cerflow.engine.matches.counting import detecting, refuse_if_cut
@@ -25,9 +28,6 @@ from cerflow.engine.matches.mark_values import MarkValues, check_attribute, chec
 from cerflow.engine.matches.row_limit import readable_number
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.results.report import COUNT_TYPE, Report
-from cerflow.errors import ArgumentError, QueryError, TooManyMatchesError, UnsupportedQueryError, expect
-from cerflow.schema import ValueKind
-from cerflow.values.array_types import Ints
 
 #: The specification of an aggregate: "count", or (label, attribute, function[, over the matches]).
 AggregateOf = str | tuple[str, str | None, str] | tuple[str, str | None, str, str]

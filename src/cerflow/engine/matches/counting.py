@@ -8,15 +8,15 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cerflow import limits
+from cerflow.base import limits
+from cerflow.base.array_types import Ints
+from cerflow.base.errors import UnsupportedQueryError
 from cerflow.engine import layout
 from cerflow.engine.kernels.table import add_counts, add_long_counts
 from cerflow.engine.matches.graph import CountedMatches, MatchGraph
 from cerflow.engine.matches.sliding import count_sliding
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.stopping import portions
-from cerflow.errors import UnsupportedQueryError
-from cerflow.values.array_types import Ints
 
 #: A `LateWindow` moves when it counts this many times the matches in the window.
 _OUTSIDE = 2

@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cerflow import limits
+from cerflow.base import limits
+from cerflow.base.arrow_columns import one_array
+from cerflow.base.errors import ArgumentError, InputError, UnsupportedQueryError, at_least_one, counted
+from cerflow.base.event_tables import to_table
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.engine.matches.row_limit import readable_number
 from cerflow.engine.results.flat import OTHERS, FlatColumn
 from cerflow.engine.results.report import Report
-from cerflow.errors import ArgumentError, InputError, UnsupportedQueryError, at_least_one, counted
 from cerflow.language.printer import show
-from cerflow.values.arrow_columns import one_array
-from cerflow.values.event_tables import to_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,7 +99,7 @@ def page(
     matches: Matches, report: Report, stream: pa.Table | None, events: Any, title: str | None, limit: int | None
 ) -> str:
     """The page of `Matches.to_html`."""
-    from cerflow.viewing.page import BATCH, ViewedStream, first_matches, page_of
+    from cerflow.look.viewing.page import BATCH, ViewedStream, first_matches, page_of
 
     most = limits.VIEWED_MATCHES if limit is None else at_least_one(limit, "limit")
     schema = report.events
@@ -124,7 +124,7 @@ def page(
 
 def drawn(matches: Matches, report: Report, kind: str, ax: Axes | None) -> Axes:
     """The plots of `Matches.plot`."""
-    from cerflow.viewing import plots
+    from cerflow.look.viewing import plots
 
     schema = report.events
     unit = schema.time_unit or "ms" if schema.time is not None else None

@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cerflow.base.array_types import Floats, Ints, Mask
+from cerflow.base.schema import ValueKind, kind_of
 from cerflow.engine import layout
 from cerflow.engine.kernels.matches.fold import GREATEST, LEAST, PLUS
 from cerflow.engine.kernels.matches.fold import best as best_exact
@@ -20,8 +22,6 @@ from cerflow.engine.kernels.table import best, total
 from cerflow.engine.matches.sliding import fold_sliding
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.stopping import portions
-from cerflow.schema import ValueKind, kind_of
-from cerflow.values.array_types import Floats, Ints, Mask
 
 #: Integers below this are exact as floats; so are their sums if the sum of magnitudes is below it.
 EXACT = 2.0**53

@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
+from cerflow.base.array_types import Bytes, IntRows, Ints, Smalls
 from cerflow.engine import layout
 from cerflow.engine.matches.moments import Moments
-from cerflow.values.array_types import Bytes, IntRows, Ints, Smalls
 
 
 @dataclass(frozen=True)

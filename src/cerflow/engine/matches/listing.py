@@ -12,8 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cerflow import limits
 from cerflow.automata.model.transducer import TYPE_LABEL
+from cerflow.base import limits
+from cerflow.base.array_types import Ints, Mask, Smalls
+from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, nan_as_null, numbers_of, one_array, truths_of
 from cerflow.engine.events.store import StoredEvents
 from cerflow.engine.matches.moments import Moments
 from cerflow.engine.matches.unfolding import Unfolded
@@ -23,8 +25,6 @@ from cerflow.engine.results.report import Report
 from cerflow.engine.results.taking import lists_of_texts, repeated_or_taken, spelt, taken, taken_or_null, taken_together
 from cerflow.language.formula import UNNAMED
 from cerflow.language.select import ProjectionKind
-from cerflow.values.array_types import Ints, Mask, Smalls
-from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, nan_as_null, numbers_of, one_array, truths_of
 
 #: The number of lists of labels that are made without asking which of them events have.
 _FEW_LISTS = 64

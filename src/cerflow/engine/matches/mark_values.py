@@ -8,17 +8,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cerflow.analysis.scopes import labels_of
 from cerflow.automata.model.transducer import TYPE_LABEL
+from cerflow.base.array_types import Floats, Mask
+from cerflow.base.arrow_columns import truths_of
+from cerflow.base.errors import QueryError, nearest
+from cerflow.base.schema import ValueKind
+from cerflow.base.units import MICROSECONDS
 from cerflow.engine import layout
 from cerflow.engine.evaluate.ranges import MOST
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.results.report import Report
-from cerflow.errors import QueryError, nearest
-from cerflow.schema import ValueKind
-from cerflow.values.array_types import Floats, Mask
-from cerflow.values.arrow_columns import truths_of
-from cerflow.values.units import MICROSECONDS
+from cerflow.logic.analysis.scopes import labels_of
 
 
 def check_label(report: Report, label: str) -> None:

@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import pyarrow as pa
 
-from cerflow import limits
+from cerflow.base import limits
+from cerflow.base.array_types import Ints
+from cerflow.base.arrow_columns import python_rows
+from cerflow.base.errors import ArgumentError, TooManyMatchesError, UnsupportedQueryError, at_least_one, expect
 from cerflow.engine.matches.aggregation import AggregateOf, Aggregation
 from cerflow.engine.matches.counting import detecting, matches_of_part
 from cerflow.engine.matches.display import SHOWN, as_html, drawn, page
@@ -25,17 +28,14 @@ from cerflow.engine.matches.sampling import Sample
 from cerflow.engine.matches.strategy_parts import ChosenParts
 from cerflow.engine.matches.unfolding import NO_LIMIT, Part, unfolded
 from cerflow.engine.results.report import CountForm, EventForm, Report
-from cerflow.errors import ArgumentError, TooManyMatchesError, UnsupportedQueryError, at_least_one, expect
 from cerflow.language.select import ProjectionKind
-from cerflow.values.array_types import Ints
-from cerflow.values.arrow_columns import python_rows
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     from matplotlib.axes import Axes
 
-    from cerflow.viewing.plots import PlotKind
+    from cerflow.look.viewing.plots import PlotKind
 
 #: Matches per record batch by default.
 ROWS = 65_536
@@ -368,7 +368,7 @@ class Matches:
 
     def show(self, *, events: Any = None, title: str | None = None, limit: int | None = None) -> None:
         """Show the page of `to_html`: in the notebook, or else in the browser, from a temporary file."""
-        from cerflow.viewing.opening import open_page
+        from cerflow.look.viewing.opening import open_page
 
         open_page(self.to_html(events=events, title=title, limit=limit))
 

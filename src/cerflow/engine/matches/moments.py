@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from cerflow.values.array_types import IntRows, Ints, Mask
+from cerflow.base.array_types import IntRows, Ints, Mask
 
 #: Detections at moment number k have the position -2 - k.
 _FIRST = -2

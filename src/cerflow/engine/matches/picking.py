@@ -13,6 +13,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cerflow.base.arrow_columns import truths_of
+from cerflow.base.errors import ArgumentError, QueryError
+from cerflow.base.schema import ValueKind
 from cerflow.engine import layout
 from cerflow.engine.kernels.matches.fold import GREATEST, LEAST, PLUS
 from cerflow.engine.kernels.matches.search import B_DETECTION, B_PATH, FULL, NO_MORE, P_MARK, P_NEXT
@@ -23,10 +26,7 @@ from cerflow.engine.matches.folding import Lowest, Values, ranked
 from cerflow.engine.matches.mark_values import MarkValues, check_attribute, check_label
 from cerflow.engine.matches.unfolding import Part, Unfolded
 from cerflow.engine.results.report import Report
-from cerflow.errors import ArgumentError, QueryError
 from cerflow.language.select import ProjectionKind
-from cerflow.schema import ValueKind
-from cerflow.values.arrow_columns import truths_of
 
 #: The order of matches: by the start, the number of events, or an aggregate of a label's events.
 Order = str | tuple[str, str | None, str]

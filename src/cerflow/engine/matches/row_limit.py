@@ -9,13 +9,13 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from cerflow.base.arrow_columns import array_of_numbers, array_of_texts
+from cerflow.base.errors import TooManyMatchesError
 from cerflow.engine.matches.counting import MatchCounter, count_detections, detecting
 from cerflow.engine.matches.listing import Detected
 from cerflow.engine.matches.picking import PartSpan
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.results.report import COUNT_TYPE, CountForm, Report
-from cerflow.errors import TooManyMatchesError
-from cerflow.values.arrow_columns import array_of_numbers, array_of_texts
 
 #: The advice on asking for fewer matches.
 LESS = "LIMIT n, COUNT(*), SELECT NONE and, in Python, aggregates report fewer"

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cerflow.base.array_types import Ints
 from cerflow.engine import layout
 from cerflow.engine.matches.counting import LateWindow, MatchCounter, detecting, refuse_if_cut
 from cerflow.engine.matches.picking import PartPicker, Pick, match_by_number
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.results.report import Report
-from cerflow.values.array_types import Ints
 
 #: With more nodes than this for each match, counting again takes longer than rejecting matches.
 _NODES = 1 << 12

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cerflow import limits
+from cerflow.base import limits
+from cerflow.base.array_types import Floats, Ints
 from cerflow.engine import layout
 from cerflow.engine.kernels.base.calling import Kernel
 from cerflow.engine.kernels.matches.slide import FRONTIER, PROGRESS_WORDS
@@ -15,7 +16,6 @@ from cerflow.engine.kernels.matches.slide_folds import FACTORS, SUMS
 from cerflow.engine.kernels.table import slide, slide_folds
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.stopping import portions
-from cerflow.values.array_types import Floats, Ints
 
 #: The greatest number of sets on the frontier of a fold; each has two numbers for each node.
 _SETS = 4

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from cerflow import limits
+from cerflow.base import limits
+from cerflow.base.array_types import IntRows, SmallRows
 from cerflow.engine import layout
 from cerflow.engine.kernels.matches.largest_states import room
 from cerflow.engine.kernels.table import largest, pick
 from cerflow.engine.matches.graph import MatchGraph
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.stopping import look
-from cerflow.values.array_types import IntRows, SmallRows
 
 
 class ChosenParts:

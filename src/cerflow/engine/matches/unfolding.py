@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cerflow.base.array_types import IntRows, Ints, Mask, SmallRows, Smalls
 from cerflow.engine import layout
 from cerflow.engine.events.store import StoredEvents
 from cerflow.engine.kernels.matches.unfold import CURSOR_WORDS, K_USED, OUTPUT_FULL, SET_WORDS, UNFOLDED
@@ -14,7 +15,6 @@ from cerflow.engine.kernels.table import unfold
 from cerflow.engine.matches.graph import CountedMatches, MatchGraph
 from cerflow.engine.matches.moments import Moments
 from cerflow.engine.stopping import look
-from cerflow.values.array_types import IntRows, Ints, Mask, SmallRows, Smalls
 
 NO_LIMIT = 2**62
 #: The number of sets of events that are remembered during unfolding, and of all their events.

@@ -1,5 +1,5 @@
 """The recognisers: they turn queries and events into matches.
 
-A plan makes a query ready for a schema; machines process batches and single events. `cerflow.query`,
-`cerflow.query_set`, slices and Spark's tasks call this room.
+A plan makes a query ready for a schema; machines process batches and single events. `cerflow.api.query`,
+`cerflow.api.query_set`, slices and Spark's tasks call this room.
 """

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from cerflow.analysis.columns import attributes_in
 from cerflow.automata.compile.deadlines import waits_for_time
+from cerflow.base.schema import Schema, ValueKind
 from cerflow.engine.evaluate.binding import readable, shows_events
 from cerflow.engine.evaluate.ranges import EXACT_FLOATS, MEASURED, MOST
 from cerflow.engine.results.report import Report, kept_labels
@@ -14,7 +14,7 @@ from cerflow.language.condition import Function, numbers_matches
 from cerflow.language.formula import AttributeWindow, DurationWindow, Selection, Strategy
 from cerflow.language.node import walk
 from cerflow.language.select import Consumption, CountItem, ProjectionKind, Select
-from cerflow.schema import Schema, ValueKind
+from cerflow.logic.analysis.columns import attributes_in
 
 
 def columns_needed(select: Select, schema: Schema) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from cerflow.automata.model.clock import PAUSE, TICK
+from cerflow.base.array_types import IntRows, Ints, Mask
 from cerflow.engine.declared_arrays import empty_arrays
 from cerflow.engine.evaluate.measures import bounds, deadlines, duration_in_units, event_times, measures, units_of_time
 from cerflow.engine.evaluate.ranges import MOST
@@ -27,7 +28,6 @@ from cerflow.engine.matches.moments import Moments, in_turn
 from cerflow.engine.recognize.open_deadlines import OpenDeadlines, Opened
 from cerflow.engine.state.validation import require
 from cerflow.language.formula import DurationWindow
-from cerflow.values.array_types import IntRows, Ints, Mask
 
 _NOTHING = np.zeros(0, np.int64)
 #: Greater than every measure.

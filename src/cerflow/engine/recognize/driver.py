@@ -15,7 +15,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cerflow import limits
+from cerflow.base import limits
+from cerflow.base.errors import CerflowError, InUseError, MemoryLimitError, at_least_one
+from cerflow.base.event_tables import as_rows
+from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import RecordChecker
 from cerflow.engine.events.store import EventStore, WholeTable
@@ -31,9 +34,6 @@ from cerflow.engine.scan.room import lend_room
 from cerflow.engine.state.snapshot import Contents
 from cerflow.engine.state.validation import check_counts, check_events
 from cerflow.engine.stopping import look
-from cerflow.errors import CerflowError, InUseError, MemoryLimitError, at_least_one
-from cerflow.schema import Schema
-from cerflow.values.event_tables import as_rows
 
 
 def columns_kept(plans: Mapping[str, Plan], schema: Schema, *, whole: bool = False) -> list[str]:

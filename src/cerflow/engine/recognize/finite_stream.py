@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
-from cerflow import limits
+from cerflow.base import limits
+from cerflow.base.array_types import Ints
+from cerflow.base.schema import Schema
 from cerflow.engine.events.records import RecordChecker
 from cerflow.engine.events.store import WholeTable, one_batch
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.driver import Driver, columns_kept
 from cerflow.engine.recognize.plan import Plan
-from cerflow.schema import Schema
-from cerflow.values.array_types import Ints
 
 #: So many queries read a column of text that its texts become codes.
 _QUERIES = 8

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cerflow.base.array_types import Ints
+from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, truths_of
+from cerflow.base.schema import Schema
 from cerflow.engine.results.report import POSITION
 from cerflow.language.select import Select
-from cerflow.schema import Schema
-from cerflow.values.array_types import Ints
-from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, truths_of
 
 
 class InputStreams:

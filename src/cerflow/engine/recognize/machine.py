@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from cerflow.base.array_types import Ints
+from cerflow.base.errors import SnapshotError
 from cerflow.engine import layout
 from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.events.reader import EventReader, whole_numbers
@@ -32,8 +34,6 @@ from cerflow.engine.state.snapshot import Contents
 from cerflow.engine.state.validation import check_image, check_number, check_strings, image_in
 from cerflow.engine.state.whole_graph import whole_graph
 from cerflow.engine.tables.event_room import some_events
-from cerflow.errors import SnapshotError
-from cerflow.values.array_types import Ints
 
 #: Called with the number of a given row that cannot be used after all.
 Refuse = Callable[[int], None]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cerflow.values.array_types import IntRows, Ints
+from cerflow.base.array_types import IntRows, Ints
 
 
 @dataclass(frozen=True)

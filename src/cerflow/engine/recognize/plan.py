@@ -9,12 +9,11 @@ from threading import Lock
 
 import pyarrow as pa
 
-from cerflow import limits
-from cerflow.analysis.checks import check_query
-from cerflow.analysis.columns import attributes_in
-from cerflow.analysis.types import check_types
 from cerflow.automata.model.clock import deadlines_of, has_ticks
 from cerflow.automata.model.transducer import Transducer, Write
+from cerflow.base import limits
+from cerflow.base.errors import InputError, expect
+from cerflow.base.schema import Schema, ValueKind
 from cerflow.engine.events.signatures import Evaluation, columns_of_test, columns_read
 from cerflow.engine.recognize.columns_needed import holding
 from cerflow.engine.recognize.input_streams import InputStreams
@@ -31,13 +30,14 @@ from cerflow.engine.results.report import Report
 from cerflow.engine.scan.programs import scan_program
 from cerflow.engine.scan.scan import BatchScan
 from cerflow.engine.tables.transducer_tables import TransducerTables
-from cerflow.errors import InputError, expect
 from cerflow.language.condition import Condition, PredicateCall
 from cerflow.language.formula import DurationWindow
 from cerflow.language.node import walk
 from cerflow.language.printer import show
 from cerflow.language.select import Consumption, Select
-from cerflow.schema import Schema, ValueKind
+from cerflow.logic.analysis.checks import check_query
+from cerflow.logic.analysis.columns import attributes_in
+from cerflow.logic.analysis.types import check_types
 
 _CONSUME = {Consumption.NONE: 0, Consumption.ANY: 1, Consumption.PARTITION: 2}
 

@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 
-from cerflow.analysis.scopes import condition_labels
 from cerflow.automata.compile.deadlines import waits_for_ticks
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.compile.selection import next_of_each_start, with_few_tests
@@ -15,19 +14,20 @@ from cerflow.automata.model.transducer import Transducer
 from cerflow.automata.optimise.ambiguity import ambiguous, enlarged
 from cerflow.automata.optimise.detection import for_detection
 from cerflow.automata.optimise.output_determinization import determinized_on_outputs
+from cerflow.base.errors import UnsupportedQueryError
+from cerflow.base.schema import Schema
 from cerflow.engine import layout
 from cerflow.engine.results.report import kept_labels
-from cerflow.errors import UnsupportedQueryError
 from cerflow.language import formula as f
 from cerflow.language.node import Node, walk
 from cerflow.language.select import Consumption, ProjectionKind, Select
 from cerflow.language.sremo import with_fields
-from cerflow.rewriting.bounds import with_implied_bounds
-from cerflow.rewriting.gaps import is_gapless, with_windows_of_gaps
-from cerflow.rewriting.implied import without_implied_times
-from cerflow.rewriting.rebuild import transformed
-from cerflow.rewriting.times import with_times_as_numbers
-from cerflow.schema import Schema
+from cerflow.logic.analysis.scopes import condition_labels
+from cerflow.logic.rewriting.bounds import with_implied_bounds
+from cerflow.logic.rewriting.gaps import is_gapless, with_windows_of_gaps
+from cerflow.logic.rewriting.implied import without_implied_times
+from cerflow.logic.rewriting.rebuild import transformed
+from cerflow.logic.rewriting.times import with_times_as_numbers
 
 #: The engine's numbers of the strategies that it evaluates itself.
 _STRATEGIES = {f.Strategy.NEXT: layout.EARLIEST, f.Strategy.LAST: layout.LATEST}

@@ -8,7 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from cerflow import limits
+from cerflow.base import limits
+from cerflow.base.errors import ArgumentError, InputError, SnapshotError
+from cerflow.base.schema import Schema
 from cerflow.engine import layout
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.matches.matches import Matches
@@ -17,10 +19,8 @@ from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.transaction import Transaction
 from cerflow.engine.results.report import Report
 from cerflow.engine.state import snapshot
-from cerflow.errors import ArgumentError, InputError, SnapshotError
 from cerflow.language.printer import show
 from cerflow.language.select import Select
-from cerflow.schema import Schema
 
 #: The name of the one query.
 _NAME = "query"

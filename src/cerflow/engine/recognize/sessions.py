@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from cerflow.base.array_types import IntRows, Ints
+from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.measures import event_times, idle_bounds
 from cerflow.engine.events.reader import EventReader
 from cerflow.engine.layout import NO_BOUND
 from cerflow.engine.state.validation import require
 from cerflow.language.formula import DurationWindow
-from cerflow.schema import Schema
-from cerflow.values.array_types import IntRows, Ints
 
 #: The column with the number of each event's session, null for events without a key.
 SESSION = "\0session"

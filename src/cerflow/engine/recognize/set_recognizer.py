@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from cerflow.base.errors import SnapshotError
+from cerflow.base.schema import Schema
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.events.store import EventStore
 from cerflow.engine.matches.matches import Matches
@@ -16,8 +18,6 @@ from cerflow.engine.recognize.driver import Driver
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.state import snapshot
 from cerflow.engine.state.snapshot import Contents
-from cerflow.errors import SnapshotError
-from cerflow.schema import Schema
 
 
 class SetRecognizer:

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cerflow.analysis.kinds import kind_of_expression
 from cerflow.automata.model.clock import PAUSE, TICK
-from cerflow.conditions.register_values import Known, Word
+from cerflow.base.event_tables import from_rows
+from cerflow.base.schema import ValueKind
 from cerflow.engine.declared_arrays import empty_arrays
 from cerflow.engine.evaluate.measures import duration_in_units, units_of_time
 from cerflow.engine.evaluate.plain_values import in_units, plain_type_of
@@ -29,8 +29,8 @@ from cerflow.engine.matches.moments import Moments
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
-from cerflow.schema import ValueKind
-from cerflow.values.event_tables import from_rows
+from cerflow.logic.analysis.kinds import kind_of_expression
+from cerflow.logic.conditions.register_values import Known, Word
 
 _bits_of = struct.Struct("<q").unpack
 _float_as_bytes = struct.Struct("<d").pack

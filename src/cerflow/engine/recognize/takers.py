@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
+from cerflow.base.schema import Schema
 from cerflow.engine.events.text_tests import TextTests
 from cerflow.engine.recognize.machine import Machine
 from cerflow.engine.recognize.single_events import SingleEvents
 from cerflow.language.condition import Condition
-from cerflow.schema import Schema
 
 
 class Member:

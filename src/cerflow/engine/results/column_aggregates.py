@@ -1,7 +1,7 @@
 """Aggregates as computed columns: the events of a label in each match, for many matches at a time.
 
-The values are those of `cerflow.semantics.operators.aggregate` to the last bit: floats are added one by one in the
-order of their positions, whole numbers exactly.
+The values are those of `cerflow.theory.semantics.operators.aggregate` to the last bit: floats are added one by one in
+the order of their positions, whole numbers exactly.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cerflow.conditions.register_values import WORD
+from cerflow.base.array_types import Floats, Ints, Mask
+from cerflow.base.operators import ORDERS
+from cerflow.base.schema import ValueKind
 from cerflow.engine.evaluate.vectors import TruthVector, Vector, compare_vectors, word
 from cerflow.engine.layout import NULL
 from cerflow.language.condition import COUNT_DISTINCT
-from cerflow.schema import ValueKind
-from cerflow.values.array_types import Floats, Ints, Mask
-from cerflow.values.operators import ORDERS
+from cerflow.logic.conditions.register_values import WORD
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pyarrow as pa
 
-from cerflow.analysis.scopes import condition_labels
-from cerflow.conditions.evaluate import constant_value
-from cerflow.conditions.guards import bare
+from cerflow.base.array_types import Ints
+from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, nan_as_null, numbers_of
+from cerflow.base.operators import Operator
+from cerflow.base.schema import Schema, ValueKind
 from cerflow.engine.evaluate.binding import Call, WholeEvent, readable
 from cerflow.engine.evaluate.predicate_answers import EventArgument, python_arguments
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit
@@ -21,14 +22,13 @@ from cerflow.engine.results.column_aggregates import Grouping, aggregated, chose
 from cerflow.engine.results.report import ARROW_TYPES, SELECTING, Report, selected_attribute
 from cerflow.language import condition as c
 from cerflow.language.node import Node, fold, walk, with_children
+from cerflow.language.predicates.asking import Each, ask_of_set
+from cerflow.language.predicates.predicate import Predicate, PredicateKind
 from cerflow.language.printer import show
-from cerflow.predicates.asking import Each, ask_of_set
-from cerflow.predicates.predicate import Predicate, PredicateKind
-from cerflow.rewriting.times import as_microseconds
-from cerflow.schema import Schema, ValueKind
-from cerflow.values.array_types import Ints
-from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, nan_as_null, numbers_of
-from cerflow.values.operators import Operator
+from cerflow.logic.analysis.scopes import condition_labels
+from cerflow.logic.conditions.evaluate import constant_value
+from cerflow.logic.conditions.guards import bare
+from cerflow.logic.rewriting.times import as_microseconds
 
 if TYPE_CHECKING:
     from cerflow.engine.matches.unfolding import Unfolded

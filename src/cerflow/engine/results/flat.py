@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from cerflow.analysis.multiplicity import label_counts, unaccompanied
-from cerflow.analysis.scopes import resolve
 from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.formula import UNNAMED, As, EventType, Project, Rename
 from cerflow.language.node import walk
 from cerflow.language.select import LabelItem, Select
 from cerflow.language.sremo import Terminal
+from cerflow.logic.analysis.multiplicity import label_counts, unaccompanied
+from cerflow.logic.analysis.scopes import resolve
 
 #: Instead of a label, for events of EVENT and NOT without one of the other labels.
 OTHERS = "EVENT"

@@ -8,20 +8,20 @@ from typing import Literal
 
 import pyarrow as pa
 
-from cerflow.analysis.columns import attributes_in
-from cerflow.analysis.kinds import kind_of_expression
-from cerflow.analysis.scopes import condition_labels
+from cerflow.base.errors import ArgumentError, expect, nearest
+from cerflow.base.nested import is_nested, unnested
+from cerflow.base.schema import Schema, ValueKind
 from cerflow.engine.evaluate.binding import readable, shows_events
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
 from cerflow.engine.evaluate.rows import finest_unit
 from cerflow.engine.results.flat import FlatColumn, flat_columns
-from cerflow.errors import ArgumentError, expect, nearest
 from cerflow.language import condition as c
+from cerflow.language.predicates.registry import predicates_in
 from cerflow.language.select import BOOKKEEPING, CountItem, ExpressionItem, LabelItem, Select
-from cerflow.predicates.registry import predicates_in
-from cerflow.rewriting.times import zone_of
-from cerflow.schema import Schema, ValueKind
-from cerflow.values.nested import is_nested, unnested
+from cerflow.logic.analysis.columns import attributes_in
+from cerflow.logic.analysis.kinds import kind_of_expression
+from cerflow.logic.analysis.scopes import condition_labels
+from cerflow.logic.rewriting.times import zone_of
 
 #: The forms of a match's events: with their attributes, or as numbers in a dictionary of events.
 EventForm = Literal["structs", "dictionary"]

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cerflow import limits
-from cerflow.values.array_types import Ints, Smalls
-from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, numbers_of
+from cerflow.base import limits
+from cerflow.base.array_types import Ints, Smalls
+from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, numbers_of
 
 #: The largest offset of texts and lists.
 _OFFSETS = 2**31

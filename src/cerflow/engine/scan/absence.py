@@ -15,9 +15,9 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from cerflow import limits
 from cerflow.automata.model.clock import TICK, reads_tick
-from cerflow.conditions.guards import InWindow
+from cerflow.base import limits
+from cerflow.base.array_types import Ints, Smalls
 from cerflow.engine import layout as engine_layout
 from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.kernels.table import absent
@@ -32,7 +32,7 @@ from cerflow.engine.scan.room import ScanRoom
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.condition import Not
 from cerflow.language.formula import Window
-from cerflow.values.array_types import Ints, Smalls
+from cerflow.logic.conditions.guards import InWindow
 
 _NOTHING = np.zeros(0, np.int64)
 

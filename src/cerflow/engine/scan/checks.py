@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
+from cerflow.base.schema import Schema, ValueKind
 from cerflow.engine.kernels.base.calling import Row
 from cerflow.engine.kernels.base.shared_arrays import SharedArrays
 from cerflow.engine.kernels.table import all_valid
@@ -14,7 +15,6 @@ from cerflow.engine.layout import NULL
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.columns import ExportedBatch, layout_of, layout_of_text
 from cerflow.engine.scan.first_arrays import no_arrays
-from cerflow.schema import Schema, ValueKind
 
 
 class BatchCheck:

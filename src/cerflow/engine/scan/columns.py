@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from cerflow.base.schema import ValueKind, kind_of
+from cerflow.base.units import DAY, MICROSECONDS, PER_SECOND
 from cerflow.engine.scan import layout
-from cerflow.schema import ValueKind, kind_of
-from cerflow.values.units import DAY, MICROSECONDS, PER_SECOND
 
 _LAYOUTS = {
     pa.int8(): layout.INT8,

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cerflow import limits
+from cerflow.base import limits
+from cerflow.base.array_types import IntRows, Ints
 from cerflow.engine.kernels.table import slot_of
 from cerflow.engine.scan import layout
 from cerflow.engine.tables.transducer_tables import TransducerTables
-from cerflow.values.array_types import IntRows, Ints
 
 #: The greatest number of tests that are asked together, which is the number of bits of an outcome.
 _TOGETHER = 60

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cerflow.base.array_types import IntRows, Ints, Smalls
 from cerflow.engine import layout as engine_layout
 from cerflow.engine.scan import layout
 from cerflow.engine.tables.transducer_tables import TransducerTables
-from cerflow.values.array_types import IntRows, Ints, Smalls
 
 
 class CountedEvents(NamedTuple):

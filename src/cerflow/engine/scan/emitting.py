@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from cerflow.conditions.guards import StreamTest, TypeTest
-from cerflow.conditions.register_values import WORD, Known, Microseconds, Word
+from cerflow.base.schema import Schema, ValueKind
 from cerflow.engine import opcodes
 from cerflow.engine.evaluate.binding import Call, CallOfSet
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED, Precomputed
@@ -17,7 +16,8 @@ from cerflow.engine.tables.emitter import Emitter
 from cerflow.engine.tables.instructions import EventColumn, Instructions
 from cerflow.language import condition as c
 from cerflow.language.node import Node, fold
-from cerflow.schema import Schema, ValueKind
+from cerflow.logic.conditions.guards import StreamTest, TypeTest
+from cerflow.logic.conditions.register_values import WORD, Known, Microseconds, Word
 
 
 class InexpressibleError(Exception):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cerflow.base.array_types import IntRows, Ints, array_types
 from cerflow.engine.kernels.table import compute
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.absence import Absence
@@ -18,7 +19,6 @@ from cerflow.engine.scan.layout import ScanArrays
 from cerflow.engine.scan.leads import Leads
 from cerflow.engine.scan.programs import ScanProgram
 from cerflow.engine.tables.transducer_tables import TransducerTables
-from cerflow.values.array_types import IntRows, Ints, array_types
 
 #: Entries of `ScanArrays.fixes`.
 _FIXES = 1 << 13

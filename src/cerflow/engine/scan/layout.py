@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cerflow.values.array_types import Bytes, IntRows, Ints, SmallRows, Smalls
+from cerflow.base.array_types import Bytes, IntRows, Ints, SmallRows, Smalls
 
 # How the values of a column lie in memory; those before BOOLEAN can be the indices of a dictionary
 (

@@ -13,6 +13,7 @@ from operator import or_
 from typing import NamedTuple
 
 from cerflow.automata.model.clock import reads_tick
+from cerflow.base.array_types import Ints, SmallRows
 from cerflow.engine import layout as engine_layout
 from cerflow.engine.layout import EQ, GE, GT, LE, LT
 from cerflow.engine.scan import layout
@@ -20,7 +21,6 @@ from cerflow.engine.scan.guards import ALL, Guards
 from cerflow.engine.tables.moves import Move
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.formula import DurationWindow
-from cerflow.values.array_types import Ints, SmallRows
 
 #: By the operator that compares a column with a register: the side on which the register lies, and whether it may be
 #: equal.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cerflow import limits
+from cerflow.base import limits
 from cerflow.engine.kernels.table import find_rows, flow, flow_by_key, narrow
 from cerflow.engine.matches.graph import CountedMatches, consecutive_events
 from cerflow.engine.scan import layout

@@ -9,9 +9,10 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from cerflow import limits
-from cerflow.conditions.guards import Satisfied, StreamTest, TypeTest
-from cerflow.conditions.register_values import Dated, Known, Microseconds, Whole, Word
+from cerflow.base import limits
+from cerflow.base.errors import UnsupportedQueryError
+from cerflow.base.operators import MIRRORED, Operator
+from cerflow.base.schema import ValueKind
 from cerflow.engine.evaluate.binding import calls_in
 from cerflow.engine.evaluate.measures import window_size
 from cerflow.engine.evaluate.precomputed_conditions import Precomputed
@@ -27,13 +28,12 @@ from cerflow.engine.scan.guards import Guards, relevant_guards
 from cerflow.engine.tables.emitter import Emitter
 from cerflow.engine.tables.instructions import OPERATORS, EventColumn
 from cerflow.engine.tables.transducer_tables import TransducerTables
-from cerflow.errors import UnsupportedQueryError
 from cerflow.language import condition as c
 from cerflow.language.formula import AttributeWindow, CountWindow, Window
 from cerflow.language.node import Node, transform
 from cerflow.language.printer import show
-from cerflow.schema import ValueKind
-from cerflow.values.operators import MIRRORED, Operator
+from cerflow.logic.conditions.guards import Satisfied, StreamTest, TypeTest
+from cerflow.logic.conditions.register_values import Dated, Known, Microseconds, Whole, Word
 
 #: The expressions that programs compute; attributes and texts are further divided.
 _COMPUTED = (

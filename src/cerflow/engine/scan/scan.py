@@ -9,7 +9,8 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from cerflow import limits
+from cerflow.base import limits
+from cerflow.base.array_types import Ints
 from cerflow.engine.kernels.base.calling import Row
 from cerflow.engine.kernels.table import next_dictionary, scan, write_candidates
 from cerflow.engine.layout import EventArrays
@@ -28,7 +29,6 @@ from cerflow.engine.scan.room import ScanRoom
 from cerflow.engine.scan.texts import TextEntries
 from cerflow.engine.tables.event_room import room_for
 from cerflow.engine.tables.transducer_tables import TransducerTables
-from cerflow.values.array_types import Ints
 
 #: Batches that are read whole after one of which most relevant rows were left.
 _PAUSE = 7

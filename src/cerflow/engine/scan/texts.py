@@ -12,13 +12,13 @@ from copy import copy
 import numpy as np
 import pyarrow as pa
 
-from cerflow import limits
+from cerflow.base import limits
+from cerflow.base.array_types import Bytes, IntRows, Ints
+from cerflow.base.arrow_columns import array_of_numbers
 from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.events.text_tests import TextColumn
 from cerflow.engine.layout import NULL
 from cerflow.engine.scan import layout
-from cerflow.values.array_types import Bytes, IntRows, Ints
-from cerflow.values.arrow_columns import array_of_numbers
 
 _UNKNOWN = -1
 #: The first numbers of entries and bytes, and the factor by which they grow.

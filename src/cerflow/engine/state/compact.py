@@ -12,15 +12,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cerflow import limits
+from cerflow.base import limits
+from cerflow.base.array_types import Ints, Smalls
+from cerflow.base.errors import MemoryLimitError
 from cerflow.engine import layout
 from cerflow.engine.declared_arrays import Sizes
 from cerflow.engine.kernels.state.partitions import FREE
 from cerflow.engine.layout import State
 from cerflow.engine.state.room import COMPACTED, empty_state
 from cerflow.engine.tables.transducer_tables import TransducerTables
-from cerflow.errors import MemoryLimitError
-from cerflow.values.array_types import Ints, Smalls
 
 
 class RegisterPlace(NamedTuple):

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cerflow import limits
+from cerflow.base import limits
+from cerflow.base.array_types import Ints
 from cerflow.engine import layout
 from cerflow.engine.kernels import table as kernels
 from cerflow.engine.kernels.base.calling import Row
@@ -18,7 +19,6 @@ from cerflow.engine.state.compact import Used, check_guesses, compacted, in_use,
 from cerflow.engine.state.room import ARRAYS, COMPACTED, grown, own_arrays
 from cerflow.engine.stopping import wait_for
 from cerflow.engine.tables.transducer_tables import TransducerTables
-from cerflow.values.array_types import Ints
 
 #: What is freed and taken again: the reason that it lacks, its room, the counters of those ever taken and of free ones.
 _REUSED = (

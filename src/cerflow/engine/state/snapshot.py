@@ -22,9 +22,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cerflow.errors import SnapshotError
-from cerflow.values.array_types import Ints
-from cerflow.values.arrow_columns import with_plain_columns
+from cerflow.base.array_types import Ints
+from cerflow.base.arrow_columns import with_plain_columns
+from cerflow.base.errors import SnapshotError
 
 #: Snapshots of earlier versions were archives of NumPy.
 VERSION = 6

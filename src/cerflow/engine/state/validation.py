@@ -13,14 +13,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cerflow.base.array_types import Ints
+from cerflow.base.errors import SnapshotError
+from cerflow.base.schema import Schema
 from cerflow.engine import layout
 from cerflow.engine.layout import State
 from cerflow.engine.state.compact import places_in
 from cerflow.engine.state.room import ARRAYS, first_state, room_of, widths
 from cerflow.engine.tables.transducer_tables import TransducerTables
-from cerflow.errors import SnapshotError
-from cerflow.schema import Schema
-from cerflow.values.array_types import Ints
 
 _INT64 = range(-(2**63), 2**63)
 

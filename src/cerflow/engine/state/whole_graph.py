@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from cerflow.base.array_types import Ints, Smalls
 from cerflow.engine import layout
 from cerflow.engine.state.memory import Memory
 from cerflow.engine.state.room import grown
 from cerflow.engine.tables.event_room import room_for
 from cerflow.engine.tables.transducer_tables import TransducerTables
-from cerflow.values.array_types import Ints, Smalls
 
 
 def whole_graph(tables: TransducerTables, signatures: Smalls, positions: Ints) -> tuple[Ints, Ints, Ints]:

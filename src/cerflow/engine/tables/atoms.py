@@ -6,16 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from cerflow.automata.model.transducer import Accumulation, Transducer, registers_read
-from cerflow.conditions.connectives import conjunction
-from cerflow.conditions.guards import AllRows, InWindow, Stored, leaves
+from cerflow.base.operators import MIRRORED, Operator
+from cerflow.base.schema import Schema, ValueKind
 from cerflow.engine import layout, opcodes
 from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.tables.emitter import Emitter, Places
 from cerflow.engine.tables.instructions import OPERATORS, Instructions
 from cerflow.language.condition import Comparison, Condition, Expression, Not
 from cerflow.language.node import Node
-from cerflow.schema import Schema, ValueKind
-from cerflow.values.operators import MIRRORED, Operator
+from cerflow.logic.conditions.connectives import conjunction
+from cerflow.logic.conditions.guards import AllRows, InWindow, Stored, leaves
 
 
 class AtomCompiler(Instructions):

@@ -7,18 +7,18 @@ from datetime import timedelta
 
 import numpy as np
 
-from cerflow.conditions.guards import AllRows, InWindow, NoRow, Satisfied, Stored, is_local
-from cerflow.conditions.register_values import Dated, DatePart, Joined, SquareRoot, Whole
+from cerflow.base.decimals import written_text
+from cerflow.base.errors import UnsupportedQueryError
+from cerflow.base.operators import Operator
+from cerflow.base.schema import ValueKind
 from cerflow.engine import layout, opcodes
 from cerflow.engine.evaluate.binding import Call, CallOfSet, WholeEvent
 from cerflow.engine.evaluate.rows import instant
 from cerflow.engine.tables.instructions import OPERATORS, Instructions
-from cerflow.errors import UnsupportedQueryError
 from cerflow.language import condition as c
 from cerflow.language.node import Node
-from cerflow.schema import ValueKind
-from cerflow.values.decimals import written_text
-from cerflow.values.operators import Operator
+from cerflow.logic.conditions.guards import AllRows, InWindow, NoRow, Satisfied, Stored, is_local
+from cerflow.logic.conditions.register_values import Dated, DatePart, Joined, SquareRoot, Whole
 
 _INTEGER_CODE = {"+": opcodes.ADD_I, "-": opcodes.SUBTRACT_I, "*": opcodes.MULTIPLY_I, "%": opcodes.REMAINDER_I}
 _FLOAT_CODE = {

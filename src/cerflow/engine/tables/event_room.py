@@ -6,9 +6,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from cerflow.base.array_types import IntRows, Ints
 from cerflow.engine.layout import NO_BOUND, EventArrays
 from cerflow.engine.tables.transducer_tables import TransducerTables
-from cerflow.values.array_types import IntRows, Ints
 
 
 @lru_cache(maxsize=4)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cerflow.conditions.guards import Measure
+from cerflow.base.operators import Operator
+from cerflow.base.schema import Schema, ValueKind
 from cerflow.engine import layout, opcodes
 from cerflow.engine.evaluate.binding import Call, CallOfSet, WholeEvent
 from cerflow.engine.evaluate.predicate_words import Argument
@@ -15,8 +16,7 @@ from cerflow.engine.tables.predicate_calls import Calls
 from cerflow.engine.tables.register_kinds import register_expression_kind
 from cerflow.language.condition import Expression
 from cerflow.language.formula import Window
-from cerflow.schema import Schema, ValueKind
-from cerflow.values.operators import Operator
+from cerflow.logic.conditions.guards import Measure
 
 OPERATORS = {
     Operator.LT: layout.LT,

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 
-from cerflow import limits
 from cerflow.automata.model.clock import TICK, has_ticks, reads_tick
 from cerflow.automata.model.transducer import Transducer, Transition
-from cerflow.conditions.connectives import conjuncts
-from cerflow.conditions.guards import InWindow, Satisfied, TypeTest
+from cerflow.base import limits
 from cerflow.engine.evaluate.precomputed_conditions import numbered_conditions, with_precomputed
 from cerflow.language.condition import Condition, Not
 from cerflow.language.node import walk
+from cerflow.logic.conditions.connectives import conjuncts
+from cerflow.logic.conditions.guards import InWindow, Satisfied, TypeTest
 
 #: The moves that an event allows, and the states that runs cannot keep over it.
 Effect = tuple[tuple[int, ...], tuple[int, ...]]

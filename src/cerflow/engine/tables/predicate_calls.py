@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from cerflow.base.array_types import Ints
+from cerflow.base.errors import PredicateError
+from cerflow.base.schema import ValueKind
 from cerflow.engine.evaluate.compiled_predicates import compile_predicate
 from cerflow.engine.evaluate.predicate_words import Argument, Words, only_compiled
 from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.kernels.base.calls import FAILED, UNKNOWN
-from cerflow.errors import PredicateError
-from cerflow.predicates.asking import arguments_of_sets, ask, ask_of_set
-from cerflow.predicates.predicate import Predicate
-from cerflow.schema import ValueKind
-from cerflow.values.array_types import Ints
+from cerflow.language.predicates.asking import arguments_of_sets, ask, ask_of_set
+from cerflow.language.predicates.predicate import Predicate
 
 _Function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 #: The address of rows and their words.

@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from cerflow.analysis.kinds import kind_of_expression
 from cerflow.automata.model.transducer import Transducer
-from cerflow.conditions.guards import Measure, Stored
-from cerflow.conditions.register_values import Dated, DatePart, Joined, Known, Microseconds, SquareRoot, Whole, Word
+from cerflow.base.schema import Schema, ValueKind
 from cerflow.language import condition as c
 from cerflow.language.node import Node, fold
-from cerflow.schema import Schema, ValueKind
+from cerflow.logic.analysis.kinds import kind_of_expression
+from cerflow.logic.conditions.guards import Measure, Stored
+from cerflow.logic.conditions.register_values import (
+    Dated,
+    DatePart,
+    Joined,
+    Known,
+    Microseconds,
+    SquareRoot,
+    Whole,
+    Word,
+)
 
 #: The kind of each field of each register; None while it is unknown.
 RegisterKinds = Sequence[Sequence[ValueKind | None]]

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cerflow.automata.model.transducer import Accumulation, Register, Transition
+from cerflow.base.operators import Operator
+from cerflow.base.schema import ValueKind
 from cerflow.engine import layout
 from cerflow.engine.tables.atoms import AtomCompiler
-from cerflow.schema import ValueKind
-from cerflow.values.operators import Operator
 
 _OPERATIONS = {
     Accumulation.MIN: layout.LEAST,

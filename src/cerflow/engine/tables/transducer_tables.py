@@ -12,13 +12,14 @@ from copy import copy
 
 import numpy as np
 
-from cerflow import limits
 from cerflow.automata.model.clock import deadlines_of, has_ticks, opened_by
 from cerflow.automata.model.transducer import Accumulation, Transducer
 from cerflow.automata.optimise.ambiguity import ambiguous, one_run_each
 from cerflow.automata.optimise.detection import begun, best_values, latest_starts
 from cerflow.automata.optimise.growth import growing_collections
-from cerflow.conditions.guards import InWindow
+from cerflow.base import limits
+from cerflow.base.array_types import Mask, SmallRows
+from cerflow.base.schema import Schema
 from cerflow.engine import layout
 from cerflow.engine.evaluate.binding import bind, readable
 from cerflow.engine.evaluate.measures import is_global
@@ -33,8 +34,7 @@ from cerflow.engine.tables.register_steps import Slots, StepCompiler, comparison
 from cerflow.engine.tables.windows import Windows
 from cerflow.language.condition import Condition
 from cerflow.language.formula import AttributeWindow, CountWindow
-from cerflow.schema import Schema
-from cerflow.values.array_types import Mask, SmallRows
+from cerflow.logic.conditions.guards import InWindow
 
 
 class TransducerTables:

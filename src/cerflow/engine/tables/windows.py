@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from cerflow.automata.model.run_windows import windows_needed
 from cerflow.automata.model.transducer import Transducer
-from cerflow.conditions.guards import Measure
 from cerflow.engine.evaluate.measures import is_global
 from cerflow.engine.tables.atoms import AtomCompiler
 from cerflow.engine.tables.register_steps import Slots
 from cerflow.language.formula import AttributeWindow, CountWindow, Window
+from cerflow.logic.conditions.guards import Measure
 
 
 class Windows:

@@ -6,13 +6,13 @@ from datetime import timedelta
 from fractions import Fraction
 from typing import Generic, NoReturn, TypedDict, TypeVar
 
-from cerflow.errors import ArgumentError, QueryError
+from cerflow.base.errors import ArgumentError, QueryError
+from cerflow.base.units import DURATION_UNITS
 from cerflow.language.condition import Attribute, Expression
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
 from cerflow.language.lexicon import LARGEST_INTEGER
 from cerflow.language.node import Node
 from cerflow.language.printer import show
-from cerflow.values.units import DURATION_UNITS
 
 T = TypeVar("T", bound=Node)
 

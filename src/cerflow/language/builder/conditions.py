@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any, TypeAlias, TypeVar
 
-from cerflow.errors import ArgumentError, QueryError, expect, nearest
+from cerflow.base.errors import ArgumentError, QueryError, expect, nearest
+from cerflow.base.nested import joined
+from cerflow.base.operators import Operator
+from cerflow.base.text_patterns import check_like, check_regexp
 from cerflow.language import condition as c
 from cerflow.language.builder.common import Expr, checked_name
-from cerflow.language.grammars import refuse_surrogates
+from cerflow.language.grammar.grammars import refuse_surrogates
 from cerflow.language.lexicon import LARGEST_INTEGER
 from cerflow.language.node import Node, walk, walk_into
 from cerflow.language.parser import parse_condition, parse_expression
 from cerflow.language.select import ExpressionItem
-from cerflow.values.nested import joined
-from cerflow.values.operators import Operator
-from cerflow.values.text_patterns import check_like, check_regexp
 
 
 class ValueExpr(Expr[c.Expression]):

@@ -18,7 +18,7 @@ from datetime import timedelta
 from types import NoneType
 from typing import Unpack, overload
 
-from cerflow.errors import ArgumentError, QueryError, expect, nearest
+from cerflow.base.errors import ArgumentError, QueryError, expect, nearest
 from cerflow.language import condition as c
 from cerflow.language import formula as f
 from cerflow.language import select as s

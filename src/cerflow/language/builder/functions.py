@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from cerflow.errors import ArgumentError, QueryError
+from cerflow.base.errors import ArgumentError, QueryError
 from cerflow.language import condition as c
 from cerflow.language.builder.common import checked_name
 from cerflow.language.builder.conditions import ConditionExpr, Label, ValueExpr, literal

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from cerflow.errors import ArgumentError, Located
+from cerflow.base.errors import ArgumentError, Located
 from cerflow.language.builder.formulas import FormulaExpr
 from cerflow.language.builder.sremo import SremoExpr
 from cerflow.language.formula import Formula

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Unpack
 
-from cerflow.errors import ArgumentError, QueryError
+from cerflow.base.errors import ArgumentError, QueryError
 from cerflow.language import condition as c
 from cerflow.language import sremo as r
 from cerflow.language.builder.common import Expr, WindowArguments, checked_name, window

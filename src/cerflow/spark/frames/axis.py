@@ -13,15 +13,15 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, DateType, DoubleType, LongType, TimestampNTZType, TimestampType
 
+from cerflow.base.array_types import Ints
+from cerflow.base.arrow_columns import array_of_numbers, numbers_of, one_array
+from cerflow.base.schema import Schema, ValueKind
+from cerflow.base.units import DAY, TimeUnit
 from cerflow.engine.evaluate.measures import bounds, floats_of, measures
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.layout import NULL
+from cerflow.engine.slices.by_keys import GREATEST, LEAST
 from cerflow.language.formula import DurationWindow, Window
-from cerflow.schema import Schema, ValueKind
-from cerflow.slices.by_keys import GREATEST, LEAST
-from cerflow.values.array_types import Ints
-from cerflow.values.arrow_columns import array_of_numbers, numbers_of, one_array
-from cerflow.values.units import DAY, TimeUnit
 
 #: An identifier of a row has the number of its partition in the upper bits, that of the row there in the lower ones.
 ROW_BITS = 33

@@ -14,16 +14,16 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  (the name under which everybody knows it)
 from pyspark.sql.types import DataType, DoubleType, LongType, StructType
 
-from cerflow import limits
-from cerflow.conditions.connectives import TRUE
-from cerflow.conditions.propositions import leaves_of, weakened
+from cerflow.base import limits
+from cerflow.base.errors import dotted
+from cerflow.base.schema import Schema, ValueKind
 from cerflow.engine.evaluate import ranges
-from cerflow.errors import dotted
+from cerflow.engine.pushdown.relevance import Relevance, by_types, or_invalid
 from cerflow.language.condition import Condition
-from cerflow.pushdown.relevance import Relevance, by_types, or_invalid
-from cerflow.pushdown.spark import SparkConditions
-from cerflow.schema import Schema, ValueKind
+from cerflow.logic.conditions.connectives import TRUE
+from cerflow.logic.conditions.propositions import leaves_of, weakened
 from cerflow.spark.frames.axis import Axis
+from cerflow.spark.frames.conditions import SparkConditions
 from cerflow.spark.frames.plan import JobPlan
 
 #: Numbers the rows of the input: the partition in the upper bits, the row in the partition in the lower `ROW_BITS`.

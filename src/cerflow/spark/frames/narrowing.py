@@ -15,24 +15,24 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import IntegerType, LongType, StringType
 
-from cerflow import limits
+from cerflow.api.programs.program import Program
+from cerflow.api.query import Query
 from cerflow.automata.model.clock import has_ticks
-from cerflow.conditions.atomic_conditions import atomic_conditions
-from cerflow.conditions.connectives import TRUE
-from cerflow.conditions.propositions import is_true, leaves_of
+from cerflow.base import limits
+from cerflow.base.errors import BadRecordError
+from cerflow.base.schema import Schema, ValueKind
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED, PRECOMPUTED_BITS, with_bits
 from cerflow.engine.evaluate.ranges import limits as limits_of
+from cerflow.engine.pushdown.relevance import Relevance, plainly
 from cerflow.engine.recognize.plan import Plan as EnginePlan
-from cerflow.errors import BadRecordError
 from cerflow.language.condition import Condition, Not
+from cerflow.language.predicates.registry import predicates_in
 from cerflow.language.sremo import with_fields
-from cerflow.predicates.registry import predicates_in
-from cerflow.programs.program import Program
-from cerflow.pushdown.relevance import Relevance, plainly
-from cerflow.pushdown.spark import SparkConditions
-from cerflow.query import Query
-from cerflow.rewriting.times import with_times_as_numbers
-from cerflow.schema import Schema, ValueKind
+from cerflow.logic.conditions.atomic_conditions import atomic_conditions
+from cerflow.logic.conditions.connectives import TRUE
+from cerflow.logic.conditions.propositions import is_true, leaves_of
+from cerflow.logic.rewriting.times import with_times_as_numbers
+from cerflow.spark.frames.conditions import SparkConditions
 from cerflow.spark.frames.events import EventColumns, relevant
 from cerflow.spark.frames.plan import JobPlan
 

@@ -15,8 +15,8 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import ArrayType, MapType, StructType
 
-from cerflow import limits
-from cerflow.errors import ArgumentError, InputError, OutputError, nearest
+from cerflow.base import limits
+from cerflow.base.errors import ArgumentError, InputError, OutputError, nearest
 from cerflow.spark.worker import run_own_python
 
 #: The treatment of an existing output; see `cerflow.spark.run`.

@@ -8,12 +8,17 @@ from typing import Unpack
 
 import pyarrow as pa
 
-from cerflow.analysis.columns import attributes_in
-from cerflow.conditions.connectives import FALSE, TRUE
-from cerflow.conditions.propositions import simplified_disjunction, substituted
+from cerflow.api.programs.merged_streams import ProgramPlan, Statement
+from cerflow.api.programs.program import Program, query_as_text
+from cerflow.api.query import Language, Query
+from cerflow.api.stream_inputs import EventRoles, free_name, schema_of
+from cerflow.base.nested import attribute_named
+from cerflow.base.operators import Operator
+from cerflow.base.schema import Schema, ValueKind
 from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import RecordChecker
 from cerflow.engine.events.time_order import sort_by_time
+from cerflow.engine.pushdown.relevance import Relevance, relevant_events
 from cerflow.engine.recognize.columns_needed import (
     columns_needed,
     needs_positions,
@@ -21,18 +26,13 @@ from cerflow.engine.recognize.columns_needed import (
     separable_by_key,
 )
 from cerflow.engine.results.report import CountForm
+from cerflow.engine.slices.division import Division, divided
 from cerflow.language.condition import Attribute, Comparison, Condition, In, Literal
 from cerflow.language.formula import DurationWindow
-from cerflow.programs.merged_streams import ProgramPlan, Statement
-from cerflow.programs.program import Program, query_as_text
-from cerflow.pushdown.relevance import Relevance, relevant_events
-from cerflow.query import Language, Query
-from cerflow.schema import Schema, ValueKind
-from cerflow.slices.division import Division, divided
+from cerflow.logic.analysis.columns import attributes_in
+from cerflow.logic.conditions.connectives import FALSE, TRUE
+from cerflow.logic.conditions.propositions import simplified_disjunction, substituted
 from cerflow.spark.frames.tasks import Recognition, pack
-from cerflow.stream_inputs import EventRoles, free_name, schema_of
-from cerflow.values.nested import attribute_named
-from cerflow.values.operators import Operator
 
 _REPORTED = "positions count the events of definitions, too, so one task has to see all (unless positions=False)"
 _READ = "a statement reads positions, which count the events of definitions, too"

@@ -13,14 +13,14 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 from pyspark.sql.types import DataType, StructType
 
-from cerflow.analysis.columns import attributes_in
-from cerflow.errors import InputError
-from cerflow.programs.program import Program, without_definitions
-from cerflow.query import Query
+from cerflow.api.programs.program import Program, without_definitions
+from cerflow.api.query import Query
+from cerflow.api.stream_inputs import schema_of
+from cerflow.base.complex_events import UNNAMED
+from cerflow.base.errors import InputError
+from cerflow.base.nested import attribute_named, is_nested, parts_of
+from cerflow.logic.analysis.columns import attributes_in
 from cerflow.spark.worker import require_cerflow, run_own_python
-from cerflow.stream_inputs import schema_of
-from cerflow.values.complex_events import UNNAMED
-from cerflow.values.nested import attribute_named, is_nested, parts_of
 
 #: Marks columns of types that Arrow does not have.
 _UNKNOWN = {b"cerflow": b"no Arrow type"}

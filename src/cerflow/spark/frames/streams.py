@@ -1,4 +1,4 @@
-"""Several DataFrames as several streams of one; the rules are those of `cerflow.stream_inputs`."""
+"""Several DataFrames as several streams of one; the rules are those of `cerflow.api.stream_inputs`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import DataType, DoubleType, LongType
 
-from cerflow import stream_inputs
-from cerflow.schema import ValueKind, kind_of
+from cerflow.api import stream_inputs
+from cerflow.api.stream_inputs import Input, Roles, Streams
+from cerflow.base.schema import ValueKind, kind_of
+from cerflow.base.units import TimeUnit
 from cerflow.spark.frames.schemas import arrow_schema, refuse_untransferable
-from cerflow.stream_inputs import Input, Roles, Streams
-from cerflow.values.units import TimeUnit
 
 
 def streams(

@@ -9,23 +9,23 @@ from functools import lru_cache
 import pyarrow as pa
 from pyspark import cloudpickle
 
-from cerflow import limits
+from cerflow.api.programs.program import Program, read_query
+from cerflow.api.programs.recognizer import ProgramRecognizer
+from cerflow.api.query import Language, Query
+from cerflow.base import limits
+from cerflow.base.errors import BadRecordError, UnsupportedQueryError
+from cerflow.base.schema import Schema
+from cerflow.base.units import TimeUnit
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
 from cerflow.engine.matches.row_limit import Bound
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.recognizer import Recognizer
 from cerflow.engine.results.report import CountForm
-from cerflow.errors import BadRecordError, UnsupportedQueryError
+from cerflow.engine.slices.runner import SliceRunner
 from cerflow.language.condition import Condition
-from cerflow.predicates.predicate import Predicate
-from cerflow.predicates.registry import predicates_in, using
-from cerflow.programs.program import Program, read_query
-from cerflow.programs.recognizer import ProgramRecognizer
-from cerflow.query import Language, Query
-from cerflow.schema import Schema
-from cerflow.slices.runner import SliceRunner
+from cerflow.language.predicates.predicate import Predicate
+from cerflow.language.predicates.registry import predicates_in, using
 from cerflow.spark.worker import prepare_worker
-from cerflow.values.units import TimeUnit
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_type
 
-from cerflow import limits
+from cerflow.base import limits
+from cerflow.base.errors import CerflowError
+from cerflow.base.units import MICROSECONDS
 from cerflow.engine.evaluate.ranges import limits as limits_of
-from cerflow.errors import CerflowError
 from cerflow.spark.frames.events import CORRUPT
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.schemas import arrow_schema, spark_schema
@@ -29,7 +30,6 @@ from cerflow.spark.source.files import DataFile, metadata_of
 from cerflow.spark.source.options import Options
 from cerflow.spark.source.planned import Planned, plan_files
 from cerflow.spark.source.task import NumberedTasks
-from cerflow.values.units import MICROSECONDS
 
 #: Before 1900, in microseconds, Spark may read times of old files by another calendar.
 _CALENDAR = int(np.datetime64("1900-01-02", "us").astype(np.int64))

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
-from cerflow.conditions.connectives import TRUE
+from cerflow.logic.conditions.connectives import TRUE
 from cerflow.spark.frames.events import IDENTIFIER, POSITION, EventColumns, relevant
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.schemas import spark_schema

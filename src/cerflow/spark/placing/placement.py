@@ -11,18 +11,18 @@ from functools import cached_property, partial
 import numpy as np
 from pyspark.sql import DataFrame
 
-from cerflow import limits
-from cerflow.errors import counted
+from cerflow.base import limits
+from cerflow.base.array_types import Ints
+from cerflow.base.errors import counted
+from cerflow.engine.slices import by_keys
+from cerflow.engine.slices.by_keys import LEAST, Lookback, Pieces, Slice, load, slices_at_home, slices_by_key
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
-from cerflow.slices import by_keys
-from cerflow.slices.by_keys import LEAST, Lookback, Pieces, Slice, load, slices_at_home, slices_by_key
 from cerflow.spark.frames.axis import Axis, exact
 from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.placing import survey
 from cerflow.spark.placing.by_clock import ByClock, by_clock
 from cerflow.spark.placing.files_by_tasks import FilesByTasks
-from cerflow.values.array_types import Ints
 
 _NO_KEYS: Ints = np.zeros(0, np.int64)
 

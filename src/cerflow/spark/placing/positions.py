@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from cerflow import limits
+from cerflow.base import limits
 from cerflow.spark.frames.axis import ROW_BITS
 from cerflow.spark.frames.events import IDENTIFIER, POSITION, halved
 

@@ -10,9 +10,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import ArrayType, DataType, IntegerType, LongType
 
-from cerflow import limits
-from cerflow.errors import InputError
-from cerflow.slices.by_keys import GREATEST, LEAST, Slice
+from cerflow.base import limits
+from cerflow.base.errors import InputError
+from cerflow.engine.slices.by_keys import GREATEST, LEAST, Slice
 from cerflow.spark.frames.axis import Axis
 from cerflow.spark.frames.events import IDENTIFIER, EventColumns
 from cerflow.spark.frames.plan import JobPlan

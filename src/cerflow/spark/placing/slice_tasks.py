@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from cerflow.errors import InputError
-from cerflow.slices.by_keys import Pieces, Slice
-from cerflow.slices.runner import SliceRunner
+from cerflow.base.arrow_columns import numbers_of, one_array
+from cerflow.base.errors import InputError
+from cerflow.engine.slices.by_keys import Pieces, Slice
+from cerflow.engine.slices.runner import SliceRunner
 from cerflow.spark.frames.axis import Axis
 from cerflow.spark.frames.tasks import Recognition, as_larger_tables
-from cerflow.values.arrow_columns import numbers_of, one_array
 
 CHANGED = (
     "the events are not those that were counted when the query was prepared; "

@@ -15,17 +15,17 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import LongType
 
-from cerflow import limits
+from cerflow.base import limits
+from cerflow.base.array_types import Ints
+from cerflow.base.arrow_columns import one_array
+from cerflow.base.schema import ValueKind
 from cerflow.engine.evaluate.measures import bounds, floats_of, measures
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.layout import NULL
+from cerflow.engine.slices.by_keys import Bounds, Pieces
 from cerflow.language.formula import AttributeWindow
-from cerflow.schema import ValueKind
-from cerflow.slices.by_keys import Bounds, Pieces
 from cerflow.spark.frames.axis import ROW_BITS, Axis
 from cerflow.spark.frames.events import IDENTIFIER, EventColumns, number_of_cuts
-from cerflow.values.array_types import Ints
-from cerflow.values.arrow_columns import one_array
 
 _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50, "EiB": 2**60}
 _SIZE = re.compile(r"sizeInBytes=([0-9.E+]+) (\w+)")

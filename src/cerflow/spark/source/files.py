@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from cerflow import limits
-from cerflow.errors import InputError
+from cerflow.base import limits
+from cerflow.base.errors import InputError
 
 _WILD = "*?["
 

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cerflow.base.array_types import Ints, Mask
+from cerflow.base.schema import Schema, ValueKind
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.evaluate.vectors import Vector
-from cerflow.schema import Schema, ValueKind
-from cerflow.values.array_types import Ints, Mask
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from cerflow import limits
+from cerflow.api.query import Language
+from cerflow.base import limits
+from cerflow.base.errors import InputError, nearest
+from cerflow.base.units import TimeUnit
 from cerflow.engine.results.report import CountForm
-from cerflow.errors import InputError, nearest
-from cerflow.query import Language
-from cerflow.values.units import TimeUnit
 
 _NAMES = (
     *("query", "queryFile", "language", "type", "time", "timeUnit", "sequence", "stream", "positions"),

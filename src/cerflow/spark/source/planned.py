@@ -12,33 +12,40 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyspark.sql.types import StructType
 
-from cerflow import limits
-from cerflow.analysis.columns import attributes_in
+from cerflow.api.programs.program import Program, read_query
+from cerflow.api.query import Query
+from cerflow.base import limits
+from cerflow.base.complex_events import UNNAMED
+from cerflow.base.errors import BadRecordError, InputError, UnsupportedQueryError
+from cerflow.base.nested import attribute_named, is_nested
+from cerflow.base.schema import HIDDEN_TYPES, UNTYPED, Schema, ValueKind
 from cerflow.engine.evaluate.measures import clock_time, duration_in_units, typed_time
 from cerflow.engine.events.records import RecordChecker
 from cerflow.engine.events.time_order import sort_by_time
+from cerflow.engine.pushdown.arrow import arrow_filter
+from cerflow.engine.pushdown.relevance import relevant_events, types_named
 from cerflow.engine.recognize.columns_needed import columns_needed, needs_positions, separable_by_key
 from cerflow.engine.results.report import Report
-from cerflow.errors import BadRecordError, InputError, UnsupportedQueryError
+from cerflow.engine.slices.by_row_groups import (
+    GroupLookback,
+    GroupSlice,
+    RowGroup,
+    Slices,
+    is_orderly,
+    slices_of_row_groups,
+)
+from cerflow.engine.slices.division import divided
 from cerflow.files.row_groups import groups_of, short_texts
 from cerflow.language.condition import Condition
 from cerflow.language.formula import CountWindow, DurationWindow
-from cerflow.predicates.registry import predicates_in
-from cerflow.programs.program import Program, read_query
-from cerflow.pushdown.arrow import arrow_filter
-from cerflow.pushdown.relevance import relevant_events, types_named
-from cerflow.query import Query
-from cerflow.schema import HIDDEN_TYPES, UNTYPED, Schema, ValueKind
-from cerflow.slices.by_row_groups import GroupLookback, GroupSlice, RowGroup, Slices, is_orderly, slices_of_row_groups
-from cerflow.slices.division import divided
+from cerflow.language.predicates.registry import predicates_in
+from cerflow.logic.analysis.columns import attributes_in
 from cerflow.spark.source.files import DataFile, columns_of, each, filesystem_of, find_files, metadata_of
 from cerflow.spark.source.key_shares import KeyShare
 from cerflow.spark.source.options import Options
 from cerflow.spark.source.result import declared, refuse_foreign
 from cerflow.spark.source.row_groups import Scan
 from cerflow.spark.source.task import Task, Work
-from cerflow.values.complex_events import UNNAMED
-from cerflow.values.nested import attribute_named, is_nested
 
 #: Bytes that a value is taken to need, at most.
 _VALUE_BYTES = 8

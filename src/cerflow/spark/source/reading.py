@@ -12,13 +12,13 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from cerflow import limits
+from cerflow.base import limits
+from cerflow.base.arrow_columns import array_of_numbers, numbers_of, one_array
+from cerflow.base.errors import InputError
 from cerflow.engine.events.time_order import sort_by_time
-from cerflow.errors import InputError
-from cerflow.slices.by_keys import Keys
-from cerflow.slices.by_row_groups import Key, RowGroup
+from cerflow.engine.slices.by_keys import Keys
+from cerflow.engine.slices.by_row_groups import Key, RowGroup
 from cerflow.spark.source.row_groups import OrderedBatch, RowGroupReader, Scan
-from cerflow.values.arrow_columns import array_of_numbers, numbers_of, one_array
 
 
 class InOrder:

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from cerflow.errors import InputError
+from cerflow.base.errors import InputError
 
 _WIDER = {
     pa.uint8(): pa.int16(),

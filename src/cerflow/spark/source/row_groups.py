@@ -14,15 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cerflow import limits
-from cerflow.errors import BadRecordError, InputError
-from cerflow.slices.by_keys import Keys
-from cerflow.slices.by_row_groups import Key, RowGroup, keys_of
+from cerflow.base import limits
+from cerflow.base.array_types import Ints, Mask
+from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, truths_of
+from cerflow.base.errors import BadRecordError, InputError
+from cerflow.base.nested import field_type, field_values, parts_of, root_of
+from cerflow.engine.slices.by_keys import Keys
+from cerflow.engine.slices.by_row_groups import Key, RowGroup, keys_of
 from cerflow.spark.source.files import DataFile, opened
 from cerflow.spark.source.key_shares import KeyShare
-from cerflow.values.array_types import Ints, Mask
-from cerflow.values.arrow_columns import array_of_numbers, array_of_texts, truths_of
-from cerflow.values.nested import field_type, field_values, parts_of, root_of
 
 _Columns = Mapping[str, pa.Array]
 

@@ -10,12 +10,13 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
+from cerflow.api.query import Query, parse
+from cerflow.api.stream_inputs import free_name
+from cerflow.base.errors import InputError
 from cerflow.engine.matches.row_limit import Bound
 from cerflow.engine.recognize.recognizer import Recognizer
-from cerflow.errors import InputError
-from cerflow.query import Query, parse
-from cerflow.slices.by_row_groups import GroupSlice, Key
-from cerflow.slices.runner import SliceRunner
+from cerflow.engine.slices.by_row_groups import GroupSlice, Key
+from cerflow.engine.slices.runner import SliceRunner
 from cerflow.spark.source.files import DataFile
 from cerflow.spark.source.key_shares import KeyShare
 from cerflow.spark.source.options import Options
@@ -23,7 +24,6 @@ from cerflow.spark.source.reading import InOrder
 from cerflow.spark.source.result import declared
 from cerflow.spark.source.row_groups import RowGroupReader, Scan
 from cerflow.spark.worker import prepare_worker
-from cerflow.stream_inputs import free_name
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from functools import cached_property, lru_cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cerflow.api.programs.recognizer import ProgramRecognizer
+from cerflow.base.errors import SnapshotError
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.recognize.recognizer import Recognizer
-from cerflow.errors import SnapshotError
-from cerflow.programs.recognizer import ProgramRecognizer
 from cerflow.spark.frames.tasks import Recognition
 from cerflow.spark.streaming.instants import clock_value, instant_of
 from cerflow.spark.streaming.packing import INSTANT, packed_rows, unpacked_rows

@@ -14,7 +14,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from cerflow.errors import InputError
+from cerflow.base.errors import InputError
 from cerflow.spark.streaming.instants import shown_instant, watermark_at
 
 QUERY, STATUS, METRICS, TIMES = "query.json", "status.json", "metrics.prom", "times.json"

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cerflow.values.arrow_columns import array_of_texts, numbers_of
+from cerflow.base.arrow_columns import array_of_texts, numbers_of
 
 #: A value as it stands in a line; Spark's quotes are escaped by a backslash.
 _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"[^,]*')

@@ -12,8 +12,8 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 
-from cerflow.schema import Schema, ValueKind
-from cerflow.values.units import DAY, MICROSECONDS
+from cerflow.base.schema import Schema, ValueKind
+from cerflow.base.units import DAY, MICROSECONDS
 
 #: No instant is before this: 365 cycles of 400 years before 1970, so Spark's reports show the right month and day.
 BEGINNING = -365 * 146_097 * DAY

@@ -19,15 +19,17 @@ from pyspark.sql import Column, DataFrame, GroupedData
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType
 
+from cerflow.api.programs.program import read_query
+from cerflow.api.query import Query
 from cerflow.automata.compile.deadlines import waits_for_time
-from cerflow.conditions.connectives import TRUE
+from cerflow.base.errors import ArgumentError, InputError, QueryWarning, UnsupportedQueryError, at_least_one, warn
+from cerflow.base.nested import is_nested
+from cerflow.base.schema import HIDDEN_TYPES, ValueKind
+from cerflow.base.units import DAY
 from cerflow.engine.recognize.columns_needed import separable_by_key
-from cerflow.errors import ArgumentError, InputError, QueryWarning, UnsupportedQueryError, at_least_one, warn
 from cerflow.language.parser import duration_in_microseconds
 from cerflow.language.printer import show
-from cerflow.programs.program import read_query
-from cerflow.query import Query
-from cerflow.schema import HIDDEN_TYPES, ValueKind
+from cerflow.logic.conditions.connectives import TRUE
 from cerflow.spark.frames.events import CORRUPT, EventColumns, pushdown
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.schemas import spark_schema
@@ -36,8 +38,6 @@ from cerflow.spark.streaming.instants import BEGINNING
 from cerflow.spark.streaming.packing import BUCKET, INSTANT, PACKED, REASON, RECORD, Packing, unpacked_rows
 from cerflow.spark.streaming.processor import COUNTED, COUNTS, MATCHES, RESULT, BucketProcessor, ProcessorOptions
 from cerflow.spark.streaming.records import expected_columns, lacking_observed, reason, record_text
-from cerflow.values.nested import is_nested
-from cerflow.values.units import DAY
 
 LatePolicy = Literal["drop", "fail"]
 BadPolicy = Literal["fail", "skip", "tell"]

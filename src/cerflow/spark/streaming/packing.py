@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark import TaskContext
 
-from cerflow.errors import BadRecordError
+from cerflow.base.arrow_columns import one_array
+from cerflow.base.errors import BadRecordError
 from cerflow.spark.frames.tasks import as_larger_tables, readable_value
 from cerflow.spark.streaming.instants import BEGINNING
-from cerflow.values.arrow_columns import one_array
 
 #: The columns that travel with those of the events: bucket, why an event cannot be used, its time, and, if it cannot
 #: be used and more is known than its values, that as text.

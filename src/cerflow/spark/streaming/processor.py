@@ -14,14 +14,14 @@ from pyspark.sql import Row
 from pyspark.sql.streaming import stateful_processor as spark
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructType
 
-from cerflow import limits
-from cerflow.errors import InputError, dotted
+from cerflow.base import limits
+from cerflow.base.arrow_columns import one_array
+from cerflow.base.errors import InputError, dotted
 from cerflow.spark.frames.tasks import Recognition, readable_value
 from cerflow.spark.streaming.bucket import StreamWork
 from cerflow.spark.streaming.instants import shown_instant, spark_timer, watermark_at
 from cerflow.spark.streaming.packing import BUCKET, letters_schema, packed_rows, watermark_behind
 from cerflow.spark.streaming.remembering import StateHead, process
-from cerflow.values.arrow_columns import one_array
 
 #: The column with the identifiers of matches.
 IDENTIFIER = "match_id"

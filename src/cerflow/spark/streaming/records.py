@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence, Set
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from cerflow.analysis.columns import columns_by_type
-from cerflow.errors import dotted
-from cerflow.programs.program import read_query
+from cerflow.api.programs.program import read_query
+from cerflow.base.errors import dotted
+from cerflow.logic.analysis.columns import columns_by_type
 from cerflow.spark.frames.events import CORRUPT, MALFORMED, EventColumns, record_as_json
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.streaming.packing import INSTANT, REASON

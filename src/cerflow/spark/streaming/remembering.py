@@ -16,9 +16,9 @@ from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
-from cerflow import limits
+from cerflow.base import limits
+from cerflow.base.errors import SnapshotError
 from cerflow.engine.matches.matches import Matches
-from cerflow.errors import SnapshotError
 from cerflow.spark.streaming.bucket import Bucket, StreamWork
 from cerflow.spark.streaming.packing import packed_rows
 

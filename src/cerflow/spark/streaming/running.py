@@ -16,8 +16,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
-from cerflow.errors import QueryWarning, warn
-from cerflow.schema import HIDDEN_TYPES
+from cerflow.api.stream_inputs import free_name
+from cerflow.base.errors import QueryWarning, warn
+from cerflow.base.nested import is_nested
+from cerflow.base.schema import HIDDEN_TYPES
 from cerflow.spark.failures import own_errors_raised
 from cerflow.spark.frames.events import CORRUPT
 from cerflow.spark.frames.output import exists, write_frame
@@ -27,8 +29,6 @@ from cerflow.spark.streaming.matching import CHANGELOG, LACKING, OBSERVED, PROVI
 from cerflow.spark.streaming.packing import BUCKET, REASON, letters_schema
 from cerflow.spark.streaming.processor import CAME, COUNTED, COUNTS, IDENTIFIER, LETTERS, MATCHES, REMEMBERED
 from cerflow.spark.streaming.status import StreamStatus, prometheus_text
-from cerflow.stream_inputs import free_name
-from cerflow.values.nested import is_nested
 
 #: The formats of files that matches can be written in.
 FILES = ("parquet", "json", "csv", "orc")

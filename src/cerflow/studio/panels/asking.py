@@ -6,12 +6,12 @@ import re
 
 from nicegui import ui
 
-from cerflow import limits
-from cerflow.errors import ArgumentError
+from cerflow.base import limits
+from cerflow.base.errors import ArgumentError
+from cerflow.look.studying.wording import sentence
 from cerflow.studio.panels.grid import NUMBER, Grid
 from cerflow.studio.panels.work import WorkLine
 from cerflow.studio.session import StudioSession
-from cerflow.studying.wording import sentence
 
 _CHOICE = re.compile(r'(?:("(?:[^"]|"")+"|[^\W\d]\w*)\s*@\s*)?(\d+)(?:\s*[-–]\s*(\d+))?')
 _ANY = "no filter"

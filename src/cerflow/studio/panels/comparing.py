@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from nicegui import ui
 
-from cerflow.equivalence import Verdict
-from cerflow.errors import CerflowError
-from cerflow.programs.program import Program
+from cerflow.api.equivalence import Verdict
+from cerflow.api.programs.program import Program
+from cerflow.base.errors import CerflowError
+from cerflow.look.studying.wording import shown_pairs
 from cerflow.studio.panels.editor import QueryBox
 from cerflow.studio.panels.work import WorkLine, heading
 from cerflow.studio.runs import SampleDifference, difference_in, other_clauses
 from cerflow.studio.session import StudioSession
-from cerflow.studying.wording import shown_pairs
 
 
 class ComparingPanel:

@@ -12,11 +12,11 @@ from typing import Any
 from nicegui import events as nicegui_events
 from nicegui import ui
 
-from cerflow.errors import CerflowError
+from cerflow.base.errors import CerflowError
+from cerflow.look.studying.wording import sentence
 from cerflow.studio.builtin_sample import QUERIES, SAMPLE
 from cerflow.studio.panels.work import heading, show_table, text_button
 from cerflow.studio.session import StudioSession
-from cerflow.studying.wording import sentence
 
 _UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 #: Sends a file to the server, which says where it has put it.

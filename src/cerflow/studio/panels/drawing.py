@@ -10,8 +10,8 @@ from nicegui import ui
 
 from cerflow.automata.model.diagrams import transducer_diagram
 from cerflow.automata.model.transducer import Transducer
-from cerflow.drawing.diagram_svg import to_svg
-from cerflow.drawing.svg import LINE, Sheet, text_width
+from cerflow.look.pictures.diagram_svg import to_svg
+from cerflow.look.pictures.svg import LINE, Sheet, text_width
 from cerflow.studio.panels.work import icon_button
 from cerflow.studio.results import Outcome
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from nicegui import ui
 
-from cerflow.errors import QueryWarning
+from cerflow.base.errors import QueryWarning
+from cerflow.look.studying.wording import sentence
 from cerflow.studio.colouring import coloured
 from cerflow.studio.session import Problem, StudioSession
-from cerflow.studying.wording import sentence
 
 #: Hooks the words of the page into the editor's own completion.
 _COMPLETION = """

@@ -9,11 +9,11 @@ from urllib.parse import urlencode
 
 from nicegui import ui
 
-from cerflow.errors import CerflowError
+from cerflow.base.errors import CerflowError
+from cerflow.look.studying.wording import sentence
 from cerflow.studio.exporting import exported
 from cerflow.studio.panels.work import text_button
 from cerflow.studio.session import StudioSession
-from cerflow.studying.wording import sentence
 
 _FILES = {"Query file": "query.ceql", "Python": "query.py", "PySpark": "query_spark.py", "Command": "query.sh"}
 _MATCHES = {"csv": "CSV", "parquet": "Parquet", "jsonl": "JSON lines"}

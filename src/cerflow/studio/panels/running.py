@@ -9,8 +9,8 @@ from typing import Any
 
 from nicegui import background_tasks, ui
 
+from cerflow.base.errors import CerflowError
 from cerflow.engine.kernels.base.library import find_library
-from cerflow.errors import CerflowError
 from cerflow.studio.panels.grid import NUMBER, Grid
 from cerflow.studio.panels.work import WorkLine, heading, text_button
 from cerflow.studio.results import Outcome

@@ -9,19 +9,19 @@ from typing import Any, Literal, TypeVar
 
 from nicegui import ui
 
-from cerflow import limits
-from cerflow.drawing.boxes import Mark
-from cerflow.drawing.formula_svg import formula_svg
+from cerflow.base import limits
+from cerflow.base.complex_events import UNNAMED
 from cerflow.engine.stopping import look
+from cerflow.look.pictures.boxes import Mark
+from cerflow.look.pictures.formula_svg import formula_svg
+from cerflow.look.studying.parts import TracedParts
+from cerflow.look.studying.steps import LivingConfiguration, PassedDeadline, TracedEvent
+from cerflow.look.studying.tracing import Trace
+from cerflow.look.studying.wording import sentence, shown_value
 from cerflow.studio.panels.drawing import automaton_svg
 from cerflow.studio.panels.work import WorkLine, icon_button, show_table, text_button
 from cerflow.studio.runs import StoppedError
 from cerflow.studio.session import StudioSession
-from cerflow.studying.parts import TracedParts
-from cerflow.studying.steps import LivingConfiguration, PassedDeadline, TracedEvent
-from cerflow.studying.tracing import Trace
-from cerflow.studying.wording import sentence, shown_value
-from cerflow.values.complex_events import UNNAMED
 
 _T = TypeVar("_T")
 

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 from nicegui import ui
 
+from cerflow.base.errors import CerflowError
 from cerflow.engine.stopping import checked
-from cerflow.errors import CerflowError
+from cerflow.look.studying.wording import sentence
 from cerflow.studio.runs import StoppedError
 from cerflow.studio.session import StudioSession
-from cerflow.studying.wording import sentence
 
 _T = TypeVar("_T")
 

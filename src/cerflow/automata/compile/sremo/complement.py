@@ -16,9 +16,9 @@ from cerflow.automata.compile.run_sets import FollowedRuns, RunSet, every
 from cerflow.automata.model.fragment import Fragment, track, without_dead_states
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Register, Transition
-from cerflow.conditions.connectives import TRUE, conjunction
-from cerflow.conditions.guards import Satisfied
 from cerflow.language.condition import Condition, Not
+from cerflow.logic.conditions.connectives import TRUE, conjunction
+from cerflow.logic.conditions.guards import Satisfied
 
 #: The name of the runs that must not end.
 _DENIED = "denied"

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from cerflow.analysis.scopes import condition_labels
 from cerflow.automata.compile.products import both
 from cerflow.automata.compile.sremo.complement import complement_of, remembers_without_end
 from cerflow.automata.compile.sremo.positions import START, Held, Positions, restricted, waiting_anywhere
@@ -21,14 +20,15 @@ from cerflow.automata.model.fragment import Fragment, check_fragment_size, witho
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Transition
 from cerflow.automata.optimise.simplify import merge_transitions
-from cerflow.conditions.connectives import conjunction
-from cerflow.conditions.guards import is_local
-from cerflow.errors import UnsupportedQueryError
+from cerflow.base.errors import UnsupportedQueryError
+from cerflow.base.graphs import answered
 from cerflow.language import sremo as r
 from cerflow.language.condition import Condition
 from cerflow.language.node import Node, fold, nested_operands, walk_into
-from cerflow.rewriting.sremo.strategies import without_strategies
-from cerflow.values.graphs import answered
+from cerflow.logic.analysis.scopes import condition_labels
+from cerflow.logic.conditions.connectives import conjunction
+from cerflow.logic.conditions.guards import is_local
+from cerflow.logic.rewriting.strategies import without_strategies
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from cerflow.automata.compile.sremo.terminals import Place
 from cerflow.automata.model.fragment import Fragment, without_dead_states
 from cerflow.automata.model.transducer import Transition
-from cerflow.conditions.connectives import TRUE
+from cerflow.logic.conditions.connectives import TRUE
 
 #: The registers that hold an event, each with the number of its place, in order.
 Held = tuple[Place, ...]

@@ -12,14 +12,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from cerflow.analysis.scopes import condition_labels
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Transition, Write
-from cerflow.conditions.connectives import FALSE, conjuncts, with_atoms
-from cerflow.conditions.guards import Of, Satisfied, Stored, leaves, separate, substitute
 from cerflow.language.condition import Attribute, Condition, Constant, Expression, LabelReference, Not
 from cerflow.language.node import Node, transform
 from cerflow.language.printer import show
+from cerflow.logic.analysis.scopes import condition_labels
+from cerflow.logic.conditions.connectives import FALSE, conjuncts, with_atoms
+from cerflow.logic.conditions.guards import Of, Satisfied, Stored, leaves, separate, substitute
 
 #: A register of an expression, and the number of its copy.
 Place = tuple[str, int]

@@ -34,7 +34,7 @@ from numba import cfunc, types
 from numba.extending import intrinsic
 from numba.np.numpy_support import from_dtype
 
-from cerflow.cache_folder import cache_folder, keep, open_own
+from cerflow.base.cache_folder import cache_folder, keep, open_own
 from cerflow.engine.kernels.base.array_groups import array_value
 from cerflow.engine.kernels.base.calling import Kernel
 from cerflow.engine.kernels.base.library import PACKAGE, library_name, processors, sources, symbol

@@ -22,8 +22,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from cerflow.cache_folder import cache_folder, keep, open_own
-from cerflow.errors import CerflowError
+from cerflow.base.cache_folder import cache_folder, keep, open_own
+from cerflow.base.errors import CerflowError
 
 PACKAGE = "cerflow.engine.kernels"
 #: The sources of kernels: their folder, and modules whose constants they use.
@@ -32,8 +32,8 @@ _SOURCES = (
     "engine/layout.py",
     "engine/opcodes.py",
     "engine/scan/layout.py",
-    "conditions/register_values.py",
-    "values/array_types.py",
+    "logic/conditions/register_values.py",
+    "base/array_types.py",
 )
 #: A comment or docstring on lines of its own.
 _COMMENT = r'(?m)^ *(#.*|"""[^"]*(?:"{1,2}[^"]+)*""")\n'

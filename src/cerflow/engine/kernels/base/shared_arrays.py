@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from cerflow.base.array_types import array_types
 from cerflow.engine.kernels.base.parts import arrayobj, inlined, intrinsic, ir, types
 from cerflow.engine.layout import EventArrays, Ranking, Scratch, State, TableArrays
-from cerflow.values.array_types import array_types
 
 _GROUPS: tuple[Any, ...] = (State, TableArrays, Scratch, Ranking, EventArrays)
 #: Words for an array: its address and the lengths of up to two axes.

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cerflow.base.array_types import IntRows, Mask, SmallRows, Smalls
 from cerflow.engine.kernels.base.arithmetic import wrapped_product
 from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.layout import D_MARK, D_ROOT, I_CHILD, I_LEFT, I_MARK, I_RIGHT, M_POSITION, W_MEASURE
-from cerflow.values.array_types import IntRows, Mask, SmallRows, Smalls
 
 # Columns of the sets that were listed: root, first and last part, whether the complex event without events is in it
 L_ROOT, L_FIRST, L_LAST, L_END = range(4)

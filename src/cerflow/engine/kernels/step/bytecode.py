@@ -9,7 +9,6 @@ import math
 
 import numpy as np
 
-from cerflow.conditions.register_values import FIRST_MOMENT, LAST_MOMENT, WORD
 from cerflow.engine import layout, opcodes
 from cerflow.engine.kernels.base.arithmetic import checked_difference, checked_product, checked_sum
 from cerflow.engine.kernels.base.calls import ask_predicate
@@ -28,6 +27,7 @@ from cerflow.engine.kernels.base.shared_arrays import (
 )
 from cerflow.engine.kernels.state.collections import with_row, with_rows
 from cerflow.engine.kernels.step.guards import words_compare
+from cerflow.logic.conditions.register_values import FIRST_MOMENT, LAST_MOMENT, WORD
 
 #: The high word of a 64-bit integer is in ``[-HALF, HALF)``.
 HALF = 2**31

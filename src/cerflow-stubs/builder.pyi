@@ -1,0 +1,1 @@
+from cerflow.api.builder import *

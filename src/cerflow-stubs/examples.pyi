@@ -1,0 +1,1 @@
+from cerflow.cli.examples import *

@@ -1,0 +1,1 @@
+from cerflow.api.rewritings import *

@@ -1,0 +1,297 @@
+"""Questions about formulas whatever the stream: are two the same, does one contain the other, can one match at all.
+
+Formulas are read in the second-order reading, or with ``reading="first-order"`` as those of first-order CEL; a `Query`
+has a reading of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from cerflow.api.query import Query, Reading
+from cerflow.api.reference import is_detected
+from cerflow.base import limits
+from cerflow.base.errors import ArgumentError, QueryError, UnsupportedQueryError
+from cerflow.base.schema import Schema
+from cerflow.language.builder.formulas import FormulaExpr
+from cerflow.language.builder.given import formula_tree
+from cerflow.language.formula import (
+    UNNAMED,
+    AnyEvent,
+    As,
+    CountWindow,
+    Disjunction,
+    Formula,
+    Iteration,
+    Within,
+    positions_alone,
+)
+from cerflow.language.select import Select
+from cerflow.logic.analysis.scopes import labels_of, relation_names
+from cerflow.logic.analysis.types import check_types
+from cerflow.theory.deciding.budget import Budget
+from cerflow.theory.deciding.equivalence import find_difference, shortest_match
+from cerflow.theory.deciding.witnesses import Answer, Replay, Witness
+
+#: A formula as a tree, in the notation of the builder, as text, or a query, of which only its formula counts.
+FormulaLike = Formula | FormulaExpr | str | Query
+#: What distinguishes matches: labelled events, or their positions alone.
+Output = Literal["labels", "positions"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer to a question about formulas, with the stream that proves it where there is one.
+
+    ``verdict`` is True or False, or None if it is unknown; then ``reason`` says why. A verdict can be used as a
+    condition; an unknown one then raises `ArgumentError`. ``stream`` is a list of events for `Query.match` (and
+    ``table`` the same as an Arrow table of the given ``schema``, which has types also where all values are null), in
+    which ``complex_event``, pairs of label and position, is detected at position ``detected_at`` by the formula that
+    ``detected_by`` names, and not by the other one. Positions have the label ``•`` where labels do not count.
+    """
+
+    verdict: bool | None
+    stream: list[dict[str, Any]] | None = None
+    detected_at: int | None = None
+    complex_event: frozenset[tuple[str, int]] | None = None
+    detected_by: Literal["first", "second"] | None = None
+    reason: str | None = None
+    schema: pa.Schema | None = None
+
+    def __bool__(self) -> bool:
+        if self.verdict is None:
+            raise ArgumentError(f"not known: {self.reason}")
+        return self.verdict
+
+    @property
+    def table(self) -> pa.Table | None:
+        """The stream as an Arrow table, None if there is no stream."""
+        return None if self.stream is None else pa.Table.from_pylist(self.stream, self.schema)
+
+    def __repr__(self) -> str:
+        if self.verdict is None:
+            return f"<Verdict unknown: {self.reason}>"
+        if self.stream is None or self.complex_event is None:
+            return f"<Verdict {self.verdict}>"
+        pairs = ", ".join(f"{label}@{place}" for label, place in sorted(self.complex_event, key=lambda p: (p[1], p[0])))
+        by = "" if self.detected_by is None else f" only by the {self.detected_by}"
+        return f"<Verdict {self.verdict}: {{{pairs}}} detected at {self.detected_at}{by} in {self.stream}>"
+
+
+def equivalent(
+    f: FormulaLike,
+    g: FormulaLike,
+    *,
+    schema: Schema | None = None,
+    steps: int | None = None,
+    output: Output = "labels",
+    reading: Reading = "second-order",
+) -> Verdict:
+    """Whether two formulas have the same matches, labels included, in every stream (P1 Proposition 1).
+
+    If not, the verdict has a shortest stream in which they differ. All streams count: attributes may be of any kind
+    that fits both formulas and may be null; a `Schema` fixes their kinds. Only the formula of a query counts, not its
+    window, keys or strategy. With ``output="positions"`` labels do not count (P2 §4), and neither do they where one of
+    the two is read as first-order: its matches are sets of positions. If a condition cannot be analysed (arithmetic,
+    functions, REGEXP, times), the verdict may be unknown, and the stream need not be a shortest one.
+
+    Conditions that relate events are decided with the extra ``cerflow[decide]``: below a window of events, and where
+    the labels of the events determine the run; elsewhere the verdict may be unknown. Every stream is replayed by the
+    reference semantics.
+
+    Raises `QueryError` if a formula is invalid or no events fit both. Raises `UnsupportedQueryError` if more than
+    ``steps`` steps would be needed, as the automata of the formulas are determinised, which can make them exponentially
+    larger; and without the extra for conditions that relate values of several events and windows other than ``n
+    EVENTS``.
+
+    >>> import cerflow
+    >>> cerflow.equivalent("(A ; B) ; C", "A ; (B ; C)")
+    <Verdict True>
+    >>> cerflow.equivalent("A ; B", "A : B")
+    <Verdict False: {A@0, B@2} detected at 2 only by the first in [{'type': 'A'}, {'type': 'other'}, {'type': 'B'}]>
+    """
+    answer = _compared(f, g, schema, steps, output, reading, one_sided=False)
+    return _verdict(answer, None if answer.exists is None else not answer.exists)
+
+
+def difference(
+    f: FormulaLike,
+    g: FormulaLike,
+    *,
+    schema: Schema | None = None,
+    steps: int | None = None,
+    output: Output = "labels",
+    reading: Reading = "second-order",
+) -> Verdict:
+    """Whether some match is one of ``f`` or ``g`` alone, with a shortest stream; the opposite of `equivalent`.
+
+    `cerflow.automata.difference` asks this of automata.
+
+    >>> import cerflow
+    >>> cerflow.difference("A AS x", "A AS y", reading="first-order")
+    <Verdict False>
+    >>> cerflow.difference("A ; B", "A : B", output="positions")
+    <Verdict True: {•@0, •@2} detected at 2 only by the first in [{'type': 'A'}, {'type': 'other'}, {'type': 'B'}]>
+    """
+    answer = _compared(f, g, schema, steps, output, reading, one_sided=False)
+    return _verdict(answer, answer.exists)
+
+
+def contained(
+    f: FormulaLike,
+    g: FormulaLike,
+    *,
+    schema: Schema | None = None,
+    steps: int | None = None,
+    output: Output = "labels",
+    reading: Reading = "second-order",
+) -> Verdict:
+    """Whether every match of ``f`` is one of ``g`` in every stream; otherwise as `equivalent`.
+
+    >>> import cerflow
+    >>> bool(cerflow.contained("A FILTER A.v > 2", "A FILTER A.v > 1"))
+    True
+    """
+    answer = _compared(f, g, schema, steps, output, reading, one_sided=True)
+    return _verdict(answer, None if answer.exists is None else not answer.exists)
+
+
+def satisfiable(
+    f: FormulaLike, *, schema: Schema | None = None, steps: int | None = None, reading: Reading = "second-order"
+) -> Verdict:
+    """Whether a formula has a match in any stream, with a shortest such stream; otherwise as `equivalent`.
+
+    With the extra ``cerflow[decide]`` comparisons with constants and between events are decided, whatever is repeated.
+
+    >>> import cerflow
+    >>> cerflow.satisfiable("A FILTER A.v > 3 AND A.v < 2")
+    <Verdict False>
+    >>> cerflow.satisfiable("A ; B FILTER B.v > 3")
+    <Verdict True: {A@0, B@1} detected at 1 in [{'type': 'A', 'v': None}, {'type': 'B', 'v': 4}]>
+    """
+    formula, text, _ = _formula(f, reading, schema)
+    try:
+        answer = shortest_match(formula, schema=schema, budget=Budget(steps), replay=_replay([formula], schema))
+    except (QueryError, UnsupportedQueryError) as error:
+        raise _located(error, text) from None
+    return replace(_verdict(answer, answer.exists), detected_by=None)
+
+
+def universal(
+    f: FormulaLike,
+    *,
+    schema: Schema | None = None,
+    steps: int | None = None,
+    output: Output = "labels",
+    reading: Reading = "second-order",
+) -> Verdict:
+    """Whether a formula has all complex events, in every stream; otherwise as `equivalent`.
+
+    All are those that mark at least one event, the last one where they are detected, and of each marked event the type
+    and any of the labels that the formula gives with AS. So ``EVENT+`` is universal, and so is ``(EVENT OR EVENT AS
+    x)+``. With ``output="positions"``, and in the first-order reading, all nonempty sets of positions are asked for.
+    Of a formula ``φ WITHIN n EVENTS`` it is asked whether it has all within the window; that is decided with conditions
+    between events, too.
+    If the formula is not universal, the verdict has a shortest stream with a complex event that it lacks.
+
+    Raises `UnsupportedQueryError` for more than six labels, too.
+
+    >>> import cerflow
+    >>> cerflow.universal("(A OR NOT(A))+")
+    <Verdict True>
+    >>> cerflow.universal("A+ AS x", output="positions")
+    <Verdict False: {•@0} detected at 0 in [{'type': 'other'}]>
+    """
+    formula, text, read = _formula(f, reading, schema)
+    alone = output == "positions" or read == "first-order"
+    labels = [] if alone else sorted(labels_of(formula).assigned - relation_names(formula))
+    if len(labels) > limits.UNIVERSAL_LABELS:
+        raise _located(
+            UnsupportedQueryError(
+                f"whether a formula with {len(labels)} labels has all complex events takes too long to decide",
+                hint='With output="positions" labels do not count.',
+            ),
+            text,
+        )
+    each: list[Formula] = [AnyEvent()]
+    for label in labels:
+        each += [As(some, label) for some in each]
+    everything: Formula = Iteration(reduce(Disjunction, each))
+    if isinstance(formula, Within) and isinstance(formula.window, CountWindow):
+        everything = Within(everything, formula.window)
+    answer = _compared(everything, f, schema, steps, output, reading, one_sided=True)
+    return replace(_verdict(answer, None if answer.exists is None else not answer.exists), detected_by=None)
+
+
+def _compared(
+    f: FormulaLike,
+    g: FormulaLike,
+    schema: Schema | None,
+    steps: int | None,
+    output: Output,
+    reading: Reading,
+    *,
+    one_sided: bool,
+) -> Answer:
+    if output not in ("labels", "positions"):
+        raise ArgumentError(f"output must be 'labels' or 'positions', not {output!r}")
+    (first, _, one), (second, _, other) = (_formula(given, reading, schema) for given in (f, g))
+    if output == "positions" or "first-order" in (one, other):
+        first, second = positions_alone(first), positions_alone(second)
+    replay = _replay([first, second], schema)
+    return find_difference(first, second, one_sided=one_sided, schema=schema, budget=Budget(steps), replay=replay)
+
+
+def _replay(formulas: Sequence[Formula], schema: Schema | None) -> Replay:
+    """Whether by definition the formula on the side of a witness has its match, and the other one has not."""
+
+    def replay(witness: Witness) -> bool:
+        columns = witness.columns
+        known = Schema(columns, stream="stream" if "stream" in columns.names else None)
+        if schema is not None:
+            known = replace(schema, columns=columns)
+        table = pa.Table.from_pylist([dict(event) for event in witness.events], columns)
+        try:
+            has = [is_detected(formula, witness.complex_event, table, known) for formula in formulas]
+        except QueryError:
+            # Windows of time ask for times, which are not made up.
+            return False
+        return has == [side == witness.side for side in range(len(formulas))]
+
+    return replay
+
+
+def _verdict(answer: Answer, verdict: bool | None) -> Verdict:
+    witness = answer.witness
+    if witness is None:
+        return Verdict(verdict, reason=answer.reason)
+    return Verdict(
+        verdict,
+        [dict(event) for event in witness.events],
+        witness.detected_at,
+        frozenset(("•" if label == UNNAMED else label, place) for label, place in witness.complex_event),
+        "second" if witness.side else "first",
+        schema=witness.columns,
+    )
+
+
+def _formula(given: FormulaLike, reading: Reading, schema: Schema | None) -> tuple[Formula, str | None, Reading]:
+    """The tree of what is evaluated, checked; the text that its places are in; and how it is read."""
+    if not isinstance(given, Query):
+        given = Query(formula_tree(given), text=given if isinstance(given, str) else None, reading=reading)
+    formula = given.tree.formula
+    if schema is not None:
+        try:
+            check_types(Select(formula), schema)
+        except (QueryError, UnsupportedQueryError) as error:
+            raise _located(error, given.text) from None
+    return formula, given.text, given.reading
+
+
+def _located(error: QueryError | UnsupportedQueryError, text: str | None) -> Exception:
+    return error if text is None else error.with_source(text)

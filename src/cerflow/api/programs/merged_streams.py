@@ -1,0 +1,299 @@
+"""Streams of definitions among those of the input: the columns and the order of their events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cerflow.api.query import Query
+from cerflow.api.stream_inputs import common_schema, fitted_table, free_name
+from cerflow.base.array_types import Ints
+from cerflow.base.errors import InputError, QueryError
+from cerflow.base.schema import Schema
+from cerflow.engine.evaluate.measures import event_times
+from cerflow.engine.evaluate.ranges import MOST, limits
+from cerflow.engine.evaluate.rows import BatchRows, finest_unit
+from cerflow.engine.matches.matches import Matches
+from cerflow.engine.recognize.columns_needed import holding
+from cerflow.engine.recognize.plan import Plan
+from cerflow.language.condition import PredicateCall
+from cerflow.language.node import walk
+from cerflow.language.select import Select
+
+_INPUT = "the input"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A definition or (``name`` None) the last query, for the columns of some events.
+
+    ``schema`` describes the events that it reads: those of ``definitions`` and of the streams ``inputs``. ``merged``
+    says that these are distinguished by a column; otherwise the statement reads the input as it is. ``columns`` are the
+    attributes of the events that a definition gives.
+    """
+
+    name: str | None
+    query: Query
+    schema: Schema
+    definitions: tuple[str, ...]
+    inputs: tuple[str, ...]
+    merged: bool
+    columns: pa.Schema
+
+    @property
+    def tree(self) -> Select:
+        """The query as a tree."""
+        return self.query.tree
+
+    @property
+    def result_columns(self) -> list[str]:
+        """The columns of a match that are attributes of its event."""
+        return [name for name in self.query.plan(self.schema).report.schema.names if name not in _PLACES]
+
+
+@dataclass(frozen=True)
+class ProgramPlan:
+    """The statements of a program for the columns of its events, each after those that it reads.
+
+    ``schema`` describes the events of the input, and says which of their columns must be held.
+    """
+
+    statements: tuple[Statement, ...]
+    schema: Schema
+
+    @classmethod
+    def of(cls, statements: Sequence[Statement], events: Schema) -> ProgramPlan:
+        """The plan of some statements for a schema; raises as `cerflow.engine.recognize.plan.Plan`."""
+        held = dict(holding(events, []).held)
+        for statement in statements:
+            found = statement.query.plan(statement.schema).schema.held
+            held |= {name: min(most, held.get(name, most)) for name, most in found.items() if events.has(name)}
+        return cls(tuple(statements), replace(events, held=held))
+
+    def last(self, positions: bool = True) -> Plan:
+        """The plan of the query, with or without positions."""
+        last = self.statements[-1]
+        return last.query.plan(last.schema, None, positions)
+
+    @property
+    def may_refuse(self) -> bool:
+        """Whether a statement may fail for what a definition gives it: a value beyond its range, or a predicate.
+
+        Computed values, like those of the input, fit 64 bits; so a statement must hold less, or in other types.
+        """
+        given = {statement.name: statement.columns for statement in self.statements}
+        for statement in self.statements:
+            read = statement.query.plan(statement.schema).schema
+            sources = [self.schema.columns, *(given[name] for name in statement.definitions)]
+            if any(isinstance(node, PredicateCall) for node in walk(statement.tree)):
+                return True
+            if statement.merged and any(
+                limits(read).get(field.name, MOST) < MOST - (field.name == read.time)
+                or any(field.name in some.names and some.field(field.name).type != field.type for some in sources)
+                for field in read.columns
+                if field.name != read.stream
+            ):
+                return True
+        return False
+
+
+#: The columns of a match that are not attributes of its event.
+_PLACES = ("detected_at", "detected_time", "start", "end", "events")
+
+
+def statements_for(queries: Mapping[str | None, Query], events: Schema) -> list[Statement]:
+    """The statements of a program for the columns of its events; raises `InputError` and the errors of queries."""
+    found: dict[str | None, Statement] = {}
+    for name, query in queries.items():
+        definitions = tuple(n for n in dict.fromkeys(query.tree.streams) if n in queries)
+        inputs = tuple(n for n in dict.fromkeys(query.tree.streams) if n not in queries)
+        merged = bool(query.tree.streams) and (bool(definitions) or events.stream is not None)
+        schema = events
+        if merged:
+            if events.stream is None and len(inputs) > 1:
+                raise InputError(
+                    f"the query names the streams {' and '.join(inputs)}, but no column says which stream an event "
+                    "is of; name it by stream= (--input NAME=PATH), or name one input only"
+                )
+            schema = _merged_schema(events, bool(inputs), {n: found[n].columns for n in definitions})
+        columns = pa.schema([]) if name is None else _columns_of(name, query, schema, events)
+        found[name] = Statement(name, query, schema, definitions, inputs, merged, columns)
+    return list(found.values())
+
+
+def _merged_schema(events: Schema, reads_input: bool, definitions: Mapping[str, pa.Schema]) -> Schema:
+    own = pa.schema([field for field in events.columns if field.name != events.stream])
+    columns = common_schema([*([(_INPUT, own)] if reads_input else []), *definitions.items()])
+    stream = events.stream or free_name("stream", columns.names)
+    return replace(events, columns=columns.append(pa.field(stream, pa.string())), stream=stream)
+
+
+def _columns_of(name: str, query: Query, read: Schema, events: Schema) -> pa.Schema:
+    """The attributes of the events of a definition; raises `QueryError` for one that has the name of a role."""
+    fields = [pa.field(events.type, pa.string())]
+    if events.time is not None:
+        fields.append(events.columns.field(events.time))
+    roles = {events.type: "type", events.time: "time", events.stream: "stream"}
+    for field in query.plan(read).report.schema:
+        if field.name in _PLACES:
+            continue
+        if field.name in roles:
+            raise QueryError(
+                f"'{field.name}' is the column with the {roles[field.name]} of events, so the events of '{name}' "
+                "cannot have an attribute of that name",
+                span=query.written.projection.span or query.written.formula.span,
+                hint="Give the computed column another name: … AS name.",
+            )
+        fields.append(field)
+    return pa.schema(fields)
+
+
+class Merging:
+    """The events of one stretch of a stream, to which definitions add theirs.
+
+    An event of a definition stands after the event that detected it and what stands after that already. A deadline
+    that the clock shows has a place in front of the events at or after it, and stands for the event that detects.
+    ``_places`` are the places of the events of each stream among all places, ``_ends`` for each place that of the last
+    event which goes back to the one there. ``latest`` is the latest time before; no event of a definition is earlier.
+    """
+
+    def __init__(self, events: pa.Table, schema: Schema, latest: pa.Scalar | None = None) -> None:
+        self._input = events
+        self._latest = latest
+        self._stream = schema.stream
+        self._schema = schema
+        self._tables: dict[str, pa.Table] = {}
+        self._input_places = np.arange(len(events))
+        self._places: dict[str, Ints] = {}
+        self._ends = np.arange(len(events))
+        #: The deadlines that the clock has shown, ascending, and their places.
+        self._shown = self._shown_places = np.zeros(0, np.int64)
+
+    def read(self, statement: Statement) -> tuple[pa.Table, Ints]:
+        """The events that a statement reads, in their order, and their places."""
+        if not statement.merged:
+            return self._input, self._input_places
+        columns = statement.schema.columns
+        own = pa.schema([field for field in columns if field.name != statement.schema.stream])
+        parts, places = [], []
+        for name, table, at in self._streams(statement):
+            part = fitted_table(table, own, name)
+            parts.append(part.append_column(statement.schema.stream, pa.repeat(pa.scalar(name), len(part))))
+            places.append(at)
+        order = np.argsort(np.concatenate(places))
+        table = pa.concat_tables([part.select(columns.names) for part in parts]).take(pa.array(order))
+        return table, np.concatenate(places)[order]
+
+    def _streams(self, statement: Statement) -> Iterable[tuple[str, pa.Table, Ints]]:
+        if statement.inputs and self._stream is None:
+            yield statement.inputs[0], self._input, self._input_places
+        elif statement.inputs:
+            names = self._input.column(self._stream).cast(pa.string())
+            for name in statement.inputs:
+                rows = np.flatnonzero(np.asarray(pc.equal(names, name).fill_null(False)))
+                yield name, self._input.take(pa.array(rows)), self._input_places[rows]
+        for name in statement.definitions:
+            yield name, self._tables[name], self._places[name]
+
+    def add(self, statement: Statement, matches: Matches, places: Ints, first: int) -> None:
+        """Add the matches of a definition as events.
+
+        ``places`` are those of the events that it read; ``first`` is the position of the first of them.
+        """
+        assert statement.name is not None
+        time = self._schema.time
+        wanted = ["detected_at", *(["start"] if "start" in matches.schema.names else []), *statement.result_columns]
+        found = matches.to_arrow(columns=[*wanted, *(["detected_time"] if time is not None else [])])
+        if self._latest is not None:
+            # A statement need not have read the events that are later than a deadline.
+            at = found.schema.get_field_index("detected_time")
+            found = found.set_column(at, "detected_time", pc.max_element_wise(found.column(at), self._latest))
+        by = self._detecting(found, places, first)
+        start = _starts(found)
+        behind = self._ends[by]
+        order = np.lexsort((np.arange(len(by)), start, -by, behind))
+        behind, by = behind[order], by[order]
+        found = found.take(pa.array(order))
+        columns = {self._schema.type: pa.repeat(pa.scalar(statement.name), len(found))}
+        if time is not None:
+            columns[time] = found.column("detected_time")
+        columns |= {name: found.column(name) for name in statement.result_columns}
+        self._tables[statement.name] = pa.table(columns).select(statement.columns.names).cast(statement.columns)
+        self._make_room(statement.name, behind, by)
+
+    def found(self, statement: Statement) -> int:
+        """The number of events that a definition has added."""
+        return len(self._tables[statement.name or ""])
+
+    def _detecting(self, found: pa.Table, places: Ints, first: int) -> Ints:
+        """The place of what detected each match."""
+        detected = found.column("detected_at")
+        by_clock = np.asarray(detected.is_null())
+        if not by_clock.any():
+            return np.asarray(places[detected.to_numpy() - first], np.int64)
+        shown = self._times(found.column("detected_time").filter(pa.array(by_clock)))
+        moved = self._show(np.setdiff1d(shown, self._shown))
+        by = np.zeros(len(found), np.int64)
+        by[~by_clock] = moved[places[detected.drop_null().to_numpy() - first]]
+        by[by_clock] = self._shown_places[np.searchsorted(self._shown, shown)]
+        return by
+
+    def _times(self, column: pa.ChunkedArray) -> Ints:
+        """Times as integers in the same order."""
+        rows = pa.table({self._schema.time: column}).combine_chunks().to_batches()
+        unit = finest_unit(self._schema)
+        found = [event_times(BatchRows(each, self._schema, range(len(each)), unit), self._schema) for each in rows]
+        return np.concatenate([np.zeros(0, np.int64), *found])
+
+    def _show(self, times: Ints) -> Ints:
+        """Make places for deadlines, which ascend; returns where each old place is now."""
+        assert self._schema.time is not None
+        count = len(self._ends)
+        input_ = self._times(self._input.column(self._schema.time))
+        before = [
+            np.append(places, count)[np.searchsorted(known, times)]
+            for known, places in ((input_, self._input_places), (self._shown, self._shown_places))
+        ]
+        moved, added = self._insert(np.minimum(*before) - 1)
+        places = np.append(self._shown_places, added)
+        order = np.argsort(places)
+        self._shown, self._shown_places = np.append(self._shown, times)[order], places[order]
+        return moved
+
+    def _insert(self, behind: Ints) -> tuple[Ints, Ints]:
+        """Number the places again, with new ones after others; returns the old and the new places."""
+        count = len(self._ends)
+        added = behind + 1 + np.arange(len(behind))
+        moved = np.arange(count) + np.searchsorted(behind, np.arange(count), "left")
+        ends = moved[self._ends]
+        self._ends = np.empty(count + len(added), np.int64)
+        self._ends[moved] = ends
+        self._ends[added] = added
+        self._input_places = moved[self._input_places]
+        self._shown_places = moved[self._shown_places]
+        self._places = {other: moved[at] for other, at in self._places.items()}
+        return moved, added
+
+    def _make_room(self, name: str, behind: Ints, by: Ints) -> None:
+        """Put new events after others; ``by`` are the places of what detected them."""
+        count = len(self._ends)
+        # After one place, new events that later events detected come first; they belong to all events before them.
+        keys = behind * (count + 1) + (count - by)
+        last = np.searchsorted(keys, self._ends * (count + 1) + (count - np.arange(count)), "right") - 1
+        own = np.zeros(count, bool)
+        if len(behind):
+            own = (last >= 0) & (behind[np.maximum(last, 0)] == self._ends)
+        moved, added = self._insert(behind)
+        self._ends[moved[own]] = added[last[own]]
+        self._places[name] = added
+
+
+def _starts(found: pa.Table) -> Ints:
+    """Where matches begin; those without events come first."""
+    if "start" not in found.column_names:
+        return np.zeros(len(found), np.int64)
+    return np.asarray(found.column("start").fill_null(-1).to_numpy(), np.int64)

@@ -1,0 +1,98 @@
+"""A statement of a program on a short stream, with the events of its definitions, for `trace` and `why_not`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
+from typing import Any, Unpack
+
+import pyarrow as pa
+
+from cerflow.api.programs.merged_streams import ProgramPlan, Statement, statements_for
+from cerflow.api.programs.recognizer import merged_events, merged_parts
+from cerflow.api.query import Query
+from cerflow.api.stream_inputs import EventRoles, columns_wanted, schema_of
+from cerflow.base import limits
+from cerflow.base.errors import InputError, nearest
+from cerflow.base.event_tables import to_table
+from cerflow.base.schema import Schema
+from cerflow.engine.evaluate.measures import clock_time
+from cerflow.engine.events.records import RecordChecker
+from cerflow.engine.events.time_order import valid_in_order
+from cerflow.logic.analysis.columns import attributes_in
+from cerflow.look.studying.samples import StudiedEvents
+
+
+def studied(
+    definitions: Mapping[str, Query],
+    query: Query,
+    events: Any,
+    of: str | None,
+    *,
+    sequence: str | None = None,
+    until: Any = None,
+    **roles: Unpack[EventRoles],
+) -> tuple[Query, StudiedEvents]:
+    """A definition (``of``) or the last query of a program, and the events that it reads of a stream.
+
+    Raises as `Program.match`, and `InputError` for a definition that is not there.
+    """
+    statements, schema, table = _prepared(definitions, query, events, of, sequence, roles)
+    clock = None if until is None else clock_time(until, schema)[0].as_py()
+    read, by_clock = merged_events(statements, schema, table, clock)
+    last = statements[-1]
+    table = pa.concat_tables([read, by_clock]) if len(by_clock) else read
+    return last.query, StudiedEvents(table, last.schema, until=until, clocked=len(by_clock))
+
+
+class StudiedPart:
+    """A definition (``of``) or the last query of a program, and of the events that it reads as many as are asked for.
+
+    Raises as `studied`. ``query`` and ``schema`` are those of the statement; of the ``total`` of events of the input
+    ``reached`` have been read.
+    """
+
+    def __init__(
+        self, definitions: Mapping[str, Query], query: Query, events: Any, of: str | None, **roles: Unpack[EventRoles]
+    ) -> None:
+        self._statements, schema, table = _prepared(definitions, query, events, of, None, roles)
+        self.query, self.schema = self._statements[-1].query, self._statements[-1].schema
+        self._parts = merged_parts(self._statements, schema, table, limits.STUDIO_PUSHED_ROWS)
+        self._read: list[pa.Table] = []
+        self.reached, self.total = 0, len(table)
+        self._lock = Lock()
+
+    @property
+    def reading(self) -> bool:
+        """Whether another thread reads the input at the moment."""
+        return self._lock.locked()
+
+    def first(self, count: int, stopped: Callable[[], bool] = lambda: False) -> pa.Table:
+        """The first events that the statement reads: ``count`` or more, unless there are fewer or it is ``stopped``."""
+        with self._lock:
+            while self.reached < self.total and sum(map(len, self._read)) < count and not stopped():
+                self._read.append(next(self._parts))
+                self.reached = min(self.reached + limits.STUDIO_PUSHED_ROWS, self.total)
+            return pa.concat_tables(self._read or [self.schema.columns.empty_table()])
+
+
+def _prepared(
+    definitions: Mapping[str, Query], query: Query, events: Any, of: str | None, sequence: str | None, roles: EventRoles
+) -> tuple[Sequence[Statement], Schema, pa.Table]:
+    """The statements down to the one that is looked at, and the events of the input."""
+    if of is not None and of not in definitions:
+        near = nearest(of, definitions)
+        hint = f"did you mean {near}?" if near else f"there are {', '.join(definitions) or 'none'}"
+        raise InputError(f"there is no definition '{of}'; {hint}")
+    queries: dict[str | None, Query] = {}
+    for name, one in definitions.items():
+        if name == of:
+            break
+        queries[name] = one
+    queries[of] = query if of is None else definitions[of]
+    table = to_table(events, needed=columns_wanted((one.tree for one in queries.values()), sequence, roles))
+    read = {name for one in queries.values() for name in attributes_in(one.tree)}
+    schema = schema_of(table.schema, **roles).reading(read)
+    plan = ProgramPlan.of(statements_for(queries, schema), schema)
+    table, _ = valid_in_order(table, RecordChecker(plan.schema, "fail", in_order=False), sequence)
+    return plan.statements, schema, table

@@ -1,0 +1,1 @@
+"""What all rooms use: errors, limits, the columns of events and their kinds, plain values."""

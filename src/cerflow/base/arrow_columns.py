@@ -1,0 +1,245 @@
+"""Columns in a form that every compute function takes, whatever form they come in."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from types import NoneType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cerflow.base.array_types import Floats, Mask
+
+#: Decimals of at most so many digits are exact as floats if they are whole.
+_DIGITS_EXACT = 15
+#: The digits of decimals of 128 and 256 bits.
+_DIGITS_128, _DIGITS_256 = 38, 76
+#: This many values take less time one by one than the import of pandas.
+_FEW = 10_000
+
+
+def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A column in one piece, which is copied only if it is in several."""
+    if isinstance(column, pa.Array):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
+
+
+def array_of_numbers(values: NDArray[Any], missing: Mask | None = None) -> pa.Array:
+    """Integers or floats as an array, null where ``missing``; the memory is shared.
+
+    ``pa.array``, ``pa.scalar`` and ``to_numpy`` import pandas where it is installed, which takes 0.2 s. So these
+    functions do in their place what every query does.
+    """
+    known = None if missing is None else pa.py_buffer(np.packbits(~missing, bitorder="little"))
+    buffers = [known, pa.py_buffer(np.ascontiguousarray(values))]
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers)
+
+
+def array_of_texts(texts: Sequence[str | None]) -> pa.Array:
+    """The same of texts, which are copied; null where they are None."""
+    encoded = [b"" if text is None else text.encode() for text in texts]
+    offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    data = [pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
+    known = np.array([text is not None for text in texts], bool)
+    validity = None if known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))
+    return pa.Array.from_buffers(pa.large_string(), len(texts), [validity, *data]).cast(pa.string())
+
+
+def numbers_of(column: pa.Array, null: float = 0) -> NDArray[Any]:
+    """The integers or floats of an array, with a number for null; the memory is shared if there are no nulls."""
+    width = np.dtype(column.type.to_pandas_dtype())
+    if not len(column):
+        return np.zeros(0, width)
+    values = np.frombuffer(column.buffers()[1], width, column.offset + len(column))[column.offset :]
+    return np.where(truths_of(column.is_valid()), values, width.type(null)) if column.null_count else values
+
+
+def nan_as_null(values: pa.Array) -> pa.Array:
+    """The array with null instead of NaN."""
+    if not pa.types.is_floating(values.type):
+        return values
+    import pyarrow.compute as pc
+
+    unknown = pc.is_nan(values.cast(pa.float32()) if pa.types.is_float16(values.type) else values)
+    return pc.if_else(unknown, pa.nulls(1, values.type)[0], values) if pc.any(unknown).as_py() else values
+
+
+def truths_of(column: pa.BooleanArray) -> Mask:
+    """Truth values; null is false."""
+    if not len(column):
+        return np.zeros(0, bool)
+    bits = np.frombuffer(column.buffers()[1], np.uint8)
+    found = np.unpackbits(bits, count=column.offset + len(column), bitorder="little")
+    truths = found[column.offset :].view(bool)
+    return truths & truths_of(column.is_valid()) if column.null_count else truths
+
+
+def plain_type(data_type: pa.DataType) -> pa.DataType:
+    """The type in which a column is read: with the same values, and a form that every compute function takes.
+
+    Run ends are spelt out, and so are dictionaries of what is not text or within nested values; views become what they
+    are views of, decimals of 32 and 64 bits those of 128, those with a negative scale such without, and halves of
+    floats single ones. Indices have at least 32 bits, so that the texts of all batches together fit one dictionary.
+    """
+    if pa.types.is_run_end_encoded(data_type):
+        return plain_type(data_type.value_type)
+    if pa.types.is_dictionary(data_type):
+        values = plain_type(data_type.value_type)
+        is_text = pa.types.is_string(values) or pa.types.is_large_string(values)
+        indices = pa.int32() if data_type.index_type.bit_width < 32 else data_type.index_type
+        return pa.dictionary(indices, values) if is_text else values
+    if pa.types.is_string_view(data_type):
+        return pa.string()
+    if pa.types.is_binary_view(data_type):
+        return pa.binary()
+    if pa.types.is_decimal(data_type):
+        digits, scale = data_type.precision - min(data_type.scale, 0), max(data_type.scale, 0)
+        if pa.types.is_decimal256(data_type) or digits > _DIGITS_128:
+            return data_type if digits > _DIGITS_256 else pa.decimal256(digits, scale)
+        return pa.decimal128(digits, scale)
+    return pa.float32() if pa.types.is_float16(data_type) else _without_dictionaries(data_type)
+
+
+def with_plain_columns(table: pa.Table, columns: pa.Schema | None = None) -> pa.Table:
+    """The table with columns of plain types (see `plain_type`), or of the types of ``columns``.
+
+    Nulls that hide in a dictionary are where everybody looks for them. Raises pyarrow's errors for values that do not
+    fit such a type.
+    """
+    for index, field in enumerate(table.schema):
+        target = plain_type(field.type) if columns is None else columns.field(index).type
+        column = table.column(index)
+        if field.type != target or any(map(hides_nulls, column.chunks)):
+            chunks = [plain_array(chunk, target) for chunk in column.chunks]
+            table = table.set_column(index, field.with_type(target), pa.chunked_array(chunks, target))
+    return table
+
+
+def plain_array(column: pa.Array, target: pa.DataType) -> pa.Array:
+    """The same for one column."""
+    own = column.type
+    if pa.types.is_run_end_encoded(own):
+        # Arrow's own function does not take all values.
+        rows = np.arange(column.offset, column.offset + len(column))
+        runs = np.searchsorted(numbers_of(column.run_ends), rows, side="right")
+        return plain_array(plain_array(column.values, plain_type(own.value_type)).take(array_of_numbers(runs)), target)
+    if not pa.types.is_dictionary(own):
+        return column if own == target else column.cast(target)
+    if own == target and not column.dictionary.null_count:
+        return column
+    values = plain_array(column.dictionary, plain_type(own.value_type))
+    if pa.types.is_dictionary(target) and not values.null_count:
+        # Indices beyond the dictionary stay: they count as null.
+        indices = column.indices.cast(target.index_type, safe=False)
+        found = pa.DictionaryArray.from_arrays(indices, values, safe=False)
+        return found if found.type == target else found.cast(target)
+    spelt = values.take(column.indices)
+    return spelt.dictionary_encode().cast(target) if pa.types.is_dictionary(target) else spelt.cast(target)
+
+
+def nearest_floats(column: pa.Array) -> Floats:
+    """The numbers of a column as floats, NaN for null.
+
+    Of decimals that have at most 15 digits these are the nearest ones, which Arrow's cast may miss by the last bit.
+    """
+    if not pa.types.is_decimal128(column.type) or column.type.precision > _DIGITS_EXACT:
+        return numbers_of(column.cast(pa.float64()), np.nan)
+    begin, end, scale = column.offset, column.offset + len(column), column.type.scale
+    words = np.frombuffer(column.buffers()[1], np.int64)[2 * begin : 2 * end : 2]
+    found = words / 10.0**scale
+    return np.where(truths_of(column.is_valid()), found, np.nan) if column.null_count else found
+
+
+def hides_nulls(column: pa.Array) -> bool:
+    """Whether values of a dictionary are null, which do not count as nulls of the column."""
+    return bool(pa.types.is_dictionary(column.type) and column.dictionary.null_count)
+
+
+def values_as_array(values: Sequence[Any], target: pa.DataType | None) -> pa.Array:
+    """Python's values as an array of a type; None leaves the type to Arrow, whose errors are raised.
+
+    Arrow before version 23 does not make every dictionary from Python's values, but casts to all of them.
+    """
+    found = None if len(values) > _FEW or "pandas" in sys.modules else _array_of_one_kind(values)
+    if found is not None and target in (None, found.type):
+        return found
+    if target is None:
+        return pa.array(values)
+    spelt = _without_dictionaries(target)
+    return pa.array(values, spelt) if spelt == target else pa.array(values, spelt).cast(target)
+
+
+def _array_of_one_kind(values: Sequence[Any]) -> pa.Array | None:
+    """Integers, floats or texts, and None, as ``pa.array`` gives them; None for other values."""
+    kinds = set(map(type, values))
+    missing = np.array([value is None for value in values]) if NoneType in kinds else None
+    kinds.discard(NoneType)
+    try:
+        if kinds == {str}:
+            return array_of_texts(values)
+        if kinds in ({int}, {float}):
+            numbers = values if missing is None else [0 if value is None else value for value in values]
+            return array_of_numbers(np.array(numbers, np.int64 if kinds == {int} else np.float64), missing)
+    except (OverflowError, UnicodeEncodeError):
+        pass
+    return None
+
+
+def _without_dictionaries(data_type: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(data_type):
+        return data_type.value_type
+    if pa.types.is_struct(data_type):
+        return pa.struct([field.with_type(_without_dictionaries(field.type)) for field in data_type])
+    if pa.types.is_map(data_type):
+        return pa.map_(data_type.key_type, data_type.item_field.with_type(_without_dictionaries(data_type.item_type)))
+    for is_kind, list_of in ((pa.types.is_list, pa.list_), (pa.types.is_large_list, pa.large_list)):
+        if is_kind(data_type):
+            return list_of(data_type.value_field.with_type(_without_dictionaries(data_type.value_type)))
+    return data_type
+
+
+def rows_as_columns(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
+    """Dicts as a batch with the columns of a schema, null where a dict lacks one; raises as `values_as_array`."""
+    columns = [values_as_array([row.get(field.name) for row in rows], field.type) for field in schema]
+    if not columns:
+        return pa.RecordBatch.from_pylist(list(rows), schema)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def python_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """The rows as dicts; times that Python has not (beyond the years 1 to 9999) are those of NumPy, in UTC."""
+    columns = [python_values(column) for column in batch.columns]
+    return [dict(zip(batch.schema.names, row)) for row in zip(*columns)] if columns else [{}] * batch.num_rows
+
+
+def python_values(column: pa.Array) -> list[Any]:
+    """The values of a column, see `python_rows`."""
+    try:
+        values: list[Any] = column.to_pylist()
+        return values
+    except (OverflowError, ValueError):
+        pass  # some time within
+    known = column.is_valid().to_pylist()
+    if pa.types.is_struct(column.type):
+        fields = [python_values(column.field(k)) for k in range(column.type.num_fields)]
+        rows = zip(*fields)
+        return [dict(zip(column.type.names, row)) if valid else None for row, valid in zip(rows, known)]
+    if pa.types.is_dictionary(column.type):
+        return python_values(column.dictionary_decode())
+    if pa.types.is_nested(column.type):
+        return [python_values(value.values) if valid else None for value, valid in zip(column, known)]
+    return [_python_value(value) if valid else None for value, valid in zip(column, known)]
+
+
+def _python_value(value: pa.Scalar) -> Any:
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError):
+        unit: Any = "D" if pa.types.is_date32(value.type) else getattr(value.type, "unit", "ms")
+        return (np.timedelta64 if pa.types.is_duration(value.type) else np.datetime64)(value.value, unit)

@@ -1,0 +1,108 @@
+"""Patterns of texts: what REGEXP reads, and LIKE as one of those.
+
+REGEXP is the syntax of RE2, which comes with Arrow and needs time linear in the text, whatever the pattern. All that
+evaluates a pattern evaluates it here, so that all agree.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from cerflow.base.array_types import Mask
+from cerflow.base.arrow_columns import array_of_texts, truths_of
+from cerflow.base.errors import QueryError, Span
+
+#: The wildcards in `tokens`: any characters, and one.
+MANY, ONE = object(), object()
+
+
+def part_of_text(text: str, first: int, length: int | None = None) -> str | None:
+    """SQL's substring: ``length`` characters (None: all) from the first-th on, counted from 1.
+
+    Places before the text count, but have no characters. None for a negative length.
+    """
+    if length is None:
+        return text[max(first - 1, 0) :]
+    return text[max(first - 1, 0) : max(first - 1 + length, 0)] if length >= 0 else None
+
+
+def found_in(texts: Sequence[str], expression: str) -> Mask:
+    """In which texts a regular expression is found somewhere."""
+    import pyarrow.compute as pc
+
+    found = pc.match_substring_regex(array_of_texts(texts), expression)
+    return truths_of(found)
+
+
+def check_regexp(pattern: str, span: Span | None = None) -> None:
+    """Raise `QueryError` if a text is not a regular expression."""
+    fault = _fault(pattern)
+    if fault is not None:
+        raise QueryError(
+            f"this regular expression cannot be read: {fault}",
+            span=span,
+            hint="REGEXP has the syntax of RE2, without backreferences (\\1) and lookaround ((?=…), (?<!…)).",
+        )
+
+
+def check_like(pattern: str, span: Span | None = None) -> None:
+    """Raise `QueryError` if a text cannot be a pattern of LIKE."""
+    fault = _fault(like_expression(pattern))
+    if fault is not None:
+        raise QueryError(f"this pattern cannot be used: {fault}", span=span)
+
+
+def _fault(expression: str) -> str | None:
+    try:
+        found_in([""], expression)
+    except UnicodeEncodeError:
+        return "it holds half of a character (a surrogate)"
+    except pa.ArrowInvalid as error:
+        # "Invalid regular expression: missing ): (a" repeats the pattern, which may be long.
+        reason = str(error).removeprefix("Invalid regular expression: ")
+        return reason if len(reason) <= 200 else reason[:200] + "…"
+    return None
+
+
+def like_expression(pattern: str) -> str:
+    """The regular expression of the texts that a pattern of LIKE describes."""
+    written = {MANY: ".*", ONE: "."}
+    return rf"(?s)\A{''.join(re.escape(t) if isinstance(t, str) else written[t] for t in tokens(pattern))}\z"
+
+
+def tokens(pattern: str) -> list[str | object]:
+    """A pattern of LIKE as literal texts (none empty), `MANY` and `ONE`, in their order."""
+    found: list[str | object] = []
+    taken = iter(pattern)
+    for c in taken:
+        if c in "%_":
+            wildcard = MANY if c == "%" else ONE
+            if wildcard is ONE or not found or found[-1] is not MANY:
+                found.append(wildcard)
+            continue
+        literal = next(taken, "\\") if c == "\\" else c
+        if found and isinstance(found[-1], str):
+            found[-1] += literal
+        else:
+            found.append(literal)
+    return found
+
+
+def literal_parts(pattern: str) -> list[str] | None:
+    """The literal texts between the ``%`` of a pattern of LIKE; the first and the last text may be empty.
+
+    None if there is a ``_`` in it.
+    """
+    found = [""]
+    for token in tokens(pattern):
+        if token is ONE:
+            return None
+        if token is MANY:
+            found.append("")
+        else:
+            assert isinstance(token, str)
+            found[-1] += token
+    return found

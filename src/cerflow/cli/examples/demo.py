@@ -1,0 +1,103 @@
+"""The demonstration of ``make demo``: a pattern in a day of stock ticks, recognised by Spark in local mode.
+
+``python -m cerflow.examples.demo`` writes its files to the directory ``demo-output``; it needs PySpark and Java 17+.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from heapq import nsmallest
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet
+import typer
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+
+from cerflow.api.query import parse
+from cerflow.cli.commands.request import Request
+from cerflow.cli.examples import query_text, stocks
+from cerflow.cli.options import ColumnOptions, InputOptions, OutputOptions, RunOptions
+from cerflow.cli.output.progress import PhaseTimer, progress
+from cerflow.cli.output.reporting import RunSummary, errors_reported
+from cerflow.cli.spark.runner import run_on_spark
+
+_SHOWN = 5
+#: What orders matches, in a line of JSON; to read the whole line would take ten times as long.
+_ORDER = re.compile(rb'^{"detected_at": (\d+), .*?"start": (\d+),')
+
+
+def run_demo(directory: Path, events: int = 200_000, seed: int = 7) -> RunSummary:
+    """Generate the stock ticks, recognise ``dip.ceql`` in them on Spark, and print the result.
+
+    Leaves ``stocks.parquet``, ``dip.ceql`` and ``matches.jsonl`` in the directory, which is created if necessary.
+    """
+    console = Console(highlight=False, soft_wrap=True)
+    directory.mkdir(parents=True, exist_ok=True)
+    events_path, query_path, matches_path = (directory / n for n in ("stocks.parquet", "dip.ceql", "matches.jsonl"))
+    pyarrow.parquet.write_table(stocks(events, seed), events_path)
+    query_path.write_text(query_text("dip"), encoding="utf-8")
+    console.print(f"{events:,} stock ticks of ten companies over a trading day: {events_path}\n")
+    console.print(query_text("dip"), markup=False)
+    request = Request.prepare(
+        parse(query_text("dip")),
+        InputOptions([str(events_path)]),
+        ColumnOptions(time=["time"], sequence=["id"]),
+        OutputOptions(str(matches_path)),
+        RunOptions(max_matches="none"),
+    )
+    with progress() as show:
+        outcome = run_on_spark(request, show, PhaseTimer(), master=None, settings=settings_in(directory))
+    console.print(f"[bold]{outcome.matches:,} matches[/bold]; the first {min(_SHOWN, outcome.matches)} of them:")
+    with matches_path.open("rb") as lines:
+        first = nsmallest(_SHOWN, lines, key=lambda line: [int(n) for n in _ORDER.findall(line)[0]])
+    console.print(_table([json.loads(line) for line in first]))
+    console.print(f"on Spark in local mode: {outcome}")
+    console.print(f"all matches: {matches_path}")
+    console.print(
+        f"the same by hand: cerflow run {query_path} --runner spark --input {events_path} "
+        f"--time-column time --sequence-column id --output {matches_path}"
+    )
+    return outcome
+
+
+def settings_in(directory: Path) -> list[tuple[str, str]]:
+    """Spark's settings for a job of seconds, with its tables in a directory.
+
+    Java's best compiler and its collector for large heaps would take longer than they save.
+    """
+    java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    return [
+        ("spark.sql.warehouse.dir", str((directory / "warehouse").resolve())),
+        ("spark.driver.extraJavaOptions", java),
+    ]
+
+
+def _table(matches: Sequence[dict[str, Any]]) -> Table:
+    table = Table("company", "begins", "lasts", "sold", "bought", "resold", box=SIMPLE, show_edge=False)
+    for match in matches:
+        begin, end = (datetime.fromisoformat(match[t]) for t in ("start_time", "end_time"))
+        trades = ([e for e in match["events"] if label in e["labels"]] for label in ("sold", "bought", "resold"))
+        columns = ["\n".join(f"{e['volume']:,} at {e['price']:.2f}" for e in events) for events in trades]
+        table.add_row(match["name"], f"{begin:%H:%M:%S}", f"{(end - begin).total_seconds():.1f} s", *columns)
+    return table
+
+
+def main() -> int:
+    """Run the demonstration; on failure print a plain sentence on standard error and return 1."""
+    try:
+        with errors_reported():
+            run_demo(Path("demo-output"))
+    except typer.Exit as end:
+        return end.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

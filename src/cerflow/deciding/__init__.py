@@ -1,5 +1,0 @@
-"""Questions about queries that are decided on automata: equivalence, satisfiability, finite memory, remarks.
-
-The functions take formulas or transducers and answer with a witness. `cerflow.equivalence` and `check` call them. What
-compares events with each other is decided in `cerflow.deciding.solver`, where Z3 is installed.
-"""

@@ -1,0 +1,219 @@
+"""Several threads over one table: slices of the stream, each recognised with the events of one window before it.
+
+Slices (see `division`) are recognised in parallel and independently, and their matches are handed out in the
+order of the slices. Kernels, and most of what prepares columns, run without Python's lock.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import replace
+from functools import partial
+from threading import Event
+
+import numpy as np
+import pyarrow as pa
+
+from cerflow.base import limits
+from cerflow.base.array_types import Ints
+from cerflow.base.arrow_columns import array_of_numbers
+from cerflow.base.schema import Schema
+from cerflow.engine.evaluate.measures import bounds, event_times, measures
+from cerflow.engine.evaluate.rows import BatchRows, finest_unit
+from cerflow.engine.events.store import one_batch
+from cerflow.engine.layout import NULL
+from cerflow.engine.matches.unfolding import Part
+from cerflow.engine.recognize.driver import Driver
+from cerflow.engine.recognize.finite_stream import FiniteStream
+from cerflow.engine.recognize.plan import Plan
+from cerflow.engine.slices.by_keys import Slice
+from cerflow.engine.slices.division import Division, divided
+from cerflow.engine.stopping import checked
+from cerflow.language.formula import AttributeWindow, CountWindow, Window
+
+#: Times that are looked at together in search of the beginning of a slice.
+_PLACES = 64
+
+
+class InSlices:
+    """The parts of the matches of a query in order, recognised again by several threads at every iteration."""
+
+    def __init__(self, stream: FiniteStream, threads: int, slices: Sequence[Slice[int]]) -> None:
+        self._stream = stream
+        self._threads = threads
+        self._slices = slices
+
+    def __iter__(self) -> Iterator[Part]:
+        stream, first = self._stream, self._slices[0]
+        driver, stop = stream.driver(first.start), self._slices[-1].stop
+        # Rows are ruled out in large batches, of which nothing is needed behind the slice.
+        whole = driver.rows_at_once > limits.BATCH_ROWS
+        tried = first.stop if whole else min(first.start + limits.THREAD_TRIAL, first.stop)
+        for _, parts in stream.detected_between(driver, first.start, tried, ending=whole):
+            yield from parts
+        if driver.taken * limits.THREAD_TAKEN < tried - first.start:
+            # One thread rules out nearly all events as fast as memory is read.
+            if whole:
+                self._begin(driver, self._slices[1])
+            for _, parts in stream.detected_between(driver, tried, stop):
+                yield from parts
+            for _, parts in stream.detected_at_end(driver):
+                yield from parts
+            return
+        pool, ended = ThreadPoolExecutor(self._threads), Event()
+        idle: list[Driver] = []
+        running: deque[Future[list[Part]]] = deque()
+        try:
+            rest = partial(self._detect, driver, replace(first, start=tried), idle)
+            running.append(self._submitted(pool, ended, rest))
+            for some in self._slices[1:]:
+                running.append(self._submitted(pool, ended, partial(self._recognize, some, idle)))
+                # No more slices wait to be read than one, and one for each thread.
+                if len(running) > self._threads:
+                    yield from running.popleft().result()
+            while running:
+                yield from running.popleft().result()
+        finally:
+            ended.set()
+            pool.shutdown(cancel_futures=True)
+
+    def _submitted(self, pool: ThreadPoolExecutor, ended: Event, work: Callable[[], list[Part]]) -> Future[list[Part]]:
+        """The parts that work in another thread finds, which ends soon when the reader or its check ends."""
+
+        def check() -> None:
+            if ended.is_set():
+                raise CancelledError
+
+        def watched() -> list[Part]:
+            with checked(check):
+                return work()
+
+        return pool.submit(copy_context().run, watched)
+
+    def _recognize(self, some: Slice[int], idle: list[Driver]) -> list[Part]:
+        """The parts of a slice; ``idle`` are recognisers that have nothing to do, as this one has then."""
+        try:
+            driver = idle.pop()
+        except IndexError:
+            driver = self._stream.driver(some.begin)
+        self._begin(driver, some)
+        return self._detect(driver, some, idle)
+
+    def _begin(self, driver: Driver, some: Slice[int]) -> None:
+        """Let a recogniser read the events before a slice."""
+        driver.begin_anew(some.begin)
+        for _ in self._stream.detected_between(driver, some.begin, some.start):
+            pass
+
+    def _detect(self, driver: Driver, some: Slice[int], idle: list[Driver]) -> list[Part]:
+        """The parts of a slice by a recogniser that has read the events before it, and is idle then."""
+        detected = self._stream.detected_between(driver, some.start, some.stop, ending=True)
+        found = [part for _, parts in detected for part in parts]
+        if some is self._slices[-1]:
+            found += (part for _, parts in self._stream.detected_at_end(driver) for part in parts)
+        idle.append(driver)
+        return found
+
+
+def parts_in_slices(plan: Plan, stream: FiniteStream, threads: int) -> InSlices | None:
+    """The parts of the matches of the one query of a stream, recognised by several threads.
+
+    None if one thread has to do it (see `divided`), or should as the window is long compared with the stream.
+    """
+    slices = None
+    if threads > 1:
+        division = divided(plan.select, plan.transducer, plan.schema, threads=True)
+        slices = _slices(division, stream.table, plan.schema, threads)
+    return None if slices is None else InSlices(stream, threads, slices)
+
+
+def _slices(division: Division, table: pa.Table, schema: Schema, threads: int) -> list[Slice[int]] | None:
+    """Slices for this many threads; None if they would have to begin too far back, or there is no window."""
+    count: int = table.num_rows
+
+    def even(length: int) -> int:
+        """About this length, with as many slices for each thread."""
+        slices = -(-count // (length * threads)) * threads
+        return -(-count // slices)
+
+    length = max(
+        limits.THREAD_SLICE_LEAST, min(limits.THREAD_SLICE_MOST, -(-count // (limits.THREAD_SLICES * threads)))
+    )
+    if division.window is None or count <= length:
+        return None
+    measured = _Measured(division.window, division.late, table, schema)
+    if not measured.grows:
+        return None
+    length = even(length)
+    found = measured.cut(length)
+    longest = max(s.start - s.begin for s in found)
+    if longest * limits.THREAD_OVERLAP > length:
+        length = even(longest * limits.THREAD_OVERLAP)
+        found = measured.cut(length)
+        longest = max(s.start - s.begin for s in found)
+    return found if longest * limits.THREAD_OVERLAP_LEAST <= length else None
+
+
+class _Measured:
+    """How far back the events of a table, which is in the order of time, reach with a window."""
+
+    def __init__(self, window: Window, late: bool, table: pa.Table, schema: Schema) -> None:
+        self._window = window
+        self._late = late
+        self._schema = schema
+        self._count = table.num_rows
+        #: Whether the measure never decreases; if it does, the one thread that sees that says so.
+        self.grows = True
+        if isinstance(window, CountWindow):
+            return
+        name = window.attribute if isinstance(window, AttributeWindow) else schema.time
+        assert name is not None  # types were checked
+        self._column = table.select([name])
+        #: The measures of all events, where these are not known to ascend.
+        self._measure: Ints | None = None
+        if isinstance(window, AttributeWindow):
+            measure = measures(window, self._rows(self._column), schema)
+            # An event without a measure gets that of the event before.
+            known = measure != NULL
+            last = np.maximum.accumulate(np.where(known, np.arange(self._count), 0))
+            self._column = self._column.take(array_of_numbers(last))
+            self._measure = np.maximum.accumulate(measure)
+            self.grows = bool((self._measure[known] == measure[known]).all())
+
+    def _rows(self, column: pa.Table) -> BatchRows:
+        return BatchRows(one_batch(column), self._schema, np.arange(column.num_rows), finest_unit(self._schema))
+
+    def _at(self, places: Ints) -> BatchRows:
+        return self._rows(self._column.take(array_of_numbers(places)))
+
+    def cut(self, length: int) -> list[Slice[int]]:
+        """Slices of this many events, about."""
+        starts = np.arange(0, self._count, length)
+        if isinstance(self._window, CountWindow):
+            begins = starts - min(self._window.events, self._count)
+        else:
+            bound = bounds(self._window, self._at(np.maximum(starts - self._late, 0)), self._schema)
+            begins = (
+                self._first_beyond(bound) if self._measure is None else np.searchsorted(self._measure, bound, "right")
+            )
+        return [
+            Slice(max(0, min(int(begin), int(start))), int(start), min(int(start) + length, self._count))
+            for begin, start in zip(begins, starts)
+        ]
+
+    def _first_beyond(self, bound: Ints) -> Ints:
+        """For each bound the first event whose time is greater; only some times are looked at, as times ascend."""
+        low, high = np.zeros(len(bound), np.int64), np.full(len(bound), self._count)
+        while (low < high).any():
+            # Reading many times at once costs little more than reading one.
+            step = -(-(high - low) // _PLACES)
+            places = low[:, None] + step[:, None] * np.arange(_PLACES)
+            inside = places < high[:, None]
+            times = event_times(self._at(np.where(inside, places, 0).ravel()), self._schema).reshape(places.shape)
+            up_to_bound = (inside & (times <= bound[:, None])).sum(axis=1)
+            high = np.minimum(high, low + up_to_bound * step)
+            low = np.where(up_to_bound > 0, low + (up_to_bound - 1) * step + 1, low)
+        return low

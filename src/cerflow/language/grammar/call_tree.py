@@ -1,0 +1,161 @@
+"""Callbacks for calls in conditions, and for parts that must be a condition or a value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from cerflow.base.errors import QueryError, QuerySyntaxError, nearest
+from cerflow.base.operators import Operator
+from cerflow.language import condition as c
+from cerflow.language.grammar.grammars import Name, Parsed, Piece, TreeBuilder, span_of
+from cerflow.language.lexicon import BUILT_IN, quote_string
+
+
+class CallBuilder(TreeBuilder):
+    """Functions, aggregates, tests on sets and predicates, and the checks of what stands as their arguments."""
+
+    def condition(self, part: Parsed) -> c.Condition:
+        """The part as a condition; an error if it is a value."""
+        value = part.value
+        if isinstance(value, c.Condition):
+            return value
+        if isinstance(value, c.Literal) and isinstance(value.value, bool):
+            return c.Constant(value.value, span=value.span)
+        if isinstance(value, c.Attribute) and value.label is None and part.name is not None and not part.name.reserved:
+            part.truth = part
+            return c.Comparison(Operator.EQ, value, c.Literal(True), span=value.span)
+        raise _no_condition(part)
+
+    def condition_at_hand(self, part: Parsed) -> c.Condition:
+        """The part as a condition on the current event; an error if a name stands as a condition there."""
+        condition = self.condition(part)
+        self.no_truth_in(part)
+        return condition
+
+    @staticmethod
+    def no_truth_in(part: Parsed) -> None:
+        """An error if a name stands as a condition, which it does only below DEFINE."""
+        if part.truth is not None:
+            raise _no_condition(part.truth)
+
+    def value(self, part: Parsed) -> c.Expression:
+        """The part as a value; an error if it is a condition."""
+        value = part.value
+        if isinstance(value, c.Expression):
+            return value
+        if isinstance(value, c.PredicateCall):
+            raise _unknown_function(value.name, part)
+        raise QuerySyntaxError(
+            "this is a condition, but a value is expected here", span=span_of(part), expected=("a value",)
+        )
+
+    def closed(self, part: Parsed) -> Parsed:
+        """The part, if every attribute in it has its label; an error that names the first which has none."""
+        self.no_truth_in(part)
+        bare = part.bare
+        if bare is None:
+            return part
+        assert bare.name is not None
+        if isinstance(bare.value, c.Function):
+            reason, hint = f"outside a bracket {bare.name.text} takes a label", f"write {bare.name.text}(x)"
+        elif isinstance(bare.value, c.LabelReference):
+            reason, hint = "EVENT means the current event, but there is none outside a bracket", "name a label instead"
+        else:
+            reason = f"'{bare.name.text}' needs a label here"
+            hint = f"write label.{bare.name.text}, or {bare.name.text}.attribute if it is a label"
+            if bare.name.quoted:
+                hint = f"strings are in single quotes: {quote_string(bare.name.text)}; in double quotes it is a name"
+        raise QuerySyntaxError(reason, span=span_of(bare), hint=hint)
+
+    def call(self, children: Sequence[Piece]) -> Parsed:
+        """``name(…)``: a function, an aggregate, a test on a set, or a registered predicate."""
+        head, arguments = children[0], self.parts(children[1:])
+        written = head.value if isinstance(head, Parsed) else str(head)
+        quoted = isinstance(head, Parsed) and head.name is not None and head.name.quoted
+        name = written.lower()
+        if quoted or name not in BUILT_IN:
+            return self._predicate(children, written, arguments)
+        if not arguments and name in ("position", "time"):
+            # Those of the current event.
+            here = self.make(children, c.Function, name, (c.LabelReference(None, span=span_of(*children)),))
+            here.name, here.bare = Name(name), here
+            return here
+        if name in c.LONGER_FUNCTIONS:
+            c.check_arity(name, len(arguments), span_of(*children))
+            return self.make(children, c.Function, name, tuple(map(self.value, arguments)))
+        if not arguments and name == c.MATCH_NUMBER:
+            return self.make(children, c.Function, name, ())
+        if name == c.MATCH_NUMBER:
+            raise QuerySyntaxError(f"{name} takes no argument", span=span_of(*children))
+        if len(arguments) != 1:
+            what = "a label" if name in ("position", "time") else "one argument"
+            reason = f"{name} takes {what}, but {len(arguments) or 'nothing'} {'are' if arguments else 'is'} given"
+            raise QuerySyntaxError(reason, span=span_of(*children))
+        (argument,) = arguments
+        if name in (*c.FUNCTIONS, "prev"):
+            return self.make(children, c.Function, name, (self.value(argument),))
+        if name in ("position", "time"):
+            return self._with_labels(children, arguments, lambda labels, span: c.Function(name, labels, span=span))
+        if name == "count" and argument.name is not None:
+            return self._with_labels(children, arguments, lambda labels, span: c.Aggregate(name, labels[0], span=span))
+        return self.make(children, c.Aggregate if name in c.AGGREGATES else c.SetTest, name, self.value(argument))
+
+    def distinct(self, children: Sequence[Piece]) -> Parsed:
+        """``count(distinct value)``."""
+        function, argument = self.parts(children)
+        if function.value.lower() != "count":
+            raise QuerySyntaxError(
+                f"only count takes DISTINCT, not {function.value}", span=span_of(*children), expected=("count",)
+            )
+        return self.make(children, c.Aggregate, c.COUNT_DISTINCT, self.value(argument))
+
+    def _predicate(self, children: Sequence[Piece], name: str, arguments: list[Parsed]) -> Parsed:
+        """A name alone is a label, also in a bracket; in parentheses it is an attribute of the current event."""
+        made = [self._label(a) if _may_be_label(a) else replace(a, value=self.value(a)) for a in arguments]
+        return self._called(children, made, lambda values, span: c.PredicateCall(name, values, span=span))
+
+    def _with_labels(self, children: Sequence[Piece], arguments: list[Parsed], build: Any) -> Parsed:
+        return self._called(children, [self._label(argument) for argument in arguments], build)
+
+    @staticmethod
+    def _label(argument: Parsed) -> Parsed:
+        """An argument that must be a label, or EVENT for the current event."""
+        name = argument.name
+        if name is None or (name.reserved and name.text.upper() != "EVENT"):
+            word = f"'{name.text}' is a reserved word, but" if name else "here"
+            hint = f'in double quotes it is a name: "{name.text}"' if name else None
+            reason = f"{word} the name of a label is expected"
+            raise QuerySyntaxError(reason, span=span_of(argument), hint=hint, expected=("a label",))
+        reference = c.LabelReference(None if name.reserved else name.text, span=span_of(argument))
+        made = replace(argument, value=reference, bare=None)
+        if name.reserved:
+            made.bare = made
+        return made
+
+    def _called(self, children: Sequence[Piece], arguments: list[Parsed], build: Any) -> Parsed:
+        span = span_of(*children)
+        made = Parsed(build(tuple(argument.value for argument in arguments), span), span.start, span.end)
+        made.bare = next((argument.bare for argument in arguments if argument.bare is not None), None)
+        made.truth = next((argument.truth for argument in arguments if argument.truth is not None), None)
+        return made
+
+
+def _may_be_label(argument: Parsed) -> bool:
+    """Whether an argument is a name alone, or EVENT; other reserved words can only be attributes."""
+    name = argument.name
+    return name is not None and (not name.reserved or name.text.upper() == "EVENT")
+
+
+def _no_condition(part: Parsed) -> QuerySyntaxError:
+    return QuerySyntaxError(
+        "this is a value, but a condition is expected here",
+        span=span_of(part),
+        hint="compare it with something, as in x.price > 10",
+        expected=("a condition",),
+    )
+
+
+def _unknown_function(name: str, piece: Piece) -> QueryError:
+    return QueryError(f"there is no function '{name}'", span=span_of(piece), suggestion=nearest(name, BUILT_IN))

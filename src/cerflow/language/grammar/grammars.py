@@ -1,0 +1,149 @@
+"""From text to tree: runs Lark, and returns trees, or errors with their position.
+
+Trees are built by callbacks while Lark's LALR automaton runs, so nothing recurses, however deep the text nests. Lark
+is imported when a text is read, not with cerflow.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from cerflow.base import limits
+from cerflow.base.errors import ArgumentError, QueryError, QuerySyntaxError, Span
+from cerflow.base.nested import joined
+
+if TYPE_CHECKING:
+    from lark import Lark, Token
+
+
+@dataclass(slots=True)
+class Parsed:
+    """The result of a callback: a value and the stretch of text it was made from, parentheses included.
+
+    ``bare`` is the first attribute in it that stands without a label, ``nested`` the first bracket ``x[…]``, ``truth``
+    the first name that stands as a condition; ``name`` is the written name if the part is nothing but a name, and
+    ``last`` the right end of a comparison.
+    """
+
+    value: Any
+    start_pos: int
+    end_pos: int
+    bare: Parsed | None = None
+    nested: Parsed | None = None
+    truth: Parsed | None = None
+    name: Name | None = None
+    last: Parsed | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name as it was written."""
+
+    text: str
+    quoted: bool = False
+    reserved: bool = False
+
+
+#: The children of a callback: tokens and the parts of the rules below.
+Piece: TypeAlias = "Parsed | Token"
+
+
+def span_of(*pieces: Piece) -> Span:
+    """The stretch of text from the first piece to the last."""
+    start, end = pieces[0].start_pos, pieces[-1].end_pos
+    assert start is not None
+    assert end is not None
+    return Span(start, end)
+
+
+class TreeBuilder:
+    """The callbacks that all grammars share."""
+
+    @staticmethod
+    def part(children: Sequence[Piece], value: Any) -> Parsed:
+        """A part for the value, with the marks of its children."""
+        span = span_of(*children)
+        made = Parsed(value, span.start, span.end)
+        for child in children:
+            if isinstance(child, Parsed):
+                made.bare = made.bare or child.bare
+                made.nested = made.nested or child.nested
+                made.truth = made.truth or child.truth
+        return made
+
+    @staticmethod
+    def parts(children: Sequence[Piece]) -> list[Parsed]:
+        """The parts among the children."""
+        return [child for child in children if isinstance(child, Parsed)]
+
+    def make(self, children: Sequence[Piece], cls: Callable[..., Any], *values: Any) -> Parsed:
+        """A part whose value is a node of the class, with its span."""
+        return self.part(children, cls(*values, span=span_of(*children)))
+
+    def name(self, children: Sequence[Piece]) -> Parsed:
+        """``NAME`` or ``"quoted"``; the value is the name itself."""
+        (token,) = children
+        assert not isinstance(token, Parsed)
+        part = self.part(children, str(token))
+        if token.type != "QUOTED":
+            part.name = Name(part.value)
+            return part
+        part.value = token[1:-1].replace('""', '"')
+        if not part.value:
+            raise QuerySyntaxError("a name cannot be empty", span=span_of(token), expected=("a name",))
+        part.name = Name(part.value, quoted=True)
+        return part
+
+    attribute_name = name
+
+    def path(self, children: Sequence[Piece]) -> Parsed:
+        """``device.os``; the value is the name of the nested attribute."""
+        return self.part(children, joined(part.value for part in self.parts(children)))
+
+    def group(self, children: Sequence[Piece]) -> Parsed:
+        """``(…)``: the part inside, over the stretch with the parentheses."""
+        return self.part(children, self.parts(children)[0].value)
+
+
+#: Not a character: UTF-8 has no bytes for it, and undecodable bytes of a command line become such.
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def refuse_surrogates(text: str) -> None:
+    """Raise `QuerySyntaxError` for a text that is not UTF-8."""
+    half = _SURROGATE.search(text)
+    if half is not None:
+        raise QuerySyntaxError(
+            f"'\\u{ord(half[0]):04x}' is half of a character, or a byte that could not be decoded",
+            span=Span(*half.span()),
+            hint="Is the text UTF-8?",
+        ).with_source(text)
+
+
+def parse_from(lark: Lark, text: str, start: str) -> Any:
+    """Parse the text from a start rule; gives the value of the part it becomes.
+
+    Raises `QuerySyntaxError` or `QueryError` with line, column and excerpt.
+    """
+    if not isinstance(text, str):
+        raise ArgumentError(f"the text to parse must be a string, not {type(text).__name__}")
+    if len(text) > limits.QUERY_CHARACTERS:
+        raise QuerySyntaxError(
+            f"the text has {len(text):,} characters; at most {limits.QUERY_CHARACTERS:,} are allowed",
+            hint="Long lists of values belong in the events, as an attribute, or into a registered predicate.",
+        )
+    refuse_surrogates(text)
+    from lark import UnexpectedInput
+
+    try:
+        part: Any = lark.parse(text, start=start)
+    except UnexpectedInput as error:
+        from cerflow.language.grammar.syntax_errors import explain_syntax
+
+        raise explain_syntax(error, text, lark, start).with_source(text) from None
+    except (QuerySyntaxError, QueryError) as error:
+        raise error.with_source(text) from None
+    return part.value

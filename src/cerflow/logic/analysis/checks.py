@@ -1,0 +1,217 @@
+"""Checks of a query that do not need a schema: scopes, names, and what is allowed where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+
+from cerflow.base import limits
+from cerflow.base.errors import QueryError, UnsupportedQueryError, nearest
+from cerflow.language import condition as c
+from cerflow.language import formula as f
+from cerflow.language.automaton import AutomatonFormula
+from cerflow.language.event_kinds import check_kind
+from cerflow.language.node import Node, walk, walk_into
+from cerflow.language.predicates.registry import is_about_set
+from cerflow.language.select import BOOKKEEPING, CountItem, ExpressionItem, LabelItem, Select
+from cerflow.language.sremo import MARK, Regular, Sremo, Terminal
+from cerflow.logic.analysis.condition_checks import check_expression
+from cerflow.logic.analysis.multiplicity import label_counts
+from cerflow.logic.analysis.register_reads import refuse_doubtful_reads
+from cerflow.logic.analysis.scopes import Labels, condition_labels, excluded_label, resolve
+
+
+def check_query(select: Select) -> None:
+    """Check everything of a query that needs no schema.
+
+    Raises `QueryError` for labels that are unknown or that nothing binds, unknown functions and predicates, arguments
+    that do not belong to a function, and result columns of one name.
+    """
+    _check_size(select)
+    _check_optional(select.formula)
+    scopes = resolve(select.formula)
+    labels = scopes.labels[max(scopes.labels)]
+    known = frozenset[str]().union(*(entry.assigned for entry in scopes.labels.values()))
+    for index, current in enumerate(walk(select.formula)):
+        if isinstance(current, f.Filter | f.NotEvent) and current.condition is not None:
+            check_expression(current.condition)
+            if isinstance(current, f.NotEvent) and c.reads_previous(current.condition):
+                raise QueryError("NOT reads one event, so prev has no event before it", span=current.condition.span)
+        elif isinstance(current, f.EventKind):
+            check_kind(current.condition)
+            check_expression(current.condition, bare=True)
+            refuse_aggregates(current)
+        elif isinstance(current, f.Selection):
+            _check_compared(current, scopes.labels[index], known)
+        elif isinstance(current, Regular):
+            check_sremo(current.expression)
+        elif isinstance(current, AutomatonFormula):
+            _check_automaton(current)
+    _check_compared(select, labels, known)
+    several = label_counts(select.formula)
+    for item in select.projection.items:
+        if isinstance(item, LabelItem):
+            check_given(item.label, item, labels, select.formula)
+        elif isinstance(item, CountItem):
+            if len(select.projection.items) > 1:
+                raise QueryError("COUNT(*) must be the only item: it counts matches, not reports them", span=item.span)
+        else:
+            check_expression(item.expression, column=True)
+            for label, place in condition_labels(item.expression).items():
+                check_given(label, place, labels, select.formula)
+            for label, place in _single_labels(item.expression):
+                if label in several.several or (several.types and label not in labels.assigned):
+                    raise QueryError(
+                        f"'{label}' may have several events in one match, but a column holds one value",
+                        span=place.span,
+                        hint=f"Use an aggregate, such as first({label}.…) or max({label}.…).",
+                    )
+    _check_column_names(select)
+
+
+def _check_size(select: Select) -> None:
+    """Refuse a query that would take longer than a few seconds to prepare."""
+    parts = events = 0
+    for current in walk(select):
+        parts += not isinstance(current, c.Literal)
+        events += isinstance(current, f.EventType | f.AnyEvent)
+    if events > limits.FORMULA_EVENTS:
+        raise UnsupportedQueryError(
+            f"the formula names {events:,} events; at most {limits.FORMULA_EVENTS:,} are allowed",
+            span=select.formula.span,
+            hint="Write types of the same event as one condition: EVENT AS x FILTER x.type IN ('A', 'B').",
+        )
+    if parts > limits.QUERY_PARTS:
+        raise UnsupportedQueryError(
+            f"the query has {parts:,} parts (operators, types, attributes and so on); at most "
+            f"{limits.QUERY_PARTS:,} are allowed",
+            span=select.formula.span,
+            hint="x.v IN (1, 2, 3) may have any number of values.",
+        )
+
+
+def _check_optional(root: f.Formula) -> None:
+    """A part that can be absent stands next to one that cannot, in a sequence or ALL."""
+    alone: list[Node] = [root]
+    for current in walk(root):
+        if not isinstance(current, f.Join):
+            alone += current.children
+    for current in alone:
+        if isinstance(current, f.Formula) and f.can_be_absent(current):
+            raise QueryError(
+                "this part may be absent, so it must stand next to one that may not",
+                span=current.span,
+                hint="A part with ? or {0,…} needs another operand of ;, : or ALL, as in A ; B? ; C.",
+            )
+
+
+def check_given(label: str, place: Node, labels: Labels, formula: f.Formula) -> None:
+    """Raise `QueryError` for a label that the formula with these ``labels`` does not give."""
+    # EVENT and NOT give their event the name of its type, which may be anything.
+    if label not in labels.assigned and not labels.wildcard:
+        known, near = sorted(labels.assigned), nearest(label, labels.assigned)
+        hint = f"The labels of the formula are {', '.join(known)}." if known else "The formula gives no labels."
+        if known and not near and isinstance(place, LabelItem) and place.attributes is None:
+            hint += f" An attribute follows a label, as in {known[0]}.{label}."
+        hint = excluded_label(label, formula) or hint
+        raise QueryError(f"unknown label '{label}'", span=place.span, suggestion=near, hint=hint)
+
+
+def _check_compared(chosen: f.Selection | Select, own: Labels, known: Set[str]) -> None:
+    """Check the labels after BY: each stands once, and the formula that chooses gives it."""
+    for k, reference in enumerate(chosen.by):
+        label = str(reference.label)
+        if reference in chosen.by[:k]:
+            raise QueryError(f"BY lists '{label}' twice", span=reference.span)
+        if label not in own.assigned and not own.by_type(label):
+            raise QueryError(
+                f"'{label}' is not a label of the formula in which {chosen.strategy} chooses"
+                if label in known
+                else f"unknown label '{label}'",
+                span=reference.span,
+                suggestion=nearest(label, own.assigned),
+                hint=f"The labels of that formula are {', '.join(sorted(own.assigned))}." if own.assigned else None,
+            )
+
+
+def _single_labels(expression: c.Expression) -> Iterator[tuple[str, Node]]:
+    """The labels that stand for one event each, with the node that names each."""
+    for current in walk_into(expression, lambda current: not is_about_set(current)):
+        if isinstance(current, c.Attribute | c.LabelReference) and current.label is not None:
+            yield current.label, current
+
+
+def computed_names(select: Select) -> list[tuple[str, Node]]:
+    """The names of the computed columns, with the items that make them."""
+    return [(item.name, item) for item in select.projection.items if isinstance(item, ExpressionItem | CountItem)]
+
+
+def _check_column_names(select: Select) -> None:
+    if any(isinstance(item, CountItem) for item in select.projection.items):
+        taken = {"detected_at", "detected_time", "end_time"}
+    else:
+        taken = {*BOOKKEEPING, "events"}
+    shown = {name: name for name in taken} | {name.casefold(): name for name in select.key_columns}
+    for name, item in computed_names(select):
+        if name.casefold() in shown:
+            raise QueryError(
+                f"column '{name}' would be a second result column of that name",
+                span=item.span,
+                hint="Give it another name after AS; upper and lower case count as equal. These names are taken: "
+                f"{', '.join(sorted(shown.values()))}.",
+            )
+        shown[name.casefold()] = name
+
+
+def refuse_aggregates(expression: Sremo | AutomatonFormula | f.EventKind) -> None:
+    """Raise `QueryError` for an aggregate, SOME, a test on a set or a predicate of sets in SREMO or an automaton.
+
+    A terminal knows the event read and one event for each register, and of several that a repetition writes there the
+    last one. Keeping them all takes more than the registers of the papers.
+    """
+    for current in walk(expression):
+        if isinstance(current, c.Some):
+            raise QueryError(
+                "a terminal reads one event and registers hold one, so SOME has nothing to choose", span=current.span
+            )
+        if isinstance(current, c.Aggregate | c.SetTest | c.PredicateCall) and is_about_set(current):
+            raise QueryError(
+                f"{current.name} aggregates several events, but a register holds one event",
+                span=current.span,
+                hint="In CEQL it aggregates all events of a label, as in SELECT * WHERE ((A AS x)+ ; B) FILTER "
+                "sum(x.v) > 10. A running comparison needs none: [v > r.v] INTO r, repeated, is increasing(x.v).",
+            )
+
+
+def check_sremo(expression: Sremo) -> None:
+    """Check everything of a SREMO expression that needs no schema.
+
+    Raises `QueryError` as `check_query` does, for aggregates, and for a read after ``&`` of a register that both sides
+    write.
+    """
+    terminals = [current for current in walk(expression) if isinstance(current, Terminal)]
+    refuse_aggregates(expression)
+    for terminal in terminals:
+        check_expression(terminal.condition, bare=True)
+    refuse_doubtful_reads(expression)
+    if not any(terminal.label is not None for terminal in terminals):
+        raise QueryError(
+            "the expression marks no event, so it can have no match",
+            span=expression.span,
+            hint=f"Put MARK (label '{MARK}') or AS label after a terminal.",
+        )
+
+
+def _check_automaton(automaton: AutomatonFormula) -> None:
+    refuse_aggregates(automaton)
+    for step in automaton.steps:
+        if step.condition is None:
+            continue
+        check_expression(step.condition, bare=True)
+        known = [parameter for parameter, _ in step.selection] or automaton.registers
+        for register, place in condition_labels(step.condition).items():
+            if register not in known:
+                raise QueryError(
+                    f"the automaton has no register '{register}'",
+                    span=place.span or automaton.span,
+                    suggestion=nearest(register, known),
+                )

@@ -1,0 +1,162 @@
+"""How many events of a match a label may have, and which labels may be the only one of an event."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence as Many
+from collections.abc import Set
+from dataclasses import dataclass
+from math import inf
+
+from cerflow.base.graphs import reached
+from cerflow.language import formula as f
+from cerflow.language import sremo as r
+from cerflow.language.automaton import AutomatonFormula
+from cerflow.language.node import Node, fold, fold_only, walk
+from cerflow.logic.analysis.scopes import Labels, Scopes, labels_of, relation_names
+
+
+@dataclass(frozen=True, slots=True)
+class LabelCounts:
+    """How many events of a match a label may have.
+
+    ``bounds`` are the least and the greatest number for each label of the formula, infinity for no upper bound.
+    ``several`` are labels that may be given to several events of one match. ``types`` says that so may be the name of
+    an event type that the formula does not mention, because EVENT or NOT can read several events of it.
+    """
+
+    bounds: dict[str, tuple[int, float]]
+    several: frozenset[str]
+    types: bool
+
+
+def _repeated(expression: r.Sremo) -> frozenset[str]:
+    """The labels of an expression of SREMO that may be given to several events of one match."""
+
+    def visit(current: Node, below: Many[Counter[str]]) -> Counter[str]:
+        match current:
+            case r.Terminal():
+                return Counter([current.label] if current.label is not None else [])
+            case r.Complement():
+                return Counter()
+            case r.Alternation() | r.Intersection():
+                return below[0] | below[1]
+            case r.Star() | r.Plus():
+                return Counter(dict.fromkeys(below[0], 2))
+        found: Counter[str] = Counter()
+        for part in below:
+            found.update(part)
+        return found
+
+    counts = fold(expression, visit)
+    return frozenset(label for label, count in counts.items() if count > 1)
+
+
+def _given_again(automaton: AutomatonFormula) -> frozenset[str]:
+    """The labels that some walk of an automaton gives to several events."""
+    leaving = automaton.leaving()
+
+    def again(label: str) -> bool:
+        given = [step.target for step in automaton.steps if label in step.output]
+        states = reached(given, lambda state: [step.target for step in leaving.get(state, ())])
+        return any(label in step.output for state in states for step in leaving.get(state, ()))
+
+    return frozenset(filter(again, automaton.labels))
+
+
+#: For each label the least and the greatest number of its events in a match; None stands for all events of the match,
+#: `_OTHER` for those of a type that the formula does not mention.
+_Counts = dict[str | None, tuple[int, float]]
+_OTHER = ""
+
+
+def label_counts(formula: f.Formula) -> LabelCounts:
+    """Fold a formula to the numbers of events that its labels may have."""
+    # EVENT and NOT give their event the name of its type, which may be renamed. Labels that AS and renaming give count
+    # as names of types only where the formula reads such types.
+    names, given = set(relation_names(formula)), set[str]()
+    for current in walk(formula):
+        if isinstance(current, f.Rename):
+            names.add(current.old)
+            given.add(current.new)
+        elif isinstance(current, f.Project):
+            names.update(current.labels)
+        elif isinstance(current, f.As):
+            given.add(current.label)
+    names -= given - relation_names(formula)
+
+    counts: _Counts = fold_only(formula, f.Formula, lambda _, current, parts: _counted(current, parts, names))
+    most = counts[None][1]
+    bounds = {label: (least, min(greatest, most)) for label, (least, greatest) in counts.items() if label is not None}
+    several = frozenset(label for label, (_, greatest) in bounds.items() if greatest > 1)
+    types = _OTHER in several
+    assigned = {label: bounds.get(label, (0, most)) for label in labels_of(formula).assigned}
+    return LabelCounts(assigned, several - {_OTHER}, types)
+
+
+def _counted(current: f.Formula, parts: list[_Counts], names: Set[str]) -> _Counts:
+    match current:
+        case f.EventType():
+            return {None: (1, 1), current.name: (1, 1)}
+        case f.SingleEvent():
+            read = {*names, _OTHER} - labels_of(current).never
+            return {None: (1, 1), **dict.fromkeys(read, (0, 1))}
+        case r.Regular() | AutomatonFormula():
+            several = _given_again(current) if isinstance(current, AutomatonFormula) else _repeated(current.expression)
+            return {None: (0, inf), **{label: (0, inf if label in several else 1) for label in current.labels}}
+        case f.As():
+            return {**parts[0], current.label: parts[0][None]}
+        case f.Rename() if current.old in parts[0] and current.old != current.new:
+            inner = dict(parts[0])
+            least, most = inner.pop(current.old)
+            other = inner.get(current.new, (0, 0))
+            return {**inner, current.new: (max(least, other[0]), min(most + other[1], inner[None][1]))}
+        case f.Project():
+            kept: _Counts = {label: parts[0].get(label, (0, 0)) for label in current.labels}
+            least = max((least for least, _ in kept.values()), default=0)
+            return {**kept, None: (least, min(parts[0][None][1], sum(most for _, most in kept.values())))}
+        case f.Repeating(times=(rarely, often)):
+            return {label: (least * rarely, most and most * often) for label, (least, most) in parts[0].items()}
+        case f.Combination(counting=f.Counting(fewest, most, absent)):
+            first, second = parts
+            pairs = ((label, first.get(label, absent), second.get(label, absent)) for label in {**first, **second})
+            return {label: (fewest(a[0], b[0]), most(a[1], b[1])) for label, a, b in pairs}
+    return parts[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Unaccompanied:
+    """``labels`` are names of event types that an event may have as its only label, and labels that PROJECT lists.
+
+    ``others`` is the number of events that EVENT and NOT may read without giving them any other label: none, one, or
+    several (2).
+    """
+
+    labels: frozenset[str] = frozenset()
+    others: int = 0
+
+
+def unaccompanied(formula: f.Formula, scopes: Scopes) -> Unaccompanied:
+    """Fold a formula to the labels that no other label of the same event stands for."""
+    return fold_only(formula, f.Formula, lambda index, current, parts: _alone(current, parts, scopes.labels[index]))
+
+
+def _alone(current: f.Formula, parts: list[Unaccompanied], labels: Labels) -> Unaccompanied:
+    match current:
+        case f.EventType():
+            return Unaccompanied(frozenset((current.name,)))
+        case f.SingleEvent():
+            return Unaccompanied(others=1)
+        case f.Embedded() | f.As():
+            return Unaccompanied()
+        case f.Rename():
+            inner = parts[0]
+            return Unaccompanied(inner.labels - {current.old} | (labels.assigned & {current.new}), inner.others)
+        case f.Project():
+            return Unaccompanied(frozenset(current.labels) if labels.wildcard else labels.assigned)
+        case f.Repeating(times=(_, often)):
+            return parts[0] if often == 1 else Unaccompanied(parts[0].labels, min(2, 2 * parts[0].others))
+        case f.Combination(counting=f.Counting(most=most)):
+            others = int(min(2, most(parts[0].others, parts[1].others)))
+            return Unaccompanied(parts[0].labels | parts[1].labels, others)
+    return parts[0]

@@ -1,0 +1,291 @@
+"""Expressions and conditions evaluated on single events (spec §3), for constants, runs, decisions and single pushes.
+
+`cerflow.theory.semantics` says the same in its own code, which tests compare with this; neither imports the other.
+Aggregates and brackets have no value here; a predicate of sets is asked about the one event.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from functools import lru_cache, partial
+from typing import Any
+
+from cerflow.base.errors import InputError
+from cerflow.base.events import Event, Value, as_value, parsed_moment
+from cerflow.base.operators import RELATIONS, Operator
+from cerflow.base.text_patterns import found_in, like_expression, part_of_text
+from cerflow.language import condition as c
+from cerflow.language.lexicon import LARGEST_INTEGER
+from cerflow.language.node import Node, walk
+from cerflow.language.predicates.asking import Each, array_of, as_argument, ask, ask_of_each, ask_of_set
+from cerflow.language.predicates.predicate import PredicateKind
+from cerflow.language.predicates.registry import registered
+from cerflow.logic.conditions.guards import reads_events
+from cerflow.logic.conditions.register_values import FIRST_MOMENT, LAST_MOMENT, Dated, DatePart, Microseconds, Whole
+from cerflow.logic.conditions.time_values import date_part, microseconds_of, time_arithmetic, whole_number
+
+#: Values that arithmetic does not take for numbers.
+_TIMES = (datetime.datetime, datetime.timedelta)
+
+
+def constant_value(root: Node) -> Value:
+    """The value of an expression or condition that reads no event."""
+    return value_on(root, {})
+
+
+def value_on(root: Node, events: Mapping[str | None, Event | None]) -> Value:
+    """The value of an expression, or the truth value of a condition (None for unknown).
+
+    ``events`` maps each label to its event, and None to the current event; a label without event reads as null. Raises
+    TypeError for an aggregate, a test on all events of a label, SOME and a bracket.
+    """
+    stack: list[Any] = []
+    for current, operate, count in _steps(root):
+        if operate is not None:
+            operands = stack[len(stack) - count :]
+            del stack[len(stack) - count :]
+            stack.append(operate(*operands))
+        elif isinstance(current, c.Attribute):
+            event = events.get(current.label)
+            stack.append(None if event is None else event.attribute(current.name))
+        elif isinstance(current, c.LabelReference):
+            stack.append(events.get(current.label))
+        else:
+            assert isinstance(current, c.Literal | c.Constant)
+            stack.append(as_value(current.value))
+    (value,) = stack
+    return value  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=4096)
+def _steps(root: Node) -> tuple[tuple[Node, Callable[..., Any] | None, int], ...]:
+    """The nodes, children before parents, each with its operation (none for a leaf) and its number of operands."""
+    leaf = (c.Attribute, c.LabelReference, c.Literal, c.Constant)
+    return tuple((n, None if isinstance(n, leaf) else operation(n), len(n.children)) for n in walk(root))
+
+
+def operation(current: Node) -> Callable[..., Any]:
+    """The function from the values of a node's operands to its own value; for IN the items may follow the operand.
+
+    Raises TypeError for other nodes: leaves, aggregates, tests on all events of a label, SOME, brackets.
+    """
+    match current:
+        case c.Arithmetic(sign):
+            return partial(arithmetic, sign)
+        case c.Negative():
+            return _negative
+        case c.Function(name):
+            return _FUNCTIONS[name]
+        case c.If():
+            return lambda condition, then, otherwise: then if condition is True else otherwise
+        case c.TruthValue():
+            return lambda truth: truth
+        case Microseconds():
+            return _known(microseconds_of)
+        case Dated():
+            return _known(lambda number: number if FIRST_MOMENT <= number <= LAST_MOMENT else None)
+        case Whole():
+            return _known(whole_number)
+        case DatePart(_, part, zone):
+            return _known(partial(date_part, part, zone))
+        case c.Comparison(relation):
+            return partial(compare, relation)
+        case c.Like(_, pattern, negated):
+            return _negatable(partial(_found, like_expression(pattern)), negated)
+        case c.Regexp(_, pattern, negated):
+            return _negatable(partial(_found, pattern), negated)
+        case c.In(_, items, negated):
+            return _negatable(partial(_among, [as_value(item.value) for item in items]), negated)
+        case c.Between(_, low, high, negated):
+            return _negatable(partial(_between, low is not None, high is not None), negated)
+        case c.IsNull(_, negated):
+            return lambda value: (value is None) != negated
+        case c.PredicateCall():
+            return partial(_call, current)
+        case c.Not():
+            return _not
+        case c.And():
+            return _and
+        case c.Or():
+            return _or
+    raise TypeError(f"{type(current).__name__} has no value on single events")
+
+
+# -- truth values ------------------------------------------------------------------------------------------------
+
+
+def _not(truth: bool | None) -> bool | None:
+    return None if truth is None else not truth
+
+
+def _and(left: bool | None, right: bool | None) -> bool | None:
+    if left is None:
+        return False if right is False else None
+    return right if left else False
+
+
+def _or(left: bool | None, right: bool | None) -> bool | None:
+    return _not(_and(_not(left), _not(right)))
+
+
+def _negatable(test: Callable[..., bool | None], negated: bool) -> Callable[..., bool | None]:
+    return (lambda *values: _not(test(*values))) if negated else test
+
+
+# -- comparisons and texts ---------------------------------------------------------------------------------------
+
+
+def compare(relation: Operator, left: Value, right: Value) -> bool | None:
+    """Compare two values: unknown with null, as floats with a float, exact with a decimal, texts by code points."""
+    if left is None or right is None:
+        return None
+    if type(left) is not type(right):
+        left, right = _alike(left, right), _alike(right, left)
+    return bool(RELATIONS[relation](left, right))
+
+
+def _alike(value: Any, other: Any) -> Any:
+    """The value in the form in which it is compared with a value of another kind."""
+    kinds = (type(value), type(other))
+    if Decimal in kinds:
+        # A float stands for the decimal number that it is written as.
+        return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    if isinstance(value, float) or isinstance(other, float):
+        return float(value)
+    if isinstance(value, str) and isinstance(other, datetime.datetime):
+        return parsed_moment(value)
+    return value
+
+
+def _among(items: Sequence[Value], value: Value, *_: Value) -> bool | None:
+    answers = {compare(Operator.EQ, value, item) for item in items}
+    return True if True in answers else None if None in answers else False
+
+
+def _between(low: bool, high: bool, value: Value, *ends: Value) -> bool | None:
+    above = compare(Operator.LE, ends[0], value) if low else True
+    return _and(above, compare(Operator.LE, value, ends[-1]) if high else True)
+
+
+def _found(expression: str, text: str | None) -> bool | None:
+    return None if text is None else bool(found_in([text], expression)[0])
+
+
+# -- numbers -----------------------------------------------------------------------------------------------------
+
+
+def arithmetic(sign: str, left: Any, right: Any) -> Value:
+    """``left sign right`` of 64-bit integers or floats; null for a null, and for results that do not exist.
+
+    Raises `InputError` for decimals.
+    """
+    if left is None or right is None:
+        return None
+    _check_computable(left)
+    _check_computable(right)
+    if isinstance(left, _TIMES) or isinstance(right, _TIMES):
+        return time_arithmetic(sign, left, right)
+    match sign:
+        case "+":
+            return _representable(left + right)
+        case "-":
+            return _representable(left - right)
+        case "*":
+            return _representable(left * right)
+        case "/":
+            return _representable(float(left) / float(right)) if right else None
+        case "%" if not right:
+            return None
+        case "%" if isinstance(left, float) or isinstance(right, float):
+            return None if math.isinf(left) else math.fmod(left, right)
+        case "%":
+            rest: int = left % right
+            # The remainder has the sign of the dividend; in Python it has the sign of the divisor.
+            return rest - right if rest and (left < 0) != (right < 0) else rest
+    raise TypeError(f"there is no operator '{sign}'")
+
+
+def _check_computable(value: Any) -> None:
+    if isinstance(value, Decimal):
+        raise InputError("decimals can be compared, but not used in arithmetic; make them floats or integers")
+
+
+def _representable(number: Any) -> Value:
+    if isinstance(number, float):
+        return None if number != number else number
+    return number if abs(number) <= LARGEST_INTEGER else None
+
+
+def _negative(value: Any) -> Value:
+    if isinstance(value, datetime.timedelta):
+        return -value
+    return None if value is None else _representable(-value) if isinstance(value, int) else -value
+
+
+def _absolute(value: Any) -> Value:
+    _check_computable(value)
+    return abs(value) if isinstance(value, datetime.timedelta) else _representable(abs(value))
+
+
+def _whole(away: Callable[[float], float], value: Any) -> Value:
+    """A number without its fraction, plus the amount by which the fraction rounds it."""
+    _check_computable(value)
+    if isinstance(value, int):
+        return value
+    fraction, whole = math.modf(value)
+    return whole + away(fraction)
+
+
+def _coalesce(*values: Any) -> Any:
+    return next((value for value in values if value is not None), None)
+
+
+def _joined(left: str | None, right: str | None) -> str | None:
+    return None if left is None or right is None else left + right
+
+
+def _part_of_text(*operands: Any) -> str | None:
+    return None if None in operands else part_of_text(*operands)
+
+
+def _known(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The function, and null of null."""
+    return lambda value: None if value is None else function(value)
+
+
+#: Zeros are positive, as integers are.
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "position": _known(lambda event: event.position),
+    "time": _known(lambda event: event.moment or _representable(event.time)),
+    "abs": _known(_absolute),
+    "floor": _known(partial(_whole, lambda fraction: -1.0 if fraction < 0 else 0.0)),
+    "ceil": _known(partial(_whole, lambda fraction: 1.0 if fraction > 0 else 0.0)),
+    "round": _known(partial(_whole, lambda fraction: math.copysign(1.0, fraction) if abs(fraction) >= 0.5 else 0.0)),
+    "lower": _known(str.lower),
+    "upper": _known(str.upper),
+    "length": _known(len),
+    "coalesce": _coalesce,
+    "substr": _part_of_text,
+    "||": _joined,
+    **{part: _known(partial(date_part, part, None)) for part in c.DATE_PARTS},
+}
+
+
+# -- predicates --------------------------------------------------------------------------------------------------
+
+
+def _call(call: c.PredicateCall, *arguments: Any) -> bool | None:
+    predicate = registered(call.name)
+    given = [(as_argument(value), reads_events(argument)) for value, argument in zip(arguments, call.arguments)]
+    match predicate.kind:
+        case PredicateKind.SCALAR:
+            return ask(predicate, [value for value, _ in given])
+        case PredicateKind.SET:
+            return ask_of_set(predicate, [Each([value]) if of_event else value for value, of_event in given])
+    if None in arguments:
+        return None
+    true, unknown = ask_of_each(predicate, [array_of([v]) if of_event else v for v, of_event in given], 1)
+    return None if unknown[0] else bool(true[0])

@@ -1,0 +1,208 @@
+"""Conditions on one event as plain two-valued propositions: AND and OR of what is true of the event and what is not.
+
+A *leaf* is an atomic condition c, which says that c is true, or ``NOT satisfied(c)``, which says that it is false
+or unknown. So no negation stands anywhere else, and a leaf that somebody cannot decide may be taken for TRUE: what is
+left is satisfied by more events, never by fewer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+from cerflow.base import limits
+from cerflow.base.operators import NEGATED
+from cerflow.language import condition as c
+from cerflow.language.node import Node, fold
+from cerflow.logic.conditions.connectives import FALSE, TRUE
+from cerflow.logic.conditions.guards import Satisfied, TypeTest
+
+
+@dataclass(frozen=True)
+class _Forms:
+    """The propositions that a condition is true, not true, false, and not false."""
+
+    true: c.Condition
+    not_true: c.Condition
+    false: c.Condition
+    not_false: c.Condition
+
+
+def is_true(condition: c.Condition) -> c.Condition:
+    """The proposition that a condition is true."""
+    return _simplified(_forms(condition).true)
+
+
+def is_not_true(condition: c.Condition) -> c.Condition:
+    """The proposition that a condition is false or unknown."""
+    return _simplified(_forms(condition).not_true)
+
+
+def _forms(condition: c.Condition) -> _Forms:
+    def visit(current: Node, below: Sequence[_Forms | None]) -> _Forms | None:
+        if not isinstance(current, c.Condition):
+            return None
+        given = [forms for forms in below if forms is not None]
+        match current:
+            case c.Constant():
+                held, refused = (TRUE, FALSE) if current.value else (FALSE, TRUE)
+                return _Forms(held, refused, refused, held)
+            case c.Not():
+                (inner,) = given
+                return _Forms(inner.false, inner.not_false, inner.true, inner.not_true)
+            case Satisfied():
+                (inner,) = given
+                return _Forms(inner.true, inner.not_true, inner.not_true, inner.true)
+            case c.And() | c.Or():
+                left, right = given
+                same: type[c.And | c.Or] = type(current)
+                dual = c.Or if same is c.And else c.And
+                return _Forms(
+                    same(left.true, right.true),
+                    dual(left.not_true, right.not_true),
+                    dual(left.false, right.false),
+                    same(left.not_false, right.not_false),
+                )
+        return _atomic(current)
+
+    forms = fold(condition, visit)
+    assert forms is not None
+    return forms
+
+
+def _atomic(condition: c.Condition) -> _Forms:
+    match condition:
+        case TypeTest():
+            # Never unknown.
+            refused: c.Condition = c.Not(Satisfied(condition))
+            return _Forms(condition, refused, refused, condition)
+        case c.IsNull():
+            refused = replace(condition, negated=not condition.negated)
+            return _Forms(condition, refused, refused, condition)
+        case c.Comparison():
+            false: c.Condition = replace(condition, operator=NEGATED[condition.operator])
+        case c.Like() | c.Regexp() | c.In() | c.Between():
+            false = replace(condition, negated=not condition.negated)
+        case _:
+            false = c.Not(condition)
+    return _Forms(condition, c.Not(Satisfied(condition)), false, c.Not(Satisfied(false)))
+
+
+def leaves_of(proposition: c.Condition) -> list[c.Condition]:
+    """The distinct leaves, from left to right."""
+    return [leaf for leaf in c.operands(proposition, c.And | c.Or) if not isinstance(leaf, c.Constant)]
+
+
+def opposite(leaf: c.Condition) -> c.Condition:
+    """The leaf that holds of exactly the other events."""
+    if isinstance(leaf, c.Not) and isinstance(leaf.operand, Satisfied):
+        return leaf.operand.condition
+    return is_not_true(leaf)
+
+
+def translated(proposition: c.Condition, leaf: Callable[[c.Condition], Any]) -> Any:
+    """The proposition in a system that joins conditions by ``&`` and ``|``.
+
+    ``leaf`` translates leaves, TRUE and FALSE.
+    """
+    return c.combined(
+        proposition,
+        lambda current, _: leaf(current),
+        lambda join, left, right: left & right if join is c.And else left | right,
+        _is_leaf,
+    )
+
+
+def _is_leaf(proposition: c.Condition, _: bool) -> bool:
+    return not isinstance(proposition, c.And | c.Or)
+
+
+def substituted(proposition: c.Condition, replacement: Callable[[c.Condition], c.Condition]) -> c.Condition:
+    """The proposition with other propositions in the place of its leaves, simplified."""
+
+    def changed(leaf: c.Condition, _: bool) -> c.Condition | _Open:
+        return leaf if isinstance(leaf, c.Constant) else replacement(leaf)
+
+    return _closed(c.combined(proposition, changed, _Open.of, _is_leaf))
+
+
+def _simplified(proposition: c.Condition) -> c.Condition:
+    return substituted(proposition, lambda leaf: leaf)
+
+
+@dataclass(frozen=True)
+class _Open:
+    """A conjunction or disjunction that grows, so that a long one is simplified only once."""
+
+    join: type[c.And | c.Or]
+    parts: list[c.Condition]
+
+    @classmethod
+    def of(cls, join: type[c.And | c.Or], left: c.Condition | _Open, right: c.Condition | _Open) -> _Open:
+        """Both sides joined; the left one is extended in place if it has the same join."""
+        if isinstance(left, _Open) and left.join is join:
+            whole = left
+        else:
+            whole = cls(join, [_closed(left)])
+        whole.parts.extend(right.parts if isinstance(right, _Open) and right.join is join else [_closed(right)])
+        return whole
+
+
+def _closed(proposition: c.Condition | _Open) -> c.Condition:
+    if not isinstance(proposition, _Open):
+        return proposition
+    return (
+        simplified_conjunction(proposition.parts)
+        if proposition.join is c.And
+        else simplified_disjunction(proposition.parts)
+    )
+
+
+def weakened(proposition: c.Condition, decidable: Callable[[c.Condition], bool]) -> c.Condition:
+    """The proposition with TRUE for leaves that are not decidable: it holds of the same events, and perhaps of more."""
+    return substituted(proposition, lambda leaf: leaf if decidable(leaf) else TRUE)
+
+
+def simplified_conjunction(parts: Sequence[c.Condition]) -> c.Condition:
+    """The conjunction, simplified: leaves that a part decides are replaced in all other parts."""
+    return _joined(parts, c.And, TRUE, FALSE)
+
+
+def simplified_disjunction(parts: Sequence[c.Condition]) -> c.Condition:
+    """The disjunction, simplified alike; alternatives that imply others are left out."""
+    return _joined(parts, c.Or, FALSE, TRUE)
+
+
+def _joined(
+    parts: Sequence[c.Condition], join: type[c.And | c.Or], neutral: c.Constant, absorbing: c.Constant
+) -> c.Condition:
+    joined = list(dict.fromkeys(p for part in parts for p in c.operands(part, join) if p != neutral))
+    if absorbing in joined:
+        return absorbing
+    compound = [p for p in joined if isinstance(p, c.And | c.Or)]
+    settled: dict[c.Condition, c.Condition] = {}
+    for leaf in joined:
+        if not isinstance(leaf, c.And | c.Or):
+            settled[leaf] = neutral
+            settled[opposite(leaf)] = absorbing
+    if any(settled[p] == absorbing for p in joined if p in settled):
+        return absorbing
+    changed: dict[c.Condition, c.Condition] = {
+        p: substituted(p, lambda leaf: settled.get(leaf, leaf))
+        for p in compound
+        if settled and len(own := leaves_of(p)) <= limits.SIMPLIFIED_LEAVES and any(leaf in settled for leaf in own)
+    }
+    if changed:
+        return _joined([changed.get(p, p) for p in joined], join, neutral, absorbing)
+    joined = _needed(joined, c.And if join is c.Or else c.Or)
+    return reduce(join, joined) if joined else neutral
+
+
+def _needed(joined: list[c.Condition], inner: type[c.And | c.Or]) -> list[c.Condition]:
+    """The operands without those that have all parts of another operand and more."""
+    if not 1 < len(joined) <= limits.COMPARED_ALTERNATIVES:
+        return joined
+    parts = [frozenset(c.operands(p, inner)) for p in joined]
+    return [p for p, own in zip(joined, parts) if not any(other < own for other in parts)]

@@ -1,0 +1,1 @@
+"""Formulas to formulas that mean the same, as the engine needs them."""

@@ -1,0 +1,237 @@
+"""Conditions on times that always hold: what windows, the order of a sequence and other conditions imply.
+
+``abs(time(a) - time(b)) <= w`` with ``WITHIN w`` would cost a register for each order in which a and b may come. The
+known bounds on differences of times are edges of a graph over the labels. A condition follows from the others if a path
+is at most as long as it allows (simple temporal networks: Dechter, Meiri and Pearl 1991).
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence as Many
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import permutations, product
+
+import pyarrow as pa
+
+from cerflow.base import limits
+from cerflow.base.operators import MIRRORED, Operator
+from cerflow.base.schema import Schema, ValueKind
+from cerflow.language import condition as c
+from cerflow.language import formula as f
+from cerflow.language.node import Node, walk
+from cerflow.language.select import Select
+from cerflow.logic.analysis.scopes import Labels, handed_down, occurrences, resolve
+from cerflow.logic.conditions.connectives import conjunction, conjuncts
+from cerflow.logic.rewriting.rebuild import transformed
+
+#: A bound on a difference of times in microseconds, and whether the difference may equal it; lesser ones are tighter.
+_Bound = tuple[Fraction, bool]
+TimeEdges = dict[tuple[str, str], _Bound]
+_NO_TIME = Fraction(0), True
+_FARTHEST = 2**63
+
+
+@dataclass(frozen=True)
+class _Difference:
+    """A condition on t(x) - t(y): it says what ``edges`` do; ``computed`` if it subtracts, which may overflow."""
+
+    x: str
+    y: str
+    edges: TimeEdges
+    computed: bool
+
+
+def without_implied_times(select: Select, schema: Schema) -> Select:
+    """The query without conditions on differences of times that hold wherever its other parts do; itself if none do.
+
+    Windows are windows of time already where they can be. Float times are left alone, since their differences are
+    rounded.
+    """
+    if schema.time is None or schema.kind(schema.time) not in (ValueKind.INTEGER, ValueKind.TIMESTAMP):
+        return select
+    known: dict[c.Condition, _Difference] = {}
+    for filtered in walk(select.formula):
+        if isinstance(filtered, f.Filter):
+            for part in conjuncts(filtered.condition):
+                found = difference_of(part, schema)
+                if found is not None:
+                    known[part] = found
+    if not known:
+        return select
+    labels = resolve(select.formula).labels
+    windows = _windows(select)
+    orders = _orders(select.formula, labels, {label for d in known.values() for label in (d.x, d.y)})
+
+    def change(index: int, current: Node) -> Node:
+        if not isinstance(current, f.Filter):
+            return current
+        kept = _needed(conjuncts(current.condition), known, labels[index], windows.get(index), orders[index], schema)
+        if kept is None:
+            return current
+        return f.Filter(current.operand, conjunction(kept), span=current.span) if kept else current.operand
+
+    formula = transformed(select.formula, change)
+    return select if formula == select.formula else replace(select, formula=formula)
+
+
+def _needed(
+    parts: list[c.Condition],
+    known: dict[c.Condition, _Difference],
+    labels: Labels,
+    window: int | None,
+    order: frozenset[tuple[str, str]],
+    schema: Schema,
+) -> list[c.Condition] | None:
+    """The parts of a filter that others do not imply; None if all are needed."""
+    own = {p: d for p in parts if (d := known.get(p)) is not None and {d.x, d.y} <= labels.assigned}
+    names = sorted({label for d in own.values() for label in (d.x, d.y)})
+    if not own:
+        return None
+    given: TimeEdges = {pair: _NO_TIME for pair in order if set(pair) <= set(names)}
+    if window is not None:
+        # Nanoseconds are rounded down before they are subtracted, so a rounded difference may equal the window.
+        widest = Fraction(window), in_nanoseconds(schema)
+        given |= {pair: min(given.get(pair, widest), widest) for pair in permutations(names, 2)}
+    kept = dict(own)
+    for part in reversed(own):
+        edges = dict(given)
+        for other, difference in kept.items():
+            if other != part:
+                for pair, bound in difference.edges.items():
+                    edges[pair] = min(edges.get(pair, bound), bound)
+        if _implied(own[part], edges, names, labels.bound, schema):
+            del kept[part]
+    return None if len(kept) == len(own) else [p for p in parts if p not in own or p in kept]
+
+
+def _implied(asked: _Difference, edges: TimeEdges, names: list[str], single: frozenset[str], schema: Schema) -> bool:
+    shortest = dict(edges)
+    # A label without an event bounds nothing, so paths use labels that have one.
+    stops = [n for n in names if n in single] if len(names) <= limits.TIMES_COMPARED else []
+    for via, (x, y) in product(stops, list(permutations(names, 2))):
+        first, second = shortest.get((x, via)), shortest.get((via, y))
+        if first is not None and second is not None:
+            bound = first[0] + second[0], first[1] and second[1]
+            shortest[x, y] = min(shortest.get((x, y), bound), bound)
+    if asked.computed and schema.counts_time:
+        # A difference beyond 64 bits is null, and a comparison with null does not hold.
+        farthest = _FARTHEST * schema.microseconds
+        both = (asked.x, asked.y), (asked.y, asked.x)
+        if any(pair not in shortest or abs(shortest[pair][0]) >= farthest for pair in both):
+            return False
+    elif not asked.computed and in_nanoseconds(schema):
+        # Other bounds are on whole microseconds.
+        return False
+    return all(pair in shortest and shortest[pair] <= bound for pair, bound in asked.edges.items())
+
+
+def in_nanoseconds(schema: Schema) -> bool:
+    """Whether the time column counts nanoseconds, as timestamps."""
+    assert schema.time is not None
+    kind = schema.columns.field(schema.time).type
+    return bool(pa.types.is_timestamp(kind) and kind.unit == "ns")
+
+
+def difference_of(condition: c.Condition, schema: Schema) -> _Difference | None:
+    """What a condition says of the difference of the times of two labels; None for all other conditions."""
+    if not isinstance(condition, c.Comparison):
+        return None
+    left, right, operator = condition.left, condition.right, condition.operator
+    x, y = label_of_time(left, schema), label_of_time(right, schema)
+    computed = x is None or y is None
+    around = False
+    bound: Fraction | None = Fraction(0)
+    if computed:
+        if not isinstance(left, c.Arithmetic | c.Function):
+            left, right, operator = right, left, MIRRORED[operator]
+        bound = size_of_time(right, schema)
+        around = isinstance(left, c.Function) and left.name == "abs"
+        if around:
+            assert isinstance(left, c.Function)
+            left = left.arguments[0]
+        if not isinstance(left, c.Arithmetic) or left.operator != "-":
+            return None
+        x, y = label_of_time(left.left, schema), label_of_time(left.right, schema)
+    if x is None or y is None or x == y or bound is None:
+        return None
+    edges: TimeEdges = {}
+    if operator in (Operator.LT, Operator.LE, Operator.EQ):
+        edges[x, y] = bound, operator is not Operator.LT
+    if operator in (Operator.GT, Operator.GE, Operator.EQ):
+        edges[y, x] = -bound, operator is not Operator.GT
+    if around:
+        if operator not in (Operator.LT, Operator.LE):
+            return None
+        edges[y, x] = edges[x, y]
+    return _Difference(x, y, edges, computed) if edges else None
+
+
+def label_of_time(expression: c.Expression, schema: Schema) -> str | None:
+    """The label whose time an expression is."""
+    match expression:
+        case c.Function("time", (c.LabelReference(label),)):
+            return label
+        case c.Attribute(label, name) if name == schema.time:
+            return label
+    return None
+
+
+def size_of_time(expression: c.Expression, schema: Schema) -> Fraction | None:
+    """The microseconds of a literal duration, or of a whole number of what a numeric time column counts."""
+    if isinstance(expression, c.Negative):
+        size = size_of_time(expression.operand, schema)
+        return None if size is None else -size
+    match expression:
+        case c.Literal(datetime.timedelta() as duration):
+            size = Fraction(duration // datetime.timedelta(microseconds=1))
+            whole = not schema.counts_time or (size / schema.microseconds).denominator == 1
+            return size if whole else None
+        case c.Literal(int() as number) if schema.counts_time and type(number) is int:
+            return number * schema.microseconds
+    return None
+
+
+def _windows(select: Select) -> dict[int, int | None]:
+    """For each formula the microseconds of the least window of time around it, by its occurrence; None without one."""
+
+    def enter(_: int, current: f.Formula, around: int | None) -> int | None:
+        # Strategies compare complex events that the window would leave out.
+        kept = around if current.whole else None
+        if isinstance(current, f.Within) and isinstance(current.window, f.DurationWindow):
+            return current.window.microseconds if kept is None else min(kept, current.window.microseconds)
+        return kept
+
+    whole = select.formula if select.window is None else f.Within(select.formula, select.window)
+    return handed_down(whole, None, enter)
+
+
+def _orders(root: f.Formula, labels: dict[int, Labels], asked: set[str]) -> dict[int, frozenset[tuple[str, str]]]:
+    """For each occurrence the pairs of labels of which all events of the first come before all of the second."""
+    found: dict[int, frozenset[tuple[str, str]]] = {}
+
+    def _order(index: int, current: f.Formula, below: Many[int]) -> frozenset[tuple[str, str]]:
+        if labels[index].wildcard or not below:
+            return frozenset()
+        if isinstance(current, f.Filter | f.Within | f.Selection | f.Start | f.Exclusion):
+            return found[below[0]]
+        if not isinstance(current, f.Sequence | f.StrictSequence | f.Conjunction | f.Disjunction):
+            return frozenset()
+        left, right = below
+        names = [labels[side].assigned & asked for side in below]
+        if isinstance(current, f.Conjunction):
+            return found[left] | found[right]
+        if isinstance(current, f.Disjunction):
+            return frozenset(
+                pair
+                for pair in found[left] | found[right]
+                if all(pair in found[side] or not set(pair) <= own for side, own in zip(below, names))
+            )
+        twice = names[0] & names[1]
+        inside = {pair for pair in found[left] | found[right] if not twice & set(pair)}
+        return frozenset(inside | set(product(names[0] - twice, names[1] - twice)))
+
+    for index, (current, operands) in occurrences(root).items():
+        found[index] = _order(index, current, operands)
+    return found

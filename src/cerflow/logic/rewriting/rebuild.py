@@ -1,0 +1,145 @@
+"""Copies of trees with other parts, and names that a tree does not use yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Sequence as Many
+from typing import TypeVar
+
+from cerflow.base import limits
+from cerflow.base.errors import Span, UnsupportedQueryError
+from cerflow.language import formula as f
+from cerflow.language.condition import Attribute, Bracket, Condition, LabelReference, Some
+from cerflow.language.formula import EventType, Formula
+from cerflow.language.node import Node, rebuild, transform, walk, with_children
+from cerflow.language.predicates.registry import is_about_set as is_of_set
+from cerflow.logic.analysis.scopes import condition_labels
+
+N = TypeVar("N", bound=Node)
+
+
+def transformed(root: N, change: Callable[[int, Node], Node]) -> N:
+    """The tree after ``change(occurrence, node)`` on every node, bottom-up.
+
+    Occurrences count as in `walk`; the node handed over has its new children already. The result of ``change`` must be
+    of a sort that may stand in its place.
+    """
+    index = -1
+
+    def visit(current: Node, below: Many[Node]) -> Node:
+        nonlocal index
+        index += 1
+        return change(index, with_children(current, below))
+
+    return rebuild(root, visit)
+
+
+def relabelled(root: N, names: Mapping[str, str]) -> N:
+    """The condition or expression with other labels."""
+
+    def change(_: int, current: Node) -> Node:
+        match current:
+            case Attribute(label=str(label)) if label in names:
+                return Attribute(names[label], current.name, span=current.span)
+            case LabelReference(label=str(label)) if label in names:
+                return LabelReference(names[label], span=current.span)
+            case Bracket() if current.label in names:
+                return Bracket(names[current.label], current.condition, span=current.span)
+            case Some(labels, condition):
+                return Some(tuple(names.get(label, label) for label in labels), condition, span=current.span)
+        return current
+
+    return transformed(root, change)
+
+
+def without_some(condition: Condition) -> Condition:
+    """The condition without SOME around its parts: equivalent if labels have one event each, or below NOT."""
+    return transform(condition, lambda current: current.condition if isinstance(current, Some) else current)
+
+
+def mentions_set(condition: Node) -> bool:
+    """Whether some part of a condition reads all events of a label together."""
+    return any(map(is_of_set, walk(condition)))
+
+
+def size(tree: Node) -> int:
+    """The number of nodes of a tree."""
+    return sum(1 for _ in walk(tree))
+
+
+def check_tree_size(nodes: int, span: Span | None) -> None:
+    """Raise `UnsupportedQueryError` if a rewriting would give more nodes than `limits.REWRITTEN_NODES`."""
+    if nodes > limits.REWRITTEN_NODES:
+        raise UnsupportedQueryError(
+            f"rewritten like this, the formula would have more than {limits.REWRITTEN_NODES} parts",
+            span=span,
+            hint="The rewriting multiplies choices (OR) with one another; rewrite smaller formulas one by one.",
+        )
+
+
+def one_event(formula: f.Formula) -> bool:
+    """Whether each match is its last event alone."""
+    while isinstance(formula, f.As | f.Filter | f.Selection):
+        formula = formula.operand
+    return isinstance(formula, f.SingleEvent)
+
+
+def refuse_later_choices(formula: f.Formula) -> None:
+    """Raise `UnsupportedQueryError` for NEXT, LAST and MAX after other events: the readings compare other matches.
+
+    P1 §4 compares a match with all of the operand in the whole stream that end at the same event. Where the operand
+    begins with the formula, these are its matches there.
+    """
+    pending: list[tuple[f.Formula, bool]] = [(formula, True)]
+    while pending:
+        current, first = pending.pop()
+        compares = isinstance(current, f.Selection) and current.strategy.compares and not one_event(current.operand)
+        if isinstance(current, f.Selection) and compares and not first:
+            raise UnsupportedQueryError(
+                f"in the first-order reading {current.strategy} compares with all matches in the whole stream that end "
+                "at the same event (P1 §4), in the second-order reading with those after the events in front of it",
+                span=current.span,
+                hint=f"Put {current.strategy} around the whole formula. In Python, runner='semantics' does it here.",
+            )
+        below = [child for child in current.children if isinstance(child, f.Formula)]
+        first = first and not isinstance(current, f.Iteration)
+        pending += [(child, first and not (k and isinstance(current, f.Sequence))) for k, child in enumerate(below)]
+
+
+def refuse_any(current: Node) -> None:
+    """Raise `UnsupportedQueryError` for ANY and BY, which choose other matches in the other reading."""
+    if isinstance(current, f.Selection) and (current.strategy is f.Strategy.ANY or current.by):
+        name = f"{current.strategy} BY" if current.by else "ANY"
+        raise UnsupportedQueryError(
+            f"{name} chooses a match by its labels, which are not the same in the first-order and the second-order "
+            "reading",
+            span=current.span,
+            hint="NEXT, LAST and MAX without BY choose by the events alone.",
+        )
+
+
+def names_of(tree: Node) -> set[str]:
+    """The labels, variables and event types that are mentioned anywhere in a tree."""
+    found = set(condition_labels(tree))
+    for current in walk(tree):
+        if isinstance(current, Formula):
+            found.update(current.names, (current.name,) if isinstance(current, EventType) else ())
+    return found
+
+
+class FreshNames:
+    """Hands out names that are neither taken nor handed out before."""
+
+    def __init__(self, *trees: Node, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken).union(*map(names_of, trees))
+        self._counted: dict[str, int] = {}
+
+    def like(self, name: str) -> str:
+        """A new name that shows where it comes from: ``x'1``, ``x'2``, …"""
+        base = name.split("'")[0] or "x"
+        number = self._counted.get(base, 0) + 1
+        while f"{base}'{number}" in self._taken:
+            number += 1
+        self._counted[base] = number
+        self._taken.add(f"{base}'{number}")
+        return f"{base}'{number}"

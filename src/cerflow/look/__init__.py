@@ -1,0 +1,1 @@
+"""What shows a query and its matches: pictures, pages, explanations, and questions about a short stream."""

@@ -1,0 +1,266 @@
+"""Boxes with texts, side by side, in stacks and in one another; each knows its size before it is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from xml.etree.ElementTree import Element
+
+from cerflow.look.pictures.svg import LINE, Sheet, Texts, shortened, text_width
+
+_PAD = 10.0
+#: Room of the connection between two boxes, and of a loop above a box.
+_GAP, _LOOP = 52.0, 26.0
+#: Room of a clock before a line, and letters of a line below a box.
+_CLOCK, _LETTERS = 20.0, 34
+
+_Lines = tuple[Texts, ...]
+#: Draws what is a box's own, with its upper left corner at a place.
+_Own = Callable[[Sheet, float, float, Element], None]
+
+
+def _nothing(_sheet: Sheet, _x: float, _y: float, _group: Element) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """A connection: its sign, its meaning, and whether events may be skipped on it."""
+
+    sign: str
+    meaning: str
+    skips: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What is said of a part below its box: lines, a class for the box, and the share of a time that has passed."""
+
+    lines: tuple[str, ...] = ()
+    kind: str = ""
+    share: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A box of a size in pixels, with boxes in it at their places; connections meet it at the height ``middle``.
+
+    ``kind`` is its class and ``title`` what it says when the pointer rests on it, also about its ``meaning``. A frame
+    has lines of text at its ``head``, in its middle if it holds no box, and at its ``foot``.
+    """
+
+    width: float
+    height: float
+    middle: float
+    parts: tuple[tuple[float, float, Box], ...] = ()
+    own: _Own = _nothing
+    kind: str = "cf-part"
+    title: str = ""
+    meaning: str = ""
+    connectors: tuple[Connector, ...] = ()
+    counts: tuple[str, ...] = ()
+    inner: Box | None = None
+    head: _Lines = ()
+    foot: _Lines = ()
+
+    @property
+    def is_frame(self) -> bool:
+        """Whether lines can be added at head and foot."""
+        return bool(self.head or self.foot)
+
+
+def draw(sheet: Sheet, box: Box) -> None:
+    """Draw a box and all in it, parents first."""
+    stack = [(0.0, 0.0, box)]
+    while stack:
+        x, y, current = stack.pop()
+        if current.own is not _nothing:
+            current.own(sheet, x, y, sheet.group(current.kind, current.title))
+        stack += [(x + dx, y + dy, part) for dx, dy, part in reversed(current.parts)]
+
+
+def titled(box: Box, title: str) -> Box:
+    """A box with a title, and what of it has none."""
+    if box.title:
+        return box
+    parts = tuple((x, y, titled(part, title)) for x, y, part in box.parts)
+    inner = None if box.inner is None else titled(box.inner, title)
+    return replace(box, title=f"{title}\n{box.meaning}".rstrip(), parts=parts, inner=inner)
+
+
+def _width(lines: Sequence[Texts]) -> float:
+    return max((sum(text_width(text) for text, _ in line) for line in lines), default=0.0)
+
+
+def framed(inner: Box | None, head: _Lines, foot: _Lines = (), *, shape: str = "cf-frame") -> Box:
+    """A frame around a box, or around nothing but its lines, which then stand in its middle."""
+    size = (inner.width, inner.height + _PAD) if inner is not None else (0.0, 0.0)
+    width = max(size[0], _width(head), _width(foot)) + 2 * _PAD
+    top = LINE * len(head) + _PAD * (0.6 if inner is None else 1.0)
+    bottom = LINE * len(foot) + (_PAD if foot else 0.0)
+    height = top + size[1] + bottom + (0.0 if inner is not None or foot else _PAD * 0.6)
+    rule = top + size[1] + (_PAD * 0.4 if inner is None else 0.0)
+
+    def own(sheet: Sheet, x: float, y: float, group: Element) -> None:
+        sheet.rect(x, y, width, height, shape, group)
+        for k, line in enumerate(head):
+            middle = y + _PAD * 0.6 + LINE * (k + 0.5)
+            if inner is None:
+                sheet.text(x + width / 2, middle, line, group, "middle")
+            else:
+                sheet.text(x + _PAD, middle, line, group)
+        if foot:
+            sheet.line(((x, y + rule), (x + width, y + rule)), "cf-rule", group)
+        for k, line in enumerate(foot):
+            sheet.text(x + _PAD, y + rule + _PAD * 0.4 + LINE * (k + 0.5), line, group)
+
+    parts = () if inner is None else (((width - inner.width) / 2, top, inner),)
+    kind = "cf-part" if inner is not None else "cf-part cf-leaf"
+    middle = height / 2 if inner is None else top + inner.middle
+    return Box(width, height, middle, parts, own, kind, inner=inner, head=head, foot=foot)
+
+
+def captioned(box: Box, mark: Mark) -> Box:
+    """A box over lines of text, with a clock before the first if a share of a time has passed."""
+    lines = [
+        (piece, "cf-count cf-forbids" if line.startswith("✗") else "cf-count")
+        for line in mark.lines
+        for piece in shortened(line, _LETTERS, 3)
+    ]
+    clock = 0.0 if mark.share is None else _CLOCK
+    width = max(box.width, *(text_width(line) + 2 * clock for line, _ in lines))
+    left = (width - box.width) / 2
+
+    def own(sheet: Sheet, x: float, y: float, group: Element) -> None:
+        for k, (line, kind) in enumerate(lines):
+            middle = y + box.height + LINE * (k + 0.5) + 2
+            sheet.text(x + width / 2, middle, ((line, kind),), group, "middle")
+            if k == 0 and mark.share is not None:
+                sheet.clock(x + width / 2 - text_width(line) / 2 - clock / 2, middle, clock / 2 - 3, mark.share, group)
+
+    inner = replace(box, kind=f"{box.kind} {mark.kind}".rstrip())
+    kind = f"cf-part {mark.kind}".rstrip()
+    height = box.height + LINE * len(lines) + 2
+    return Box(width, height, box.middle, ((left, 0.0, inner),), own, kind, "\n".join(mark.lines))
+
+
+def beside(left: Box, connector: Connector, right: Box, count: str = "") -> Box:
+    """Two boxes with a connection; rows with connections of the same kind become one row.
+
+    The ``count`` says below the connection how many matches reach its end.
+    """
+    boxes: list[Box] = []
+    connectors: list[Connector] = []
+    counts: list[str] = []
+    for box in (left, right):
+        same = box.connectors and set(box.connectors) == {connector}
+        boxes += [part for _, _, part in box.parts] if same else [box]
+        connectors += [*(box.connectors if same else ()), connector]
+        counts += [*(box.counts if same else ()), count]
+    connectors.pop()
+    counts.pop()
+    gap_width = max(_GAP, *(text_width(text) + 12 for text in counts))
+    middle = max(box.middle for box in boxes)
+    height = middle + max(box.height - box.middle for box in boxes)
+    parts, x, gaps = [], 0.0, []
+    for box in boxes:
+        parts.append((x, middle - box.middle, box))
+        x += box.width
+        gaps.append(x)
+        x += gap_width
+
+    def own(sheet: Sheet, x: float, y: float, group: Element) -> None:
+        for gap, one, text in zip(gaps, connectors, counts):
+            start, end = (x + gap + 4, y + middle), (x + gap + gap_width - 4, y + middle)
+            sheet.line((start, (end[0] - 6, end[1])), "cf-shaft cf-skips" if one.skips else "cf-shaft", group)
+            sheet.head(end, start, group)
+            sheet.text(x + gap + gap_width / 2 - 3, y + middle - 11, ((one.sign, "cf-bold"),), group, "middle")
+            if text:
+                sheet.text(x + gap + gap_width / 2 - 3, y + middle + 12, ((text, "cf-count"),), group, "middle")
+
+    return Box(
+        x - gap_width,
+        height,
+        middle,
+        tuple(parts),
+        own,
+        "cf-way",
+        meaning=connector.meaning,
+        connectors=tuple(connectors),
+        counts=tuple(counts),
+    )
+
+
+def stacked(upper: Box, word: str, lower: Box) -> Box:
+    """Two boxes in a frame, one above the other, with a word between them."""
+    width = max(upper.width, lower.width, text_width(word) + 40) + 2 * _PAD
+    between = LINE + 8
+    height = upper.height + lower.height + between + 2 * _PAD
+    at = _PAD + upper.height + between / 2
+
+    def own(sheet: Sheet, x: float, y: float, group: Element) -> None:
+        sheet.rect(x, y, width, height, "cf-frame", group)
+        half = text_width(word) / 2 + 6
+        for start, end in ((0.0, width / 2 - half), (width / 2 + half, width)):
+            sheet.line(((x + start, y + at), (x + end, y + at)), "cf-rule", group)
+        sheet.text(x + width / 2, y + at, ((word, "cf-bold"),), group, "middle")
+
+    parts = (
+        ((width - upper.width) / 2, _PAD, upper),
+        ((width - lower.width) / 2, _PAD + upper.height + between, lower),
+    )
+    return Box(width, height, height / 2, parts, own)
+
+
+def forbidden(word: str, refused: Box) -> Box:
+    """A box that must not be there, in a frame of warning."""
+    return framed(refused, (((word, "cf-forbids"),),), shape="cf-bad")
+
+
+def excluding(wanted: Box, word: str, refused: Box) -> Box:
+    """A box, and below it in a frame of warning a box that must not be there."""
+    lower = forbidden(word, refused)
+    width = max(wanted.width, lower.width)
+    parts = (((width - wanted.width) / 2, 0.0, wanted), ((width - lower.width) / 2, wanted.height + _PAD, lower))
+    return framed(Box(width, wanted.height + _PAD + lower.height, wanted.middle, parts), ())
+
+
+def looped(box: Box, connector: Connector) -> Box:
+    """A box with an arrow from its end back to its beginning, with a sign above."""
+    side = 14.0
+    width, height = max(box.width, text_width(connector.sign) + 24) + 2 * side, box.height + _LOOP
+    middle = _LOOP + box.middle
+    left = (width - box.width) / 2
+
+    def own(sheet: Sheet, x: float, y: float, group: Element) -> None:
+        start, end = (x + left + box.width, y + middle), (x + left, y + middle)
+        top = y + LINE
+        way_back = (start, (x + width - 3, start[1]), (x + width - 3, top), (x + 3, top), (x + 3, end[1]))
+        sheet.line((*way_back, (end[0] - 7, end[1])), "cf-shaft cf-skips" if connector.skips else "cf-shaft", group)
+        sheet.head(end, (x + 3, end[1]), group)
+        sheet.text(x + width / 2, y + LINE / 2 - 2, ((connector.sign, "cf-bold"),), group, "middle")
+
+    return Box(width, height, middle, ((left, _LOOP, box),), own, "cf-way", meaning=connector.meaning)
+
+
+def bracketed(box: Box, text: str) -> Box:
+    """A box over a bracket with a text."""
+    width, height = max(box.width, text_width(text) + 12), box.height + 14 + LINE
+    left = (width - box.width) / 2
+
+    def own(sheet: Sheet, x: float, y: float, group: Element) -> None:
+        y += box.height
+        corners = ((x, y + 4), (x, y + 11), (x + width, y + 11), (x + width, y + 4))
+        sheet.line(corners, "cf-bracket", group)
+        sheet.text(x + width / 2, y + 14 + LINE / 2, ((text, "cf-write"),), group, "middle")
+
+    return Box(width, height, box.middle, ((left, 0.0, box),), own)
+
+
+def with_lines(box: Box, head: _Lines, foot: _Lines) -> Box:
+    """A box with more lines at head and foot: its own frame grows, or it gets one."""
+    if not box.is_frame:
+        return framed(box, head, foot)
+    shape = "cf-shape cf-event" if box.inner is None else "cf-frame"
+    grown = framed(box.inner, (*box.head, *head), (*box.foot, *foot), shape=shape)
+    return replace(grown, kind=box.kind)

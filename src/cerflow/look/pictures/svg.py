@@ -1,0 +1,237 @@
+"""Sheets of SVG: elements with positions, texts measured without fonts, colours for light and dark pages.
+
+A picture refers to nothing outside itself. Its identifiers follow from its words, so pictures can share a page.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from math import ceil, cos, floor, hypot, sin, tau
+from typing import Literal, TypeAlias, get_args
+from xml.etree import ElementTree
+from zlib import crc32
+
+from cerflow.base.errors import ArgumentError
+from cerflow.look.pictures.diagram import one_line
+
+Theme = Literal["auto", "light", "dark"]
+Anchor = Literal["start", "middle", "end"]
+Point = tuple[float, float]
+#: Texts with their classes, which may be empty.
+Texts = Sequence[tuple[str, str]]
+_Into: TypeAlias = ElementTree.Element
+
+#: Height of a line of text in pixels.
+LINE = 16.0
+#: Width of a letter of the monospaced fonts at 12 pixels, rounded up.
+_LETTER = 7.3
+#: Free space around a picture.
+_MARGIN = 16
+#: A space at which no line ends.
+_UNBROKEN = "\u00a0"
+
+_LIGHT = {
+    "paper": "#ffffff", "ink": "#1e293b", "faint": "#94a3b8", "line": "#64748b", "rim": "#e2e8f0",
+    "mark": "#2563eb", "write": "#b45309", "end": "#047857", "bad": "#dc2626",
+    "fill": "#f8fafc", "markfill": "#eff6ff", "endfill": "#ecfdf5", "badfill": "#fef2f2",
+}  # fmt: skip
+_DARK = {
+    "paper": "#0f172a", "ink": "#e2e8f0", "faint": "#64748b", "line": "#94a3b8", "rim": "#334155",
+    "mark": "#60a5fa", "write": "#fbbf24", "end": "#34d399", "bad": "#f87171",
+    "fill": "#1e293b", "markfill": "#172554", "endfill": "#022c22", "badfill": "#2a1518",
+}  # fmt: skip
+
+
+def _colours(colours: dict[str, str]) -> str:
+    return "".join(f"--cf-{name}:{value};" for name, value in colours.items())
+
+
+# By these attributes pages of notebooks and manuals say that they are dark or light, whatever the system prefers.
+_DARK_PAGES = ('[data-jp-theme-light="false"]', ".vscode-dark", '[data-md-color-scheme="slate"]', ".body--dark")
+_LIGHT_PAGES = ('[data-jp-theme-light="true"]', ".vscode-light", '[data-md-color-scheme="default"]', ".body--light")
+
+_STYLE = "\n".join(
+    (
+        f".cf-picture{{{_colours(_LIGHT)}max-width:100%;height:auto;background:var(--cf-paper);border-radius:8px}}",
+        f"@media (prefers-color-scheme:dark){{.cf-picture:not(.cf-light){{{_colours(_DARK)}}}}}",
+        *(f"{page} .cf-picture:not(.cf-light){{{_colours(_DARK)}}}" for page in _DARK_PAGES),
+        *(f"{page} .cf-picture:not(.cf-dark){{{_colours(_LIGHT)}}}" for page in _LIGHT_PAGES),
+        f".cf-picture.cf-dark{{{_colours(_DARK)}}}",
+        ".cf-picture text{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;"
+        "fill:var(--cf-ink);white-space:pre;stroke:none}",
+        ".cf-picture .cf-arrow text{paint-order:stroke;stroke:var(--cf-paper);stroke-width:4px;stroke-linejoin:round}",
+        ".cf-picture .cf-paper{fill:var(--cf-paper)}",
+        ".cf-picture .cf-shape{fill:var(--cf-fill);stroke:var(--cf-line);stroke-width:1.4}",
+        ".cf-picture .cf-frame{fill:none;stroke:var(--cf-faint);stroke-width:1.2}",
+        ".cf-picture .cf-rule{fill:none;stroke:var(--cf-rim);stroke-width:1.2}",
+        ".cf-picture .cf-shaft{fill:none;stroke:var(--cf-line);stroke-width:1.4}",
+        ".cf-picture .cf-head{fill:var(--cf-line)}",
+        ".cf-picture .cf-skips{stroke-dasharray:2 4;stroke-linecap:round}",
+        ".cf-picture .cf-faint text,.cf-picture .cf-faint tspan{fill:var(--cf-line)}",
+        ".cf-picture .cf-faint .cf-shaft{stroke:var(--cf-faint)}.cf-picture .cf-faint .cf-head{fill:var(--cf-faint)}",
+        ".cf-picture .cf-bold{font-weight:700}",
+        ".cf-picture .cf-labels{fill:var(--cf-mark);font-weight:700}",
+        ".cf-picture .cf-write{fill:var(--cf-write)}",
+        ".cf-picture .cf-marks .cf-shaft{stroke:var(--cf-mark)}.cf-picture .cf-marks .cf-head{fill:var(--cf-mark)}",
+        ".cf-picture .cf-accepts .cf-shaft{stroke:var(--cf-end);stroke-width:2.2}",
+        ".cf-picture .cf-accepts .cf-head{fill:var(--cf-end)}",
+        ".cf-picture .cf-end .cf-shape{fill:var(--cf-endfill);stroke:var(--cf-end);stroke-width:1.8}",
+        ".cf-picture .cf-end text{fill:var(--cf-end);font-weight:700}",
+        ".cf-picture .cf-bracket{fill:none;stroke:var(--cf-write);stroke-width:1.4}",
+        ".cf-picture .cf-event{fill:var(--cf-markfill);stroke:var(--cf-mark)}",
+        ".cf-picture .cf-bad{fill:var(--cf-badfill);stroke:var(--cf-bad);stroke-dasharray:5 3}",
+        ".cf-picture .cf-forbids{fill:var(--cf-bad);font-weight:700}",
+        ".cf-picture .cf-arrow:hover .cf-shaft{stroke-width:3}",
+    )
+)
+
+
+def check_theme(theme: str) -> None:
+    """Raise `ArgumentError` for a theme that does not exist."""
+    if theme not in get_args(Theme):
+        raise ArgumentError(f"theme must be 'auto', 'light' or 'dark', not {theme!r}")
+
+
+def text_width(text: str) -> float:
+    """The width of a text in pixels; letters of East Asia count twice, accents that join a letter not at all."""
+    cells = sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in one_line(text)
+    )
+    return cells * _LETTER
+
+
+def wrapped(text: str, letters: int) -> list[str]:
+    """The text in lines of at most this many letters, broken before ∧, AND, OR and the words of CASE where possible."""
+    parts = re.split(r" (?=(?:∧|AND|OR|WHEN|THEN|ELSE) )", one_line(text))
+    # No line ends at a space that is not broken at.
+    kept = " ".join(part.replace(" ", _UNBROKEN) if len(part) <= letters else part for part in parts)
+    lines = textwrap.wrap(kept, letters, break_on_hyphens=False) or [""]
+    return [line.replace(_UNBROKEN, " ") for line in lines]
+
+
+def shortened(text: str, letters: int, most: int) -> list[str]:
+    """The text in at most this many lines, with an ellipsis where more is left out."""
+    lines = wrapped(text, letters)
+    if len(lines) > most:
+        lines = [*lines[: most - 1], lines[most - 1][: letters - 1] + "…"]
+    return lines
+
+
+class Sheet:
+    """An SVG picture under construction: elements have places in pixels, and the picture holds them all in the end.
+
+    ``title`` is its name, ``said`` tells readers of screens what it shows.
+    """
+
+    def __init__(self, title: str, theme: Theme, said: str = "") -> None:
+        check_theme(theme)
+        told = {"title": one_line(title), "desc": one_line(said or title)}
+        kind = "cf-picture" if theme == "auto" else f"cf-picture cf-{theme}"
+        name = f"cf-{crc32(repr(told).encode()):x}"
+        names = {"aria-labelledby": f"{name}-title", "aria-describedby": f"{name}-desc"}
+        self.root = ElementTree.Element(
+            "svg", {"xmlns": "http://www.w3.org/2000/svg", "class": kind, "role": "img", **names}
+        )
+        for tag, text in told.items():
+            ElementTree.SubElement(self.root, tag, {"id": f"{name}-{tag}"}).text = text
+        ElementTree.SubElement(self.root, "style").text = _STYLE
+        self._paper = ElementTree.SubElement(self.root, "rect", {"class": "cf-paper", "rx": "8"})
+        self.left = self.top = self.right = self.bottom = 0.0
+        self._empty = True
+
+    def group(self, kind: str, title: str = "") -> ElementTree.Element:
+        """A group of elements; ``title`` is shown when the pointer rests on it."""
+        group = ElementTree.SubElement(self.root, "g", {"class": kind})
+        if title:
+            ElementTree.SubElement(group, "title").text = "\n".join(map(one_line, title.split("\n")))
+        return group
+
+    def rect(self, x: float, y: float, width: float, height: float, kind: str, into: _Into, radius: float = 6) -> None:
+        """A rectangle with round corners."""
+        place = {"x": _n(x), "y": _n(y), "width": _n(width), "height": _n(height), "rx": _n(radius)}
+        self._add(into, "rect", {**place, "class": kind}, (x, y), (x + width, y + height))
+
+    def circle(self, x: float, y: float, radius: float, kind: str, into: _Into) -> None:
+        """A circle around a point."""
+        place = {"cx": _n(x), "cy": _n(y), "r": _n(radius)}
+        self._add(into, "circle", {**place, "class": kind}, (x - radius, y - radius), (x + radius, y + radius))
+
+    def clock(self, x: float, y: float, radius: float, share: float, into: _Into) -> None:
+        """A clock around a point, filled as far as a share of the time has passed."""
+        self.circle(x, y, radius, "cf-clock", into)
+        angle = min(share, 0.999) * tau
+        end, far = (x + radius * sin(angle), y - radius * cos(angle)), int(share > 0.5)
+        edge = f"A{_n(radius)} {_n(radius)} 0 {far} 1 {_points([end])}"
+        path = f"M{_points([(x, y)])} L{_points([(x, y - radius)])} {edge}Z"
+        self._add(into, "path", {"d": path, "class": "cf-passed"}, (x, y), end)
+
+    def curve(self, points: Sequence[Point], kind: str, into: _Into) -> None:
+        """Cubic curves, by their control points."""
+        self._add(into, "path", {"d": f"M{_points(points[:1])} C{_points(points[1:])}", "class": kind}, *_along(points))
+
+    def line(self, points: Sequence[Point], kind: str, into: _Into) -> None:
+        """Straight lines from point to point."""
+        self._add(into, "path", {"d": f"M{_points(points)}", "class": kind}, *points)
+
+    def head(self, tip: Point, behind: Point, into: _Into) -> None:
+        """The head of an arrow that comes from the point ``behind``."""
+        dx, dy = tip[0] - behind[0], tip[1] - behind[1]
+        length = hypot(dx, dy) or 1.0
+        dx, dy = dx / length, dy / length
+        (x, y), long, wide = tip, 8.0, 3.6
+        left = (x - long * dx + wide * dy, y - long * dy - wide * dx)
+        right = (x - long * dx - wide * dy, y - long * dy + wide * dx)
+        corners = (tip, left, right)
+        self._add(into, "polygon", {"points": _points(corners), "class": "cf-head"}, *corners)
+
+    def text(self, x: float, y: float, pieces: Texts, into: _Into, anchor: Anchor = "start") -> None:
+        """A line of texts, each with a class of its own or none; its middle is at the height y."""
+        shown = [(one_line(text), kind) for text, kind in pieces if text]
+        width = sum(text_width(text) for text, _ in shown)
+        left = x - {"start": 0, "middle": width / 2, "end": width}[anchor]
+        place = {"x": _n(x), "y": _n(y + 4)}
+        if anchor != "start":
+            place["text-anchor"] = anchor
+        element = self._add(into, "text", place, (left, y - LINE / 2), (left + width, y + LINE / 2))
+        for text, kind in shown:
+            ElementTree.SubElement(element, "tspan", {"class": kind} if kind else {}).text = text
+
+    def _add(self, into: _Into, tag: str, attributes: dict[str, str], *covered: Point) -> ElementTree.Element:
+        xs, ys = [x for x, _ in covered], [y for _, y in covered]
+        if not self._empty:
+            xs += self.left, self.right
+            ys += self.top, self.bottom
+        self._empty = False
+        self.left, self.right, self.top, self.bottom = min(xs), max(xs), min(ys), max(ys)
+        return ElementTree.SubElement(into, tag, attributes)
+
+    def __str__(self) -> str:
+        left, top = floor(self.left) - _MARGIN, floor(self.top) - _MARGIN
+        width, height = ceil(self.right) - left + _MARGIN, ceil(self.bottom) - top + _MARGIN
+        size = {"width": str(width), "height": str(height)}
+        self.root.attrib |= {"viewBox": f"{left} {top} {width} {height}", **size}
+        self._paper.attrib |= {"x": str(left), "y": str(top), **size}
+        return ElementTree.tostring(self.root, encoding="unicode")
+
+
+def _along(points: Sequence[Point]) -> Iterator[Point]:
+    """Points on cubic curves, close enough together to give their extent."""
+    yield points[0]
+    for k in range(0, len(points) - 1, 3):
+        (ax, ay), (bx, by), (cx, cy), (dx, dy) = points[k : k + 4]
+        for step in range(1, 9):
+            t = step / 8
+            u = 1 - t
+            p, q, r, s = u * u * u, 3 * u * u * t, 3 * u * t * t, t * t * t
+            yield p * ax + q * bx + r * cx + s * dx, p * ay + q * by + r * cy + s * dy
+
+
+def _points(points: Iterable[Point]) -> str:
+    return " ".join(f"{_n(x)},{_n(y)}" for x, y in points)
+
+
+def _n(value: float) -> str:
+    return f"{round(value, 1):g}"

@@ -1,0 +1,186 @@
+"""The substreams of a short stream: their events, and the deadlines in time that pass between them.
+
+See `cerflow.automata.model.clock`: a tick says that a deadline has passed, a pause stands for an event of another
+substream, or for the clock. Both are written as events whose types no event has.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from cerflow.automata.model.clock import PAUSE, TICK, deadlines_of, has_ticks, opened_by, reads_tick
+from cerflow.automata.model.runs import RunReader
+from cerflow.automata.model.transducer import HIDDEN_LABEL, TYPE_LABEL, Transducer, Transition
+from cerflow.base.events import Event, Stream, Value
+from cerflow.engine.stopping import look
+from cerflow.language.formula import AttributeWindow, CountWindow, Window
+from cerflow.language.node import walk
+from cerflow.logic.conditions.guards import InWindow
+from cerflow.look.studying.samples import StudiedEvents, Substream
+from cerflow.look.studying.wording import Time, time_of
+
+Key = tuple[Value, ...]
+#: The position of ticks, and of pauses that stand for the clock.
+_NOWHERE = -1
+
+
+def is_tick(event: Event) -> bool:
+    """Whether this says that a deadline has passed."""
+    return event.type == TICK.type
+
+
+def is_pause(event: Event) -> bool:
+    """Whether this stands for an event of another substream, or for the clock."""
+    return event.type == PAUSE.type
+
+
+def shown_labels(t: Transition, event: Event) -> frozenset[str]:
+    """The labels that a transition gives an event, as matches report them."""
+    return frozenset(event.type if label == TYPE_LABEL else label for label in t.labels if label != HIDDEN_LABEL)
+
+
+@dataclass(frozen=True)
+class StudiedMoments:
+    """The substreams with ticks and pauses, and when these and the events are read.
+
+    ``read[n]`` are the keys of the substreams that read something when event n comes, each with the index of what it
+    reads; a substream may read several things. ``by_clock[n]`` are the moments before it that the clock shows, those
+    after the last event with n = the number of events.
+    ``begun`` gives for a tick, by key and index, the positions of the events whose deadline has passed. Other ticks
+    stand before each event where deadlines lie at values of an ``attribute``.
+    """
+
+    parts: Mapping[Key, Substream]
+    read: Sequence[Sequence[tuple[Key, int]]]
+    begun: Mapping[tuple[Key, int], tuple[int, ...]]
+    by_clock: Mapping[int, Sequence[Sequence[tuple[Key, int]]]] = field(default_factory=dict)
+    attribute: str | None = None
+
+
+class TimedReader(RunReader):
+    """A `RunReader` for events with ticks and pauses between them, which windows of events do not count."""
+
+    def __init__(self, transducer: Transducer, events: Sequence[Event]) -> None:
+        super().__init__(transducer, events)
+        self._counts: list[int] = []
+        count = -1
+        for event in events:
+            count += not (is_tick(event) or is_pause(event))
+            self._counts.append(count)
+
+    def measure(self, window: Window, position: int) -> int | float | None:
+        """See `RunReader.measure`."""
+        return self._counts[position] if isinstance(window, CountWindow) else super().measure(window, position)
+
+
+def moments(transducer: Transducer, sample: StudiedEvents, parts: Mapping[Key, Substream]) -> StudiedMoments:
+    """The events and deadlines of each substream, with their times."""
+    events = sample.events
+    if not has_ticks(transducer):
+        own = {event.position: (key, place) for key, part in parts.items() for place, event in enumerate(part.events)}
+        return StudiedMoments(parts, [[own[e.position]] if e.position in own else [] for e in events], {})
+    return _Weaving(transducer, sample, parts).whole()
+
+
+class _Weaving:
+    def __init__(self, transducer: Transducer, sample: StudiedEvents, parts: Mapping[Key, Substream]) -> None:
+        self._events = sample.events
+        self._parts = parts
+        self._until = sample.clock
+        self._by_events = len(sample.events) - sample.clocked
+        self._woven: dict[Key, list[Event]] = {key: [] for key in parts}
+        self._begun: dict[tuple[Key, int], tuple[int, ...]] = {}
+        # Any event may reach a deadline at a value of it.
+        self._attribute = next(
+            (
+                node.window.attribute
+                for t in transducer.transitions
+                if reads_tick(t)
+                for atom in t.atoms
+                for node in walk(atom)
+                if isinstance(node, InWindow) and isinstance(node.window, AttributeWindow)
+            ),
+            None,
+        )
+        self._passed = {key: self._deadlines(transducer, part) for key, part in parts.items()}
+
+    def _deadlines(self, transducer: Transducer, part: Substream) -> dict[int, dict[Time, list[int]]]:
+        """The deadlines that events of a substream may open, by the index of the first event that they lie before.
+
+        The deadlines are times, with the positions of the events.
+        """
+        windows = deadlines_of(transducer)
+        reader = RunReader(transducer, part.events)
+        times = [event.time for event in self._events]
+        opening = [(t, opened) for t in transducer.transitions if (opened := opened_by(t, windows))]
+        found: dict[int, dict[Time, list[int]]] = {}
+        for place, event in enumerate(part.events):
+            look()
+            for k in sorted(set().union(*(opened for t, opened in opening if reader.passes(t, place)))):
+                size = self._events.ticks(windows[k].microseconds)
+                time = event.time + size
+                shown = bisect_left(times, time)
+                if shown == len(times) and (self._until is None or time > self._until):
+                    continue
+                while not time - event.time >= size:  # a sum of floats may be too small
+                    time = math.nextafter(time, math.inf)
+                found.setdefault(shown, {}).setdefault(time, []).append(event.position)
+        return found
+
+    def whole(self) -> StudiedMoments:
+        read: list[list[tuple[Key, int]]] = []
+        own = {event.position: (key, event) for key, part in self._parts.items() for event in part.events}
+        by_clock: dict[int, list[list[tuple[Key, int]]]] = {}
+        for n, event in enumerate(self._events):
+            look()
+            if n >= self._by_events:
+                by_clock[n] = self._by_clock(n)
+            now: list[tuple[Key, int]] = []
+            mine, read_as = own.get(event.position, (None, event))
+            for key, passed in self._passed.items():
+                if n in passed and n < self._by_events:
+                    now += self._ticks(key, passed[n])
+                    if key != mine:
+                        now.append(self._added(key, self._nothing(PAUSE.type, event.time, event.position)))
+            if mine is not None:
+                if self._attribute is not None:
+                    now.append(self._added(mine, replace(read_as, type=TICK.type, position=_NOWHERE)))
+                now.append(self._added(mine, read_as))
+            read.append(now)
+        by_clock[len(read)] = self._by_clock(len(read))
+        unit = self._events.microseconds_per_tick
+        parts = {key: Substream(key, Stream(woven, unit)) for key, woven in self._woven.items()}
+        return StudiedMoments(parts, read, self._begun, by_clock, self._attribute)
+
+    def _by_clock(self, n: int) -> list[list[tuple[Key, int]]]:
+        """The moments, one for each deadline, that the clock shows before event n."""
+        late = {key: passed.get(n, {}) for key, passed in self._passed.items()}
+        read = []
+        for time in sorted({time for passed in late.values() for time in passed}):
+            now: list[tuple[Key, int]] = []
+            for key, passed in late.items():
+                if time in passed:
+                    now += self._ticks(key, {time: passed[time]})
+                    now.append(self._added(key, self._nothing(PAUSE.type, time, _NOWHERE)))
+            read.append(now)
+        return read
+
+    def _ticks(self, key: Key, passed: Mapping[Time, list[int]]) -> list[tuple[Key, int]]:
+        found = []
+        for time in sorted(passed):
+            found.append(self._added(key, self._nothing(TICK.type, time, _NOWHERE)))
+            self._begun[found[-1]] = tuple(passed[time])
+        return found
+
+    def _nothing(self, type: str, time: Time, position: int) -> Event:
+        moment = time_of(time, self._events)
+        moment = moment if isinstance(moment, datetime.datetime) else None
+        return Event(position, type, time, {}, None, moment)
+
+    def _added(self, key: Key, thing: Event) -> tuple[Key, int]:
+        self._woven[key].append(thing)
+        return key, len(self._woven[key]) - 1

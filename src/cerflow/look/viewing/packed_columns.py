@@ -1,0 +1,172 @@
+"""Columns in the form that a page contains: numbers in one compressed block of bytes, and words about them in JSON."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import zlib
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cerflow.base.arrow_columns import one_array, python_values
+from cerflow.base.schema import ValueKind, kind_of
+from cerflow.base.units import PER_SECOND, TimeUnit, since_1970
+
+#: The contents of a block of the page, by the name that the script knows.
+_DTYPES = {"u1": np.uint8, "u2": np.uint16, "u4": np.uint32, "f8": np.float64}
+#: Beyond this, a float cannot represent every integer.
+_EXACT = 2**53
+
+
+class PackedArrays:
+    """Arrays of numbers, one after the other, and for each a description by which the script of the page finds it."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def add(self, values: np.ndarray[Any, Any], *, rising: bool = False) -> dict[str, Any]:
+        """Add an array; ``rising`` ones of whole numbers are kept as differences, which compress better."""
+        if rising and len(values) and values.dtype.kind in "iu":
+            first = int(values[0])
+            if abs(first) < _EXACT and int(values[-1]) - first < _EXACT:
+                return self.add(np.diff(values, prepend=values[:1])) | {"from": first}
+        name = _smallest(values)
+        data = np.ascontiguousarray(values, _DTYPES[name]).tobytes()
+        found = {"at": self._size, "size": len(values), "as": name}
+        padding = -len(data) % 8
+        self._parts.append(data + bytes(padding))
+        self._size += len(data) + padding
+        return found
+
+    def text(self) -> str:
+        """All arrays: compressed by zlib, in base64."""
+        return base64.b64encode(zlib.compress(b"".join(self._parts), 6)).decode()
+
+
+def _smallest(values: np.ndarray[Any, Any]) -> str:
+    if values.dtype.kind not in "iub":
+        return "f8"
+    least, most = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+    if least < 0:
+        return "f8"
+    return next((name for name, bound in (("u1", 2**8), ("u2", 2**16), ("u4", 2**32)) if most < bound), "f8")
+
+
+def text_codes(column: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray[Any, Any], list[str | None]]:
+    """A column as numbers, and the text that each number stands for (None: null), in the order of their occurrence."""
+    array = one_array(column)
+    if not (pa.types.is_string(array.type) or pa.types.is_dictionary(array.type)):
+        array = _as_text(array)
+    if pa.types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    encoded = array.dictionary_encode(null_encoding="encode")
+    return encoded.indices.to_numpy(zero_copy_only=False), encoded.dictionary.to_pylist()
+
+
+def _as_text(array: pa.Array) -> pa.Array:
+    """Any values as text for people."""
+    if pa.types.is_string(array.type):
+        return array
+    try:
+        return array.cast(pa.string())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+        return pa.array([None if value is None else _shown(value) for value in python_values(array)], pa.string())
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.hex()
+    return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, list | dict) else str(value)
+
+
+def packed_column(name: str, column: pa.Array | pa.ChunkedArray, arrays: PackedArrays) -> dict[str, Any]:
+    """A column of the page's table: its name, its kind, and its values; null is NaN, or the code of no text."""
+    array = one_array(column)
+    kind = kind_of(array.type)
+    if pa.types.is_timestamp(array.type) or pa.types.is_date(array.type):
+        return {"name": name} | packed_times(array, None, arrays)
+    if kind is ValueKind.DURATION:
+        seconds = pa.array([_seconds(v) for v in python_values(array)], pa.float64())
+        return {"name": name, "kind": "duration", "values": arrays.add(_floats(seconds))}
+    if kind.numeric and not pa.types.is_decimal(array.type):
+        bounds = pc.min_max(array).as_py() if kind is ValueKind.INTEGER else {}
+        if all(value is None or abs(value) < _EXACT for value in bounds.values()):
+            floats = _floats(array)
+            whole = kind is ValueKind.INTEGER and not array.null_count
+            return {
+                "name": name,
+                "kind": "number",
+                "values": arrays.add(floats.astype(np.int64) if whole else floats),
+                "nulls": arrays.add(array.is_null().to_numpy(zero_copy_only=False)) if array.null_count else None,
+            }
+    codes, texts = text_codes(array)
+    return {"name": name, "kind": "text", "values": arrays.add(codes), "texts": texts}
+
+
+def _seconds(value: Any) -> float | None:
+    if value is None:
+        return None
+    return value.total_seconds() if isinstance(value, timedelta) else float(value / np.timedelta64(1, "s"))
+
+
+def _floats(array: pa.Array) -> np.ndarray[Any, Any]:
+    if pa.types.is_floating(array.type) and not pa.types.is_float64(array.type):
+        # By way of text, a short float keeps its short notation.
+        array = array.cast(pa.string())
+    found: np.ndarray[Any, Any] = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return found
+
+
+def packed_times(
+    column: pa.Array | pa.ChunkedArray, unit: TimeUnit | None, arrays: PackedArrays, *, rising: bool = False
+) -> dict[str, Any]:
+    """Times as distances from the least one, ``base``, which is text, as it may have more digits than a float.
+
+    The kind is "time" if they count from 1970, and "number" if they do not; these are shown as on a ``clock`` if their
+    unit is known. ``unit`` is that of times that are numbers;
+    ``zone`` is the name of a time zone, None if times have none. ``rising`` says that no time is before the one above.
+    """
+    array = one_array(column)
+    zone = None
+    since_1970 = not kind_of(array.type).numeric
+    known_unit = unit is not None
+    if pa.types.is_date(array.type):
+        array = array.cast(pa.timestamp("s" if pa.types.is_date32(array.type) else "ms"))
+    if pa.types.is_timestamp(array.type):
+        unit, zone = array.type.unit, array.type.tz
+        array = array.cast(pa.int64())
+    elif pa.types.is_integer(array.type):
+        array = array.cast(pa.int64(), safe=False)
+    known = array.drop_null()
+    least = pc.min(known).as_py() if len(known) else 0
+    if not since_1970:
+        unit = unit or "ms"
+        since_1970 = is_since_1970(pc.min_max(known).as_py(), unit)
+    if pa.types.is_int64(array.type):
+        distances: np.ndarray[Any, Any] = array.fill_null(least).to_numpy(zero_copy_only=False).astype(np.int64) - least
+        if array.null_count:
+            distances = distances.astype(np.float64)
+            distances[array.is_null().to_numpy(zero_copy_only=False)] = np.nan
+    else:
+        least = math.floor(least)
+        distances = array.cast(pa.float64()).to_numpy(zero_copy_only=False) - least
+    return {
+        "kind": "time" if since_1970 else "number",
+        "unit": unit,
+        "zone": zone,
+        "clock": known_unit and not since_1970,
+        "base": str(least),
+        "values": arrays.add(distances, rising=rising),
+    }
+
+
+def is_since_1970(bounds: Mapping[str, float | None], unit: TimeUnit) -> bool:
+    """Whether numbers between these bounds look like times since 1970 in their unit."""
+    return all(v is not None and since_1970(v / PER_SECOND[unit]) for v in bounds.values())

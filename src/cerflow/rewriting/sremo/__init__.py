@@ -1,1 +1,0 @@
-"""Rewritings of SREMO expressions into others that mean the same, one a file."""

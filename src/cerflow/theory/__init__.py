@@ -1,0 +1,1 @@
+"""What the papers say, executable: the semantics, their automata, their rewritings, and what is decided."""

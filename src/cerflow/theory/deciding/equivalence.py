@@ -1,0 +1,261 @@
+"""Whether two formulas have the same matches in every stream, whether one has all of the other's, whether one has any.
+
+The determinised transducers are searched in parallel, breadth first and only as far as they are reached, so the
+first difference is one in a shortest stream. It is a difference (n, C): after reading events 0 … n and giving them
+the labels of C, one transducer is in a final state and the other is not.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from types import ModuleType
+from typing import TypeVar
+
+from cerflow.automata.compile.formulas import compile_formula
+from cerflow.automata.model.transducer import TYPE_LABEL, Transducer, Transition
+from cerflow.base.errors import UnsupportedQueryError
+from cerflow.base.schema import Schema
+from cerflow.language.formula import Formula, NotFollowedBy
+from cerflow.language.node import Node, walk
+from cerflow.language.printer import show
+from cerflow.theory.deciding.budget import Budget
+from cerflow.theory.deciding.event_spaces import event_spaces_of
+from cerflow.theory.deciding.finite_memory import Configuration, UnboundedMemoryError
+from cerflow.theory.deciding.minterms import EventMinterm, EventMinterms
+from cerflow.theory.deciding.subset_construction import Labels, Subset, Subsets
+from cerflow.theory.deciding.witnesses import Answer, Replay, witness_of
+
+
+@dataclass(frozen=True)
+class _PathStep:
+    """The last step of a path, with the steps before it; ``side`` is that of a transducer that alone detects there."""
+
+    before: _PathStep | None
+    minterm: EventMinterm
+    labels: Labels
+    side: int | None
+
+    def whole(self) -> list[_PathStep]:
+        """All steps, the first one first."""
+        found: list[_PathStep] = [self]
+        while (before := found[-1].before) is not None:
+            found.append(before)
+        return found[::-1]
+
+
+#: Finds a shortest path to a witness in one event space, perhaps over events that need not exist.
+_Search = Callable[[EventMinterms, bool], _PathStep | None]
+T = TypeVar("T", bound=Hashable)
+
+
+def find_difference(
+    first: Formula,
+    second: Formula,
+    *,
+    one_sided: bool = False,
+    schema: Schema | None = None,
+    budget: Budget | None = None,
+    replay: Replay | None = None,
+) -> Answer:
+    """Whether there is a match that one formula has and the other lacks; ``one_sided``: that the second lacks.
+
+    A witness that does not pass ``replay`` is not reported. With it, conditions that relate events are decided, too, by
+    Z3. Raises `QueryError` if no events fit both formulas, `UnsupportedQueryError` if the budget is spent, and without
+    ``replay`` or Z3 for formulas that relate events to one another or have a window that is not of events.
+    """
+    _refuse_deadlines(first, second)
+    one, other = _compiled(first, second)
+    return _compared((first, second), one, other, one_sided, schema, budget or Budget(), replay)
+
+
+def compare_transducers(
+    first: Transducer,
+    second: Transducer,
+    roots: Sequence[Node],
+    *,
+    schema: Schema | None = None,
+    budget: Budget | None = None,
+    replay: Replay | None = None,
+) -> Answer:
+    """As `find_difference`, for transducers without labels that depend on the type of the event.
+
+    ``roots`` are the conditions that they were made of.
+    """
+    return _compared(roots, first, second, False, schema, budget or Budget(), replay)
+
+
+def shortest_match(
+    formula: Formula, *, schema: Schema | None = None, budget: Budget | None = None, replay: Replay | None = None
+) -> Answer:
+    """Whether a formula has a match in any stream; raises as `find_difference` does.
+
+    Conditions that relate events only take matches away: a formula without matches has none with them either.
+    """
+    budget = budget or Budget()
+    _refuse_deadlines(formula)
+    transducer = compile_formula(formula)
+    try:
+        runs = Subsets(transducer, budget)
+    except UnboundedMemoryError as error:
+        freed = Subsets(_without_memory(transducer), budget)
+        algebras = [EventMinterms(w, transducer.mentioned, budget) for w in event_spaces_of((formula,), schema)]
+        if all(_match(freed, algebra, True) is None for algebra in algebras):
+            return Answer(False)
+        if replay is None:
+            raise
+        answer: Answer = _solver(error).match_with_registers(
+            transducer, event_spaces_of((formula,), schema), replay, budget
+        )
+        return answer
+
+    return _searched((formula,), transducer.mentioned, partial(_match, runs), schema, budget, replay)
+
+
+def _refuse_deadlines(*formulas: Formula) -> None:
+    """Raise `UnsupportedQueryError` for formulas whose matches depend on the time between events."""
+    for node in (node for formula in formulas for node in walk(formula)):
+        if isinstance(node, NotFollowedBy):
+            raise UnsupportedQueryError(
+                "whether a formula with NOT FOLLOWED BY can match cannot be decided",
+                span=node.span,
+                hint="Ask about the formulas on its left and right.",
+            )
+
+
+def _compiled(first: Formula, second: Formula) -> tuple[Transducer, Transducer]:
+    """Both transducers, with the same names of types set apart, so that their labels can be compared."""
+    one = compile_formula(first)
+    other = compile_formula(second, named=one.mentioned)
+    if other.mentioned != one.mentioned:
+        one = compile_formula(first, named=other.mentioned)
+    return one, other
+
+
+def _compared(
+    roots: Sequence[Node],
+    one: Transducer,
+    other: Transducer,
+    one_sided: bool,
+    schema: Schema | None,
+    budget: Budget,
+    replay: Replay | None,
+) -> Answer:
+    try:
+        left, right = Subsets(one, budget), Subsets(other, budget)
+    except UnboundedMemoryError as error:
+        if replay is None:
+            raise
+        event_spaces = event_spaces_of(roots, schema)
+        answer: Answer = _solver(error).difference_with_registers(one, other, one_sided, event_spaces, replay, budget)
+        return answer
+
+    search = partial(_difference, left, right, one_sided)
+    return _searched(roots, one.mentioned, search, schema, budget, replay)
+
+
+def _solver(error: UnboundedMemoryError) -> ModuleType:
+    """The module that decides what has registers; the error with a hint if Z3 is not installed."""
+    try:
+        return import_module("cerflow.theory.deciding.solver.with_registers")
+    except ModuleNotFoundError as missing:
+        if missing.name != "z3":
+            raise
+        error.hint = "The extra 'decide' decides more: pip install 'cerflow[decide]'."
+        raise error from None
+
+
+def _without_memory(transducer: Transducer) -> Transducer:
+    transitions = tuple(Transition(t.source, t.target, t.test, (), t.labels) for t in transducer.transitions)
+    return Transducer(
+        transducer.states, transducer.initial, transducer.final, transitions, mentioned=transducer.mentioned
+    )
+
+
+def _searched(
+    roots: Sequence[Node],
+    mentioned: frozenset[str],
+    search: _Search,
+    schema: Schema | None,
+    budget: Budget,
+    replay: Replay | None,
+) -> Answer:
+    """Search every event space over events that certainly exist, then over those that might."""
+    algebras = [EventMinterms(event_space, mentioned, budget) for event_space in event_spaces_of(roots, schema)]
+    found = [(hit.whole(), algebra.event_space) for algebra in algebras if (hit := search(algebra, False)) is not None]
+    if found:
+        steps, event_space = min(found, key=lambda f: len(f[0]))
+        values, labels = [s.minterm.values for s in steps], [s.labels for s in steps]
+        witness = witness_of(values, labels, steps[-1].side or 0, event_space)
+        if replay is not None and not replay(witness):
+            return Answer(None, reason="the stream that was found does not have the match by definition")
+        return Answer(True, witness)
+    for algebra in algebras:
+        hit = search(algebra, True)
+        if hit is not None:
+            doubts = dict.fromkeys(c for step in hit.whole() for c in step.minterm.assumed)
+            return Answer(None, reason=f"it is not known which events satisfy {', '.join(map(show, doubts))}")
+    return Answer(False)
+
+
+# -- searches -----------------------------------------------------------------------------------------------------
+
+#: What follows on a step: an event, its labels, what they lead to, and a side that alone detects there.
+_Following = Iterator[tuple[EventMinterm, Labels, T, int | None]]
+
+
+def _breadth_first(begin: Iterable[T], following: Callable[[T, set[T]], _Following[T]]) -> _PathStep | None:
+    """A shortest path to where one side alone detects; ``following`` is told what was seen."""
+    seen = set(begin)
+    pending: deque[tuple[T, _PathStep | None]] = deque((one, None) for one in begin)
+    while pending:
+        current, path = pending.popleft()
+        for minterm, labels, after, side in following(current, seen):
+            if after in seen:
+                continue
+            seen.add(after)
+            step = _PathStep(path, minterm, labels, side)
+            if side is not None:
+                return step
+            pending.append((after, step))
+    return None
+
+
+def _difference(
+    left: Subsets, right: Subsets, one_sided: bool, algebra: EventMinterms, assume: bool
+) -> _PathStep | None:
+    """A shortest path to a difference; with ``assume`` also over assumed events."""
+    nothing: Subset = frozenset()
+
+    def following(pair: tuple[Subset, Subset], _: object) -> _Following[tuple[Subset, Subset]]:
+        for minterm in algebra.minterms(tuple(dict.fromkeys((*left.tests(pair[0]), *right.tests(pair[1]))))):
+            if minterm.assumed and not assume:
+                continue
+            after_a = left.step(pair[0], minterm.holds, minterm.type)
+            after_b = right.step(pair[1], minterm.holds, minterm.type)
+            for labels in sorted({*after_a, *after_b}, key=sorted):
+                a, b = after_a.get(labels, nothing), after_b.get(labels, nothing)
+                detects = left.accepts(a), right.accepts(b)
+                if a or not one_sided:
+                    alone = detects == (True, False) or (detects == (False, True) and not one_sided)
+                    yield minterm, labels, (a, b), int(detects[1]) if alone else None
+
+    return _breadth_first([(left.initial, right.initial)], following)
+
+
+def _match(runs: Subsets, algebra: EventMinterms, assume: bool) -> _PathStep | None:
+    """A shortest path to a match."""
+
+    def following(configuration: Configuration, seen: set[Configuration]) -> _Following[Configuration]:
+        for test, labels, after in runs.moves(configuration):
+            # Whether there is such an event is asked only where it matters.
+            found = () if after in seen else algebra.minterms((test,))
+            minterm = next((x for x in found if x.holds and (assume or not x.assumed)), None)
+            if minterm is not None:
+                named = labels - {TYPE_LABEL} | {minterm.type} if TYPE_LABEL in labels else labels
+                yield minterm, named, after, 0 if runs.accepts((after,)) else None
+
+    return _breadth_first(sorted(runs.initial, key=lambda c: c[0]), following)

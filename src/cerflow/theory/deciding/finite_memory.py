@@ -1,0 +1,236 @@
+"""Transducers whose registers hold finitely many values, so that memory can become part of the state.
+
+That holds if only truth values of conditions on one event are stored, and the starts of windows of events, which lie
+at most one window back. Every other value may be one of infinitely many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import TypeVar
+
+from cerflow.automata.model.runs import Content, Memory, choices, kept
+from cerflow.automata.model.transducer import Transducer, Transition, Write, registers_read
+from cerflow.base.errors import UnsupportedQueryError
+from cerflow.base.events import Value
+from cerflow.language import condition as c
+from cerflow.language.formula import CountWindow, Window
+from cerflow.language.node import Node, fold, transform, walk, with_children
+from cerflow.language.printer import show
+from cerflow.logic.conditions.atomic_conditions import normal
+from cerflow.logic.conditions.connectives import FALSE, TRUE, UNKNOWN, conjunction, conjuncts
+from cerflow.logic.conditions.guards import InWindow, Measure, NoRow, Satisfied, Stored
+from cerflow.theory.deciding.budget import Budget
+
+#: A state, what the registers hold (starts of windows as how many events ago, less than zero), and how many events ago
+#: the complex event began, where the window of the whole asks for it.
+Configuration = tuple[int, Memory, int | None]
+#: A condition on the event, its labels, and the next configuration.
+Move = tuple[c.Condition, frozenset[str], Configuration]
+
+_Row = tuple[Value, ...]
+N = TypeVar("N", bound=Node)
+
+
+class UnboundedMemoryError(UnsupportedQueryError):
+    """Registers may hold infinitely many values."""
+
+
+class FiniteMemory:
+    """The moves of a transducer in each of its configurations.
+
+    Raises `UnboundedMemoryError` if it stores other values than truth values and starts of windows of events.
+    """
+
+    def __init__(self, transducer: Transducer, budget: Budget) -> None:
+        _refuse(transducer)
+        self.transducer = transducer
+        self._budget = budget
+        self._leaving = transducer.leaving()
+        self._live = transducer.live()
+        self._measures = _measures(transducer)
+        self._window = transducer.window.events if isinstance(transducer.window, CountWindow) else None
+        sizes = [w.events for w in _windows(transducer) if isinstance(w, CountWindow)]
+        #: Starts that are longer ago are all alike.
+        self._oldest = max((*sizes, self._window or 0))
+        self._known: dict[Configuration, tuple[Move, ...]] = {}
+
+    def begin(self, state: int) -> Configuration:
+        """A state before anything is read."""
+        return state, (None,) * len(self.transducer.registers), None
+
+    def moves(self, configuration: Configuration) -> tuple[Move, ...]:
+        """The transitions that may be taken, each once for every combination of the truth values that it stores."""
+        known = self._known.get(configuration)
+        if known is None:
+            state, memory, begun = configuration
+            aged = tuple(map(self._older, range(len(memory)), memory))
+            if begun is not None:
+                begun = min(begun + 1, self._oldest)
+            moves = (move for t in self._leaving[state] for move in self._taken(t, aged, begun))
+            known = self._known[configuration] = tuple(dict.fromkeys(moves))
+        return known
+
+    def _older(self, register: int, content: Content) -> Content:
+        """The content of a register one event later."""
+        measures = self._measures[register]
+        if content is None or not measures:
+            return content
+
+        def older(row: _Row) -> _Row:
+            return tuple(
+                max(v - 1, -self._oldest) if k in measures and isinstance(v, int) else v for k, v in enumerate(row)
+            )
+
+        return frozenset(map(older, content)) if isinstance(content, frozenset) else older(content)
+
+    def _taken(self, t: Transition, memory: Memory, begun: int | None) -> Iterator[Move]:
+        if t.labels and self._window is not None:
+            if begun is not None and begun >= self._window:
+                return
+            begun = 0 if begun is None else begun
+        tests = conjuncts(t.test)
+        for atom in t.atoms:
+            for rows in choices(sorted(registers_read([atom])), memory):
+                tests += conjuncts(normal(_read(atom, rows)))
+        if FALSE in tests or UNKNOWN in tests:
+            return
+        live = self._live[t.target]
+        for decided, after in self._written(t, memory):
+            left = tuple(content if register in live else None for register, content in enumerate(after))
+            yield conjunction([*tests, *decided]), t.labels, (t.target, left, begun)
+
+    def _written(self, t: Transition, memory: Memory) -> Iterator[tuple[list[c.Condition], Memory]]:
+        """The memory after a transition, for all outcomes of the conditions whose truth values are stored."""
+        rows = [list(self._rows(write, memory)) for write in t.writes]
+        open_ = dict.fromkeys(
+            one for choice in rows for row, where in choice for part in (*row, *where) for one in _open(part)
+        )
+        self._budget.spend(3 ** len(open_))
+        for outcome in product((True, False, None), repeat=len(open_)):
+            truths = dict(zip(open_, outcome))
+            after = list(memory)
+            for write, choice in zip(t.writes, rows):
+                keeps = self.transducer.registers[write.register].keeps
+                former = None if write.fresh else after[write.register]
+                values = [
+                    tuple(_value(e, truths) for e in row)
+                    for row, where in choice
+                    if all(one == TRUE or truths.get(one) for one in where)
+                ]
+                after[write.register] = kept(keeps, former, values)
+            yield [_comes_out(one, truth) for one, truth in truths.items()], tuple(after)
+
+    def _rows(self, write: Write, memory: Memory) -> Iterator[tuple[list[c.Expression], list[c.Condition]]]:
+        """The rows that are written, as far as memory decides, with their conditions on the event."""
+        for rows in choices(sorted(registers_read([*write.row, *write.where])), memory):
+            where = [normal(_read(condition, rows)) for condition in write.where]
+            if FALSE not in where:
+                yield [_read(expression, rows) for expression in write.row], where
+
+
+# -- conditions on memory and event -------------------------------------------------------------------------------
+
+
+def _read(part: N, rows: dict[int, _Row | None]) -> N:
+    """A condition or expression for one choice of rows; it reads only the current event."""
+    return transform(part, lambda current: _with_rows(current, rows))
+
+
+def _with_rows(current: Node, rows: dict[int, _Row | None]) -> Node:
+    match current:
+        case Stored():
+            row = rows[current.register]
+            return c.Literal(None if row is None else row[current.field])  # type: ignore[arg-type]
+        case NoRow():
+            return FALSE
+        case Measure():
+            return c.Literal(0)
+        case InWindow(c.Literal(None), CountWindow()):
+            return UNKNOWN
+        case InWindow(c.Literal(int(start)), CountWindow(events)):
+            return c.Constant(-start < events)
+    return current
+
+
+def _open(part: Node) -> list[c.Condition]:
+    """The conditions on the event that decide a value written, or whether it is."""
+
+    def visit(current: Node, below: Sequence[list[c.Condition]]) -> list[c.Condition]:
+        return [current] if isinstance(current, c.Condition) else [one for found in below for one in found]
+
+    return [] if isinstance(part, c.Constant) else fold(part, visit)
+
+
+def _comes_out(condition: c.Condition, truth: bool | None) -> c.Condition:
+    """The test that a condition has this truth value."""
+    negated = c.Not(condition)
+    if truth is None:
+        return c.And(c.Not(Satisfied(condition)), c.Not(Satisfied(negated)))
+    return condition if truth else negated
+
+
+def _value(expression: c.Expression, truths: dict[c.Condition, bool | None]) -> Value:
+    def visit(current: Node, children: Sequence[Node]) -> Node:
+        # A condition may hold truth values itself: the whole is looked up, as it was found.
+        if isinstance(current, c.TruthValue) and current.condition in truths:
+            return c.Literal(truths[current.condition])
+        current = with_children(current, children)
+        if isinstance(current, c.If):
+            return current.then if normal(current.condition) == TRUE else current.otherwise
+        return current
+
+    found = fold(expression, visit)
+    assert isinstance(found, c.Literal)
+    return found.value
+
+
+# -- what registers hold ------------------------------------------------------------------------------------------
+
+
+def _measures(transducer: Transducer) -> list[set[int]]:
+    """For each register the fields with starts of windows."""
+    found: list[set[int]] = [set() for _ in transducer.registers]
+    fields = [(w.register, k, e) for t in transducer.transitions for w in t.writes for k, e in enumerate(w.row)]
+    before = -1
+    while before < (before := sum(map(len, found))):
+        for register, k, e in fields:
+            if isinstance(e, Measure) or (isinstance(e, Stored) and e.field in found[e.register]):
+                found[register].add(k)
+    return found
+
+
+def _windows(transducer: Transducer) -> list[Window]:
+    conditions = [
+        one for t in transducer.transitions for one in (*t.atoms, *(w for write in t.writes for w in write.where))
+    ]
+    return [n.window for one in conditions for n in walk(one) if isinstance(n, InWindow)]
+
+
+#: Expressions that may be stored besides truth values and measures: they have finitely many values.
+_FINITE = (Stored, c.Literal, c.If, c.Comparison, c.And, c.Or, c.Not, Satisfied, c.Constant, c.IsNull)
+
+
+def _refuse(transducer: Transducer) -> None:
+    for window in (*([] if transducer.window is None else [transducer.window]), *_windows(transducer)):
+        if not isinstance(window, CountWindow):
+            raise UnboundedMemoryError(
+                f"a formula with the window {show(window)} cannot be compared with another one",
+                span=window.span,
+                hint="Only windows of events can: WITHIN n EVENTS.",
+            )
+    for write in (write for t in transducer.transitions for write in t.writes):
+        if not all(fold(e, _is_finite) for e in write.row):
+            raise UnboundedMemoryError(
+                "the formula has to remember values of earlier events "
+                f"({transducer.registers[write.register].meaning}), of which there may be any number",
+                hint="Only formulas whose conditions read one event at a time can be compared.",
+            )
+
+
+def _is_finite(current: Node, below: Sequence[bool]) -> bool:
+    """Whether an expression that is stored has finitely many values."""
+    if isinstance(current, Measure):
+        return isinstance(current.window, CountWindow)
+    return isinstance(current, c.TruthValue) or (isinstance(current, _FINITE) and all(below))

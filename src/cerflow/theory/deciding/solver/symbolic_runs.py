@@ -1,0 +1,309 @@
+"""Runs of transducers with registers over unknown events, together with the conditions on these events.
+
+The searches go breadth first, so what they find is shortest. They end without anything once no further runs can be told
+apart, as is so below a window of events. Otherwise `horn_clauses` may prove that there is nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import z3
+
+from cerflow.automata.model.run_windows import windows_needed
+from cerflow.automata.model.transducer import Accumulation, Transducer, Transition
+from cerflow.base import limits
+from cerflow.base.errors import UnsupportedQueryError
+from cerflow.base.events import Value
+from cerflow.base.graphs import reached
+from cerflow.language.formula import CountWindow
+from cerflow.language.node import Node, walk
+from cerflow.logic.conditions.connectives import conjuncts
+from cerflow.logic.conditions.guards import InWindow, Measure, Shown
+from cerflow.theory.deciding.budget import Budget
+from cerflow.theory.deciding.solver.symbolic_conditions import RegisterTerms, SymbolicConditions
+from cerflow.theory.deciding.solver.symbolic_examples import plain_events, plain_numbers
+from cerflow.theory.deciding.solver.symbolic_values import SymbolicEvent, SymbolicValues
+
+Labels = frozenset[str]
+
+#: Where the window of a whole complex event begins.
+_FIRST: Any = Shown("the first event")
+
+
+def expressions_of(transducer: Transducer) -> list[Node]:
+    """The conditions and expressions of all transitions."""
+    return [tree for t in transducer.transitions for tree in (t.test, *t.trees)]
+
+
+@dataclass(frozen=True)
+class SymbolicConfiguration:
+    """A state, the contents of the registers, and where the complex event began if its window asks for that."""
+
+    state: int
+    memory: tuple[RegisterTerms, ...]
+    begun: Any = None
+
+    def key(self) -> tuple[object, ...]:
+        """Equal for configurations that are the same whatever the events are."""
+        begun = None if self.begun is None else self.begun.get_id()
+        return self.state, begun, *(content.key() for content in self.memory)
+
+    @property
+    def remembers(self) -> bool:
+        """Whether anything of earlier events matters."""
+        return self.begun is not None or not all(z3.is_true(content.empty) for content in self.memory)
+
+
+@dataclass(frozen=True)
+class SymbolicWitness:
+    """The labels of events, a model of Z3 with the events, and the formula that they satisfy.
+
+    ``side`` is 0 if the first transducer detects, 1 if the second.
+    """
+
+    labels: tuple[Labels, ...]
+    model: Any
+    formula: Any
+    side: int
+
+
+class Solver:
+    """Asks Z3 whether there are events for a formula, within a budget and within the domains of some events."""
+
+    def __init__(self, values: SymbolicValues, budget: Budget) -> None:
+        self._values = values
+        self._budget = budget
+        self._read: list[SymbolicEvent] = []
+        self.asked = 0
+
+    def event(self, position: int) -> SymbolicEvent:
+        """The event at a position of the stream."""
+        while len(self._read) <= position:
+            self._read.append(self._values.event(z3.IntVal(len(self._read)), len(self._read)))
+        return self._read[position]
+
+    def model(self, formula: Any, share: int = 1) -> Any | None:
+        """Events that satisfy a formula, None if there are none.
+
+        Raises `UnsupportedQueryError` if Z3 gives up, after a ``share`` of the resources for a question.
+        """
+        self.asked += 1
+        self._budget.spend(limits.SOLVER_STEPS)
+        if z3.is_false(formula):
+            return None
+        solver = z3.Solver()
+        solver.set("rlimit", limits.SOLVER_RESOURCES // share)
+        solver.add(formula, *(event.domain for event in self._read))
+        outcome = solver.check()
+        if outcome == z3.sat:
+            return solver.model()
+        if outcome == z3.unsat:
+            return None
+        raise UnsupportedQueryError("too large to decide: the solver gave up", hint="Ask about smaller formulas.")
+
+    def examples(self, candidate: SymbolicWitness) -> list[dict[str, Value]]:
+        """The events of a candidate, by column."""
+        events = self._read[: len(candidate.labels)]
+        model = candidate.model
+        if self._values.floating:
+            with suppress(UnsupportedQueryError):
+                model = self.model(z3.And(candidate.formula, plain_numbers(events)), 20) or model
+        return plain_events(self._values, events, model)
+
+
+class Runs:
+    """The runs of one transducer over events of one event space."""
+
+    def __init__(self, transducer: Transducer, conditions: SymbolicConditions) -> None:
+        self.transducer = transducer
+        self.conditions = conditions
+        self._leaving = transducer.leaving()
+        self.live = transducer.live()
+        self._needed = windows_needed(transducer)
+        #: States from which every path to a match labels an event.
+        self._labelling = _all_paths_label(transducer)
+        nodes = (n for root in expressions_of(transducer) for n in walk(root))
+        #: Whether it matters when an event comes.
+        self.measures = isinstance(transducer.window, CountWindow) or any(isinstance(n, Measure) for n in nodes)
+        self.empty = tuple(
+            conditions.empty(None if r.keeps is Accumulation.SET else r.fields) for r in transducer.registers
+        )
+
+    def begin(self) -> list[SymbolicConfiguration]:
+        """The configurations before any event."""
+        return [SymbolicConfiguration(state, self.empty) for state in sorted(self.transducer.initial)]
+
+    def detects(self, configuration: SymbolicConfiguration) -> bool:
+        """Whether a run that ends there detects its complex event."""
+        return configuration.state in self.transducer.final
+
+    def moves(
+        self, configuration: SymbolicConfiguration, event: SymbolicEvent
+    ) -> Iterator[tuple[Labels, Any, SymbolicConfiguration]]:
+        """The labels, the guard and the target of each transition that may be taken."""
+        for t in self._leaving[configuration.state]:
+            memory, begun = configuration.memory, configuration.begun
+            guard = [self.conditions.truth(part, event, memory)[0] for part in (*conjuncts(t.test), *t.atoms)]
+            window = self.transducer.window
+            if window is not None and t.labels:
+                if begun is None:
+                    begun = event.position
+                elif isinstance(window, CountWindow):
+                    guard.append(event.position - begun < window.events)
+                else:
+                    guard.append(self.conditions.truth(InWindow(_FIRST, window), event, memory)[0])
+            after = SymbolicConfiguration(t.target, self._written(t, event, memory), begun)
+            if t.target not in self.transducer.final:
+                guard += self._in_time(after, event.position + 1)
+            holds = z3.simplify(z3.And(*guard))
+            if not z3.is_false(holds):
+                yield t.labels, holds, after
+
+    def _in_time(self, configuration: SymbolicConfiguration, position: Any) -> Iterator[Any]:
+        """Conditions without which a run meets no window of events any more that it must still meet."""
+        state = configuration.state
+        for register in self._needed[state]:
+            window = self.transducer.registers[register].window
+            content = configuration.memory[register]
+            if isinstance(window, CountWindow) and content.fields is not None and content.fields[0].known:
+                begun = content.fields[0]
+                yield z3.And(z3.Not(begun.null), position - begun.number < window.events)
+        window = self.transducer.window
+        if isinstance(window, CountWindow) and configuration.begun is not None and state in self._labelling:
+            yield position - configuration.begun < window.events
+
+    def _written(
+        self, t: Transition, event: SymbolicEvent, memory: tuple[RegisterTerms, ...]
+    ) -> tuple[RegisterTerms, ...]:
+        live = self.live[t.target]
+        after = list(memory)
+        for write in t.writes:
+            former = self.empty[write.register] if write.fresh else after[write.register]
+            row = [] if former.fields is None else [self.conditions.term(e, event, memory) for e in write.row]
+            keeps = self.transducer.registers[write.register].keeps
+            after[write.register] = self.conditions.written(keeps, former, row)
+        return tuple(c if register in live else self.empty[register] for register, c in enumerate(after))
+
+
+def _all_paths_label(transducer: Transducer) -> frozenset[int]:
+    before: dict[int, list[int]] = {}
+    for t in transducer.transitions:
+        if not t.labels:
+            before.setdefault(t.target, []).append(t.source)
+    return frozenset(range(transducer.states)) - reached(transducer.final, lambda q: before.get(q, ())).keys()
+
+
+@dataclass
+class _Reached:
+    """A configuration, the condition under which it is reachable, and the transitions to it."""
+
+    configuration: SymbolicConfiguration
+    holds: Any
+    incoming: list[tuple[_Reached, Labels, Any]] = field(default_factory=list)
+
+    def labels(self, model: Any) -> list[Labels]:
+        """The labels of a run that a model allows."""
+        found: list[Labels] = []
+        current = self
+        while current.incoming:
+            for before, labels, guard in current.incoming:
+                if z3.is_true(model.eval(z3.And(before.holds, guard), model_completion=True)):
+                    found.append(labels)
+                    current = before
+                    break
+            else:
+                raise AssertionError("a model satisfies no path to a configuration")
+        return found[::-1]
+
+
+def shortest_runs(runs: Runs, solver: Solver) -> Iterator[SymbolicWitness | None]:
+    """Matches by their lengths, and None after each length; ends if there are no longer runs."""
+    layer = [_Reached(c, z3.BoolVal(True)) for c in runs.begin()]
+    # Terms keep their numbers as long as they are kept.
+    seen: dict[tuple[object, ...], list[_Reached]] = {r.configuration.key(): [r] for r in layer}
+    position = 0
+    while layer:
+        event = solver.event(position)
+        following: dict[tuple[object, ...], _Reached] = {}
+        for earlier in layer:
+            for labels, guard, target in runs.moves(earlier.configuration, event):
+                entry = following.setdefault(target.key(), _Reached(target, z3.BoolVal(False)))
+                entry.holds = z3.simplify(z3.Or(entry.holds, z3.And(earlier.holds, guard)))
+                entry.incoming.append((earlier, labels, guard))
+        position += 1
+        layer = []
+        for key, entry in following.items():
+            timed = runs.measures and entry.configuration.remembers
+            known = seen.setdefault((position, *key) if timed else key, [])
+            # A run that was there before under weaker conditions has all that follows.
+            new = z3.simplify(z3.And(entry.holds, *(z3.Not(before.holds) for before in known)))
+            model = solver.model(new)
+            if model is None:
+                continue
+            known.append(entry)
+            layer.append(entry)
+            if runs.detects(entry.configuration):
+                yield SymbolicWitness(tuple(entry.labels(model)), model, entry.holds, 0)
+        yield None
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """The configurations of two transducers after the same labels, with their conditions."""
+
+    labels: tuple[Labels, ...]
+    sides: tuple[dict[tuple[object, ...], tuple[SymbolicConfiguration, Any]], ...]
+
+    def key(self) -> tuple[object, ...]:
+        return tuple(frozenset((key, holds.get_id()) for key, (_, holds) in side.items()) for side in self.sides)
+
+
+def differences(both: Sequence[Runs], one_sided: bool, solver: Solver) -> Iterator[SymbolicWitness | None]:
+    """Matches of one transducer that the other lacks, by their lengths, and None after each length."""
+    begin = tuple({c.key(): (c, z3.BoolVal(True)) for c in runs.begin()} for runs in both)
+    layer = [_Pair((), begin)]
+    seen: dict[tuple[object, ...], _Pair] = {layer[0].key(): layer[0]}
+    measures = any(runs.measures for runs in both)
+    position = 0
+    while layer:
+        event = solver.event(position)
+        position += 1
+        following = []
+        for pair in layer:
+            for after in _extended(both, pair, event):
+                timed = measures and any(c.remembers for side in after.sides for c, _ in side.values())
+                key = (position, *after.key()) if timed else after.key()
+                if key in seen:
+                    continue
+                seen[key] = after
+                detects = [
+                    z3.Or(*(holds for c, holds in side.values() if runs.detects(c)))
+                    for runs, side in zip(both, after.sides)
+                ]
+                for side in (0,) if one_sided else (0, 1):
+                    only = z3.simplify(z3.And(detects[side], z3.Not(detects[1 - side])))
+                    if not z3.is_false(only) and (model := solver.model(only)) is not None:
+                        yield SymbolicWitness(after.labels, model, only, side)
+                counted = after.sides[:1] if one_sided else after.sides
+                exist = z3.Or(*(holds for side in counted for _, holds in side.values()))
+                if z3.is_true(z3.simplify(exist)) or solver.model(exist) is not None:
+                    following.append(after)
+        layer = following
+        yield None
+
+
+def _extended(both: Sequence[Runs], pair: _Pair, event: SymbolicEvent) -> Iterable[_Pair]:
+    """What follows on an event, for each set of labels that it may get."""
+    found: dict[Labels, tuple[dict[tuple[object, ...], tuple[SymbolicConfiguration, Any]], ...]] = {}
+    for number, (runs, side) in enumerate(zip(both, pair.sides)):
+        for configuration, holds in side.values():
+            for labels, guard, target in runs.moves(configuration, event):
+                own = found.setdefault(labels, tuple({} for _ in both))[number]
+                key = target.key()
+                _, former = own.get(key, (target, z3.BoolVal(False)))
+                own[key] = target, z3.simplify(z3.Or(former, z3.And(holds, guard)))
+    return [_Pair((*pair.labels, labels), found[labels]) for labels in sorted(found, key=sorted)]

@@ -1,0 +1,370 @@
+"""Unknown values, as terms of the solver Z3 (extra ``cerflow[decide]``).
+
+Values that are only compared are whole numbers to the solver: the place of a float among all floats, of a text among
+the texts of the query. That is exact, as only their order counts. Floats that are computed with are floats of IEEE 754,
+and whole numbers beyond 64 bits are null. For anything else operations raise `OpenValueError`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import z3
+
+from cerflow.base.events import Value, microseconds_since_epoch, parsed_moment
+from cerflow.base.operators import MIRRORED, RELATIONS, Operator
+from cerflow.base.schema import ValueKind
+from cerflow.language.condition import Arithmetic, Attribute, Literal, Negative
+from cerflow.language.lexicon import LARGEST_INTEGER
+from cerflow.language.node import Node, walk
+from cerflow.logic.conditions.guards import StreamTest, TypeTest
+from cerflow.logic.conditions.register_values import WORD, Joined, Word
+from cerflow.theory.deciding.event_spaces import EventSpace
+from cerflow.theory.deciding.samples import MOMENT_LIMITS, first_integer, moment_unit, place_of, whole_limits
+
+#: Between two texts of a query there are at least this many others, unless one is the other with a few zeros after it.
+TEXTS_BETWEEN = 1 << 40
+_FLOAT = z3.Float64()
+YES, NO = z3.BoolVal(True), z3.BoolVal(False)
+
+
+class ValueSort(StrEnum):
+    """How the number of a term is to be read; terms of one sort are compared by their numbers."""
+
+    NULL = "null"
+    INTEGER = "integer"
+    PLACE = "float, by its place among all floats"
+    FLOAT = "float"
+    TEXT = "text, by its place"
+    MOMENT = "microseconds since 1970"
+    DURATION = "microseconds"
+    TRUTH = "0 or 1"
+
+
+@dataclass(frozen=True)
+class Term:
+    """A value: whether it is null (a formula of Z3), else a number. ``constant`` is the value of a literal."""
+
+    null: Any
+    number: Any
+    sort: ValueSort
+    constant: Value = None
+
+    @property
+    def known(self) -> bool:
+        """Whether it stands for a value that the solver can say."""
+        return self.sort is not ValueSort.NULL or not z3.is_false(self.null)
+
+    def key(self) -> tuple[int, int]:
+        """Equal for terms that are the same."""
+        return self.null.get_id(), self.number.get_id()
+
+    def simplified(self) -> Term:
+        """The same term, written shorter."""
+        return Term(z3.simplify(self.null), z3.simplify(self.number), self.sort, self.constant)
+
+
+NULL = Term(YES, z3.IntVal(0), ValueSort.NULL)
+#: A value that the solver cannot say.
+UNKNOWN = Term(NO, z3.IntVal(0), ValueSort.NULL)
+
+
+@dataclass(frozen=True)
+class SymbolicEvent:
+    """An event at a position: a term for each column, and what always holds of these."""
+
+    position: Any
+    values: Mapping[str, Term]
+    domain: Any
+
+    def key(self) -> tuple[object, ...]:
+        """Equal for the same event."""
+        return self.position.get_id(), *(term.key() for term in self.values.values())
+
+
+class OpenValueError(Exception):
+    """The solver cannot say a value."""
+
+
+class SymbolicValues:
+    """The values of events of one event space, for the conditions in some ``roots``."""
+
+    def __init__(self, event_space: EventSpace, roots: Iterable[Node], mentioned: frozenset[str]) -> None:
+        self.event_space = event_space
+        nodes = [n for root in roots for n in walk(root)]
+        self.constants: list[Value] = list(dict.fromkeys(n.value for n in nodes if isinstance(n, Literal)))
+        texts = {c for c in self.constants if isinstance(c, str)} | {t for t in mentioned if not t.startswith("\0")}
+        texts |= {n.type for n in nodes if isinstance(n, TypeTest)}
+        texts |= {n.stream for n in nodes if isinstance(n, TypeTest | StreamTest) and n.stream is not None}
+        self.texts = sorted({"", *texts})
+        self.text_places = _text_places(self.texts)
+        self.mentioned = mentioned
+        computing = (Arithmetic, Negative, Joined, Word)
+        read = {a.name for n in nodes if isinstance(n, computing) for a in walk(n) if isinstance(a, Attribute)}
+        kinds = event_space.kinds
+        self.computing = any(
+            kinds.get(name) in (ValueKind.FLOAT, ValueKind.INTEGER) for name in read | event_space.computed
+        )
+        #: Whether some floats are computed with.
+        self.floating = any(kinds.get(name) is ValueKind.FLOAT for name in read | event_space.computed)
+
+    # -- events --------------------------------------------------------------------------------------------------
+
+    def event(self, position: Any, name: object) -> SymbolicEvent:
+        """A new event; ``name`` tells its variables from those of others."""
+        space = self.event_space
+        values: dict[str, Term] = {}
+        domain = []
+        for column, kind in self.columns().items():
+            arrow = space.columns.get(column)
+            if kind in (ValueKind.DECIMAL, ValueKind.OTHER) or (kind is ValueKind.FLOAT and not _is_double(arrow)):
+                continue
+            role = column in (space.type, space.stream)
+            required = role or column in space.required
+            null = NO if required else z3.Bool(f"{column} is null @{name}")
+            sort = self._sort(kind)
+            if sort is ValueSort.FLOAT:
+                number = z3.FP(f"{column}@{name}", _FLOAT)
+                domain.append(z3.Not(z3.fpIsNaN(number)))
+            else:
+                number = z3.Int(f"{column}@{name}")
+                low, high = self._limits(kind, arrow)
+                # No event has the empty string as its type, and no stream as its name.
+                low += role
+                domain.append(number >= low)
+                if high is not None:
+                    domain.append(number <= high)
+                if kind is ValueKind.TIMESTAMP and (unit := moment_unit(arrow)) > 1:
+                    number *= unit
+            values[column] = Term(null, number, sort)
+        return SymbolicEvent(position, values, z3.And(*domain) if domain else YES)
+
+    def columns(self) -> dict[str, ValueKind]:
+        """The kinds of all columns that conditions read, and of those with types and streams."""
+        space = self.event_space
+        columns = {space.column(name): kind for name, kind in space.kinds.items()}
+        return {**columns, **{c: ValueKind.STRING for c in (space.type, space.stream) if c is not None}}
+
+    def _sort(self, kind: ValueKind) -> ValueSort:
+        match kind:
+            case ValueKind.FLOAT:
+                return ValueSort.FLOAT if self.floating else ValueSort.PLACE
+            case ValueKind.BOOLEAN:
+                return ValueSort.TRUTH
+            case ValueKind.STRING:
+                return ValueSort.TEXT
+            case ValueKind.TIMESTAMP:
+                return ValueSort.MOMENT
+            case ValueKind.DURATION:
+                return ValueSort.DURATION
+        return ValueSort.INTEGER
+
+    def _limits(self, kind: ValueKind, arrow: pa.DataType | None) -> tuple[int, int | None]:
+        match kind:
+            case ValueKind.FLOAT:
+                return place_of(-math.inf), place_of(math.inf)
+            case ValueKind.BOOLEAN:
+                return 0, 1
+            case ValueKind.STRING:
+                return 0, None
+            case ValueKind.TIMESTAMP:
+                unit = moment_unit(arrow)
+                return -(-MOMENT_LIMITS[0] // unit), MOMENT_LIMITS[1] // unit
+            case ValueKind.DURATION:
+                return -LARGEST_INTEGER, LARGEST_INTEGER
+        return whole_limits(arrow)
+
+    def constant(self, value: Value) -> Term:
+        """The value of a literal."""
+        match value:
+            case None:
+                return NULL
+            case bool():
+                return Term(NO, z3.IntVal(int(value)), ValueSort.TRUTH, value)
+            case int():
+                return Term(NO, z3.IntVal(value), ValueSort.INTEGER, value)
+            case float():
+                number = z3.FPVal(value, _FLOAT) if self.floating else z3.IntVal(place_of(value))
+                return Term(NO, number, self._sort(ValueKind.FLOAT), float(value))
+            case str():
+                return Term(NO, z3.IntVal(self.text_places[value]), ValueSort.TEXT, value)
+            case datetime.timedelta():
+                return Term(NO, z3.IntVal(value // datetime.timedelta(microseconds=1)), ValueSort.DURATION, value)
+        raise OpenValueError
+
+    def alike(self, left: Term, right: Term) -> tuple[Term, Term]:
+        """Two terms with numbers of one sort."""
+        if left.sort is right.sort or ValueSort.NULL in (left.sort, right.sort):
+            return left, right
+        for one, other in ((left, right), (right, left)):
+            if one.constant is None or isinstance(one.constant, bool):
+                continue
+            new: Term | None = None
+            if isinstance(one.constant, int) and other.sort in (ValueSort.FLOAT, ValueSort.PLACE):
+                new = self.constant(float(one.constant))
+            elif isinstance(one.constant, str) and other.sort is ValueSort.MOMENT:
+                new = Term(NO, z3.IntVal(microseconds_since_epoch(parsed_moment(one.constant))), ValueSort.MOMENT)
+            if new is not None:
+                return (new, other) if one is left else (other, new)
+        raise OpenValueError
+
+    def computed(self, sign: str, left: Term, right: Term) -> Term:
+        """The value of ``left sign right``."""
+        left, right = self.alike(left, right)
+        null = z3.Or(left.null, right.null)
+        if ValueSort.NULL in (left.sort, right.sort):
+            return NULL
+        if left.sort is ValueSort.FLOAT:
+            nearest = z3.RNE()
+            operate: Callable[..., Any] | None = {"+": z3.fpAdd, "-": z3.fpSub, "*": z3.fpMul, "/": z3.fpDiv}.get(sign)
+            if operate is None:
+                raise OpenValueError
+            number = operate(nearest, left.number, right.number)
+            missing = z3.fpIsNaN(number)
+            if sign == "/":
+                missing = z3.Or(missing, z3.fpIsZero(right.number))
+            return Term(z3.Or(null, missing), number, ValueSort.FLOAT)
+        if left.sort is not ValueSort.INTEGER or sign not in ("+", "-", "*"):
+            raise OpenValueError
+        if sign == "*" and left.constant is None and right.constant is None:
+            raise OpenValueError  # products of unknowns are beyond what is decided
+        number = {"+": left.number + right.number, "-": left.number - right.number}.get(
+            sign, left.number * right.number
+        )
+        return _within_64_bits(null, number)
+
+    def compared(self, relation: Operator, left: Term, right: Term) -> tuple[Any, Any]:
+        """Whether two terms compare so, and whether they do not; raises where that cannot be said."""
+        null = z3.Or(left.null, right.null)
+        if ValueSort.NULL in (left.sort, right.sort):
+            if not left.known or not right.known:
+                raise OpenValueError
+            return NO, NO
+        holds = self._thresholds(relation, left, right)
+        if holds is None:
+            left, right = self.alike(left, right)
+            holds = _related(relation, left, right)
+        return z3.And(z3.Not(null), holds), z3.And(z3.Not(null), z3.Not(holds))
+
+    def _thresholds(self, relation: Operator, left: Term, right: Term) -> Any | None:
+        """The comparison of a whole number with a float that is written in the query: the number is rounded first."""
+        if right.sort is ValueSort.INTEGER and isinstance(left.constant, float):
+            return self._thresholds(MIRRORED[relation], right, left)
+        if left.sort is not ValueSort.INTEGER or not isinstance(right.constant, float):
+            return None
+        least, beyond = (
+            first_integer(-LARGEST_INTEGER, LARGEST_INTEGER, right.constant, strict) for strict in (False, True)
+        )
+        at_least, greater = left.number >= least, left.number >= beyond
+        match relation:
+            case Operator.GE:
+                return at_least
+            case Operator.GT:
+                return greater
+            case Operator.LT:
+                return z3.Not(at_least)
+            case Operator.LE:
+                return z3.Not(greater)
+            case Operator.EQ:
+                return z3.And(at_least, z3.Not(greater))
+        return z3.Or(z3.Not(at_least), greater)
+
+
+def chosen_term(condition: Any, then: Term, otherwise: Term) -> Term:
+    """One of two terms, as a condition holds or not."""
+    if not then.known or not otherwise.known:
+        raise OpenValueError
+    if then.sort is ValueSort.NULL:
+        return Term(z3.Or(condition, otherwise.null), otherwise.number, otherwise.sort)
+    if otherwise.sort is ValueSort.NULL:
+        return Term(z3.Or(z3.Not(condition), then.null), then.number, then.sort)
+    if then.sort is not otherwise.sort:
+        raise OpenValueError
+    null = z3.If(condition, then.null, otherwise.null)
+    return Term(null, z3.If(condition, then.number, otherwise.number), then.sort)
+
+
+def _related(relation: Operator, left: Term, right: Term) -> Any:
+    if left.sort is not ValueSort.FLOAT:
+        return RELATIONS[relation](left.number, right.number)
+    compare = {
+        Operator.LT: z3.fpLT,
+        Operator.LE: z3.fpLEQ,
+        Operator.GT: z3.fpGT,
+        Operator.GE: z3.fpGEQ,
+        Operator.EQ: z3.fpEQ,
+        Operator.NE: z3.fpNEQ,
+    }
+    return compare[relation](left.number, right.number)
+
+
+def _within_64_bits(null: Any, number: Any) -> Term:
+    beyond = z3.Or(number > LARGEST_INTEGER, number < -LARGEST_INTEGER)
+    return Term(z3.Or(null, beyond), number, ValueSort.INTEGER)
+
+
+def absolute(term: Term) -> Term:
+    """The absolute value."""
+    if term.sort is ValueSort.FLOAT:
+        return Term(term.null, z3.fpAbs(term.number), ValueSort.FLOAT)
+    if term.sort is not ValueSort.INTEGER:
+        raise OpenValueError
+    return Term(term.null, z3.If(term.number < 0, -term.number, term.number), ValueSort.INTEGER)
+
+
+def low_or_high(term: Term, high: bool) -> Term:
+    """See `cerflow.logic.conditions.register_values.Word`."""
+    if term.sort is ValueSort.FLOAT:
+        zero = z3.FPVal(0.0, _FLOAT)
+        return Term(NO, zero if high else z3.If(term.null, zero, term.number), ValueSort.FLOAT)
+    if term.sort is not ValueSort.INTEGER:
+        raise OpenValueError
+    size = z3.If(term.number < 0, -term.number, term.number)
+    part = size / WORD if high else size % WORD
+    return Term(NO, z3.If(term.null, 0, z3.If(term.number < 0, -part, part)), ValueSort.INTEGER)
+
+
+def joined_words(high: Term, low: Term) -> Term:
+    """See `cerflow.logic.conditions.register_values.Joined`."""
+    if low.sort is ValueSort.FLOAT:
+        return low
+    if high.sort is not ValueSort.INTEGER or low.sort is not ValueSort.INTEGER:
+        raise OpenValueError
+    return _within_64_bits(low.null, high.number * WORD + low.number)
+
+
+def _is_double(arrow: pa.DataType | None) -> bool:
+    return arrow is None or bool(pa.types.is_float64(arrow))
+
+
+def _text_places(texts: Sequence[str]) -> dict[str, int]:
+    """Numbers for texts, so far apart as there are other texts between them."""
+    places = {texts[0]: 0}
+    for low, high in pairwise(texts):
+        added = high.removeprefix(low)
+        few = added != high and not added.strip("\0")
+        places[high] = places[low] + (len(added) if few else TEXTS_BETWEEN)
+    return places
+
+
+def variables_of(formula: Any) -> list[Any]:
+    """The free constants of a formula of Z3."""
+    found: dict[int, Any] = {}
+    seen: set[int] = set()
+    stack = [formula]
+    while stack:
+        current = stack.pop()
+        if current.get_id() in seen:
+            continue
+        seen.add(current.get_id())
+        if z3.is_const(current) and current.decl().kind() == z3.Z3_OP_UNINTERPRETED:
+            found[current.get_id()] = current
+        stack += current.children()
+    return list(found.values())

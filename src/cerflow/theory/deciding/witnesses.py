@@ -1,0 +1,113 @@
+"""The answer to a question about all streams, and the stream that proves it."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from cerflow.automata.model.transducer import TYPE_LABEL
+from cerflow.base.complex_events import ComplexEvent
+from cerflow.base.schema import ValueKind
+from cerflow.theory.deciding.event_spaces import EventSpace
+
+
+@dataclass(frozen=True)
+class Witness:
+    """A match that one formula has and the other lacks: (``detected_at``, ``complex_event``) in ``events``.
+
+    ``side`` is 0 if the first formula has it, 1 if the second. ``columns`` are the Arrow types of the events.
+    """
+
+    events: tuple[Mapping[str, Any], ...]
+    columns: pa.Schema
+    complex_event: ComplexEvent
+    side: int
+
+    @property
+    def detected_at(self) -> int:
+        """The position of the last event."""
+        return len(self.events) - 1
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Whether there is a witness (None if that is not known, for a ``reason``), and one of the shortest."""
+
+    exists: bool | None
+    witness: Witness | None = None
+    reason: str | None = None
+
+
+#: Whether one side has a witness by definition, and the other lacks it.
+Replay = Callable[[Witness], bool]
+
+
+def witness_of(
+    rows: Sequence[Mapping[str, Any]], labels: Sequence[frozenset[str]], side: int, event_space: EventSpace
+) -> Witness:
+    """The witness with these values, by column, and these labels of its events."""
+    columns: dict[str, tuple[pa.Field, Sequence[Any]]] = {}
+    for name in dict.fromkeys(
+        (event_space.type, event_space.stream, event_space.time, *sorted(map(event_space.column, event_space.kinds)))
+    ):
+        if name is None:
+            continue
+        if name == event_space.time:
+            kind, values = _times(event_space.columns[name], len(rows))
+        else:
+            kind, values = _column(name, [row.get(name) for row in rows], event_space)
+        required = name in event_space.required
+        if required:
+            values = [_some(kind) if v is None else v for v in values]
+        columns[name] = pa.field(name, kind, nullable=not required), values
+    return Witness(
+        tuple({name: values[k] for name, (_, values) in columns.items()} for k in range(len(rows))),
+        pa.schema([field for field, _ in columns.values()]),
+        frozenset(
+            (str(row.get(event_space.type)) if label == TYPE_LABEL else label, k)
+            for k, (row, own) in enumerate(zip(rows, labels))
+            for label in own
+        ),
+        side,
+    )
+
+
+def _some(kind: pa.DataType) -> Any:
+    """A value of a type, where any will do."""
+    return pa.array(["" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else 0]).cast(kind)[0].as_py()
+
+
+def _column(name: str, values: Sequence[Any], event_space: EventSpace) -> tuple[pa.DataType, Sequence[Any]]:
+    if name in event_space.columns:
+        return event_space.columns[name], values
+    if name in (event_space.type, event_space.stream):
+        return pa.string(), values
+    match event_space.kinds[name]:
+        case ValueKind.FLOAT:
+            # Whole numbers read better as such, and where they are only compared they are the same.
+            if name not in event_space.computed and all(
+                v is None or (v.is_integer() and abs(v) < 2**53) for v in values
+            ):
+                return pa.int64(), [None if v is None else int(v) for v in values]
+            return pa.float64(), values
+        case ValueKind.INTEGER:
+            return pa.int64(), values
+        case ValueKind.BOOLEAN:
+            return pa.bool_(), values
+        case ValueKind.TIMESTAMP:
+            return pa.timestamp("us", "UTC"), values
+        case ValueKind.DURATION:
+            return pa.duration("us"), values
+    return pa.string(), values
+
+
+def _times(kind: pa.DataType, count: int) -> tuple[pa.DataType, Sequence[Any]]:
+    """Times for events that came one after the other."""
+    if not pa.types.is_temporal(kind):
+        return kind, range(count)
+    start = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)
+    return kind, [start + datetime.timedelta(days=k) for k in range(count)]

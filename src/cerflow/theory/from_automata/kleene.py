@@ -1,0 +1,91 @@
+"""From a transducer back to a formula (P2 Theorems 5.3 and 6.2, Appendix C.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from cerflow.automata.model.transducer import Transducer, Transition
+from cerflow.base.errors import UnsupportedQueryError
+from cerflow.language.condition import Constant
+from cerflow.language.formula import AnyEvent, Filter, Formula, Start, Within
+from cerflow.theory.from_automata.transition_formulas import Descriptions
+from cerflow.theory.rewriting.paths import Paths, paths_through
+
+#: The places where paths begin (at any event, or at the very first) and end.
+_ANYWHERE, _AT_ONCE, _END = -1, -2, -3
+
+
+def formula_of(transducer: Transducer, *, types: Collection[str] | None = None) -> Formula:
+    """A formula with the complex events of a transducer without registers.
+
+    States are eliminated one by one (Kleene's construction). If a state skips any events, its incoming and outgoing
+    parts are joined by ``;``, otherwise by ``:``; repetitions become ``+`` and ``:+``. START and PROJECT are used only
+    if needed: for runs that begin with the first event, and for events that are read but left out. ``types`` are all
+    existing types of events; without it there may be any.
+
+    Raises `UnsupportedQueryError` for registers, for tests that no formula expresses, for events reported under unknown
+    types (then give ``types``), and for a too large result.
+    """
+    refuse_registers(transducer)
+    reads = Descriptions(transducer, types)
+    edges: dict[tuple[int, int], Paths] = {}
+    for t in transducer.transitions:
+        if not t.skips:
+            _add(edges, t.source, t.target, _read(reads, t))
+    for state in transducer.initial:
+        edges[_ANYWHERE if state in transducer.skipping else _AT_ONCE, state] = Paths(empty=True)
+    for state in transducer.final:
+        edges[state, _END] = Paths(empty=True)
+        if state in transducer.skipping:
+            # Events read after the last event of the match are left out.
+            _add(edges, state, _END, _read(reads, Transition(state, state)))
+    paths = paths_through(edges, range(transducer.states), lambda q: q not in transducer.skipping)
+    found = Paths(paths.get((_ANYWHERE, _END), Paths()).formula)
+    at_once = paths.get((_AT_ONCE, _END), Paths()).formula
+    if at_once is not None:
+        found = found.or_(Paths(Start(at_once)))
+    return _finished(found.formula, transducer, reads)
+
+
+def star_formula_of(transducer: Transducer, *, types: Collection[str] | None = None) -> Formula:
+    """A formula of ``;``, ``+`` and OR with the complex events of a transducer under *-semantics (Theorem 5.3).
+
+    Transitions without labels are ignored. Raises `UnsupportedQueryError` as `formula_of` does.
+    """
+    refuse_registers(transducer)
+    star = replace(transducer, transitions=tuple(t for t in transducer.transitions if t.labels))
+    reads = Descriptions(star, types)
+    edges: dict[tuple[int, int], Paths] = {}
+    for t in star.transitions:
+        _add(edges, t.source, t.target, _read(reads, t))
+    edges.update(((_ANYWHERE, state), Paths(empty=True)) for state in star.initial)
+    edges.update(((state, _END), Paths(empty=True)) for state in star.final)
+    paths = paths_through(edges, range(star.states))
+    return _finished(paths.get((_ANYWHERE, _END), Paths()).formula, star, reads)
+
+
+def _read(reads: Descriptions, t: Transition) -> Paths:
+    formula = reads.of(t)
+    return Paths() if formula is None else Paths.of(formula)
+
+
+def _add(edges: dict[tuple[int, int], Paths], source: int, target: int, paths: Paths) -> None:
+    edges[source, target] = edges.get((source, target), Paths()).or_(paths)
+
+
+def _finished(formula: Formula | None, transducer: Transducer, reads: Descriptions) -> Formula:
+    if formula is None:
+        return Filter(AnyEvent(), Constant(False))
+    found = reads.project(formula)
+    return found if transducer.window is None else Within(found, transducer.window)
+
+
+def refuse_registers(transducer: Transducer) -> None:
+    """Raise `UnsupportedQueryError` if a transducer has registers."""
+    if transducer.registers or any(t.atoms or t.writes for t in transducer.transitions):
+        raise UnsupportedQueryError(
+            "this automaton has registers; only automata without memory have a formula of their own",
+            hint="Conditions that relate events need registers. push_down_filters turns choices between conditions "
+            "on different events into choices between formulas.",
+        )

@@ -1,0 +1,381 @@
+"""The one automaton of all four models: states, registers, and transitions ``condition ↑ output ↓ writes``.
+
+CEA, UCEA, RMA and SRT are notations of it that check what their model allows. States are values that show how a
+construction made them: numbers and names, pairs in a product, sets in a subset construction. An output is the set of
+labels that the event gets: ``∅`` is the papers' ⊗ or ◦, ``{event}`` their •. Further labels serve UCEA, SREMO's ``AS``
+and the labels of formulas.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import count
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
+
+from cerflow.base.graphs import reached
+from cerflow.language.automaton import Model
+from cerflow.language.automaton import State as State
+from cerflow.language.automaton import show_state as show_state
+from cerflow.language.automaton import sorted_states as sorted_states
+from cerflow.language.condition import Condition
+from cerflow.language.sremo import MARK
+from cerflow.look.pictures.svg import Theme
+from cerflow.look.pictures.targets import shown_or_told
+from cerflow.theory.papers.model import faults
+from cerflow.theory.papers.model.conditions import register_selection, rename_registers
+
+#: The outputs ⊗ and •.
+SKIPPED: frozenset[str] = frozenset()
+MARKED: frozenset[str] = frozenset((MARK,))
+
+A = TypeVar("A", bound="Automaton")
+Q = TypeVar("Q", bound=State)
+M = TypeVar("M", bound=State)
+#: Condition (None is ε), output and writes of a transition.
+Effect = tuple[Condition | None, frozenset[str], frozenset[str]]
+#: A successor in a construction: the target state, with condition, output and writes.
+Successor = tuple[Q, Condition | None, frozenset[str], frozenset[str]]
+
+
+class TransitionLike:
+    """What the transitions of all models have."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def source(self) -> State:
+            """The state that it leaves."""
+
+        @property
+        def target(self) -> State:
+            """The state that it enters."""
+
+        @property
+        def condition(self) -> Condition | None:
+            """Its condition on registers and the event read; None is ε."""
+
+        @property
+        def writes(self) -> frozenset[str]:
+            """The registers that get the event read."""
+
+        @property
+        def output(self) -> frozenset[str]:
+            """The labels that the event read gets."""
+
+    @property
+    def guard(self) -> Condition:
+        """The condition of a transition that is not ε."""
+        assert self.condition is not None
+        return self.condition
+
+    @property
+    def effect(self) -> Effect:
+        """Condition, output and writes."""
+        return self.condition, self.output, self.writes
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The register selection: the registers that the condition reads, in its order."""
+        return () if self.condition is None else register_selection(self.condition)
+
+    @classmethod
+    @abstractmethod
+    def of_effect(cls, source: State, target: State, effect: Effect) -> Self:
+        """The transition of this model; what the model does not have is left out."""
+
+    def between(self, source: State, target: State) -> Self:
+        """The same transition between other states."""
+        return cast(Self, replace(cast(Any, self), source=source, target=target))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Automaton:
+    """An automaton; those of the models raise a subclass of `AutomatonError` for parts that do not fit."""
+
+    states: frozenset[State]
+    starts: frozenset[State]
+    finals: frozenset[State]
+    transitions: tuple[TransitionLike, ...] = ()
+    registers: tuple[str, ...] = ()
+
+    #: The model, and the class of its transitions.
+    model: ClassVar[Model]
+    _KIND: ClassVar[type[TransitionLike]]
+
+    def __post_init__(self) -> None:
+        for t in self.transitions:
+            if not isinstance(t, self._KIND):
+                article = "an" if self.model.anywhere else "a"
+                raise faults.TransitionKindError(
+                    f"the transitions of {article} {self.model} are of class {self._KIND.__name__}, "
+                    f"not {type(t).__name__}"
+                )
+        for role, states in (("start", self.starts), ("final", self.finals)):
+            for state in sorted_states(states - self.states):
+                raise faults.MissingStateError(f"the {role} state {show_state(state)} is not among the states")
+        registers = frozenset(self.registers)
+        for t in self.transitions:
+            for state in (t.source, t.target):
+                if state not in self.states:
+                    raise faults.MissingStateError(
+                        f"a transition has an end {show_state(state)} that is not among the states"
+                    )
+            if t.condition is None and (t.writes or t.output):
+                raise faults.EpsilonTransitionError(
+                    "an ε-transition reads no event, so it can neither write nor output one"
+                )
+            for register in (*t.reads, *sorted(t.writes)):
+                if register not in registers:
+                    raise faults.MissingRegisterError(f"there is no register {register}")
+
+    # -- other automata of the same model, and of others -------------------------------------------------------------
+
+    @classmethod
+    def transition(
+        cls,
+        source: State,
+        target: State,
+        condition: Condition | None,
+        output: frozenset[str] = SKIPPED,
+        writes: frozenset[str] = frozenset(),
+    ) -> TransitionLike:
+        """A transition of this model."""
+        return cls._KIND.of_effect(source, target, (condition, output, writes))
+
+    @classmethod
+    def of_parts(cls, **parts: Any) -> Self:
+        """The automaton of these parts, named as its fields; an SRT gets one start, by ε-transitions if need be."""
+        return cls(**parts)
+
+    @classmethod
+    def of(cls, transitions: Iterable[Any], *, starts: Iterable[State], finals: Iterable[State]) -> Self:
+        """The automaton with these transitions (once each), the states they name, and the registers they use."""
+        return cls._with(transitions, starts, finals)
+
+    @classmethod
+    def made(
+        cls,
+        transitions: Iterable[TransitionLike],
+        *,
+        starts: Iterable[State],
+        finals: Iterable[State],
+        registers: Iterable[str] | None = None,
+        states: Iterable[State] = (),
+    ) -> Self:
+        """The automaton of this model with transitions (once each) of any model.
+
+        It has the states that they name and ``states``, and by default the registers that they use.
+        """
+        own = (t if isinstance(t, cls._KIND) else cls.transition(t.source, t.target, *t.effect) for t in transitions)
+        return cls._with(own, starts, finals, registers, states)
+
+    @classmethod
+    def _with(
+        cls,
+        transitions: Iterable[TransitionLike],
+        starts: Iterable[State],
+        finals: Iterable[State],
+        registers: Iterable[str] | None = None,
+        states: Iterable[State] = (),
+    ) -> Self:
+        distinct = tuple(dict.fromkeys(transitions))
+        first, last = frozenset(starts), frozenset(finals)
+        every = first.union(last, states, (t.source for t in distinct), (t.target for t in distinct))
+        if registers is None:
+            registers = sorted({r for t in distinct for r in (*t.reads, *t.writes)})
+        return cls.of_parts(states=every, starts=first, finals=last, transitions=distinct, registers=tuple(registers))
+
+    @classmethod
+    def built(
+        cls,
+        starts: Iterable[Q],
+        successors: Callable[[Q], Iterable[Successor[Q]]],
+        is_final: Callable[[Q], bool],
+        registers: Iterable[str] | None = None,
+    ) -> Self:
+        """The automaton of all states that are reachable from the start states by ``successors``.
+
+        By default it has the registers that it uses.
+        """
+        first = list(starts)
+        transitions: dict[TransitionLike, None] = {}
+
+        def following(state: Q) -> Iterator[Q]:
+            for target, condition, output, writes in successors(state):
+                transitions[cls.transition(state, target, condition, output, writes)] = None
+                yield target
+
+        found = reached(first, following)
+        finals = filter(is_final, found)
+        return cls.made(transitions, starts=first, finals=finals, registers=registers, states=found)
+
+    def tracked(
+        self,
+        begin: M,
+        step: Callable[[M, Any], Iterable[tuple[M, Effect]]],
+        accepts: Callable[[M], bool] = lambda _: True,
+        registers: Iterable[str] | None = None,
+    ) -> Self:
+        """The product with an observer of the transitions: states are pairs of a state and what the observer remembers.
+
+        ``step`` gives the versions of a transition (none forbids it), each with what is remembered next. In final
+        states the observer must accept. By default the automaton has the registers that it uses.
+        """
+
+        def successors(place: tuple[State, M]) -> Iterator[Successor[Any]]:
+            for t in self.leaving(place[0]):
+                for after, effect in step(place[1], t):
+                    yield (t.target, after), *effect
+
+        starts: list[Any] = [(state, begin) for state in sorted_states(self.starts)]
+        return self.built(starts, successors, lambda p: p[0] in self.finals and accepts(p[1]), registers)
+
+    def as_model(self, model: type[A]) -> A:
+        """The automaton of another model with the same runs."""
+        return model.made(
+            self.transitions, starts=self.starts, finals=self.finals, registers=self.registers, states=self.states
+        )
+
+    def with_transitions(
+        self,
+        transitions: Iterable[TransitionLike],
+        *,
+        finals: Iterable[State] | None = None,
+        registers: Iterable[str] | None = None,
+    ) -> Self:
+        """The same with other transitions, and the states that these name; or with other final states or registers."""
+        return self.made(
+            transitions,
+            starts=self.starts,
+            finals=self.finals if finals is None else finals,
+            registers=self.registers if registers is None else registers,
+            states=self.states,
+        )
+
+    def rewritten(self, change: Callable[[TransitionLike], Effect], registers: Iterable[str] | None = None) -> Self:
+        """The same with other effects of transitions."""
+        return self.with_transitions(
+            (self.transition(t.source, t.target, *change(t)) for t in self.transitions), registers=registers
+        )
+
+    def relocated(self, names: Mapping[State, State]) -> Self:
+        """The same with renamed states; states that share a name become one."""
+        return self.made(
+            (t.between(names[t.source], names[t.target]) for t in self.transitions),
+            starts=map(names.__getitem__, self.starts),
+            finals=map(names.__getitem__, self.finals),
+            registers=self.registers,
+            states=names.values(),
+        )
+
+    def renumbered(self) -> Self:
+        """The same with states 0, 1, …, in breadth-first order from the start states."""
+        order = reached(sorted_states(self.starts), lambda q: [t.target for t in self.leaving(q)])
+        states = (*order, *sorted_states(self.states - order.keys()))
+        return self.relocated({state: k for k, state in enumerate(states)})
+
+    def trimmed(self) -> Self:
+        """Without unreachable states, and those that cannot reach a final one; the start of an SRT stays."""
+        into: dict[State, list[State]] = {}
+        for t in self.transitions:
+            into.setdefault(t.target, []).append(t.source)
+        ahead = reached(self.starts, lambda q: [t.target for t in self.leaving(q)])
+        useful = frozenset(ahead.keys() & reached(self.finals, lambda q: into.get(q, ())).keys())
+        if self.model is Model.SRT:
+            useful |= self.starts
+        return self.made(
+            (t for t in self.transitions if t.source in useful and t.target in useful),
+            starts=self.starts & useful,
+            finals=self.finals & useful,
+            registers=self.registers,
+            states=useful,
+        )
+
+    def renamed(self, registers: Mapping[str, str]) -> Self:
+        """The same with other names for some registers."""
+
+        def change(t: TransitionLike) -> Effect:
+            condition = None if t.condition is None else rename_registers(t.condition, registers)
+            return condition, t.output, frozenset(registers.get(r, r) for r in t.writes)
+
+        return self.rewritten(change, dict.fromkeys(registers.get(r, r) for r in self.registers))
+
+    def without_output(self) -> Self:
+        """The same with output ⊗ everywhere; of an SRT, the SRA."""
+        return self.rewritten(lambda t: (t.condition, SKIPPED, t.writes))
+
+    # -- facts -------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _leaving(self) -> Mapping[State, tuple[TransitionLike, ...]]:
+        found: dict[State, list[TransitionLike]] = {}
+        for t in self.transitions:
+            found.setdefault(t.source, []).append(t)
+        return {state: tuple(leaving) for state, leaving in found.items()}
+
+    def leaving(self, state: State) -> tuple[Any, ...]:
+        """The transitions out of a state."""
+        return self._leaving.get(state, ())
+
+    @cached_property
+    def is_epsilon_free(self) -> bool:
+        """Whether there is no ε-transition."""
+        return all(t.condition is not None for t in self.transitions)
+
+    @cached_property
+    def written(self) -> frozenset[str]:
+        """The registers that some transition writes."""
+        return frozenset().union(*(t.writes for t in self.transitions))
+
+    @cached_property
+    def read(self) -> frozenset[str]:
+        """The registers that some condition reads."""
+        return frozenset(r for t in self.transitions for r in t.reads)
+
+    # -- showing and writing -----------------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        whole = f"{self.model}: {len(self.states)} states, {len(self.transitions)} transitions"
+        return f"{whole}, {len(self.registers)} registers" if self.model.anywhere else whole
+
+    def to_json(self) -> str:
+        """The automaton as JSON, which `from_json` reads; see there."""
+        from cerflow.theory.papers.translations.formulas import to_json  # it knows every kind of automaton
+
+        return to_json(self)
+
+    def to_svg(self, *, theme: Theme = "auto") -> str:
+        """The automaton as SVG; ``theme`` and errors are those of `cerflow.Query.to_svg`."""
+        from cerflow.theory.papers.model.pictures import to_svg  # it knows every kind of automaton
+
+        return to_svg(self, theme=theme)
+
+    def _repr_html_(self) -> str:
+        return shown_or_told(self.to_svg)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegisterAutomaton(Automaton):
+    """What the automata with registers have: RMA and SRT, which the constructions of 003 and 004 take."""
+
+
+def check_epsilon_free(*automata: Automaton) -> None:
+    """Raise `EpsilonFreeError` if one of them has an ε-transition."""
+    if not all(automaton.is_epsilon_free for automaton in automata):
+        raise faults.EpsilonFreeError("ε-transitions cannot stand here; eliminate_epsilon(…) removes them")
+
+
+def enclosed(automaton: Automaton, states: Iterable[State]) -> frozenset[State]:
+    """``Enclose``: the states that are reachable by ε-transitions alone."""
+    return frozenset(reached(states, lambda q: [t.target for t in automaton.leaving(q) if t.condition is None]))
+
+
+def fresh_names(taken: Iterable[Hashable], like: str = "r") -> Iterator[str]:
+    """Names r1, r2, … that are not taken."""
+    used = frozenset(taken)
+    return (name for number in count(1) if (name := f"{like}{number}") not in used)

@@ -1,0 +1,114 @@
+"""Conditions over the current event and registers (004 §3.2): reading, satisfaction, renaming.
+
+These are conditions of `cerflow.language.condition`. A bare attribute belongs to the current event ``~``, ``r.attr`` to
+the event in register ``r``. `Satisfied` makes a condition two-valued, so that a negation holds wherever the condition
+does not, nulls included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+from cerflow.base.errors import QueryError
+from cerflow.base.events import Event, Stream
+from cerflow.language import condition as c
+from cerflow.language.automaton import HEAD as HEAD
+from cerflow.language.automaton import rename_registers as rename_registers
+from cerflow.language.node import Node, transform, walk
+from cerflow.language.parser import parse_condition
+from cerflow.logic.analysis.scopes import condition_labels
+from cerflow.logic.conditions.connectives import TRUE
+from cerflow.logic.conditions.evaluate import value_on
+from cerflow.logic.conditions.guards import Satisfied, StreamTest, TypeTest, without_brackets
+from cerflow.theory.papers.model.faults import ConditionError
+
+
+def as_condition(given: str | c.Condition) -> c.Condition:
+    """The condition in a text, as in ``x[…]``, where registers stand in front of a dot; a tree as it is.
+
+    Raises `QuerySyntaxError` for text that is not a condition, and `ConditionError` for what is neither.
+    """
+    if isinstance(given, str):
+        return parse_condition(given, bare_attributes=True)
+    if not isinstance(given, c.Condition):
+        raise ConditionError(f"a condition is text or a tree, not {type(given).__name__}")
+    return given
+
+
+def settle_condition(transition: object, name: str = "condition") -> None:
+    """Read the condition of a new transition if it is text; see `as_condition`."""
+    given = getattr(transition, name)
+    if given is not None:
+        object.__setattr__(transition, name, as_condition(given))
+
+
+def in_units_of(events: Sequence[Event], condition: c.Condition) -> c.Condition:
+    """The condition with durations in the unit of the times, where these are numbers and it compares them.
+
+    Raises `QueryError` for events without times.
+    """
+
+    def in_ticks(current: Node) -> Node:
+        if not isinstance(current, c.Literal) or not isinstance(current.value, timedelta):
+            return current
+        if not isinstance(events, Stream) or events.microseconds_per_tick is None:
+            raise QueryError("a duration needs events with times", span=current.span, hint="Name them: time='t'.")
+        ticks = events.ticks(current.value // timedelta(microseconds=1))
+        return c.Literal(int(ticks) if ticks == int(ticks) else float(ticks))
+
+    def visit(current: Node) -> Node:
+        compares = isinstance(current, c.Comparison | c.Between) and any(
+            isinstance(n, c.Function) and n.name == "time" for n in walk(current)
+        )
+        return transform(current, in_ticks) if compares else current
+
+    if not len(events) or events[0].moment is not None:
+        return condition
+    return transform(condition, visit)
+
+
+def register_selection(condition: c.Condition) -> tuple[str, ...]:
+    """``φ.rs``: the registers that a condition reads, in the order of the text."""
+    known: tuple[str, ...] | None = condition.__dict__.get("_selection")
+    if known is None:
+        known = condition.__dict__["_selection"] = tuple(condition_labels(condition))
+    return known
+
+
+def not_satisfied(condition: c.Condition) -> c.Condition:
+    """``¬φ``: holds exactly where φ does not, including where φ is unknown."""
+    match condition:
+        case c.Constant(value):
+            return c.Constant(not value)
+        case c.Not(Satisfied(inner)):
+            return inner
+    return c.Not(Satisfied(condition))
+
+
+def holds(condition: c.Condition, event: Event, registers: Mapping[str, Event]) -> bool:
+    """``(u, v) ⊨ φ`` (004 Definition 13): an atom on an empty register is false, and its negation true."""
+    if condition == TRUE:
+        return True
+
+    events: dict[str | None, Event | None] = {None: event}
+    events.update(registers)
+
+    def settle(current: Node) -> Node:
+        match current:
+            case c.And() | c.Or() | c.Not():
+                return current
+            case Satisfied(inner):
+                return c.Constant(value_on(inner, events) is True)
+            case TypeTest(type_, stream):
+                return c.Constant(event.type == type_ and (stream is None or event.stream in (None, stream)))
+            case StreamTest(stream):
+                return c.Constant(event.stream in (None, stream))
+            case c.Condition() if any(register not in registers for register in register_selection(current)):
+                return c.Constant(False)
+            case c.Bracket():
+                return without_brackets(current)
+        return current
+
+    # Unknown stays unknown below AND, OR and NOT, so neither an atom nor its negation holds.
+    return value_on(transform(condition, settle), events) is True

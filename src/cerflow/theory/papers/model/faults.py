@@ -1,0 +1,75 @@
+"""The errors of automata and of constructions on them, one exception per fault.
+
+::
+
+    CerflowError
+    └── AutomatonError            (also ValueError)   something is wrong with an automaton
+        ├── MissingStateError                         a start or final state, or an end of a transition, is not a state
+        ├── MissingRegisterError                      a transition reads or writes an unknown register
+        ├── EpsilonTransitionError                    an ε-transition reads registers, writes or outputs
+        ├── RegisterSelectionError                    a register selection does not fit the parameters of its formula
+        ├── ConditionError                            the condition of a transition is neither text nor a tree
+        ├── LabelSetError                             the labels of a transition are not a frozenset of names
+        ├── TransitionKindError                       a transition or an automaton is of another model
+        ├── NotMemorylessError                        a condition reads a register, and the model asked for has none
+        ├── EpsilonFreeError                          a construction needs an automaton without ε-transitions
+        ├── SharedRegistersError                      two automata write a register that the other one uses
+        ├── NotDeterministicError                     a construction needs a deterministic automaton
+        └── NotDeterminizableError                    the subset construction would mix up registers
+"""
+
+from __future__ import annotations
+
+from cerflow.base.errors import CerflowError
+
+
+class AutomatonError(CerflowError, ValueError):
+    """An automaton, or a construction on it, is at fault."""
+
+
+class MissingStateError(AutomatonError):
+    """A start state, a final state or an end of a transition is not among the states."""
+
+
+class MissingRegisterError(AutomatonError):
+    """A transition reads or writes a register that the automaton does not have."""
+
+
+class EpsilonTransitionError(AutomatonError):
+    """An ε-transition consumes no event, so it can have no condition, write or output."""
+
+
+class RegisterSelectionError(AutomatonError):
+    """A register selection must name exactly one register, or the head, for each parameter of its formula."""
+
+
+class ConditionError(AutomatonError):
+    """The condition of a transition must be text or a tree."""
+
+
+class LabelSetError(AutomatonError):
+    """The labels of a transition must be a frozenset of names."""
+
+
+class TransitionKindError(AutomatonError):
+    """The transitions of an automaton must be of its model, and a construction must be defined for the model."""
+
+
+class NotMemorylessError(AutomatonError):
+    """Conditions read registers, so there is no complex event automaton, which has none."""
+
+
+class EpsilonFreeError(AutomatonError):
+    """The construction is defined for automata without ε-transitions; `eliminate_epsilon` removes them."""
+
+
+class SharedRegistersError(AutomatonError):
+    """One of two automata writes a register that the other one reads or writes; `renamed` separates them."""
+
+
+class NotDeterministicError(AutomatonError):
+    """The construction is defined for deterministic automata."""
+
+
+class NotDeterminizableError(AutomatonError):
+    """Runs would overwrite the registers of one another: unroll the automaton for a window first (004 Theorem 38)."""

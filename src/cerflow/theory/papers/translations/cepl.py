@@ -1,0 +1,206 @@
+"""Bounded CEPL to register match automata, by the algorithms of 003 (Theorem 9, Algorithms 1, 3 and 4).
+
+Two maps are built besides the automaton: δx gives the labels of the event that a transition reads (none for ε and for
+loops that skip), and rx the register for the event of each label. A filter changes transitions in place.
+
+Three things differ from the printed algorithms, because these are wrong there. A filter is checked where all *other*
+labels appear on every trail (erratum 11.8). Registers made for one transition are known to the next (the same). A
+register that already exists is also written by the transitions of its label that do not write it yet. Otherwise in
+``((A AS x ; B AS y) FILTER x.v = y.v OR D AS x) ; C AS z FILTER x.v = z.v`` the second filter finds a register for x
+that a D does not write.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import count
+
+from cerflow.base.errors import UnsupportedQueryError
+from cerflow.language import formula as f
+from cerflow.language.builder.given import of_formula
+from cerflow.language.condition import Condition
+from cerflow.language.node import fold_only, walk
+from cerflow.language.predicates.registry import is_about_set
+from cerflow.logic.analysis.scopes import resolve
+from cerflow.logic.conditions.connectives import TRUE, conjunction, conjuncts
+from cerflow.logic.conditions.guards import event_test, without_brackets
+from cerflow.theory.papers.constructions.epsilon import eliminate_epsilon
+from cerflow.theory.papers.constructions.operators import anchor
+from cerflow.theory.papers.constructions.streaming import with_start_loop
+from cerflow.theory.papers.constructions.unroll import unroll
+from cerflow.theory.papers.model.automaton import SKIPPED
+from cerflow.theory.papers.model.conditions import HEAD, register_selection
+from cerflow.theory.papers.model.rma import MatchTransition, RegisterMatchAutomaton
+from cerflow.theory.papers.model.safety import on_every_trail
+
+
+@dataclass(slots=True)
+class _Edge:
+    """A transition under construction: ε if ``formula`` is None; ``labels`` is its δx."""
+
+    source: int
+    target: int
+    formula: Condition | None = None
+    labels: frozenset[str] = frozenset()
+    parameters: list[str] = field(default_factory=list)
+    selection: list[str] = field(default_factory=list)
+    writes: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class _Draft:
+    """An automaton under construction with one start and one final state, and the inverse of rx."""
+
+    start: int
+    final: int
+    edges: list[_Edge]
+    register_of: dict[str, str]
+
+
+@of_formula
+def compile_cepl(formula: f.Formula, *, most: int | None = None) -> RegisterMatchAutomaton:
+    """The automaton with ``M ∈ ⟦A⟧_n`` iff M is a match of the formula that ends at n.
+
+    The operators are those of core-CEPL: an event type, AS, FILTER, OR, ``;`` and ``+``. Labels go into the output, so
+    ``T AS x`` outputs T and x. Raises `QueryError` for a label that no part gives, and `UnsupportedQueryError` for
+    other operators, for conditions on sets of events, and for a formula that is not bounded: a filter has a label that
+    its operand does not give to exactly one event.
+
+    ``(…) WITHIN n EVENTS`` gives the windowed automaton (Theorem 14, Algorithm 5): without ε, unrolled from the first
+    event with a label to the n-th, so that only its start state has a loop. Then `UnsupportedQueryError` is also raised
+    for more than ``most`` states.
+    """
+    tree, sizes = formula, []
+    while isinstance(tree, f.Within):
+        if not isinstance(tree.window, f.CountWindow):
+            raise UnsupportedQueryError(
+                "these automata have only windows of events", span=tree.span, hint="Write WITHIN n EVENTS."
+            )
+        sizes.append(tree.window.events)
+        tree = tree.operand
+    whole = _compiled(tree)
+    if not sizes:
+        return whole
+    walks = unroll(anchor(eliminate_epsilon(whole)), min(sizes), most=most)
+    return with_start_loop(walks.transducer)
+
+
+def _compiled(tree: f.Formula) -> RegisterMatchAutomaton:
+    part = _CeplCompiler(tree).run()
+    return RegisterMatchAutomaton.of(
+        (
+            MatchTransition(
+                source=edge.source,
+                target=edge.target,
+                formula=edge.formula,
+                parameters=tuple(edge.parameters),
+                selection=tuple(edge.selection),
+                writes=frozenset(edge.writes),
+                output=edge.labels or SKIPPED,
+            )
+            for edge in part.edges
+        ),
+        starts=(part.start,),
+        finals=(part.final,),
+    )
+
+
+class _CeplCompiler:
+    """The fold over one formula; occurrences are numbered as in `resolve`."""
+
+    def __init__(self, formula: f.Formula) -> None:
+        self._formula = formula
+        self._labels = resolve(formula).labels
+        self._states = count()
+        self._registers = (f"r{number}" for number in count(1))
+
+    def run(self) -> _Draft:
+        """The automaton of the whole formula."""
+
+        # The occurrence of each formula, for the labels of filters.
+        def visit(index: int, current: f.Formula, parts: list[tuple[_Draft, int]]) -> tuple[_Draft, int]:
+            if isinstance(current, f.Filter):
+                self._check_bounded(current, parts[0][1])
+            return self._build(current, [part for part, _ in parts]), index
+
+        return fold_only(self._formula, f.Formula, visit)[0]
+
+    def _build(self, current: f.Formula, below: list[_Draft]) -> _Draft:
+        match current:
+            case f.EventType():
+                return self._base(current)
+            case f.As(operand, label) if isinstance(operand, f.EventType | f.As):
+                for edge in below[0].edges:
+                    edge.labels = edge.labels | {label} if edge.labels else edge.labels
+                return below[0]
+            case f.Disjunction():
+                return self._disjunction(*below)
+            case f.Sequence():
+                left, right = below
+                edges = [*left.edges, _Edge(left.final, right.start), *right.edges]
+                return _Draft(left.start, right.final, edges, {**right.register_of, **left.register_of})
+            case f.Iteration():
+                (body,) = below
+                body.edges.append(_Edge(body.final, body.start))
+                return body
+            case f.Filter():
+                return self._filter(below[0], without_brackets(current.condition))
+        if isinstance(current, f.Within):
+            raise UnsupportedQueryError("WITHIN is allowed only around the whole formula here", span=current.span)
+        raise UnsupportedQueryError(
+            f"{type(current).__name__} does not belong to core-CEPL, which has types, AS, FILTER, OR, ';' and '+'",
+            span=current.span,
+        )
+
+    def _base(self, event: f.EventType) -> _Draft:
+        """``R AS x``: skip any events, then read one of the type."""
+        start, final = next(self._states), next(self._states)
+        loop = _Edge(start, start, TRUE)
+        return _Draft(start, final, [loop, _Edge(start, final, event_test(event), frozenset((event.name,)))], {})
+
+    def _disjunction(self, left: _Draft, right: _Draft) -> _Draft:
+        start, final = next(self._states), next(self._states)
+        edges = [_Edge(start, left.start), _Edge(start, right.start), *left.edges, *right.edges]
+        edges += [_Edge(left.final, final), _Edge(right.final, final)]
+        return _Draft(start, final, edges, {**right.register_of, **left.register_of})
+
+    def _check_bounded(self, current: f.Filter, operand: int) -> None:
+        if any(map(is_about_set, walk(current.condition))):
+            raise UnsupportedQueryError("registers hold one event, so nothing is aggregated", span=current.span)
+        bound = self._labels[operand].bound
+        for label in register_selection(current.condition):
+            if label not in bound:
+                raise UnsupportedQueryError(
+                    f"the formula is not bounded: its filtered part does not give label '{label}' to exactly one event",
+                    span=current.span,
+                )
+
+    def _filter(self, part: _Draft, condition: Condition) -> _Draft:
+        """Algorithm 3; a condition without labels is checked at every event that gets a label."""
+        labels = register_selection(condition)
+        appeared = on_every_trail((part.start,), part.edges, lambda edge: edge.labels)
+        for edge in part.edges:
+            assigned = edge.labels.intersection(labels)
+            if edge.formula is None or not (assigned or (edge.labels and not labels)):
+                continue
+            if not set(labels) - assigned <= appeared.get(edge.source, frozenset()):
+                continue
+            edge.formula = conjunction([*conjuncts(edge.formula), *conjuncts(condition)])
+            self._select(part, edge, labels)
+        return part
+
+    def _select(self, part: _Draft, edge: _Edge, labels: tuple[str, ...]) -> None:
+        """Algorithm 4 (``CreateNewRs``): the argument list of a filter, in order, with registers where needed."""
+        for label in labels:
+            if label in edge.parameters:
+                continue
+            if label in edge.labels:
+                register = HEAD
+            else:
+                register = part.register_of.get(label) or next(self._registers)
+                part.register_of[label] = register
+                for other in part.edges:
+                    if label in other.labels:
+                        other.writes.add(register)
+            edge.parameters.append(label)
+            edge.selection.append(register)

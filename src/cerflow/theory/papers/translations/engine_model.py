@@ -1,0 +1,122 @@
+"""Between the papers' transducer and the engine's, so that the engine's runs, search and evaluation serve both.
+
+The engine's model has no ε-transitions, keeps values rather than events, and reads an empty register as null. So on the
+way there a state also records which registers have been written, and an atom on an empty register becomes FALSE. On the
+way back every register must have been written where it is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cerflow.automata.compile.automaton import compile_automaton
+from cerflow.automata.model.fragment import without_dead_states
+from cerflow.automata.model.registers import RegisterFile
+from cerflow.automata.model.transducer import TYPE_LABEL, Transducer
+from cerflow.base.errors import UnsupportedQueryError
+from cerflow.language.automaton import Model
+from cerflow.language.condition import Attribute, Condition, Expression, LabelReference, TruthValue
+from cerflow.language.formula import CountWindow
+from cerflow.language.node import Node, transform, walk
+from cerflow.logic.conditions.connectives import conjunction, conjuncts
+from cerflow.logic.conditions.guards import AllRows, InWindow, Measure, NoRow, SetCall, Stored, is_local
+from cerflow.theory.papers.constructions.windows import restrict_to_window
+from cerflow.theory.papers.model.automaton import Automaton
+from cerflow.theory.papers.model.safety import is_register_safe
+from cerflow.theory.papers.model.srt import SymbolicRegisterTransducer, SymbolicTransition
+from cerflow.theory.papers.translations.formulas import as_formula
+
+#: Features that only the engine's transitions have.
+_BEYOND = (AllRows, InWindow, Measure, NoRow, SetCall, TruthValue)
+
+
+def to_engine(automaton: Automaton) -> Transducer:
+    """The engine's transducer with the same runs: the marks of a run over the events 0 … n are detected at n.
+
+    Only runs that mark event n count for a `ComplexEventAutomaton`. ε-transitions are eliminated, and atoms on empty
+    registers are decided. A match may begin later than at the first event only if the automaton says so; see
+    `streaming`.
+    """
+    formula = as_formula(automaton)
+    registers = RegisterFile()
+    whole = replace(formula, anywhere=False, ends_marked=formula.model is Model.CEA)
+    made = without_dead_states(compile_automaton(whole, registers))
+    return Transducer(
+        states=max(1, made.states),
+        initial=frozenset(made.initial or (0,)),
+        final=frozenset(made.final),
+        transitions=tuple(made.transitions),
+        registers=tuple(registers.registers),
+    )
+
+
+def from_engine(transducer: Transducer) -> SymbolicRegisterTransducer:
+    """The papers' transducer with the same runs; a window of events becomes part of its states.
+
+    `as_unary_automaton` and `as_complex_event_automaton` convert it further.
+
+    Raises `UnsupportedQueryError` for features that the model lacks: registers that accumulate or hold collections,
+    values that depend on other registers, windows of time or of an attribute, the label of an event's own type, and
+    registers that may be empty where they are read.
+    """
+    rows = _rows(transducer)
+    if any(TYPE_LABEL in t.labels for t in transducer.transitions):
+        raise UnsupportedQueryError("an output of the papers does not depend on the type of the event")
+    made = [
+        SymbolicTransition(
+            source=t.source,
+            target=t.target,
+            condition=_named(conjunction([*conjuncts(t.test), *t.atoms]), rows),
+            output=t.labels,
+            writes=frozenset(f"r{w.register}" for w in t.writes),
+        )
+        for t in transducer.transitions
+    ]
+    names = (f"r{k}" for k in range(len(transducer.registers)))
+    whole = SymbolicRegisterTransducer.made(made, starts=transducer.initial, finals=transducer.final, registers=names)
+    if not is_register_safe(whole):
+        raise UnsupportedQueryError("a register may be empty where it is read, which the two models read differently")
+    match transducer.window:
+        case None:
+            return whole
+        case CountWindow(events):
+            return restrict_to_window(whole, events)
+    raise UnsupportedQueryError("the papers' transducers have only windows of events")
+
+
+def _rows(transducer: Transducer) -> dict[int, tuple[Expression, ...]]:
+    """The values of an event that each register holds; refuses registers that hold anything else."""
+    rows: dict[int, tuple[Expression, ...]] = {}
+    for t in transducer.transitions:
+        for tree in (t.test, *t.atoms, *(e for w in t.writes for e in w.row)):
+            for current in walk(tree):
+                if isinstance(current, _BEYOND):
+                    raise UnsupportedQueryError(f"a condition of the papers cannot contain {type(current).__name__}")
+        for write in t.writes:
+            plain = write.fresh and not write.where and all(map(is_local, write.row))
+            if not plain or rows.setdefault(write.register, write.row) != write.row:
+                raise UnsupportedQueryError("a register holds something other than one event")
+    return rows
+
+
+def _named(condition: Condition, rows: dict[int, tuple[Expression, ...]]) -> Condition:
+    """The condition on the event in a register instead of a field of it."""
+
+    def visit(current: Node) -> Node:
+        if not isinstance(current, Stored):
+            return current
+        if current.register not in rows:
+            raise UnsupportedQueryError("a register is read that is never written")
+        name = f"r{current.register}"
+
+        def relabel(leaf: Node) -> Node:
+            match leaf:
+                case Attribute(None, attribute):
+                    return Attribute(name, attribute)
+                case LabelReference(None):
+                    return LabelReference(name)
+            return leaf
+
+        return transform(rows[current.register][current.field], relabel)
+
+    return transform(condition, visit)

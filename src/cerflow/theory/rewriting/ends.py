@@ -1,0 +1,211 @@
+"""Formulas taken apart at their first or last block of adjacent events (P2 Appendix C.4.1).
+
+A formula is the OR of its *pieces*: a block whose events are adjacent, and steps that put the rest of the
+formula around it, the innermost first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Many
+from dataclasses import dataclass
+from functools import reduce
+
+from cerflow.base.errors import Span, UnsupportedQueryError
+from cerflow.language import formula as f
+from cerflow.language.condition import And, Condition, Or
+from cerflow.language.node import with_children
+from cerflow.language.printer import show
+from cerflow.logic.analysis.scopes import condition_labels, labels_of
+from cerflow.logic.conditions.clauses import clauses
+from cerflow.logic.rewriting.rebuild import FreshNames, check_tree_size, mentions_set, size
+from cerflow.theory.rewriting.labels import with_labels_replaced
+
+
+@dataclass(frozen=True)
+class _Around:
+    """An operator around a piece, which takes the place of one of its operands.
+
+    ``own`` are the labels of a condition that the filtered formula gives; a piece of that formula need not give them.
+    """
+
+    operator: f.Sequence | f.Filter | f.Rename | f.Start
+    place: int = 0
+    own: frozenset[str] = frozenset()
+
+    def around(self, inner: f.Formula) -> f.Formula:
+        if isinstance(self.operator, f.Filter):
+            labels = labels_of(inner)
+            missing = frozenset() if labels.wildcard else self.own - labels.assigned
+            condition = _without_labels(self.operator.condition, missing) if missing else self.operator.condition
+            return inner if condition is None else f.Filter(inner, condition)
+        before, after = self.operator.children[: self.place], self.operator.children[self.place + 1 :]
+        return with_children(self.operator, (*before, inner, *after))
+
+
+def _without_labels(condition: Condition, missing: frozenset[str]) -> Condition | None:
+    """The condition where no event has some labels: atoms on them hold; None if nothing is left of it."""
+    kept: list[Condition] = []
+    for clause in clauses(condition):
+        idle = [atom for atom in clause if missing.intersection(condition_labels(atom))]
+        if any(map(mentions_set, idle)):
+            raise UnsupportedQueryError(
+                f"{show(condition)} reads a set of events that a branch of OR next to ':' does not have",
+                span=condition.span,
+                hint="Put the condition on the branch of OR that has them.",
+            )
+        if not idle:
+            kept.append(reduce(Or, clause))
+    return reduce(And, kept) if kept else None
+
+
+@dataclass(frozen=True)
+class BlockEnd:
+    """A block of adjacent events, and the steps around it."""
+
+    block: f.Formula
+    steps: tuple[_Around, ...] = ()
+
+    def __call__(self, inner: f.Formula) -> f.Formula:
+        """The piece with something else instead of its block."""
+        return reduce(lambda found, step: step.around(found), self.steps, inner)
+
+    def rest(self) -> f.Formula | None:
+        """The formula before or after the block, None if there is none.
+
+        It must not stand inside START, FILTER or a renaming.
+        """
+        found: f.Formula | None = None
+        for step in self.steps:
+            assert isinstance(step.operator, f.Sequence)
+            found = (step.operator.right, step.operator.left)[step.place] if found is None else step.around(found)
+        return found
+
+    def names(self) -> set[str]:
+        """The labels that would get another meaning in a formula that replaces the block."""
+        found: set[str] = set()
+        for step in self.steps:
+            if isinstance(step.operator, f.Filter):
+                found.update(condition_labels(step.operator.condition))
+            elif isinstance(step.operator, f.Rename):
+                found.add(step.operator.old)
+        return found
+
+
+def adjacent(*blocks: f.Formula) -> f.Formula:
+    """The blocks next to each other, one after the other."""
+    whole = reduce(f.Sequence, blocks)
+    return whole if _is_event(whole) else f.Selection(f.Strategy.STRICT, whole)
+
+
+def _is_event(formula: f.Formula) -> bool:
+    while isinstance(formula, f.As | f.Rename | f.Filter):
+        formula = formula.operand
+    return isinstance(formula, f.SingleEvent)
+
+
+def endings(formula: f.Formula) -> list[BlockEnd]:
+    """The pieces of a formula without ``:`` and ``:+`` by its last block.
+
+    Raises `UnsupportedQueryError` for operators that cannot be taken apart.
+    """
+    return _pieces(formula, first=False)
+
+
+def beginnings(formula: f.Formula) -> list[BlockEnd]:
+    """The same by its first block."""
+    return _pieces(formula, first=True)
+
+
+#: Steps, the innermost first; a linked list, because those around a choice are the same for all of its branches.
+_Steps = tuple[_Around, "_Steps"] | None
+
+
+def _pieces(formula: f.Formula, *, first: bool) -> list[BlockEnd]:
+    # Blocks with the same steps around them are one.
+    blocks: dict[int, tuple[_Steps, list[f.Formula]]] = {}
+    pending: list[tuple[f.Formula, _Steps]] = [(formula, None)]
+    while pending:
+        current, steps = pending.pop()
+        if _is_event(current):
+            blocks.setdefault(id(steps), (steps, []))[1].append(current)
+            continue
+        match current:
+            case f.Selection(strategy=f.Strategy.STRICT):
+                blocks.setdefault(id(steps), (steps, []))[1].append(current.operand)
+            case f.Disjunction():
+                pending += [(current.right, steps), (current.left, steps)]
+            case f.Sequence():
+                end = current.left if first else current.right
+                pending.append((end, (_Around(current, 0 if first else 1), steps)))
+            case f.Iteration():
+                more = f.Sequence(current.operand, current) if first else f.Sequence(current, current.operand)
+                pending += [(current.operand, (_Around(more, 0 if first else 1), steps)), (current.operand, steps)]
+            case f.Rename():
+                pending.append((current.operand, (_Around(current), steps)))
+            case f.Filter():
+                own = labels_of(current.operand).assigned.intersection(condition_labels(current.condition))
+                pending.append((current.operand, (_Around(current, own=own), steps)))
+            case f.Start():
+                # After ``:`` everything starts where it begins.
+                pending.append((current.operand, steps if first else (_Around(current), steps)))
+            case _:
+                place = "first" if first else "last"
+                raise UnsupportedQueryError(
+                    f"{_name(current)} is next to ':', and cannot be taken apart at its {place} event",
+                    span=current.span or formula.span,
+                    hint="Event types, FILTER, OR, ;, +, START and STRICT can.",
+                )
+    return [_piece(reduce(f.Disjunction, found), steps) for steps, found in blocks.values()]
+
+
+def _piece(block: f.Formula, steps: _Steps) -> BlockEnd:
+    around: list[_Around] = []
+    while steps is not None:
+        step, steps = steps
+        if not around and isinstance(step.operator, f.Filter | f.Rename):
+            # The condition reads the block alone.
+            block = step.around(block)
+        else:
+            around.append(step)
+    return BlockEnd(block, tuple(around))
+
+
+def _name(formula: f.Formula) -> str:
+    return str(formula.strategy) if isinstance(formula, f.Selection) else type(formula).__name__
+
+
+def joined_strictly(
+    left: f.Formula, right: f.Formula, fresh: FreshNames, outer: frozenset[str], span: Span | None
+) -> f.Formula:
+    """``left : right`` with STRICT instead of ``:``, for operands without ``:`` and ``:+``.
+
+    ``fresh`` gives names that are new to the whole formula; ``outer`` are labels that some condition of it reads
+    although they are bound outside of what it filters.
+    """
+    back: dict[str, str] = {}
+
+    def apart(formula: f.Formula, pieces: Many[BlockEnd]) -> f.Formula:
+        names = set[str]().union(*(piece.names() for piece in pieces))
+        if not names:
+            return formula
+        labels = labels_of(formula)
+        conflicts = sorted(names if labels.wildcard else names & labels.assigned)
+        refused = outer.intersection(conflicts)
+        if refused:
+            raise UnsupportedQueryError(
+                f"label '{min(refused)}' is read outside of the formula that binds it, and given on both sides of ':'",
+                span=span,
+                hint="Give the labels different names.",
+            )
+        own = {name: fresh.like(name) for name in conflicts}
+        back.update({new: name for name, new in own.items()})
+        return with_labels_replaced(formula, own)
+
+    first = beginnings(apart(right, endings(left)))
+    last = endings(apart(left, first))
+    if len(last) * len(first) > 1:
+        check_tree_size(len(last) * len(first) * (size(left) + size(right)), span)
+    found = reduce(f.Disjunction, (e(b(adjacent(e.block, b.block))) for e in last for b in first))
+    for new, name in back.items():
+        found = f.Rename(found, new, name)
+    return found

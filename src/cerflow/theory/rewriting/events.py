@@ -1,0 +1,217 @@
+"""Postfix operators event by event: what ``φ AS A``, ``φ [A -> B]`` and a condition on one label do to a complex event,
+they do to each of its events by itself. So they can be moved down to the formulas that read one event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Sequence as Many
+from dataclasses import dataclass
+from typing import cast
+
+from cerflow.base.errors import UnsupportedQueryError
+from cerflow.language import formula as f
+from cerflow.language.condition import And, Condition
+from cerflow.language.node import Node, walk
+from cerflow.logic.analysis.scopes import Labels, Scopes, handed_down, occurrences, relation_names, resolve
+from cerflow.logic.rewriting.rebuild import FreshNames, relabelled, transformed
+
+
+@dataclass(frozen=True)
+class Labelling:
+    """``AS label``."""
+
+    label: str
+
+
+@dataclass(frozen=True)
+class Renaming:
+    """``[old -> new]``."""
+
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class OnEvents:
+    """A condition that every event of ``label`` satisfies by itself; without a label it reads no event."""
+
+    label: str | None
+    condition: Condition
+
+
+Operation = Labelling | Renaming | OnEvents
+#: Operations on a formula, the first one first; a linked list, so that formulas below share it.
+_Pending = tuple[Operation, "_Pending"] | None
+
+
+def spread(formula: f.Formula, moved: Callable[[f.Formula], Many[Operation] | None]) -> f.Formula:
+    """Move operators down to the formulas that read one event.
+
+    ``moved`` gives the operations that an operator consists of, the first one first, or None if it stays; it must be
+    true of those that stay that they may change places with those that are moved. Neither AS nor renaming can pass
+    PROJECT, AND, ANY and a choice BY labels, so there they stay, and conditions pass with the labels that they have
+    inside. Raises `UnsupportedQueryError` for a condition that would have to pass a strategy.
+    """
+    labels = resolve(formula).labels
+    places = occurrences(formula)
+    apply = _Application(formula)
+    gone: set[int] = set()
+    here: dict[int, list[Operation]] = {}
+
+    def enter(index: int, current: f.Formula, waiting: _Pending) -> _Pending:
+        if labels[index].single:
+            here[index] = _listed(waiting)
+            return None
+        operations = moved(current)
+        if operations is not None:
+            gone.add(index)
+            for operation in reversed(operations):
+                waiting = (operation, waiting)
+        elif isinstance(current, f.Selection) and current.strategy is not f.Strategy.STRICT:
+            _refuse_conditions(current, waiting)
+            if stops_labels(current):
+                here[index], waiting = _listed(waiting), None
+        elif stops_labels(current):
+            here[index], waiting = _divided(current, waiting, labels[places[index].operands[0]])
+        return waiting
+
+    # What both sides of AND must satisfy, one of them may check.
+    handed_down(formula, None, enter, first_only=(f.Exclusion, f.Conjunction))
+
+    def change(index: int, current: Node) -> Node:
+        if index in gone:
+            return current.children[0]
+        return apply(cast(f.Formula, current), here[index], labels[index]) if here.get(index) else current
+
+    return transformed(formula, change)
+
+
+def stops_labels(current: Node) -> bool:
+    """Whether AS and renaming around an operator cannot be moved into it.
+
+    PROJECT leaves out what they would need; AND compares labels, ANY and BY choose by them.
+    """
+    return isinstance(current, f.Project | f.Conjunction) or (
+        isinstance(current, f.Selection) and (current.strategy is f.Strategy.ANY or bool(current.by))
+    )
+
+
+def _listed(waiting: _Pending) -> list[Operation]:
+    found: list[Operation] = []
+    while waiting is not None:
+        operation, waiting = waiting
+        found.append(operation)
+    return found
+
+
+def _divided(current: f.Formula, waiting: _Pending, inner: Labels) -> tuple[list[Operation], _Pending]:
+    """The operators that stay around PROJECT or AND, and the conditions that pass, as they read inside."""
+    outside: list[Operation] = []
+    inside: _Pending = None
+    for operation in _listed(waiting):
+        if not isinstance(operation, OnEvents):
+            outside.append(operation)
+            continue
+        names: frozenset[str | None] = frozenset((operation.label,))
+        everything = False
+        for before in reversed(outside):
+            if isinstance(before, Labelling):
+                everything = everything or before.label in names
+            elif isinstance(before, Renaming) and before.old != before.new:
+                names = (names - {before.old}) | (frozenset((before.old,)) if before.new in names else frozenset())
+        if everything:
+            names |= _all_names(current, inner)
+        elif isinstance(current, f.Project):
+            names &= {*current.labels, None}
+        for name in sorted(names, key=str, reverse=True):
+            condition = operation.condition
+            if name != operation.label and operation.label is not None and name is not None:
+                condition = relabelled(condition, {operation.label: name})
+            inside = (OnEvents(name, condition), inside)
+    return outside, inside
+
+
+def _all_names(current: f.Formula, inner: Labels) -> frozenset[str]:
+    if isinstance(current, f.Project):
+        return frozenset(current.labels)
+    if inner.wildcard:
+        raise UnsupportedQueryError(
+            "a condition on all events of an AND would have to pass it, but what it joins may have any label",
+            span=current.span,
+            hint="Name the event types instead of EVENT or NOT.",
+        )
+    return inner.assigned
+
+
+def _refuse_conditions(current: f.Selection, waiting: _Pending) -> None:
+    for operation in _listed(waiting):
+        if isinstance(operation, OnEvents):
+            raise UnsupportedQueryError(
+                f"a condition would have to pass {current.strategy}, which compares the matches that satisfy it with "
+                "the others",
+                span=operation.condition.span or current.span,
+                hint=f"Put the FILTER on the formula inside {current.strategy} if that is what is meant.",
+            )
+
+
+class _Application:
+    """The needed operations on a formula that reads one event (or stays around PROJECT or AND)."""
+
+    def __init__(self, formula: f.Formula) -> None:
+        self._fresh = FreshNames(formula)
+        given = {n.label if isinstance(n, f.As) else n.new for n in walk(formula) if isinstance(n, f.As | f.Rename)}
+        #: Names that an event has only as its type, so that no formula but its type binds them.
+        self._types = relation_names(formula) - given
+
+    def __call__(self, event: f.Formula, operations: Many[Operation], labels: Labels) -> f.Formula:
+        assigned = set(labels.assigned)
+        always = set(labels.bound if labels.single else ())
+        for operation in operations:
+            match operation:
+                case Labelling(label):
+                    if label not in always:
+                        event = f.As(event, label)
+                    assigned.add(label)
+                    always |= {label} if labels.single else set()
+                case Renaming(old, new):
+                    if old != new and (old in assigned or labels.by_type(old)):
+                        event = f.Rename(event, old, new)
+                        assigned = (assigned - {old}) | {new}
+                        always = (always - {old}) | {new} if old in always else always
+                case OnEvents(label, condition):
+                    if label is None or label in assigned or (labels.by_type(label) and label in self._types):
+                        event = _filtered(event, condition)
+                    elif labels.by_type(label):
+                        # A type may have the name of a label; a formula around may bind that name.
+                        own = self._fresh.like(label)
+                        renamed = f.Filter(f.Rename(event, label, own), relabelled(condition, {label: own}))
+                        event = f.Rename(renamed, own, label)
+        return event
+
+
+def _filtered(event: f.Formula, condition: Condition) -> f.Formula:
+    if isinstance(event, f.Filter):
+        return f.Filter(event.operand, And(event.condition, condition), span=event.span)
+    return f.Filter(event, condition)
+
+
+def outer_labels(formula: f.Formula, scopes: Scopes) -> list[tuple[Node, frozenset[str]]]:
+    """Each FILTER and NOT with the labels of its condition that are bound outside of its operand."""
+    return [
+        (current, frozenset(scopes.outer.get(index, ())))
+        for index, current in enumerate(walk(formula))
+        if isinstance(current, f.Filter | f.NotEvent)
+    ]
+
+
+def refuse_outer_labels(formula: f.Formula, scopes: Scopes, names: frozenset[str] | None = None) -> None:
+    """Raise `UnsupportedQueryError` if a condition reads a label (one of ``names``) that is bound further out."""
+    for current, outer in outer_labels(formula, scopes):
+        refused = outer if names is None else outer & names
+        if refused:
+            name = min(refused)
+            raise UnsupportedQueryError(
+                f"a condition reads '{name}', which is bound outside of the filtered formula",
+                span=current.span,
+                hint=f"Put the condition around a formula that contains '{name}' and all other labels that it reads.",
+            )

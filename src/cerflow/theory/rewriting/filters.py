@@ -1,0 +1,171 @@
+"""Push-down of filters on one label each: the locally parametrized form of second-order CEL (P2 Appendix A.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Many
+from functools import reduce
+from itertools import product
+
+from cerflow.base.errors import UnsupportedQueryError
+from cerflow.language.builder.given import of_formula
+from cerflow.language.condition import Condition, Constant, Not, Or, Some
+from cerflow.language.formula import As, Disjunction, Filter, Formula, Rename
+from cerflow.language.node import Node, with_children
+from cerflow.language.printer import show
+from cerflow.logic.analysis.scopes import Labels, condition_labels, labels_of, resolve
+from cerflow.logic.conditions.clauses import clauses_asked
+from cerflow.logic.rewriting.rebuild import check_tree_size, mentions_set, size, transformed
+from cerflow.theory.rewriting.events import Labelling, OnEvents, Operation, Renaming, refuse_outer_labels, spread
+from cerflow.theory.rewriting.repetitions import without_repetitions
+
+
+@of_formula
+def push_down_filters(formula: Formula) -> Formula:
+    """The same complex events, with every FILTER, AS and renaming on a formula that reads one event.
+
+    Conditions on one label each hold of a complex event exactly if they hold of each of its events, so they move down
+    to the event types, EVENT and NOT. A choice between conditions on several events becomes an OR of formulas first,
+    which may make the formula exponentially larger. AS and renaming stop at PROJECT, AND, ANY and a choice BY labels.
+    SOME passes OR, and where its label has exactly one event, it is a condition on that event.
+
+    Raises `UnsupportedQueryError` for a condition that relates labels, speaks of a set of events, speaks of a label
+    bound outside of what it filters, or would have to pass NEXT, LAST, MAX or ANY, for SOME of a label that may have
+    several events, and for a result that would be too large; `QueryError` for a label that nothing binds.
+    """
+    split = _without_choices(without_repetitions(formula))
+    refuse_outer_labels(split, resolve(split))
+    split = _some_in_branches(split)
+
+    def moved(current: Formula) -> Many[Operation] | None:
+        match current:
+            case As():
+                return (Labelling(current.label),)
+            case Rename():
+                return (Renaming(current.old, current.new),)
+            case Filter():
+                return [_on_events(clause) for clause in clauses_asked(current.condition)]
+        return None
+
+    pushed = spread(split, moved)
+    refuse_outer_labels(pushed, resolve(pushed))
+    return pushed
+
+
+def _without_choices(formula: Formula) -> Formula:
+    """The formula with an OR of filters for every choice that is not made event by event; SOMEs stand alone."""
+    labels = resolve(formula).labels
+
+    def change(index: int, current: Node) -> Node:
+        if not isinstance(current, Filter) or labels[index].single:
+            return current
+        kept: list[Condition] = []
+        choices: list[list[Condition]] = []
+        for clause in clauses_asked(current.condition):
+            for atom in clause:
+                _check_atom(atom)
+            if len(clause) == 1 or _made_on_one_event(clause, labels[index]):
+                kept.append(reduce(Or, clause))
+            else:
+                choices.append(list(clause))
+        if not choices and not any(map(_is_some, kept)):
+            return current
+        whole: list[Formula] = []
+        number = reduce(lambda count, choice: count * len(choice), choices, 1)
+        check_tree_size(number * size(current.operand), current.span)
+        for chosen in product(*choices):
+            branch = current.operand
+            for condition in (*kept, *chosen):
+                branch = Filter(branch, condition, span=current.span)
+            whole.append(branch)
+        return reduce(Disjunction, whole)
+
+    return transformed(formula, change)
+
+
+def _made_on_one_event(clause: Many[Condition], labels: Labels) -> bool:
+    names = {name for atom in clause for name in condition_labels(atom)}
+    # EVENT and NOT may give the name to a second event, as its type.
+    unique = not labels.wildcard and len(names) == 1 and names <= labels.bound
+    return unique and all(condition_labels(atom) for atom in clause)
+
+
+def _some_in_branches(formula: Formula) -> Formula:
+    """The formula with every SOME that may be about several events on the branches of the OR that it filters."""
+    labels = resolve(formula).labels
+
+    def change(index: int, current: Node) -> Node:
+        if not isinstance(current, Filter) or not _is_some(current.condition) or labels[index].single:
+            return current
+        atom = current.condition
+        if _made_on_one_event((atom,), labels[index]):
+            return current
+        return reduce(Disjunction, (_with_some(branch, atom, current) for branch in _branches(current.operand)))
+
+    return transformed(formula, change)
+
+
+def _with_some(branch: Formula, atom: Condition, written: Filter) -> Formula:
+    labels = labels_of(branch)
+    if not all(label in labels.assigned or labels.by_type(label) for label in condition_labels(atom)):
+        # Without events of a label SOME is false.
+        return branch if isinstance(atom, Not) else Filter(branch, Constant(False), span=written.span)
+    found = Filter(branch, atom, span=written.span)
+    if not labels.single and not _made_on_one_event((atom,), labels):
+        raise UnsupportedQueryError(
+            f"{show(atom)} may be about several events, so it cannot be pushed down",
+            span=atom.span or written.span,
+            hint="SOME passes OR, but not ; or +: one part of a sequence with such an event is enough.",
+        )
+    return found
+
+
+def _branches(formula: Formula) -> list[Formula]:
+    """Formulas whose OR means the same, with AS, renaming and FILTER around each of them."""
+    found: list[Formula] = []
+    pending: list[tuple[Formula, tuple[As | Rename | Filter, ...]]] = [(formula, ())]
+    while pending:
+        current, around = pending.pop()
+        match current:
+            case Disjunction():
+                pending += [(current.right, around), (current.left, around)]
+            case As() | Rename() | Filter():
+                pending.append((current.operand, (current, *around)))
+            case _:
+                for operator in around:
+                    current = _around(operator, current)
+                found.append(current)
+    return found
+
+
+def _around(operator: As | Rename | Filter, branch: Formula) -> Formula:
+    if isinstance(operator, Filter):
+        labels = labels_of(branch)
+        asked = condition_labels(operator.condition)
+        if not all(label in labels.assigned or labels.by_type(label) for label in asked):
+            return branch  # the condition speaks of events of other branches
+    return with_children(operator, (branch, *operator.children[1:]))
+
+
+def _is_some(condition: Condition) -> bool:
+    return isinstance(condition.operand if isinstance(condition, Not) else condition, Some)
+
+
+def _check_atom(atom: Condition) -> None:
+    if _is_some(atom):
+        return
+    if mentions_set(atom):
+        reason = f"{show(atom)} reads a set of events, not each event"
+    elif len(condition_labels(atom)) > 1:
+        reason = f"{show(atom)} relates several labels"
+    else:
+        return
+    raise UnsupportedQueryError(
+        f"{reason}, so it cannot be pushed down",
+        span=atom.span,
+        hint="Only conditions on one label, true of each of its events, can be pushed down to the events.",
+    )
+
+
+def _on_events(clause: Many[Condition]) -> OnEvents:
+    names = {name for atom in clause for name in condition_labels(atom)}
+    return OnEvents(next(iter(names), None), reduce(Or, clause))

@@ -1,0 +1,153 @@
+"""Regular expressions for the paths through a graph whose edges are formulas (Kleene's construction, P2 §C.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from cerflow.base.errors import Span
+from cerflow.language import formula as f
+from cerflow.language.node import with_children
+from cerflow.logic.rewriting.rebuild import check_tree_size, size
+
+N = TypeVar("N", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Paths:
+    """The readings of a path: a match of the formula, or (``empty``) nothing; None is a formula without match."""
+
+    formula: f.Formula | None = None
+    empty: bool = False
+    nodes: int = 0
+
+    @classmethod
+    def of(cls, formula: f.Formula) -> Paths:
+        """One formula."""
+        return cls(formula, False, size(formula))
+
+    def or_(self, other: Paths) -> Paths:
+        """Either of the two."""
+        empty = self.empty or other.empty
+        if other.formula is None or other.formula == self.formula:
+            return Paths(self.formula, empty, self.nodes)
+        if self.formula is None:
+            return Paths(other.formula, empty, other.nodes)
+        return Paths(f.Disjunction(self.formula, other.formula), empty, self.nodes + other.nodes + 1)
+
+    def then(self, other: Paths, strict: bool = False) -> Paths:
+        """One after the other, with ``:`` if ``strict``."""
+        both = Paths(None, self.empty and other.empty)
+        if other.empty:
+            both = both.or_(Paths(self.formula, False, self.nodes))
+        if self.empty:
+            both = both.or_(Paths(other.formula, False, other.nodes))
+        if self.formula is not None and other.formula is not None:
+            join = f.StrictSequence if strict else f.Sequence
+            nodes = self.nodes + other.nodes + 1
+            both = both.or_(Paths(join(self.formula, other.formula), False, nodes))
+        return both
+
+    def repeated(self, strict: bool = False) -> Paths:
+        """Any number of times, also none."""
+        if self.formula is None:
+            return Paths(None, True)
+        repeat = f.StrictIteration if strict else f.Iteration
+        return Paths(repeat(self.formula), True, self.nodes + 1)
+
+
+class _Graph(Generic[N]):
+    def __init__(self, edges: Mapping[tuple[N, N], Paths]) -> None:
+        self.out: dict[N, dict[N, Paths]] = {}
+        self.into: dict[N, dict[N, Paths]] = {}
+        for (source, target), paths in edges.items():
+            self.add(source, target, paths)
+
+    def add(self, source: N, target: N, paths: Paths) -> None:
+        before = self.out.setdefault(source, {}).get(target)
+        joined = paths if before is None else before.or_(paths)
+        self.out[source][target] = joined
+        self.into.setdefault(target, {})[source] = joined
+
+    def remove(self, node: N) -> tuple[dict[N, Paths], Paths, dict[N, Paths]]:
+        """Take a node out; gives its incoming edges, its loop, and its outgoing edges."""
+        into, out = self.into.pop(node, {}), self.out.pop(node, {})
+        again = into.pop(node, Paths())
+        out.pop(node, None)
+        for source in into:
+            del self.out[source][node]
+        for target in out:
+            del self.into[target][node]
+        return into, again, out
+
+    def weight(self, node: N) -> tuple[int, int]:
+        """The growth of the formulas if a node is taken out."""
+        into = [x.nodes for p, x in self.into.get(node, {}).items() if p != node]
+        out = [y.nodes for q, y in self.out.get(node, {}).items() if q != node]
+        pairs = len(into) * len(out)
+        grown = sum(into) * (len(out) - 1) + sum(out) * (len(into) - 1)
+        again = self.out.get(node, {}).get(node)
+        if again is not None:
+            grown += pairs * (again.nodes + min(max(into, default=0), max(out, default=0)))
+        return grown, pairs
+
+
+def paths_through(
+    edges: Mapping[tuple[N, N], Paths],
+    inner: Collection[N],
+    strict: Callable[[N], bool] = lambda _: False,
+    span: Span | None = None,
+) -> dict[tuple[N, N], Paths]:
+    """The readings between the other nodes, on paths through the ``inner`` ones.
+
+    ``strict`` says of an inner node that what comes into it and what goes out are joined by ``:`` rather than ``;``.
+    Nodes are taken out one by one, in the order that keeps formulas small. Raises `UnsupportedQueryError` if they
+    would grow too large nevertheless.
+    """
+    graph = _Graph(edges)
+    weights = {node: graph.weight(node) for node in inner}
+    while weights:
+        node = min(weights, key=weights.__getitem__)
+        del weights[node]
+        into, loop, out = graph.remove(node)
+        again = loop.repeated(strict(node))
+        new = [(p, q, _through(x, again, y, strict(node))) for p, x in into.items() for q, y in out.items()]
+        check_tree_size(sum(paths.nodes for _, _, paths in new) if len(new) > 1 else 0, span)
+        for source, target, paths in new:
+            graph.add(source, target, paths)
+        for changed in {*into, *out} & weights.keys():
+            weights[changed] = graph.weight(changed)
+    return {(p, q): paths for p, targets in graph.out.items() for q, paths in targets.items()}
+
+
+def _through(x: Paths, again: Paths, y: Paths, strict: bool) -> Paths:
+    """x, then any number of repetitions, then y; the smaller of x and y stands twice."""
+    if again.formula is None:
+        return x.then(y, strict)
+    before = _repeating(y, again, last=False)
+    if before is not None:
+        return x.then(before, strict)
+    after = _repeating(x, again, last=True)
+    if after is not None:
+        return after.then(y, strict)
+    if y.nodes <= x.nodes:
+        return x.then(again.then(y, strict), strict)
+    return x.then(again, strict).then(y, strict)
+
+
+def _repeating(paths: Paths, again: Paths, *, last: bool) -> Paths | None:
+    """``φ ; ψ`` OR ``φ+ ; φ ; ψ`` as ``φ+ ; ψ``, if it is the first (or last) step that is repeated."""
+    assert isinstance(again.formula, f.Iteration | f.StrictIteration)
+    formula = paths.formula
+    around: list[f.Sequence | f.StrictSequence] = []
+    while isinstance(formula, f.Sequence | f.StrictSequence) and formula != again.formula.operand:
+        around.append(formula)
+        formula = formula.right if last else formula.left
+    if formula != again.formula.operand:
+        return None
+    found: f.Formula = again.formula
+    for step in reversed(around):
+        found = with_children(step, (step.left, found) if last else (found, step.right))
+    shorter = Paths(found, False, paths.nodes + 1)
+    return shorter.or_(again) if paths.empty else shorter

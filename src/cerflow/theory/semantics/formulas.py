@@ -1,0 +1,370 @@
+"""The meaning of formulas: ``⟦φ⟧(i, j)`` for every operator (spec §2), one rule per row of its table.
+
+Each rule below is a generator. It *yields* the question ``⟦ψ⟧(i', j')`` about a part ψ, is sent the answer, and
+returns the set of its own complex events. A loop answers each question once, so formulas may be deep.
+
+Every complex event comes with the moment when it is known: at event j, or later where it depends on a deadline
+(spec §10). A strategy chooses among those that are known at the same moment. An excluded complex event counts only if
+it is known by then.
+
+A label that a filter reads but its operand does not assign stands for one event of an enclosing formula, the binder
+(found by `cerflow.logic.analysis.scopes.resolve`). The binder guesses that event: for each position p it evaluates the
+formula with the label standing for p, and keeps the complex events that give the label to p alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Sequence
+from itertools import product
+
+from cerflow.base.complex_events import ComplexEvent, support
+from cerflow.base.events import Event, StreamGiven, as_stream
+from cerflow.base.graphs import answered
+from cerflow.language import formula as f
+from cerflow.language.automaton import AutomatonFormula
+from cerflow.language.builder.given import FormulaGiven, formula_tree
+from cerflow.language.condition import Condition
+from cerflow.language.formula import Sequence as SequenceFormula
+from cerflow.language.node import walk
+from cerflow.language.sremo import Regular
+from cerflow.logic.analysis.scopes import resolve
+from cerflow.theory.semantics.automata import automaton_matches
+from cerflow.theory.semantics.complex_events import within
+from cerflow.theory.semantics.conditions import satisfies, satisfies_with_registers
+from cerflow.theory.semantics.deadlines import Clock, Moment, at_event, deadline_of
+from cerflow.theory.semantics.sremo import SremoDenotation
+from cerflow.theory.semantics.strategies import kept_by
+
+#: Complex events, each with the moment when it is known.
+Known = frozenset[tuple[ComplexEvent, Moment]]
+_NOTHING: Known = frozenset()
+_NEVER = Moment(math.inf, math.inf)
+
+#: Positions of labels bound further out: ((occurrence of the binder, label), position), sorted.
+_Environment = tuple[tuple[tuple[int, str], int], ...]
+#: An occurrence of a formula, the two positions, the environment.
+_Question = tuple[int, int, int, _Environment]
+_Rule = Generator[_Question, Known, Known]
+
+
+def denotation(formula: f.Formula, events: Sequence[Event], i: int, j: int) -> frozenset[ComplexEvent]:
+    """``⟦formula⟧(i, j)`` over ``events``; positions of the complex events are indices into ``events``.
+
+    Raises `QueryError` for a label that no formula binds, and for a duration window without times.
+    """
+    return Denotation(formula, events)(i, j)
+
+
+def formula_matches(formula: FormulaGiven, events: StreamGiven) -> frozenset[tuple[int, ComplexEvent]]:
+    """All (n, C) with ``C ∈ ⟦φ⟧_n(S)``, C as pairs of label and position (P2 Table 1; spec §2)."""
+    stream = as_stream(events)
+    denotation = Denotation(formula_tree(formula), stream)
+    return frozenset((n, c) for n in range(len(stream)) for c in denotation(0, n))
+
+
+class Denotation:
+    """``⟦φ⟧`` over one stream: call it with i and j; answers are remembered from call to call.
+
+    ``clock`` shows which deadlines have passed; without one the events do.
+    """
+
+    def __init__(self, formula: f.Formula, events: Sequence[Event], clock: Clock | None = None) -> None:
+        self._events = events
+        self._clock = Clock(events) if clock is None else clock
+        self._formulas = list(walk(formula))
+        self._root = len(self._formulas) - 1
+        self._known: dict[_Question, Known] = {}
+        #: The expressions of SREMO among them.
+        self._expressions: dict[int, SremoDenotation] = {}
+        self._below: list[tuple[int, ...]] = []
+        open_: list[int] = []
+        for k, current in enumerate(self._formulas):
+            count = len(current.children)
+            parts = open_[len(open_) - count :]
+            del open_[len(open_) - count :]
+            open_.append(k)
+            self._below.append(tuple(p for p in parts if isinstance(self._formulas[p], f.Formula)))
+        self._outer = resolve(formula).outer
+        #: The labels that each occurrence binds for filters below it, and the labels that filters at or below it need
+        #: from above.
+        self._binds: list[tuple[str, ...]] = [()] * len(self._formulas)
+        for bindings in self._outer.values():
+            for label, binder in bindings.items():
+                self._binds[binder] = tuple(sorted({*self._binds[binder], label}))
+        self._needs: list[frozenset[tuple[int, str]]] = []
+        for k in range(len(self._formulas)):
+            needed = {(binder, label) for label, binder in self._outer.get(k, {}).items()}
+            needed.update(*(self._needs[part] for part in self._below[k]))
+            self._needs.append(frozenset(n for n in needed if n[0] != k))
+        self._own_needs = [
+            frozenset((binder, label) for label, binder in self._outer.get(k, {}).items())
+            for k in range(len(self._formulas))
+        ]
+
+    def __call__(self, i: int, j: int) -> frozenset[ComplexEvent]:
+        """``⟦φ⟧(i, j)``."""
+        return frozenset(c for c, _ in self.known(i, j))
+
+    def known(self, i: int, j: int) -> Known:
+        """``⟦φ⟧(i, j)``, every complex event with the moments when it is known."""
+        return answered((self._root, i, j, ()), self._rule, self._known)
+
+    def _ask(self, k: int, i: int, j: int, environment: _Environment) -> _Question:
+        return (k, i, j, tuple(b for b in environment if b[0] in self._needs[k]))
+
+    def _rule(self, question: _Question) -> _Rule:
+        """The rule for an occurrence; if it binds labels, for every guess of their positions."""
+        k, i, j, environment = question
+        labels = self._binds[k]
+        if not labels:
+            return self._operator(k, i, j, environment)
+        return self._binding(k, i, j, environment, labels)
+
+    def _binding(self, k: int, i: int, j: int, environment: _Environment, labels: tuple[str, ...]) -> _Rule:
+        found: set[tuple[ComplexEvent, Moment]] = set()
+        for guess in product(range(i, j + 1), repeat=len(labels)):
+            guessed = dict(zip(labels, guess))
+            inner = (*environment, *(((k, label), p) for label, p in guessed.items()))
+            matches = yield from self._operator(k, i, j, inner)
+            found.update(m for m in matches if all(_positions(m[0], label) == [p] for label, p in guessed.items()))
+        return frozenset(found)
+
+    def _operator(self, k: int, i: int, j: int, environment: _Environment) -> _Rule:
+        formula, parts = self._formulas[k], self._below[k]
+
+        def ask(part: int, start: int, end: int) -> _Question:
+            return self._ask(part, start, end, environment)
+
+        def one(label: str) -> Known:
+            return frozenset(((frozenset(((label, j),)), at_event(self._events[j])),))
+
+        match formula:
+            case f.EventType():
+                return one(formula.name) if self._is(formula, j) else _NOTHING
+            case f.AnyEvent():
+                return one(self._name(formula, j)) if self._is(formula, j) else _NOTHING
+            case f.NotEvent():
+                if self._is(formula.event, j) and (
+                    formula.condition is None
+                    or self._satisfied(k, formula.condition, frozenset(((formula.event.name, j),)), environment)
+                ):
+                    return _NOTHING
+                return one(self._name(formula, j))
+            case f.As():
+                matches = yield ask(parts[0], i, j)
+                return frozenset((c | {(formula.label, p) for p in support(c)}, m) for c, m in matches)
+            case f.Rename():
+                matches = yield ask(parts[0], i, j)
+                renamed = {formula.old: formula.new}
+                return frozenset((frozenset((renamed.get(a, a), p) for a, p in c), m) for c, m in matches)
+            case f.Filter():
+                matches = yield ask(parts[0], i, j)
+                return frozenset(m for m in matches if self._satisfied(k, formula.condition, m[0], environment))
+            case f.Disjunction():
+                left = yield ask(parts[0], i, j)
+                right = yield ask(parts[1], i, j)
+                return left | right
+            case SequenceFormula():
+                both = yield from _sequence(i, j, lambda n: ask(parts[0], i, n), lambda n: ask(parts[1], n, j))
+                return both | (yield from self._with_one_absent(parts, i, j, ask))
+            case f.Iteration():
+                once = yield ask(parts[0], i, j)
+                more = yield from _sequence(i, j, lambda n: ask(parts[0], i, n), lambda n: ask(k, n, j))
+                return once | more
+            case f.StrictSequence():
+                both = yield from _sequence(
+                    i, j, lambda n: ask(parts[0], i, n), lambda n: ask(parts[1], n, j), strict=True
+                )
+                return both | (yield from self._with_one_absent(parts, i, j, ask))
+            case f.StrictIteration():
+                once = yield ask(parts[0], i, j)
+                more = yield from _sequence(i, j, lambda n: ask(parts[0], i, n), lambda n: ask(k, n, j), strict=True)
+                return once | more
+            case f.Repetition():
+                return (yield from _repeated(formula, i, j, lambda a, b: ask(parts[0], a, b)))
+            case f.Conjunction():
+                left = yield ask(parts[0], i, j)
+                right = yield ask(parts[1], i, j)
+                return frozenset((c, max(m, n)) for c, m in left for d, n in right if c == d)
+            case f.All():
+                both = yield from self._all(i, j, lambda a, b: ask(parts[0], a, b), lambda a, b: ask(parts[1], a, b))
+                return both | (yield from self._with_one_absent(parts, i, j, ask))
+            case f.Unless():
+                matches = yield ask(parts[0], i, j)
+                if not matches:
+                    return matches
+                first = yield from _first(i, j, lambda a, b: ask(parts[1], a, b))
+                return frozenset((c, m) for c, m in matches if m < first)
+            case f.Without():
+                matches = yield ask(parts[0], i, j)
+                return (yield from self._without(matches, lambda a, b: ask(parts[1], a, b)))
+            case f.NotFollowedBy():
+                return (
+                    yield from self._not_followed(
+                        i, j, formula.window, lambda b: ask(parts[0], i, b), lambda a, b: ask(parts[1], a, b)
+                    )
+                )
+            case f.Project():
+                matches = yield ask(parts[0], i, j)
+                return frozenset((frozenset(p for p in c if p[0] in formula.labels), m) for c, m in matches)
+            case f.Start():
+                matches = yield ask(parts[0], i, j)
+                return frozenset((c, m) for c, m in matches if c and min(support(c)) == i)
+            case f.Selection():
+                matches = yield ask(parts[0], i, j)
+                by = [str(reference.label) for reference in formula.by]
+                together = {n: frozenset(c for c, m in matches if m == n) for n in {m for _, m in matches}}
+                return frozenset((c, n) for n, cs in together.items() for c in kept_by(formula.strategy, cs, by))
+            case Regular():
+                return self._regular(k, formula, i, j)
+            case AutomatonFormula():
+                return automaton_matches(formula, self._events, i, j)
+            case f.Within():
+                matches = yield ask(parts[0], i, j)
+                return frozenset(m for m in matches if within(m[0], formula.window, self._events))
+        raise TypeError(f"{type(formula).__name__} is not a formula")
+
+    def _regular(self, k: int, formula: Regular, i: int, j: int) -> Known:
+        if k not in self._expressions:
+            self._expressions[k] = SremoDenotation(formula.expression, self._events)
+        denotation = self._expressions[k]
+        now = at_event(self._events[j])
+        return frozenset(
+            (marks, now)
+            for m in range(i, j + 1)
+            for marks, _ in denotation(m, j + 1)
+            if marks and max(support(marks)) == j
+        )
+
+    def _is(self, wanted: f.EventType | f.AnyEvent, j: int) -> bool:
+        event = self._events[j]
+        if isinstance(wanted, f.EventKind):
+            asked = satisfies_with_registers(wanted.condition, event, {})
+        else:
+            asked = isinstance(wanted, f.AnyEvent) or event.type == wanted.name
+        return asked and (wanted.stream is None or event.stream in (None, wanted.stream))
+
+    def _name(self, wanted: f.AnyEvent | f.NotEvent, j: int) -> str:
+        """The label that EVENT and NOT give: the type, unless an event kind has that name."""
+        return f.UNNAMED if self._events[j].type in wanted.hidden else self._events[j].type
+
+    def _satisfied(self, k: int, condition: Condition, c: ComplexEvent, environment: _Environment) -> bool:
+        bound = {label: p for (binder, label), p in environment if (binder, label) in self._own_needs[k]}
+
+        def events_of(label: str) -> list[Event]:
+            positions = [bound[label]] if label in bound else _positions(c, label)
+            return [self._events[p] for p in positions]
+
+        return satisfies(condition, events_of)
+
+    def _all(
+        self, i: int, j: int, left: Callable[[int, int], _Question], right: Callable[[int, int], _Question]
+    ) -> _Rule:
+        found: Known = _NOTHING
+        spans = [(a, b) for a in range(i, j + 1) for b in range(a, j + 1)]
+        for (i1, j1), (i2, j2) in product(spans, repeat=2):
+            if min(i1, i2) == i and max(j1, j2) == j:
+                first = yield left(i1, j1)
+                second = yield right(i2, j2)
+                found |= _unions(first, second)
+        return found
+
+    def _with_one_absent(
+        self, parts: Sequence[int], i: int, j: int, ask: Callable[[int, int, int], _Question]
+    ) -> _Rule:
+        """The complex events of one operand alone, where the other may be absent (spec §10)."""
+        found = _NOTHING
+        for part, other in (parts, parts[::-1]):
+            absent = self._formulas[other]
+            if isinstance(absent, f.Formula) and f.can_be_absent(absent):
+                found |= yield ask(part, i, j)
+        return found
+
+    def _without(self, matches: Known, unwanted: Callable[[int, int], _Question]) -> _Rule:
+        kept = set()
+        for c, m in matches:
+            positions = support(c)
+            if positions:
+                first = yield from _first(min(positions), max(positions), unwanted)
+                if first <= at_event(self._events[max(positions)]):
+                    continue
+            kept.add((c, m))
+        return frozenset(kept)
+
+    def _not_followed(
+        self,
+        i: int,
+        k: int,
+        window: f.Window,
+        followed: Callable[[int], _Question],
+        unwanted: Callable[[int, int], _Question],
+    ) -> _Rule:
+        """The complex events of φ detected at some j whose deadline lies directly after k, without ψ in between."""
+        found: set[tuple[ComplexEvent, Moment]] = set()
+        for j in range(i, k + 1):
+            matches = yield followed(j)
+            deadline = deadline_of(window, j, self._events, self._clock) if matches else None
+            if deadline is not None and deadline.last == k:
+                first = yield from _first(j + 1, k, unwanted)
+                if deadline.moment < first:
+                    found.update((c, max(m, deadline.moment)) for c, m in matches)
+        return frozenset(found)
+
+
+def _first(i: int, j: int, unwanted: Callable[[int, int], _Question]) -> Generator[_Question, Known, Moment]:
+    """The first moment when a match between two positions is known, `_NEVER` if there is none."""
+    first = _NEVER
+    for start in range(i, j + 1):
+        for end in range(start, j + 1):
+            first = min([first, *(m for _, m in (yield unwanted(start, end)))])
+    return first
+
+
+def _sequence(
+    i: int, j: int, left: Callable[[int], _Question], right: Callable[[int], _Question], *, strict: bool = False
+) -> _Rule:
+    found = _NOTHING
+    for k in range(i, j):
+        first = yield left(k)
+        if first:
+            second = yield right(k + 1)
+            found |= _joined(first, second, k, strict)
+    return found
+
+
+def _joined(first: Known, second: Known, k: int, strict: bool) -> Known:
+    """The unions of two complex events; with ``strict`` of those that end at k and begin directly after it."""
+    if strict:
+        first = frozenset((c, m) for c, m in first if c and max(support(c)) == k)
+        second = frozenset((c, m) for c, m in second if c and min(support(c)) == k + 1)
+    return _unions(first, second)
+
+
+def _unions(first: Known, second: Known) -> Known:
+    return frozenset((c1 | c2, max(m1, m2)) for c1, m1 in first for c2, m2 in second)
+
+
+def _repeated(formula: f.Repetition, i: int, j: int, once: Callable[[int, int], _Question]) -> _Rule:
+    """The union of φ{n} for all n between the bounds; φ{n} is φ{n-1} followed by φ.
+
+    Every repetition reads an event at least, so they are at most as many as positions.
+    """
+    found = _NOTHING
+    so_often: dict[int, Known] = {}
+    for n in range(1, j - i + 2):
+        longer: dict[int, Known] = {}
+        for end in range(i, j + 1):
+            matches = (yield once(i, end)) if n == 1 else _NOTHING
+            for k, before in so_often.items():
+                if before and k < end:
+                    matches |= _joined(before, (yield once(k + 1, end)), k, formula.strict)
+            longer[end] = matches
+        so_often = longer
+        if formula.least <= n and (formula.most is None or n <= formula.most):
+            found |= so_often[j]
+    return found
+
+
+def _positions(complex_event: ComplexEvent, label: str) -> list[int]:
+    return sorted(p for a, p in complex_event if a == label)

@@ -1,0 +1,260 @@
+"""The meaning of whole queries (spec §4): ``SELECT … FROM … WHERE … PARTITION BY … WITHIN … CONSUME BY … LIMIT …``.
+
+An event whose key is null belongs to no substream. Among alternatives of a key, the first that is not null counts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+
+from cerflow.base.complex_events import ComplexEvent, support
+from cerflow.base.errors import QueryError
+from cerflow.base.events import Event, Stream, Value
+from cerflow.language import select as s
+from cerflow.language.condition import MATCH_NUMBER, Expression, Function, Literal, numbers_matches
+from cerflow.language.formula import UNNAMED, NotFollowedBy
+from cerflow.language.node import Node, transform, walk
+from cerflow.logic.analysis.scopes import condition_labels
+from cerflow.theory.semantics.complex_events import within
+from cerflow.theory.semantics.deadlines import Clock, Moment, Time, at_event, deadline_of
+from cerflow.theory.semantics.first_order import first_order_denotation
+from cerflow.theory.semantics.formulas import Denotation
+from cerflow.theory.semantics.strategies import kept_by
+from cerflow.theory.semantics.times import with_numeric_time
+from cerflow.theory.semantics.values import labels_outside_aggregates, value_of
+
+Key = tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class Match:
+    """A match, detected when event ``detected_at`` arrives, or by the clock when a ``deadline`` passes.
+
+    ``complex_event`` is the reported part, after projection, with positions in the whole stream. ``columns`` are the
+    computed columns, ``key`` the values of the partition keys.
+    """
+
+    detected_at: int | None
+    complex_event: ComplexEvent = frozenset()
+    columns: tuple[tuple[str, Value], ...] = ()
+    key: Key = ()
+    deadline: Time | None = None
+
+    @property
+    def positions(self) -> frozenset[int]:
+        """The support of the complex event."""
+        return support(self.complex_event)
+
+
+def evaluate(
+    query: s.Select,
+    events: Sequence[Event],
+    *,
+    forget: int | None = None,
+    until: Time | None = None,
+    clocked: int = 0,
+    first_order: bool = False,
+) -> list[Match]:
+    """All matches of a query over a stream, in the order of detection.
+
+    ``forget`` is a number of microseconds. A substream starts again if its next event comes later than that after the
+    previous one: it is cut into sessions, and the query runs on each separately. This needs events with times.
+    ``until``, in the unit of their times, says that no event before it is still to come. For ``clocked`` see `Clock`.
+    With ``first_order`` the formula is read as first-order CEL; all events of its matches have the label `UNNAMED`.
+
+    Raises `QueryError` for unbound labels, windows of time on events without times, and computed columns that read one
+    event of a label with several.
+    """
+    clock = Clock(events, until, clocked)
+    read = _inputs(query, events)
+    with with_numeric_time(read.microseconds_per_tick):
+        sessions = [
+            _Session(query, substream, key, clock, first_order)
+            for (key, _), substream in _sessions(_substreams(query, read), forget).items()
+        ]
+        found = list[Match]()
+        for moment, concerned in _moments(query, events, sessions, clock):
+            detecting = [(session, matches) for session in concerned if (matches := session.detected(moment))]
+            for session, matches in detecting:
+                found += session.report(moment, matches, len(found))
+            for session in _consumed(query.consume, [session for session, _ in detecting], sessions):
+                session.forget(moment)
+        return found
+
+
+def _moments(
+    query: s.Select, events: Sequence[Event], sessions: Sequence[_Session], clock: Clock
+) -> Iterator[tuple[Moment, Sequence[_Session]]]:
+    """The moments when matches may be detected, and where: deadlines pass in all substreams at any event."""
+    deadlines = [node.window for node in walk(query.formula) if isinstance(node, NotFollowedBy)]
+    own = {event.position: session for session in sessions for event in session.events}
+    if not deadlines:
+        yield from ((at_event(event), [own[event.position]]) for event in events if event.position in own)
+        return
+    passed = {
+        deadline.moment
+        for window in deadlines
+        for session in sessions
+        for j in range(len(session.events))
+        if (deadline := deadline_of(window, j, session.events, clock)) and deadline.moment.by_clock
+    }
+    for moment in sorted([*passed, *map(at_event, events)]):
+        yield moment, sessions
+
+
+def _consumed(policy: s.Consumption, detecting: Sequence[_Session], sessions: Sequence[_Session]) -> Sequence[_Session]:
+    match policy:
+        case s.Consumption.ANY if detecting:
+            return sessions
+        case s.Consumption.PARTITION:
+            return detecting
+    return ()
+
+
+class _Session:
+    """The query on one substream, or on a session of it."""
+
+    def __init__(self, query: s.Select, events: Stream, key: Key, clock: Clock, first_order: bool) -> None:
+        self.events = events
+        self._query = query
+        self._key = key
+        self._denotation = Denotation(query.formula, events, clock)
+        self._sets = first_order
+        self._deadlines = any(isinstance(node, NotFollowedBy) for node in walk(query.formula))
+        self._begin = 0
+        self._places = {event.position: j for j, event in enumerate(events)}
+        self._known: dict[Moment, set[ComplexEvent]] | None = None
+
+    def forget(self, moment: Moment) -> None:
+        """Begin again after a moment."""
+        self._begin = sum(event.position <= moment.position for event in self.events)
+        self._known = None
+
+    def detected(self, moment: Moment) -> list[ComplexEvent]:
+        """The complex events that are detected at a moment, in order."""
+        query = self._query
+        matches: Collection[ComplexEvent]
+        if self._sets:
+            matches = self._sets_of_positions(self._places[int(moment.position)])
+        elif self._deadlines:
+            matches = self._by_moment().get(moment, ())
+        else:
+            matches = self._denotation(self._begin, self._places[int(moment.position)])
+        if query.window is not None:
+            matches = [c for c in matches if within(c, query.window, self.events)]
+        chosen = kept_by(query.strategy, matches, [str(reference.label) for reference in query.by])
+        return sorted(chosen, key=sorted)[: query.limit]
+
+    def _sets_of_positions(self, n: int) -> frozenset[ComplexEvent]:
+        found = first_order_denotation(self._query.formula, self.events[self._begin :], n - self._begin)
+        return frozenset(frozenset((UNNAMED, self._begin + p) for p in m) for m in found)
+
+    def _by_moment(self) -> dict[Moment, set[ComplexEvent]]:
+        """The complex events by moments of detection; what an event shows is detected at this event."""
+        if self._known is None:
+            self._known = {}
+            for j in range(self._begin, len(self.events)):
+                for c, m in self._denotation.known(self._begin, j):
+                    moment = m if m.by_clock else Moment(m.position, math.inf)
+                    self._known.setdefault(moment, set()).add(c)
+        return self._known
+
+    def report(self, moment: Moment, matches: Sequence[ComplexEvent], before: int) -> list[Match]:
+        """The matches of a moment as reported, ``before`` which others were reported.
+
+        Matches that projection makes equal become one.
+        """
+        by_clock = moment.by_clock
+        made = partial(
+            Match,
+            detected_at=None if by_clock else int(moment.position),
+            deadline=moment.time if by_clock else None,
+            key=self._key,
+        )
+        projection, events = self._query.projection, self.events
+        if projection.kind is s.ProjectionKind.ALL and not projection.items:
+            return [made(complex_event=_globally(c, events)) for c in matches]
+        if projection.kind is s.ProjectionKind.NONE:
+            return [made()]
+        for item in projection.items:
+            if isinstance(item, s.CountItem):
+                return [made(columns=((item.name, len(matches)),))]
+        listed = frozenset(item.label for item in projection.items if isinstance(item, s.LabelItem))
+        computed = [item for item in projection.items if isinstance(item, s.ExpressionItem)]
+        read = frozenset().union(*(condition_labels(item.expression) for item in computed))
+        reports: dict[ComplexEvent, Match] = {}
+        for c in matches:
+            identity = frozenset(pair for pair in c if pair[0] in listed | read) if listed else c
+            shown = frozenset(pair for pair in c if pair[0] in listed) if listed else c
+            number = list(reports).index(identity) if identity in reports else len(reports)
+            columns = tuple((item.name, _column(item, c, events, before + number + 1)) for item in computed)
+            reports[identity] = made(complex_event=_globally(shown, events), columns=columns)
+        return list(reports.values())
+
+
+def _inputs(query: s.Select, events: Sequence[Event]) -> Stream:
+    """The events of the input streams; names do not count without FROM, or if all events come from one stream."""
+    tick = events.microseconds_per_tick if isinstance(events, Stream) else None
+    if not query.streams or all(event.stream is None for event in events):
+        return Stream((dataclasses.replace(event, stream=None) for event in events), tick)
+    return Stream((event for event in events if event.stream in query.streams), tick)
+
+
+def _substreams(query: s.Select, events: Sequence[Event]) -> dict[Key, Stream]:
+    tick = events.microseconds_per_tick if isinstance(events, Stream) else None
+    members: dict[Key, list[Event]] = {}
+    for event in events:
+        key = tuple(
+            next((v for v in map(event.attribute, alternatives) if v is not None), None)
+            for alternatives in query.partition
+        )
+        if None not in key:
+            members.setdefault(key, []).append(event)
+    return {key: Stream(substream, tick) for key, substream in members.items()}
+
+
+def _sessions(substreams: Mapping[Key, Stream], forget: int | None) -> dict[tuple[Key, int], Stream]:
+    """The substreams by key, each cut where an event comes too late after the previous one."""
+    found: dict[tuple[Key, int], Stream] = {}
+    for key, substream in substreams.items():
+        starts = [0]
+        if forget is not None:
+            longest = substream.ticks(forget)
+            starts += [j for j in range(1, len(substream)) if substream[j].time - substream[j - 1].time > longest]
+        for number, (begin, end) in enumerate(pairwise([*starts, len(substream)])):
+            found[key, number] = substream[begin:end]
+    return found
+
+
+def _globally(c: ComplexEvent, events: Sequence[Event]) -> ComplexEvent:
+    return frozenset((label, events[p].position) for label, p in c)
+
+
+def _column(item: s.ExpressionItem, c: ComplexEvent, events: Sequence[Event], number: int) -> Value:
+    def events_of(label: str) -> list[Event]:
+        return [events[p] for p in sorted(p for a, p in c if a == label)]
+
+    single: dict[str | None, Event | None] = {}
+    for label in labels_outside_aggregates(item.expression):
+        several = events_of(label)
+        if len(several) > 1:
+            place = next((n for n in walk(item.expression) if getattr(n, "label", None) == label), item)
+            raise QueryError(
+                f"column '{item.name}' reads one event of '{label}', which has several",
+                span=place.span,
+                hint=f"Use an aggregate, such as first({label}.…) or max({label}.…).",
+            )
+        single[label] = several[0] if several else None
+    return value_of(_numbered(item.expression, number), single, events_of)
+
+
+def _numbered(expression: Expression, number: int) -> Node:
+    """The expression with the number of the match in the place of MATCH_NUMBER()."""
+    if not numbers_matches(expression):
+        return expression
+    return transform(expression, lambda node: Literal(number) if node == Function(MATCH_NUMBER, ()) else node)

@@ -1,0 +1,252 @@
+"""The meaning of SREMO: the relation ``(e, S, M, v) ⊢ v'`` (spec §5; register transducers §1.3, Definition 17).
+
+``e`` reads the string S = S[m…n-1] from registers v, marks M and leaves registers v'. As in
+`cerflow.theory.semantics.formulas`, every rule is a generator that asks for its parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from itertools import chain
+
+from cerflow.base.complex_events import ComplexEvent, support
+from cerflow.base.errors import ArgumentError
+from cerflow.base.events import Event, StreamGiven, as_stream
+from cerflow.base.graphs import answered
+from cerflow.language import sremo as r
+from cerflow.language.builder.given import SremoGiven, sremo_tree
+from cerflow.language.condition import Condition
+from cerflow.language.node import walk
+from cerflow.logic.analysis.checks import refuse_aggregates
+from cerflow.logic.analysis.register_reads import refuse_doubtful_reads
+from cerflow.theory.semantics.complex_events import within
+from cerflow.theory.semantics.conditions import satisfies_with_registers
+
+#: The positions of the events in the filled registers: (register, index), sorted.
+Registers = tuple[tuple[str, int], ...]
+#: A part of the expression, its remaining operands (where that matters), m, n, v.
+_Question = tuple[int, tuple[int, ...], int, int, Registers]
+_Outcomes = frozenset[tuple[ComplexEvent, Registers]]
+_Rule = Generator[_Question, _Outcomes, _Outcomes]
+
+
+def sremo_matches(expression: SremoGiven, events: StreamGiven) -> frozenset[tuple[int, ComplexEvent]]:
+    """All matches (n, C) in a stream: C is a match on S[m…n] for some m ≤ n, and n its last marked event.
+
+    Raises `QueryError` for aggregates, and for a read after ``&`` of a register that both sides write.
+    """
+    stream = as_stream(events)
+    denotation = SremoDenotation(r.with_fields(sremo_tree(expression), _columns(stream)), stream)
+    return frozenset(
+        (n, marks)
+        for n in range(len(stream))
+        for m in range(n + 1)
+        for marks, _ in denotation(m, n + 1)
+        if marks and max(support(marks)) == n
+    )
+
+
+def _columns(stream: Sequence[Event]) -> set[str]:
+    return {name for event in stream for name in event.attributes}
+
+
+def sremo_match_string(expression: SremoGiven, events: StreamGiven) -> frozenset[ComplexEvent]:
+    """``Match(e, S)`` for the whole string S (004 Definition 18), the empty M included.
+
+    S is in ``Lang(e)`` iff the result is not empty.
+    """
+    return frozenset(marks for marks, _ in sremo_derivations(expression, events))
+
+
+def sremo_derivations(
+    expression: SremoGiven, events: StreamGiven, registers: Mapping[str, int] | None = None
+) -> frozenset[tuple[ComplexEvent, Registers]]:
+    """All (M, v') with ``(e, S, M, v) ⊢ v'`` for the whole string S (004 Definition 17).
+
+    ``registers`` is v, the positions of the events in filled registers (None: all are empty). v' is written as sorted
+    pairs of register and position.
+    """
+    stream = as_stream(events)
+    for register, position in (registers or {}).items():
+        if not 0 <= position < len(stream):
+            raise ArgumentError(
+                f"register '{register}' holds event {position}, but the string has {len(stream)} events"
+            )
+    held = tuple(sorted((registers or {}).items()))
+    return SremoDenotation(sremo_tree(expression), stream)(0, len(stream), held)
+
+
+class SremoDenotation:
+    """``(e, S[m…n-1], M, v) ⊢ v'`` over one stream: call it with m, n (and v) for all (M, v')."""
+
+    def __init__(self, expression: r.Sremo, events: Sequence[Event]) -> None:
+        expression = r.names_told_apart(expression)
+        refuse_aggregates(expression)
+        refuse_doubtful_reads(expression)
+        self._events = events
+        self._known: dict[_Question, _Outcomes] = {}
+        self._parts: list[r.Sremo] = []
+        self._below: list[tuple[int, ...]] = []
+        #: The registers that each part may write.
+        self._writes: list[frozenset[str]] = []
+        open_: list[int] = []
+        for current in walk(expression):
+            if not isinstance(current, r.Sremo):
+                continue
+            count = sum(isinstance(child, r.Sremo) for child in current.children)
+            below = tuple(open_[len(open_) - count :])
+            del open_[len(open_) - count :]
+            open_.append(len(self._parts))
+            own = current.registers if isinstance(current, r.Terminal) else ()
+            # A complement leaves the registers as they are.
+            parts = () if isinstance(current, r.Complement) else below
+            self._writes.append(frozenset(chain(own, *(self._writes[part] for part in parts))))
+            self._parts.append(current)
+            self._below.append(below)
+
+    def __call__(self, m: int, n: int, registers: Registers = ()) -> _Outcomes:
+        """All (M, v') with ``(e, S[m…n-1], M, registers) ⊢ v'``."""
+        whole: _Question = (*self._first(len(self._parts) - 1), m, n, registers)
+        return answered(whole, lambda question: self._rule(*question), self._known)
+
+    def _first(self, k: int) -> tuple[int, tuple[int, ...]]:
+        """Part k with all its operands remaining."""
+        return k, self._below[k] if isinstance(self._parts[k], r.AnyMatch | r.NextMatch | r.Unordered) else ()
+
+    def _rule(self, k: int, rest: tuple[int, ...], m: int, n: int, v: Registers) -> _Rule:
+        expression, below = self._parts[k], self._below[k]
+        nothing: _Outcomes = frozenset()
+        unmarked: _Outcomes = frozenset(((frozenset(), v),))
+
+        def ask(part: int, start: int, end: int, registers: Registers) -> _Question:
+            return (*self._first(part), start, end, registers)
+
+        match expression:
+            case r.Epsilon():
+                return unmarked if m == n else nothing
+            case r.Empty():
+                return nothing
+            case r.Terminal():
+                if n != m + 1 or not self._satisfied(expression.condition, m, v):
+                    return nothing
+                marks = frozenset(((expression.label, m),)) if expression.label is not None else frozenset()
+                return frozenset(((marks, _written(v, dict.fromkeys(expression.registers, m))),))
+            case r.Concatenation():
+                found: set[tuple[ComplexEvent, Registers]] = set()
+                for split in range(m, n + 1):
+                    for marks1, v1 in (yield ask(below[0], m, split, v)):
+                        for marks2, v2 in (yield ask(below[1], split, n, v1)):
+                            found.add((marks1 | marks2, v2))
+                return frozenset(found)
+            case r.Alternation():
+                left = yield ask(below[0], m, n, v)
+                right = yield ask(below[1], m, n, v)
+                return left | right
+            case r.Optional():
+                once = yield ask(below[0], m, n, v)
+                return once | unmarked if m == n else once
+            case r.Star():
+                if m == n:
+                    return unmarked
+                return (yield from self._repeated(k, below[0], m, n, v))
+            case r.Plus():
+                once = yield ask(below[0], m, n, v)
+                more = yield from self._repeated(k, below[0], m, n, v)
+                return once | more
+            case r.Intersection():
+                left = yield ask(below[0], m, n, v)
+                right = yield ask(below[1], m, n, v)
+                # Of a register that both sides write nothing is read after them.
+                wrote = self._writes[below[1]]
+                return frozenset(
+                    (marks, _written(v1, {register: p for register, p in v2 if register in wrote}))
+                    for marks, v1 in left
+                    for marks2, v2 in right
+                    if marks == marks2
+                )
+            case r.Complement():
+                matched = yield ask(below[0], m, n, v)
+                return nothing if matched else unmarked
+            case r.Windowed():
+                outcomes = yield ask(below[0], m, n, v)
+                return frozenset(o for o in outcomes if within(o[0], expression.window, self._events))
+            case r.AnyMatch() | r.NextMatch():
+                only = isinstance(expression, r.NextMatch)
+                if len(below) == 1 and isinstance(self._parts[below[0]], r.Plus | r.Star):
+                    star = isinstance(self._parts[below[0]], r.Star)
+                    repeated = yield from self._skipping_repetition(k, self._below[below[0]][0], only, m, n, v)
+                    # Only the whole may be empty, not the rest after a repetition: nothing is skipped at the end.
+                    return repeated | unmarked if star and rest and m == n else repeated
+                return (yield from self._skipping(k, rest, only, m, n, v))
+            case r.Unordered():
+                return (yield from self._unordered(k, rest, m, n, v)) if rest else unmarked if m == n else nothing
+        raise TypeError(f"{type(expression).__name__} is not an expression")
+
+    def _repeated(self, k: int, body: int, m: int, n: int, v: Registers) -> _Rule:
+        """The body, then part k again. Each repetition reads an event: repeating the empty string changes nothing."""
+        found: set[tuple[ComplexEvent, Registers]] = set()
+        for split in range(m + 1, n + 1):
+            for marks1, v1 in (yield (*self._first(body), m, split, v)):
+                for marks2, v2 in (yield (*self._first(k), split, n, v1)):
+                    found.add((marks1 | marks2, v2))
+        return frozenset(found)
+
+    def _skipping(self, k: int, rest: tuple[int, ...], only: bool, m: int, n: int, v: Registers) -> _Rule:
+        """``e1 · skip · e2 · … · en``."""
+        first, then = rest[0], rest[1:]
+        if not then:
+            return (yield (*self._first(first), m, n, v))
+        found: set[tuple[ComplexEvent, Registers]] = set()
+        for split in range(m, n + 1):
+            for marks1, v1 in (yield (*self._first(first), m, split, v)):
+                for end in range(split, n + 1):
+                    if (yield from self._may_skip(then[0], only, split, end, v1)):
+                        for marks2, v2 in (yield (k, then, end, n, v1)):
+                            found.add((marks1 | marks2, v2))
+        return frozenset(found)
+
+    def _skipping_repetition(self, k: int, body: int, only: bool, m: int, n: int, v: Registers) -> _Rule:
+        """``e · (skip · e)*``."""
+        found = set((yield (*self._first(body), m, n, v)))
+        for split in range(m, n + 1):
+            for marks1, v1 in (yield (*self._first(body), m, split, v)):
+                # Without reading or skipping an event, the same question would come again.
+                for end in range(max(split, m + 1), n + 1):
+                    if (yield from self._may_skip(body, only, split, end, v1)):
+                        for marks2, v2 in (yield (k, (), end, n, v1)):
+                            found.add((marks1 | marks2, v2))
+        return frozenset(found)
+
+    def _may_skip(
+        self, following: int, only: bool, m: int, n: int, v: Registers
+    ) -> Generator[_Question, _Outcomes, bool]:
+        """Whether S[m…n-1] may be skipped before the following operand.
+
+        ``any`` skips anything, ``next`` a stretch that as a whole holds no match of that operand (§11.7). Matches of
+        the empty string do not count, or nothing could ever stand before ``e*``.
+        """
+        if only:
+            for start in range(m, n):
+                for end in range(start + 1, n + 1):
+                    if (yield (*self._first(following), start, end, v)):
+                        return False
+        return True
+
+    def _unordered(self, k: int, rest: tuple[int, ...], m: int, n: int, v: Registers) -> _Rule:
+        """One of the remaining operands, then the others in any order."""
+        found: set[tuple[ComplexEvent, Registers]] = set()
+        for place, part in enumerate(rest):
+            others = rest[:place] + rest[place + 1 :]
+            for split in range(m, n + 1):
+                for marks1, v1 in (yield (*self._first(part), m, split, v)):
+                    for marks2, v2 in (yield (k, others, split, n, v1)):
+                        found.add((marks1 | marks2, v2))
+        return frozenset(found)
+
+    def _satisfied(self, condition: Condition, current: int, v: Registers) -> bool:
+        held = {register: self._events[index] for register, index in v}
+        return satisfies_with_registers(condition, self._events[current], held)
+
+
+def _written(v: Registers, new: dict[str, int]) -> Registers:
+    return tuple(sorted({**dict(v), **new}.items()))
