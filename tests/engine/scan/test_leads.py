@@ -137,6 +137,13 @@ def test_a_condition_on_an_event_of_the_batch_before_rules_out_nothing(monkeypat
     assert cerflow.parse(f"SELECT * WHERE {row} PARTITION BY k").match(table, time="t").count() == 1
 
 
+def test_what_a_text_says_is_not_asked_before_texts_are_known(monkeypatch):
+    columns = {"type": list("BCBAD"), "s": ["y", None, None, "xy", "x"], "k": [1, 1, 2, 1, 2], "t": range(5)}
+    query = cerflow.parse("SELECT * WHERE (B AS x ; (C FILTER x[lower(s) >= 'pqq'])):+ ; A PARTITION BY k")
+    monkeypatch.setattr(limits, "NARROWED_ROWS", 1)
+    assert query.match(pa.table(columns), time="t").count() == 1
+
+
 @pytest.mark.parametrize(
     ("query", "found"),
     [

@@ -84,7 +84,7 @@ def flow_of(
     collecting = any(tables.set_slots)
     forwards = not (compared or collecting) and tables.transducer.states <= engine_layout.STATE_BITS
     waits = relevant.ending() if any(frozenset() not in loops for loops in tables.moves.waiting) else 0
-    leads = leads_of(tables, relevant, outputs, ALL if compared else waits, compared=not forwards)
+    leads = leads_of(tables, relevant, outputs, to, ALL if compared else waits, compared=not forwards)
     if isinstance(leads, str):
         return leads
     if window is None and not forwards:

@@ -15,8 +15,10 @@ from typing import NamedTuple
 from cerflow.automata.model.clock import reads_tick
 from cerflow.base.array_types import Ints, SmallRows
 from cerflow.engine import layout as engine_layout
+from cerflow.engine import opcodes
 from cerflow.engine.layout import EQ, GE, GT, LE, LT
 from cerflow.engine.scan import layout
+from cerflow.engine.scan.emitting import ScannedColumns
 from cerflow.engine.scan.guards import ALL, Guards
 from cerflow.engine.tables.moves import Move
 from cerflow.engine.tables.transducer_tables import TransducerTables
@@ -71,20 +73,29 @@ class Leads:
 
 
 def leads_of(
-    tables: TransducerTables, relevant: Guards, outputs: Sequence[Sequence[int]], waits: int, *, compared: bool
+    tables: TransducerTables,
+    relevant: Guards,
+    outputs: Sequence[Sequence[int]],
+    read: ScannedColumns,
+    waits: int,
+    *,
+    compared: bool,
 ) -> Leads | str:
     """The leads of some tables, or why there are none.
 
-    ``outputs`` are the rows of `ScanArrays.outputs`. Events with one of the guards ``waits`` matter wherever runs wait;
-    if runs are ``compared``, values rule out nothing.
+    ``outputs`` are the rows of `ScanArrays.outputs`, and ``read`` has the columns that these read. Events with one of
+    the guards ``waits`` matter wherever runs wait; if runs are ``compared``, values rule out nothing.
     """
-    return _LeadsBuilder(tables, relevant, outputs).leads(waits, compared=compared)
+    return _LeadsBuilder(tables, relevant, outputs, read).leads(waits, compared=compared)
 
 
 class _LeadsBuilder:
-    def __init__(self, tables: TransducerTables, relevant: Guards, outputs: Sequence[Sequence[int]]) -> None:
+    def __init__(
+        self, tables: TransducerTables, relevant: Guards, outputs: Sequence[Sequence[int]], read: ScannedColumns
+    ) -> None:
         self.tables = tables
         self.relevant = relevant
+        self.read = read
         self.columns = {row[layout.O_PLACE]: row for row in outputs if row[layout.O_TO] == layout.TO_COLUMNS}
         moves, passing = tables.moves, tables.moves.momentary
         self.ticks = [move for move in moves.rows if reads_tick(move.transition)]
@@ -140,8 +151,13 @@ class _LeadsBuilder:
 
     def _is_read(self, column: int) -> bool:
         """Whether the flow can read the numbers of an event column."""
-        forms = (layout.AS_TEXT, layout.AS_NULL)
-        return column in self.columns and self.columns[column][layout.O_FORM] not in forms
+        row = self.columns.get(column)
+        if row is None or row[layout.O_FORM] in (layout.AS_TEXT, layout.AS_NULL):
+            return False
+        # What a condition says of a text may not be known before events are written.
+        code = self.read.code[row[layout.O_CODE] : row[layout.O_CODE_END]]
+        columns = [argument for opcode, argument in code if opcode == opcodes.COLUMN]
+        return all(self.read.rows[k][layout.C_LAYOUT] != layout.TRUTH for k in columns)
 
     def _cells(self, checks: Mapping[int, Sequence[_Check]], deadlines: Iterable[_Check]) -> list[Cell]:
         """The cells that are asked for, and those from which they are copied."""
