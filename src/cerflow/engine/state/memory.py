@@ -230,13 +230,15 @@ class Memory:
         """Compact the state in larger arrays, unless enough is free after a sweep; these may come ``often``."""
         state, tables = self.state, self._tables
         room = rooms.room_of(state)
+        # Where many events are left of a large batch, there is soon as much again.
+        left = int(self._words[2] - self._words[3])
         for reason, name, taken, freed in _REUSED:
             capacity, needed = room[name], len(self.scratch.updates) if name == "configs" else 0
             live = int(state.counters[taken] - state.counters[freed])
             free = capacity - live
             if 2 * free <= capacity or free <= needed or (lacking == reason and often and capacity < limits.SWEPT_ROOM):
                 if tables.partitioned or name == "configs":
-                    room[name] = _power(2 * live + needed, 2 * capacity)
+                    room[name] = _power(2 * live + needed, (8 if left > 32 * capacity else 2) * capacity)
             elif lacking == reason:
                 return
         used = self._in_use()
