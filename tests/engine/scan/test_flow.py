@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 import cerflow
 from cerflow.base import limits
 from cerflow.base.schema import Schema
-from cerflow.engine.events.reader import EventReader
 from cerflow.engine.recognize.plan import Plan
 from support.runners import RUNNERS, bag, examples, in_random_pieces
 
@@ -162,20 +161,6 @@ def test_in_long_batches_it_does_not_matter_where_the_last_events_are(formula, d
         patch.setattr(limits, "NARROWED_ROWS", 1 << 30)
         plain = query.match(table, time="t")
         assert found == (plain.aggregate({"n": "count"}), plain.to_pylist() if found[1] else [])
-
-
-@pytest.fixture
-def rows_read(monkeypatch):
-    """Numbers of events that came to the automaton, batch by batch."""
-    found, read = [], EventReader.read
-
-    def count(*given):
-        events, count = read(*given)
-        found.append(count)
-        return events, count
-
-    monkeypatch.setattr(EventReader, "read", count)
-    return found
 
 
 @pytest.mark.parametrize("keys", ["", " PARTITION BY k"])

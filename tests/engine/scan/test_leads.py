@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 import cerflow
 from cerflow.base import limits
 from cerflow.base.schema import Schema
-from cerflow.engine.events.reader import EventReader
 from cerflow.engine.recognize.plan import Plan
 from support.runners import RUNNERS, bag, examples, in_random_pieces
 
@@ -77,20 +76,6 @@ def test_matches_that_deadlines_end_are_those_of_the_semantics(data):
         assert in_random_pieces(query, table, data, time="t") == plain
     if "LIMIT" not in str(query) and table.num_rows < 16:
         assert bag(plain) == bag(RUNNERS["semantics"](query, table, time="t"))
-
-
-@pytest.fixture
-def rows_read(monkeypatch):
-    """Numbers of events that came to the automaton, batch by batch."""
-    found, read = [], EventReader.read
-
-    def count(*given):
-        events, count = read(*given)
-        found.append(count)
-        return events, count
-
-    monkeypatch.setattr(EventReader, "read", count)
-    return found
 
 
 def test_events_of_runs_that_no_deadline_completes_do_not_come_to_the_automaton(rows_read):

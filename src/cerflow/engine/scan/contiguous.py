@@ -165,6 +165,15 @@ def texts_of(keys: Sequence[Sequence[int]], links: Sequence[Sequence[int]]) -> f
     return frozenset(found | {link[layout.L_NOW] for link in links if link[layout.L_KIND] == layout.OF_TEXT})
 
 
+def rows_of_move(tables: TransducerTables, number: int, first: int) -> list[list[int]]:
+    """The atoms, copies or steps of a move, which begin where the column ``first`` of its transition says."""
+    arrays = tables.arrays
+    some = {engine_layout.T_ATOM: arrays.atoms, engine_layout.T_COPY: arrays.copies, engine_layout.T_STEP: arrays.steps}
+    begin, end = arrays.transitions[number, first : first + 2]
+    rows: list[list[int]] = some[first][begin:end].tolist()
+    return rows
+
+
 def stack_of(links: Sequence[Sequence[int]]) -> int:
     """A bound on the values that the programs of links hold at once."""
     programs = [link for link in links if link[layout.L_OPERATOR] == engine_layout.PROGRAM]
@@ -292,10 +301,8 @@ class Links:
 
     def _after(self, number: int, before: Mapping[int, _Origin]) -> dict[int, _Origin]:
         """The origins of slots behind a move, given those before it."""
-        arrays = self._tables.arrays
-        row = arrays.transitions[number]
-        copies = arrays.copies[row[engine_layout.T_COPY] : row[engine_layout.T_COPY_END]].tolist()
-        steps = arrays.steps[row[engine_layout.T_STEP] : row[engine_layout.T_STEP_END]].tolist()
+        copies = rows_of_move(self._tables, number, engine_layout.T_COPY)
+        steps = rows_of_move(self._tables, number, engine_layout.T_STEP)
         found: dict[int, _Origin] = {}
         for slot, source, bound in copies:
             # With a bound it is forgotten at some time.
@@ -313,10 +320,8 @@ class Links:
 
     def _of_move(self, number: int) -> set[_Link | None]:
         """The conditions that are necessary for a move; None among them says that they do not suffice."""
-        arrays = self._tables.arrays
-        row = arrays.transitions[number]
-        origins = self._origins[row[engine_layout.T_SOURCE]]
-        atoms = arrays.atoms[row[engine_layout.T_ATOM] : row[engine_layout.T_ATOM_END]].tolist()
+        origins = self._origins[self._tables.arrays.transitions[number, engine_layout.T_SOURCE]]
+        atoms = rows_of_move(self._tables, number, engine_layout.T_ATOM)
         found = {self._link(atom, origins) for atom in atoms}
         compared = (atom[engine_layout.A_RIGHT] for atom in atoms if atom[engine_layout.A_OPERATOR] in _ALL)
         return found if all(origins.get(slot, _UNKNOWN)[2] is _ALL for slot in compared) else found | {None}

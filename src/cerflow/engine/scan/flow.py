@@ -13,7 +13,7 @@ from cerflow.automata.model.run_windows import window_of_runs
 from cerflow.engine import layout as engine_layout
 from cerflow.engine.evaluate.measures import is_global
 from cerflow.engine.scan import layout
-from cerflow.engine.scan.contiguous import Links, key_column, texts_of
+from cerflow.engine.scan.contiguous import Links, key_column, rows_of_move, texts_of
 from cerflow.engine.scan.emitting import ScannedColumns
 from cerflow.engine.scan.guards import ALL, Guards
 from cerflow.engine.scan.leads import Leads, leads_of
@@ -182,31 +182,16 @@ def _is_tied(tables: TransducerTables, column: int) -> bool:
             atom[engine_layout.A_OPERATOR] == engine_layout.EQ
             and atom[engine_layout.A_LEFT] == column
             and int(atom[engine_layout.A_RIGHT]) in held.get(move.transition.source, ())
-            for atom in _atoms(tables, move.number)
+            for atom in rows_of_move(tables, move.number, engine_layout.T_ATOM)
         )
         for move in tables.moves.rows
     )
 
 
-def _atoms(tables: TransducerTables, number: int) -> Sequence[Sequence[int]]:
-    row = tables.arrays.transitions[number]
-    found: list[list[int]] = tables.arrays.atoms[row[engine_layout.T_ATOM] : row[engine_layout.T_ATOM_END]].tolist()
-    return found
-
-
 def _given(tables: TransducerTables, number: int, column: int, held: set[int]) -> set[int]:
     """The slots of a move's target to which it gives the event's own value of a column, or what was ``held``."""
-    arrays = tables.arrays
-    row = arrays.transitions[number]
-    copies = arrays.copies[row[engine_layout.T_COPY] : row[engine_layout.T_COPY_END]]
-    steps = arrays.steps[row[engine_layout.T_STEP] : row[engine_layout.T_STEP_END]]
-    written = {int(step[engine_layout.S_SLOT]) for step in steps}
-    given = {int(copy[engine_layout.P_TARGET]) for copy in copies if int(copy[engine_layout.P_SOURCE]) in held}
-    own = {
-        int(step[engine_layout.S_SLOT])
-        for step in steps
-        if step[engine_layout.S_OPERATION] == engine_layout.WRITE
-        and step[engine_layout.S_SOURCE] == engine_layout.FROM_COLUMN
-        and step[engine_layout.S_INDEX] == column
-    }
-    return (given - written) | own
+    steps = rows_of_move(tables, number, engine_layout.T_STEP)
+    given = {target for target, source, _ in rows_of_move(tables, number, engine_layout.T_COPY) if source in held}
+    read = [engine_layout.WRITE, engine_layout.FROM_COLUMN, column]
+    own = {slot for operation, slot, *read_from, _, _ in steps if [operation, *read_from] == read}
+    return (given - {slot for _, slot, *_ in steps}) | own

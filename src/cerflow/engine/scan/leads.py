@@ -1,4 +1,4 @@
-"""What the flow of runs knows of the moves of a transducer: where they lead, and which values they ask for and leave.
+"""The moves of a transducer as the flow of runs reads them: their states, the values that they check and write.
 
 Each state has cells: the latest start of its runs, and by register the greatest or the least value that a later event
 is compared with. See `cerflow.engine.kernels.scan.leads`.
@@ -13,11 +13,11 @@ from operator import or_
 from typing import NamedTuple
 
 from cerflow.automata.model.clock import reads_tick
-from cerflow.base.array_types import Ints, SmallRows
 from cerflow.engine import layout as engine_layout
 from cerflow.engine import opcodes
 from cerflow.engine.layout import EQ, GE, GT, LE, LT
 from cerflow.engine.scan import layout
+from cerflow.engine.scan.contiguous import rows_of_move
 from cerflow.engine.scan.emitting import ScannedColumns
 from cerflow.engine.scan.guards import ALL, Guards
 from cerflow.engine.tables.moves import Move
@@ -121,15 +121,15 @@ class _LeadsBuilder:
         return self._made(waits, checks, deadlines, compared=compared)
 
     def _deadlines(self) -> dict[int, _Check] | str:
-        """For each waiting state the check that its deadline has not passed; or why there is no flow."""
-        tables, arrays, found = self.tables, self.tables.arrays, dict[int, _Check]()
+        """For each waiting state, how its runs tell that their deadline has passed; or why there is no flow."""
+        tables, found = self.tables, dict[int, _Check]()
         for move in self.ticks:
             state = move.transition.source
             if move.target == state:
                 continue
             after = [m for m in tables.moves.rows if m.transition.source == move.target]
             ends = all(m.final and m.target < 0 and not m.transition.atoms for m in after)
-            rows = _rows_of(arrays.atoms, arrays.transitions[move.number], engine_layout.T_ATOM)
+            rows = rows_of_move(tables, move.number, engine_layout.T_ATOM)
             if move.final or move.target not in tables.moves.momentary or not ends or len(rows) != 1:
                 return "deadlines that do not end a match"
             operator, _, column, slot = rows[0][:4]
@@ -141,10 +141,8 @@ class _LeadsBuilder:
 
     def _checks(self, move: Move) -> Iterator[_Check]:
         """The conditions of a move between a column and a register."""
-        arrays, source = self.tables.arrays, move.transition.source
-        for operator, kind, column, slot, *_ in _rows_of(
-            arrays.atoms, arrays.transitions[move.number], engine_layout.T_ATOM
-        ):
+        source = move.transition.source
+        for operator, kind, column, slot, *_ in rows_of_move(self.tables, move.number, engine_layout.T_ATOM):
             if kind != engine_layout.RANK and source in self.states and self._is_read(column):
                 for greatest, inclusive in _SIDES.get(operator, ()):
                     yield _Check(Cell(source, slot, greatest), column, inclusive)
@@ -154,7 +152,7 @@ class _LeadsBuilder:
         row = self.columns.get(column)
         if row is None or row[layout.O_FORM] in (layout.AS_TEXT, layout.AS_NULL):
             return False
-        # What a condition says of a text may not be known before events are written.
+        # The class of a text, which such a program asks for, is known only when events are written.
         code = self.read.code[row[layout.O_CODE] : row[layout.O_CODE_END]]
         columns = [argument for opcode, argument in code if opcode == opcodes.COLUMN]
         return all(self.read.rows[k][layout.C_LAYOUT] != layout.TRUTH for k in columns)
@@ -181,12 +179,11 @@ class _LeadsBuilder:
         """What a move gives to a cell of its target: what another cell has, an event column, or None: anything."""
         if move.target != cell.state:
             return None
-        arrays, row = self.tables.arrays, self.tables.arrays.transitions[move.number]
         found: Cell | int | None = None
-        for target, source, *_ in _rows_of(arrays.copies, row, engine_layout.T_COPY):
+        for target, source, *_ in rows_of_move(self.tables, move.number, engine_layout.T_COPY):
             if target == cell.slot:
                 found = Cell(move.transition.source, source, cell.greatest)
-        for operation, slot, kind, index, *_ in _rows_of(arrays.steps, row, engine_layout.T_STEP):
+        for operation, slot, kind, index, *_ in rows_of_move(self.tables, move.number, engine_layout.T_STEP):
             if slot == cell.slot:
                 from_column = (operation, kind) == (engine_layout.WRITE, engine_layout.FROM_COLUMN)
                 found = index if from_column and self._is_read(index) else None
@@ -278,7 +275,7 @@ class _LeadsBuilder:
                     ended[bit.bit_length() - 1] |= 1 << place
         strict = sum(1 << place for place, state in enumerate(self.states) if not moves.loops[state])
         if self.ticks:
-            # What no run waits for in these states does not matter; no event is a tick.
+            # Only events that end the waiting of runs in these states matter. No event is a tick.
             waits = sum(1 << k for k in range(layout.GUARDS) if ended[k])
 
         def joined(of: Sequence[int], byte: int) -> int:
@@ -353,9 +350,3 @@ class _LeadsBuilder:
         column = self.tables.columns[check.column]
         bound = isinstance(column.window, DurationWindow) and column.bound
         return self.columns[check.column][layout.O_SIZE] if bound else None
-
-
-def _rows_of(array: SmallRows, transition: Ints, first: int) -> list[list[int]]:
-    """The rows of an array of the tables that belong to a transition, from the one in its column ``first`` on."""
-    rows: list[list[int]] = array[transition[first] : transition[first + 1]].tolist()
-    return rows

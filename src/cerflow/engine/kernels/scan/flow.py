@@ -30,7 +30,7 @@ from cerflow.engine.scan import layout
 
 #: Rows of `ScanArrays.reach`: what a window measures, and the greatest start outside of it.
 MEASURE, BOUND = 0, 1
-#: Where fewer than one row of so many is left, values are not looked at once more.
+#: Values are looked at again if at least one row in this many is left.
 _MANY = 32
 #: Rows whose new texts are read together.
 _TOGETHER = 4 * layout.BLOCK
@@ -72,7 +72,7 @@ def flow(address, batch, count, states, ends):
         left = _follow(s, count, states, guards, control[layout.BACKWARDS] == 0, address)
         again = 4 * left < 3 * kept or (s.lead_steps.shape[0] > 0 and _MANY * left > count)
         if control[layout.BACKWARDS] == 1 and again:
-            # Fewer rows may lead from others now. Values are not worth a look before most rows are ruled out.
+            # Fewer rows may lead from others now. Values cost more, so they wait until most rows are ruled out.
             begin_flow(s, count, ends, address)
             _close(s, 0, count, guards, False, address)
         control[layout.KEPT], control[layout.RELEVANT] = left, found

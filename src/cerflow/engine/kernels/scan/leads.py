@@ -57,7 +57,7 @@ def begin_cells(s, count, edge, address):
         if which >= 0 and count > 0:
             s.edges[c] = max(value_at(s, which, count - 1, address), np.int64(NO_BOUND))
     for q in range(states):
-        # What runs have in cells of time is not later than the event.
+        # No run holds a time later than the event at hand.
         latest = np.int64(NO_BOUND)
         for c in range(s.cells.shape[0]):
             latest = max(latest, s.edges[c]) if s.cells[c, layout.CELL_STATE] == q else latest

@@ -113,7 +113,7 @@ def add_to_set(nodes, small, counters, path, limit, mark, measure, child, old, b
 def collect(address, bound, new, new_marks, forward, used, stack):
     """Copy all nodes that configurations need to a new arena; returns the numbers of nodes and marks there.
 
-    What leaves the window of a partition, or by ``bound`` all windows, is not needed. Nodes and marks keep their order.
+    Nodes that have left the window of their partition, or with ``bound`` that of all, are dropped; the order stays.
     The arena is ``new``, with ``new_marks``. ``forward`` (int32, -1 for each node) gets the new numbers of nodes,
     ``used`` (int32, 0 for each mark) those of marks.
     """
