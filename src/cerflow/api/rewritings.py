@@ -23,8 +23,8 @@ from cerflow.theory.from_automata.star_semantics import (
     star_automaton,
     star_counterexample,
 )
-from cerflow.theory.papers.cea.compile import star_to_formula, to_formula
-from cerflow.theory.papers.cea.star import star_matches
+from cerflow.theory.papers.constructions.operators import star_matches
+from cerflow.theory.papers.translations.cel import star_to_formula, to_formula
 from cerflow.theory.rewriting.filters import push_down_filters
 from cerflow.theory.rewriting.first_order.properties import Property
 from cerflow.theory.rewriting.first_order.properties import bound_of as bound_variables

@@ -52,7 +52,7 @@ def automata(draw):
     starts, finals = draw(st.sets(state, min_size=1, max_size=2)), draw(st.sets(state, min_size=1, max_size=2))
     if model in ("CEA", "UCEA"):
         kind = a.ComplexEventAutomaton if model == "CEA" else a.UnaryComplexEventAutomaton
-        made = [kind.transition(draw(state), draw(state), draw(guards(False)), draw(LABELS)) for _ in range(count)]
+        made = [kind.transition.of(draw(state), draw(state), draw(guards(False)), draw(LABELS)) for _ in range(count)]
         return kind.of(made, starts=starts, finals=finals)
     registers = ("r", "s")
     made = []

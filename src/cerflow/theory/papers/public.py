@@ -1,181 +1,111 @@
 """The public names of `cerflow.automata`, which imports this module when the first of them is used."""
 
-from cerflow.base.events import Stream
-from cerflow.theory.deciding.witnesses import Answer, Witness
-from cerflow.theory.papers.cea.compile import compile_cel, compile_cel_star, of_type, star_to_formula, to_formula
-from cerflow.theory.papers.cea.products import all_of, unless_found
-from cerflow.theory.papers.cea.stages import Stages, stages
-from cerflow.theory.papers.cea.star import delete_unlabelled, star_difference, star_matches, with_star_runs
-from cerflow.theory.papers.cea.strategies import select_last, select_max, select_next, select_strict
-from cerflow.theory.papers.constructions.cea_closure import io_complement, io_determinize, is_io_deterministic
-from cerflow.theory.papers.constructions.closure import concatenate, iterate, set_apart, union
-from cerflow.theory.papers.constructions.complement import complement, complement_windowed, complete
-from cerflow.theory.papers.constructions.determinism import is_deterministic, overlaps
-from cerflow.theory.papers.constructions.determinize import determinize_windowed, is_determinizable, subset_construction
-from cerflow.theory.papers.constructions.epsilon import eliminate_epsilon
-from cerflow.theory.papers.constructions.intersection import intersect
-from cerflow.theory.papers.constructions.minimize import minimize
-from cerflow.theory.papers.constructions.minterms import Minterm, construct_minterms
-from cerflow.theory.papers.constructions.operators import add_label, anchor, filter_label, project_labels, rename_label
-from cerflow.theory.papers.constructions.single_register import to_single_register
-from cerflow.theory.papers.constructions.streaming import StaggeredCopies, staggered, streaming, with_start_loop
-from cerflow.theory.papers.constructions.unroll import Unrolled, unroll
-from cerflow.theory.papers.constructions.windows import restrict_to_window
-from cerflow.theory.papers.model.automaton import MARKED, SKIPPED, show_state
-from cerflow.theory.papers.model.cea import (
-    ComplexEventAutomaton,
-    ComplexEventTransition,
-    UnaryComplexEventAutomaton,
-    UnaryComplexEventTransition,
-)
-from cerflow.theory.papers.model.conditions import HEAD
-from cerflow.theory.papers.model.faults import (
-    AutomatonError,
-    ConditionError,
-    EpsilonFreeError,
-    EpsilonTransitionError,
-    LabelSetError,
-    MissingRegisterError,
-    MissingStateError,
-    NotDeterministicError,
-    NotDeterminizableError,
-    NotMemorylessError,
-    RegisterSelectionError,
-    SharedRegistersError,
-    TransitionKindError,
-)
-from cerflow.theory.papers.model.kinds import AutomatonKind, kinds
-from cerflow.theory.papers.model.pictures import show_edge, to_dot, to_mermaid, to_svg
-from cerflow.theory.papers.model.rma import MatchTransition, RegisterMatchAutomaton, as_register_match_automaton
-from cerflow.theory.papers.model.runs import (
-    Configuration,
-    Run,
-    accepting_runs,
-    accepts,
-    matches,
-    reached_states,
-    reported_matches,
-    runs,
-)
-from cerflow.theory.papers.model.safety import is_register_safe, on_every_trail, unsafe_reads
-from cerflow.theory.papers.model.srt import SymbolicRegisterTransducer, SymbolicTransition, as_transducer
-from cerflow.theory.papers.translations.cea_models import (
-    as_complex_event_automaton,
-    as_unary_automaton,
-    with_marked_ends,
-)
-from cerflow.theory.papers.translations.cepl import compile_cepl
-from cerflow.theory.papers.translations.engine_model import from_engine, to_engine
-from cerflow.theory.papers.translations.equivalence import difference
-from cerflow.theory.papers.translations.formulas import from_json
-from cerflow.theory.papers.translations.sremo import compile_sremo, registers_of
+from cerflow.base.events import Stream as Stream
+from cerflow.theory.deciding.witnesses import Answer as Answer
+from cerflow.theory.deciding.witnesses import Witness as Witness
+from cerflow.theory.papers.constructions.closure import concatenate as concatenate
+from cerflow.theory.papers.constructions.closure import intersect as intersect
+from cerflow.theory.papers.constructions.closure import iterate as iterate
+from cerflow.theory.papers.constructions.closure import set_apart as set_apart
+from cerflow.theory.papers.constructions.closure import union as union
+from cerflow.theory.papers.constructions.determinize import Minterm as Minterm
+from cerflow.theory.papers.constructions.determinize import complement as complement
+from cerflow.theory.papers.constructions.determinize import complement_windowed as complement_windowed
+from cerflow.theory.papers.constructions.determinize import complete as complete
+from cerflow.theory.papers.constructions.determinize import construct_minterms as construct_minterms
+from cerflow.theory.papers.constructions.determinize import determinize_windowed as determinize_windowed
+from cerflow.theory.papers.constructions.determinize import io_complement as io_complement
+from cerflow.theory.papers.constructions.determinize import io_determinize as io_determinize
+from cerflow.theory.papers.constructions.determinize import is_deterministic as is_deterministic
+from cerflow.theory.papers.constructions.determinize import is_determinizable as is_determinizable
+from cerflow.theory.papers.constructions.determinize import is_io_deterministic as is_io_deterministic
+from cerflow.theory.papers.constructions.determinize import overlaps as overlaps
+from cerflow.theory.papers.constructions.determinize import subset_construction as subset_construction
+from cerflow.theory.papers.constructions.minimize import minimize as minimize
+from cerflow.theory.papers.constructions.operators import add_label as add_label
+from cerflow.theory.papers.constructions.operators import all_of as all_of
+from cerflow.theory.papers.constructions.operators import anchor as anchor
+from cerflow.theory.papers.constructions.operators import delete_unlabelled as delete_unlabelled
+from cerflow.theory.papers.constructions.operators import filter_label as filter_label
+from cerflow.theory.papers.constructions.operators import project_labels as project_labels
+from cerflow.theory.papers.constructions.operators import rename_label as rename_label
+from cerflow.theory.papers.constructions.operators import star_difference as star_difference
+from cerflow.theory.papers.constructions.operators import star_matches as star_matches
+from cerflow.theory.papers.constructions.operators import unless_found as unless_found
+from cerflow.theory.papers.constructions.operators import with_star_runs as with_star_runs
+from cerflow.theory.papers.constructions.registers import AutomatonKind as AutomatonKind
+from cerflow.theory.papers.constructions.registers import is_register_safe as is_register_safe
+from cerflow.theory.papers.constructions.registers import kinds as kinds
+from cerflow.theory.papers.constructions.registers import on_every_trail as on_every_trail
+from cerflow.theory.papers.constructions.registers import to_single_register as to_single_register
+from cerflow.theory.papers.constructions.registers import unsafe_reads as unsafe_reads
+from cerflow.theory.papers.constructions.strategies import select_last as select_last
+from cerflow.theory.papers.constructions.strategies import select_max as select_max
+from cerflow.theory.papers.constructions.strategies import select_next as select_next
+from cerflow.theory.papers.constructions.strategies import select_strict as select_strict
+from cerflow.theory.papers.constructions.streaming import StaggeredCopies as StaggeredCopies
+from cerflow.theory.papers.constructions.streaming import staggered as staggered
+from cerflow.theory.papers.constructions.streaming import streaming as streaming
+from cerflow.theory.papers.constructions.streaming import with_start_loop as with_start_loop
+from cerflow.theory.papers.constructions.windows import Unrolled as Unrolled
+from cerflow.theory.papers.constructions.windows import eliminate_epsilon as eliminate_epsilon
+from cerflow.theory.papers.constructions.windows import restrict_to_window as restrict_to_window
+from cerflow.theory.papers.constructions.windows import unroll as unroll
+from cerflow.theory.papers.model.automaton import MARKED as MARKED
+from cerflow.theory.papers.model.automaton import SKIPPED as SKIPPED
+from cerflow.theory.papers.model.automaton import show_state as show_state
+from cerflow.theory.papers.model.conditions import HEAD as HEAD
+from cerflow.theory.papers.model.faults import AutomatonError as AutomatonError
+from cerflow.theory.papers.model.faults import ConditionError as ConditionError
+from cerflow.theory.papers.model.faults import EpsilonFreeError as EpsilonFreeError
+from cerflow.theory.papers.model.faults import EpsilonTransitionError as EpsilonTransitionError
+from cerflow.theory.papers.model.faults import LabelSetError as LabelSetError
+from cerflow.theory.papers.model.faults import MissingRegisterError as MissingRegisterError
+from cerflow.theory.papers.model.faults import MissingStateError as MissingStateError
+from cerflow.theory.papers.model.faults import NotDeterministicError as NotDeterministicError
+from cerflow.theory.papers.model.faults import NotDeterminizableError as NotDeterminizableError
+from cerflow.theory.papers.model.faults import NotMemorylessError as NotMemorylessError
+from cerflow.theory.papers.model.faults import RegisterSelectionError as RegisterSelectionError
+from cerflow.theory.papers.model.faults import SharedRegistersError as SharedRegistersError
+from cerflow.theory.papers.model.faults import TransitionKindError as TransitionKindError
+from cerflow.theory.papers.model.models import ComplexEventAutomaton as ComplexEventAutomaton
+from cerflow.theory.papers.model.models import ComplexEventTransition as ComplexEventTransition
+from cerflow.theory.papers.model.models import MatchTransition as MatchTransition
+from cerflow.theory.papers.model.models import RegisterMatchAutomaton as RegisterMatchAutomaton
+from cerflow.theory.papers.model.models import SymbolicRegisterTransducer as SymbolicRegisterTransducer
+from cerflow.theory.papers.model.models import SymbolicTransition as SymbolicTransition
+from cerflow.theory.papers.model.models import UnaryComplexEventAutomaton as UnaryComplexEventAutomaton
+from cerflow.theory.papers.model.models import UnaryComplexEventTransition as UnaryComplexEventTransition
+from cerflow.theory.papers.model.models import as_register_match_automaton as as_register_match_automaton
+from cerflow.theory.papers.model.models import as_transducer as as_transducer
+from cerflow.theory.papers.model.pictures import show_edge as show_edge
+from cerflow.theory.papers.model.pictures import to_dot as to_dot
+from cerflow.theory.papers.model.pictures import to_mermaid as to_mermaid
+from cerflow.theory.papers.model.pictures import to_svg as to_svg
+from cerflow.theory.papers.model.runs import Configuration as Configuration
+from cerflow.theory.papers.model.runs import Run as Run
+from cerflow.theory.papers.model.runs import accepting_runs as accepting_runs
+from cerflow.theory.papers.model.runs import accepts as accepts
+from cerflow.theory.papers.model.runs import matches as matches
+from cerflow.theory.papers.model.runs import reached_states as reached_states
+from cerflow.theory.papers.model.runs import reported_matches as reported_matches
+from cerflow.theory.papers.model.runs import runs as runs
+from cerflow.theory.papers.translations.cel import compile_cel as compile_cel
+from cerflow.theory.papers.translations.cel import compile_cel_star as compile_cel_star
+from cerflow.theory.papers.translations.cel import of_type as of_type
+from cerflow.theory.papers.translations.cel import star_to_formula as star_to_formula
+from cerflow.theory.papers.translations.cel import to_formula as to_formula
+from cerflow.theory.papers.translations.cepl import compile_cepl as compile_cepl
+from cerflow.theory.papers.translations.conversions import as_complex_event_automaton as as_complex_event_automaton
+from cerflow.theory.papers.translations.conversions import as_unary_automaton as as_unary_automaton
+from cerflow.theory.papers.translations.conversions import from_engine as from_engine
+from cerflow.theory.papers.translations.conversions import to_engine as to_engine
+from cerflow.theory.papers.translations.conversions import with_marked_ends as with_marked_ends
+from cerflow.theory.papers.translations.equivalence import difference as difference
+from cerflow.theory.papers.translations.formulas import from_json as from_json
+from cerflow.theory.papers.translations.sremo import compile_sremo as compile_sremo
+from cerflow.theory.papers.translations.sremo import registers_of as registers_of
+from cerflow.theory.papers.translations.stages import Stages as Stages
+from cerflow.theory.papers.translations.stages import stages as stages
 
-__all__ = [  # noqa: RUF022  # in plain order, as the other public modules
-    "Answer",
-    "AutomatonError",
-    "AutomatonKind",
-    "ComplexEventAutomaton",
-    "ComplexEventTransition",
-    "ConditionError",
-    "Configuration",
-    "EpsilonFreeError",
-    "EpsilonTransitionError",
-    "HEAD",
-    "LabelSetError",
-    "MARKED",
-    "MatchTransition",
-    "Minterm",
-    "MissingRegisterError",
-    "MissingStateError",
-    "NotDeterministicError",
-    "NotDeterminizableError",
-    "NotMemorylessError",
-    "RegisterMatchAutomaton",
-    "RegisterSelectionError",
-    "Run",
-    "SKIPPED",
-    "SharedRegistersError",
-    "Stages",
-    "StaggeredCopies",
-    "Stream",
-    "SymbolicRegisterTransducer",
-    "SymbolicTransition",
-    "TransitionKindError",
-    "UnaryComplexEventAutomaton",
-    "UnaryComplexEventTransition",
-    "Unrolled",
-    "Witness",
-    "accepting_runs",
-    "accepts",
-    "add_label",
-    "all_of",
-    "anchor",
-    "as_complex_event_automaton",
-    "as_register_match_automaton",
-    "as_transducer",
-    "as_unary_automaton",
-    "compile_cel",
-    "compile_cel_star",
-    "compile_cepl",
-    "compile_sremo",
-    "complement",
-    "complement_windowed",
-    "complete",
-    "concatenate",
-    "construct_minterms",
-    "delete_unlabelled",
-    "determinize_windowed",
-    "difference",
-    "eliminate_epsilon",
-    "filter_label",
-    "from_engine",
-    "from_json",
-    "intersect",
-    "io_complement",
-    "io_determinize",
-    "is_deterministic",
-    "is_determinizable",
-    "is_io_deterministic",
-    "is_register_safe",
-    "iterate",
-    "kinds",
-    "matches",
-    "minimize",
-    "of_type",
-    "on_every_trail",
-    "overlaps",
-    "project_labels",
-    "reached_states",
-    "registers_of",
-    "rename_label",
-    "reported_matches",
-    "restrict_to_window",
-    "runs",
-    "select_last",
-    "select_max",
-    "select_next",
-    "select_strict",
-    "set_apart",
-    "show_edge",
-    "show_state",
-    "stages",
-    "staggered",
-    "star_difference",
-    "star_matches",
-    "star_to_formula",
-    "streaming",
-    "subset_construction",
-    "to_dot",
-    "to_engine",
-    "to_formula",
-    "to_mermaid",
-    "to_single_register",
-    "to_svg",
-    "union",
-    "unless_found",
-    "unroll",
-    "unsafe_reads",
-    "with_marked_ends",
-    "with_star_runs",
-    "with_start_loop",
-]
+__all__ = sorted(name for name in globals() if not name.startswith("_"))

@@ -1,7 +1,8 @@
-"""Union, concatenation and iteration of automata of all models, and strict ones (``:`` and ``:+``).
+"""Union, concatenation, iteration and intersection of automata of all models.
 
-With registers: 004 Definition 30 and Theorem 31, 003 Theorem 12. Registers of the second that the first has too are
-renamed, so that neither sees the other's writes.
+With registers: 004 Definition 30 and Theorems 31 and 34, 003 Theorem 12, by the six schemas of 004 (Theorem 27, App.
+A.2, Figure 11), which combine automata with one start and one final state. Registers of the second that the first has
+too are renamed, so that neither sees the other's writes.
 
 Without: P1 Proposition 1, and the operators of CEL on UCEA (P2 App. C.1) and CEA (P1 App. C.2). What a run reads for an
 operand is at least one event there. All go through one new state between the end of a run and the beginning of the
@@ -10,26 +11,134 @@ next, from which the transitions leave that leave start states; so start states 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from itertools import product as pairs
 
 from cerflow.automata.compile.sremo.terminals import with_empty_registers
 from cerflow.language.automaton import Model
-from cerflow.theory.papers.constructions.schemas import Schemas
-from cerflow.theory.papers.model.automaton import Effect, State, TransitionLike, fresh_names
-from cerflow.theory.papers.model.faults import TransitionKindError
-from cerflow.theory.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, defined_for
+from cerflow.language.condition import Condition
+from cerflow.logic.conditions.connectives import conjunction, conjuncts
+from cerflow.theory.papers.constructions.determinize import contradictory
+from cerflow.theory.papers.model.automaton import (
+    SKIPPED,
+    A,
+    Automaton,
+    Effect,
+    State,
+    Successor,
+    TransitionLike,
+    check_epsilon_free,
+    fresh_names,
+    sorted_states,
+)
+from cerflow.theory.papers.model.faults import SharedRegistersError, TransitionKindError
+from cerflow.theory.papers.model.models import (
+    CEA,
+    RMA,
+    SRT,
+    UCEA,
+    AnyA,
+    SymbolicTransition,
+    defined_for,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SingleEnded:
+    """An automaton with one start and one final state."""
+
+    start: int
+    final: int
+    transitions: tuple[TransitionLike, ...]
+
+    def automaton(self, model: type[A], registers: Iterable[str]) -> A:
+        """The same in a model with registers, which are those used and ``registers``."""
+        used = {r for t in self.transitions for r in (*t.reads, *t.writes)}
+        kind = model.transition
+        own = (t if isinstance(t, kind) else kind.of(t.source, t.target, *t.effect) for t in self.transitions)
+        return model.made(own, starts=(self.start,), finals=(self.final,), registers=sorted(used.union(registers)))
+
+
+class Schemas:
+    """The schemas, over states that have not been used yet: numbers. Combined automata share their registers."""
+
+    def __init__(self) -> None:
+        self._numbers = count()
+
+    def nothing(self) -> SingleEnded:
+        """``∅``: no transition."""
+        return self._between()
+
+    def empty_string(self) -> SingleEnded:
+        """``ε`` (Figure 11a)."""
+        start, final = self._ends()
+        return SingleEnded(start, final, (_epsilon(start, final),))
+
+    def terminal(
+        self, condition: Condition, output: frozenset[str] = SKIPPED, writes: Iterable[str] = ()
+    ) -> SingleEnded:
+        """``φ ↑ o ↓ W`` (Figures 11b and 11c)."""
+        start, final = self._ends()
+        return SingleEnded(start, final, (SymbolicTransition.of(start, final, condition, output, frozenset(writes)),))
+
+    def concatenation(self, left: SingleEnded, right: SingleEnded) -> SingleEnded:
+        """``e · f`` (Figure 11d): no new states."""
+        joined = _epsilon(left.final, right.start)
+        return SingleEnded(left.start, right.final, (*left.transitions, joined, *right.transitions))
+
+    def alternation(self, left: SingleEnded, right: SingleEnded) -> SingleEnded:
+        """``e + f`` (Figure 11e)."""
+        return self._between(left, right)
+
+    def star(self, body: SingleEnded) -> SingleEnded:
+        """``e*`` (Figure 11f); registers are not reset between repetitions."""
+        once = self._between(body)
+        back = (_epsilon(once.start, once.final), _epsilon(body.final, body.start))
+        return SingleEnded(once.start, once.final, (*once.transitions, *back))
+
+    def embedded(self, automaton: Automaton) -> SingleEnded:
+        """An automaton over new states; several start or final states get a common new one."""
+        number: dict[State, int] = {}
+
+        def of(state: State) -> int:
+            if state not in number:
+                number[state] = next(self._numbers)
+            return number[state]
+
+        starts = [of(state) for state in sorted_states(automaton.starts)]
+        transitions = [t.between(of(t.source), of(t.target)) for t in automaton.transitions]
+        finals = [of(state) for state in sorted_states(automaton.finals)]
+        start = starts[0] if len(starts) == 1 else next(self._numbers)
+        final = finals[0] if len(finals) == 1 else next(self._numbers)
+        transitions += [_epsilon(start, q) for q in starts if q != start]
+        transitions += [_epsilon(q, final) for q in finals if q != final]
+        return SingleEnded(start, final, tuple(transitions))
+
+    def _between(self, *parts: SingleEnded) -> SingleEnded:
+        """The parts in parallel between a new start and a new final state."""
+        start, final = self._ends()
+        found: list[TransitionLike] = []
+        for part in parts:
+            found += (_epsilon(start, part.start), *part.transitions, _epsilon(part.final, final))
+        return SingleEnded(start, final, tuple(found))
+
+    def _ends(self) -> tuple[int, int]:
+        return next(self._numbers), next(self._numbers)
+
+
+def _epsilon(source: int, target: int) -> SymbolicTransition:
+    return SymbolicTransition(source=source, target=target)
 
 
 @defined_for(CEA, UCEA, SRT, RMA)
 def union(left: AnyA, right: AnyA) -> AnyA:
     """``Match(T, S) = Match(T1, S) ∪ Match(T2, S)``; the operator OR of formulas."""
     if left.model.anywhere:
-        schemas = Schemas()
-        right = set_apart(left, right)
-        whole = schemas.alternation(schemas.embedded(left), schemas.embedded(right))
-        return whole.automaton(type(left), (*left.registers, *right.registers)).renumbered()
+        return _by_schema(Schemas.alternation, left, set_apart(left, right))
     one, other = _side_by_side(left, right)
-    return type(left).made(
+    return left.made(
         (*one.transitions, *other.transitions),
         starts=one.starts | other.starts,
         finals=one.finals | other.finals,
@@ -47,12 +156,9 @@ def concatenate(left: AnyA, right: AnyA, *, strict: bool = False) -> AnyA:
     """
     if left.model.anywhere:
         _refuse_strict("concatenate", left, strict)
-        schemas = Schemas()
-        right = set_apart(left, right)
-        whole = schemas.concatenation(schemas.embedded(left), schemas.embedded(right))
-        return whole.automaton(type(left), (*left.registers, *right.registers)).renumbered()
+        return _by_schema(Schemas.concatenation, left, set_apart(left, right))
     one, other = _side_by_side(left, right)
-    return type(left).made(
+    return left.made(
         (*one.transitions, *other.transitions, *_passing(one, other, strict)),
         starts=one.starts,
         finals=other.finals,
@@ -72,16 +178,53 @@ def iterate(body: AnyA, *, strict: bool = False, empty_registers: bool = False) 
     """
     if body.model.anywhere:
         _refuse_strict("iterate", body, strict)
-        schemas = Schemas()
-        once = _with_written_registers(body) if empty_registers else body
-        return schemas.star(schemas.embedded(once)).automaton(type(body), body.registers).renumbered()
+        return _by_schema(Schemas.star, _with_written_registers(body) if empty_registers else body)
     return body.with_transitions((*body.transitions, *_passing(body, body, strict)))
+
+
+@defined_for(CEA, UCEA, SRT, RMA)
+def intersect(left: AnyA, right: AnyA) -> AnyA:
+    """``Match(T, S) = Match(T1, S) ∩ Match(T2, S)``; states are the reachable pairs of states.
+
+    004 App. A.4, P1 Proposition 1, and AND of P2 §5.2. Only transitions with the same output are combined (erratum
+    11.4): with the printed product, an event that one side marks and the other skips would be skipped, and the result
+    would not be a match of the first side. Registers of the second that the first has too are renamed. Raises
+    `EpsilonFreeError` for automata with ε-transitions.
+    """
+    return product(left, set_apart(left, right))
+
+
+def product(left: AnyA, right: AnyA) -> AnyA:
+    """The same with registers that both may read; raises `SharedRegistersError` if one writes what the other uses."""
+    check_epsilon_free(left, right)
+    shared = (left.written & (right.written | right.read)) | (right.written & left.read)
+    if shared:
+        raise SharedRegistersError(f"one side writes register {min(shared)}, which the other one uses")
+
+    def successors(place: tuple[State, State]) -> Iterator[Successor[tuple[State, State]]]:
+        for one, other in pairs(left.leaving(place[0]), right.leaving(place[1])):
+            conditions = [*conjuncts(one.guard), *conjuncts(other.guard)]
+            if one.output == other.output and not contradictory(conditions):
+                yield (one.target, other.target), conjunction(conditions), one.output, one.writes | other.writes
+
+    return left.built(
+        pairs(sorted_states(left.starts), sorted_states(right.starts)),
+        successors,
+        lambda place: place[0] in left.finals and place[1] in right.finals,
+        dict.fromkeys((*left.registers, *right.registers)),
+    )
 
 
 def set_apart(left: AnyA, right: AnyA) -> AnyA:
     """The second automaton, with new names for the registers that the first one has, too."""
     names = fresh_names((*left.registers, *right.registers))
     return right.renamed({r: next(names) for r in right.registers if r in left.registers})
+
+
+def _by_schema(schema: Callable[..., SingleEnded], *parts: AnyA) -> AnyA:
+    schemas = Schemas()
+    whole = schema(schemas, *map(schemas.embedded, parts))
+    return whole.automaton(type(parts[0]), [r for part in parts for r in part.registers]).renumbered()
 
 
 def _with_written_registers(automaton: AnyA) -> AnyA:
@@ -101,17 +244,14 @@ def _side_by_side(left: AnyA, right: AnyA) -> tuple[AnyA, AnyA]:
 def _passing(left: AnyA, right: AnyA, strict: bool) -> Iterator[TransitionLike]:
     """The transitions from the runs of one automaton to those of another, or of the same again."""
     between: State = next(fresh_names(left.states | right.states, "between"))
-    ends = [t for t in left.transitions if t.target in left.finals and _may_meet(left, t, strict)]
+    marked = strict or left.model is Model.CEA
+    ends = [t for t in left.transitions if t.target in left.finals and (t.output or not marked)]
     begins = [t for t in right.transitions if t.source in right.starts and (t.output or not strict)]
     yield from (t.between(t.source, between) for t in ends)
     yield from (t.between(between, t.target) for t in begins)
     if left is right:
         # A repetition of one event, which the printed construction of :+ forgets (erratum E6).
         yield from (t.between(between, between) for t in begins if t in ends)
-
-
-def _may_meet(automaton: AnyA, last: TransitionLike, strict: bool) -> bool:
-    return bool(last.output) or not (strict or automaton.model is Model.CEA)
 
 
 def _refuse_strict(name: str, automaton: AnyA, strict: bool) -> None:

@@ -10,18 +10,15 @@ smallest one, and is refused.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from cerflow.base import limits
 from cerflow.language.automaton import Model
 from cerflow.language.condition import And, Condition, Constant, Not, Or
 from cerflow.logic.conditions.connectives import conjunction
 from cerflow.logic.conditions.guards import Satisfied
 from cerflow.theory.deciding.budget import Budget
-from cerflow.theory.papers.constructions.cea_closure import is_io_deterministic
-from cerflow.theory.papers.constructions.determinism import is_deterministic
-from cerflow.theory.papers.constructions.memory import without_idle_writes
-from cerflow.theory.papers.constructions.minterms import construct_minterms
+from cerflow.theory.papers.constructions.determinize import construct_minterms, is_deterministic, is_io_deterministic
+from cerflow.theory.papers.constructions.registers import without_idle_writes
+from cerflow.theory.papers.constructions.windows import steps_allowed
 from cerflow.theory.papers.model.automaton import Automaton, State, TransitionLike, check_epsilon_free, sorted_states
 from cerflow.theory.papers.model.conditions import not_satisfied
 from cerflow.theory.papers.model.faults import NotDeterministicError
@@ -53,32 +50,22 @@ def minimize(automaton: AnyA, *, most: int | None = None) -> AnyA:
         raise NotDeterministicError("only an I/O-deterministic automaton can be minimised; see io_determinize")
     ending = _ending_as_marked(automaton) if automaton.model is Model.CEA else automaton
     needed = without_idle_writes(ending.trimmed())
-    merged = _merged(needed, Budget(limits.PAPER_STEPS if most is None else most))
-    return (
-        type(needed)
-        .made(
-            (
-                needed.transition(source, target, condition, output, writes)
-                for source, condition, (target, output, writes) in merged.successors
-            ),
-            starts=(merged.classes[q] for q in needed.starts),
-            finals=(merged.classes[q] for q in needed.finals),
-            states=merged.classes.values(),
-        )
-        .renumbered()
-    )
+    classes, successors = _merged(needed, steps_allowed(most))
+    return needed.made(
+        (needed.transition.of(source, target, condition, *rest) for source, condition, (target, *rest) in successors),
+        starts=(classes[q] for q in needed.starts),
+        finals=(classes[q] for q in needed.finals),
+        states=classes.values(),
+    ).renumbered()
 
 
-@dataclass(frozen=True, slots=True)
-class _Merged:
-    """The class of each state, and the continuations from each class."""
+def _merged(
+    automaton: Automaton, budget: Budget
+) -> tuple[Mapping[State, int], list[tuple[int, Condition, _Behaviour]]]:
+    """The coarsest classes whose states end and continue in the same way, on every minterm of all conditions.
 
-    classes: Mapping[State, int]
-    successors: list[tuple[int, Condition, _Behaviour]]
-
-
-def _merged(automaton: Automaton, budget: Budget) -> _Merged:
-    """The coarsest classes whose states end and continue in the same way, on every minterm of all conditions."""
+    With them come the continuations from each class.
+    """
     basis = list(dict.fromkeys(atom for t in automaton.transitions for atom in _atoms(t.guard)))
     minterms = [frozenset(minterm.positive) for minterm in construct_minterms(basis, budget=budget)]
     leaving = {q: automaton.leaving(q) for q in sorted_states(automaton.states)}
@@ -101,8 +88,10 @@ def _merged(automaton: Automaton, budget: Budget) -> _Merged:
     for k, state in sorted(first.items()):
         for behaviour in dict.fromkeys(_behaviour(t, classes) for t in leaving[state]):
             does = [any(_behaviour(t, classes) == behaviour for t in taken) for taken in rows[state]]
-            successors += [(k, _condition(case), behaviour) for case in _cases(list(zip(minterms, does)), basis)]
-    return _Merged(classes, successors)
+            for case in _cases(list(zip(minterms, does)), basis):
+                parts = [atom if truth else not_satisfied(atom) for atom, truth in case]
+                successors.append((k, conjunction(parts), behaviour))
+    return classes, successors
 
 
 def _behaviour(t: TransitionLike, classes: Mapping[State, int]) -> _Behaviour:
@@ -151,10 +140,6 @@ def _cases(choices: list[tuple[frozenset[Condition], bool]], atoms: list[Conditi
     if one == other:
         return one
     return [((atom, truth), *case) for truth, cases in ((True, one), (False, other)) for case in cases]
-
-
-def _condition(case: _Case) -> Condition:
-    return conjunction([atom if truth else not_satisfied(atom) for atom, truth in case])
 
 
 def _ending_as_marked(automaton: AnyA) -> AnyA:

@@ -1,18 +1,52 @@
-"""The operators of CEL on the labels of an automaton: IN, renaming, FILTER, PROJECT, START (P2 §6.1, App. C.1).
+"""The operators of CEL on automata (P2 §5.2, §6.1, App. C.1), and *-semantics.
 
-OR, ``;``, ``+``, ``:`` and ``:+`` are `union`, `concatenate` and `iterate`; AND is `intersect`.
+OR, ``;``, ``+``, ``:`` and ``:+`` are `union`, `concatenate` and `iterate`; AND is `intersect`. ALL and UNLESS are the
+engine's constructions for these operators. Under *-semantics runs jump over all events that they do not label
+(Propositions 5.3 to 5.5).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
+from cerflow.automata.compile.negation import unless
+from cerflow.automata.compile.products import product_all
+from cerflow.automata.model.fragment import Fragment
+from cerflow.automata.model.registers import RegisterFile
+from cerflow.automata.model.transducer import Transducer
+from cerflow.automata.optimise.simplify import simplify
+from cerflow.base.complex_events import ComplexEvent
+from cerflow.base.events import StreamGiven, as_stream
+from cerflow.base.schema import Schema
 from cerflow.language.condition import Condition
-from cerflow.logic.conditions.connectives import conjunction, conjuncts
-from cerflow.theory.papers.model.automaton import Effect, State, TransitionLike, check_epsilon_free, fresh_names
+from cerflow.logic.conditions.connectives import TRUE, conjunction, conjuncts
+from cerflow.theory.deciding.witnesses import Answer
+from cerflow.theory.from_automata.star_semantics import matches_of_star_runs
+from cerflow.theory.papers.model.automaton import (
+    SKIPPED,
+    Effect,
+    State,
+    Successor,
+    TransitionLike,
+    check_epsilon_free,
+    fresh_names,
+    sorted_states,
+)
 from cerflow.theory.papers.model.conditions import as_condition
 from cerflow.theory.papers.model.faults import LabelSetError
-from cerflow.theory.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, defined_for
+from cerflow.theory.papers.model.models import (
+    CEA,
+    RMA,
+    SRT,
+    UCEA,
+    AnyA,
+    FreeA,
+    UnaryComplexEventAutomaton,
+    defined_for,
+)
+from cerflow.theory.papers.model.runs import reported_matches
+from cerflow.theory.papers.translations.conversions import as_unary_automaton, from_engine, to_engine
+from cerflow.theory.papers.translations.equivalence import difference
 
 
 @defined_for(UCEA, SRT, RMA)
@@ -66,7 +100,7 @@ def anchor(automaton: AnyA) -> AnyA:
     check_epsilon_free(automaton)
     begin: State = next(fresh_names(automaton.states, "begin"))
     first = [t.between(begin, t.target) for t in automaton.transitions if t.source in automaton.starts and t.output]
-    return type(automaton).made(
+    return automaton.made(
         (*first, *automaton.transitions),
         starts=(begin,),
         finals=automaton.finals,
@@ -83,3 +117,84 @@ def _check_names(*labels: str) -> None:
     for label in labels:
         if not isinstance(label, str):
             raise LabelSetError(f"a label is a name, not {label!r}")
+
+
+# -- products ---
+
+
+@defined_for(CEA, UCEA)
+def all_of(left: FreeA, right: FreeA) -> UnaryComplexEventAutomaton:
+    """``A1 ALL A2``: unions of a complex event of each; one of the two reads the first event, and one the last.
+
+    Each side may begin later than the other, and be done earlier.
+    """
+    return _finished(product_all(_fragment(left), _fragment(right)))
+
+
+@defined_for(CEA, UCEA)
+def unless_found(automaton: FreeA, excluded: FreeA) -> UnaryComplexEventAutomaton:
+    """``A1 UNLESS A2``: complex events of the first, if the second has none on any of the events read.
+
+    A run of the second may begin with any of these events and end with any. Raises `UnsupportedQueryError` for a too
+    large result.
+    """
+    return _finished(unless(_fragment(automaton), _fragment(excluded), RegisterFile()))
+
+
+def _fragment(automaton: FreeA) -> Fragment:
+    return Fragment.of(to_engine(automaton))
+
+
+def _finished(fragment: Fragment) -> UnaryComplexEventAutomaton:
+    return as_unary_automaton(from_engine(simplify(fragment, (), None, frozenset())).trimmed())
+
+
+# -- *-semantics ---
+
+
+def delete_unlabelled(automaton: FreeA) -> FreeA:
+    """The automaton without the transitions that label nothing, which *-runs do not take (Proposition 5.4)."""
+    return automaton.with_transitions(t for t in automaton.transitions if t.output)
+
+
+@defined_for(CEA, UCEA)
+def with_star_runs(automaton: FreeA) -> FreeA:
+    """The automaton whose ordinary complex events are the complex events of the given one under *-semantics.
+
+    Its states are pairs: (q, "◦") passes over any event, and final states (q, "•") are entered with a label.
+    """
+    kept = delete_unlabelled(automaton)
+
+    def successors(place: tuple[State, str]) -> Iterator[Successor[tuple[State, str]]]:
+        state, phase = place
+        if phase == "•":
+            return
+        yield place, TRUE, SKIPPED, SKIPPED
+        for t in kept.leaving(state):
+            yield (t.target, "◦"), *t.effect
+            if t.target in kept.finals:
+                yield (t.target, "•"), *t.effect
+
+    starts = [(q, "◦") for q in sorted_states(kept.starts)]
+    return automaton.built(starts, successors, lambda place: place[1] == "•")
+
+
+def star_matches(automaton: FreeA | Transducer, events: StreamGiven) -> frozenset[tuple[int, ComplexEvent]]:
+    """``⟦A⟧*_n`` for all n: a *-run takes a labelling transition at each of some events, and the last of these is n.
+
+    Raises `UnsupportedQueryError` for a transducer with registers.
+    """
+    if isinstance(automaton, Transducer):
+        return frozenset(matches_of_star_runs(automaton, as_stream(events)))
+    return reported_matches(with_star_runs(automaton), events)
+
+
+@defined_for(CEA, UCEA)
+def star_difference(automaton: FreeA, *, schema: Schema | None = None, steps: int | None = None) -> Answer:
+    """Whether the automaton lacks the *-property, with a shortest stream that shows it (Prop. 5.4, Cor. 5.5).
+
+    It has the property if it finds each complex event at its last event, and if complex events depend only on their own
+    events. Exactly then it has the same ones under *-semantics, and some formula with ``;``, OR and ``+`` has them too.
+    Options and errors are those of `difference`.
+    """
+    return difference(automaton, with_star_runs(automaton), schema=schema, steps=steps)

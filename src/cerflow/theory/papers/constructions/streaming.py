@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from cerflow.base.events import Event
 from cerflow.logic.conditions.connectives import TRUE
-from cerflow.theory.papers.constructions.determinism import is_deterministic
-from cerflow.theory.papers.constructions.determinize import is_determinizable, unchecked_subsets
-from cerflow.theory.papers.constructions.schemas import Schemas
+from cerflow.theory.papers.constructions.closure import Schemas
+from cerflow.theory.papers.constructions.determinize import is_deterministic, is_determinizable, unchecked_subsets
+from cerflow.theory.papers.constructions.windows import check_window
 from cerflow.theory.papers.model.automaton import (
-    SKIPPED,
     Automaton,
     State,
     TransitionLike,
@@ -41,7 +39,7 @@ def with_start_loop(automaton: RegisterA) -> RegisterA:
     """
     if any(t.target in automaton.starts for t in automaton.transitions):
         raise AutomatonError("a transition enters the start state, so a loop there would skip events of a match")
-    loops = [automaton.transition(q, q, TRUE, SKIPPED) for q in sorted_states(automaton.starts)]
+    loops = [automaton.transition.of(q, q, TRUE) for q in sorted_states(automaton.starts)]
     return automaton.with_transitions((*loops, *automaton.transitions))
 
 
@@ -61,23 +59,14 @@ def staggered(tree: RegisterA, window: int, *, most: int | None = None) -> Regis
     finals: list[State] = []
     for d in range(window):
         begin: State = ("begin", d)
-        transitions.append(tree.transition(begin, ("begin", (d + 1) % window), TRUE, SKIPPED))
+        transitions.append(tree.transition.of(begin, ("begin", (d + 1) % window), TRUE))
         own = tree.renamed({register: next(names) for register in sorted(tree.written)})
         for t in own.transitions:
             transitions.append(t.between(begin if t.source in tree.starts else (d, t.source), (d, t.target)))
         finals += [(d, state) for state in tree.finals if state not in tree.starts]
-    copies = type(tree).made(transitions, starts=[("begin", 0)], finals=finals)
+    copies = tree.made(transitions, starts=[("begin", 0)], finals=finals)
     # When a copy starts again, its run from ``window`` events ago has ended.
     return unchecked_subsets(copies, most=most)
-
-
-@dataclass(slots=True)
-class _Copy:
-    """One copy of the automaton: its state, its registers, and how many events it has read."""
-
-    state: State
-    registers: dict[str, Event]
-    length: int
 
 
 class StaggeredCopies:
@@ -91,27 +80,25 @@ class StaggeredCopies:
     def __init__(self, transducer: Automaton, window: int) -> None:
         if not is_deterministic(transducer):
             raise NotDeterministicError("a copy follows one run, so the automaton has to be deterministic")
-        if window < 1:
-            raise AutomatonError("a window has at least one event")
+        check_window(window)
         self._transducer = transducer
-        self._window = window
-        self._copies: list[_Copy] = []
+        #: The copies that are running, by where they began modulo ``window``: their states and registers.
+        self._copies: list[tuple[State, dict[str, Event]] | None] = [None] * window
+        self._read = 0
 
     def read(self, event: Event) -> bool:
         """Read one event; whether a match ends with it."""
-        self._copies = [copy for copy in self._copies if copy.length < self._window]
-        self._copies.append(_Copy(next(iter(self._transducer.starts)), {}, 0))
-        self._copies = [copy for copy in self._copies if self._step(copy, event)]
-        return any(copy.state in self._transducer.finals for copy in self._copies)
+        self._copies[self._read % len(self._copies)] = next(((q, {}) for q in self._transducer.starts), None)
+        self._read += 1
+        self._copies = [None if copy is None else self._step(*copy, event) for copy in self._copies]
+        return any(copy is not None and copy[0] in self._transducer.finals for copy in self._copies)
 
     def detections(self, events: Sequence[Event]) -> list[int]:
         """The indices of the events with which a match ends."""
         return [n for n, event in enumerate(events) if self.read(event)]
 
-    def _step(self, copy: _Copy, event: Event) -> bool:
-        for t in self._transducer.leaving(copy.state):
-            if t.condition is not None and holds(t.condition, event, copy.registers):
-                copy.registers.update(dict.fromkeys(t.writes, event))
-                copy.state, copy.length = t.target, copy.length + 1
-                return True
-        return False
+    def _step(self, state: State, held: dict[str, Event], event: Event) -> tuple[State, dict[str, Event]] | None:
+        for t in self._transducer.leaving(state):
+            if t.condition is not None and holds(t.condition, event, held):
+                return t.target, {**held, **dict.fromkeys(t.writes, event)}
+        return None

@@ -1,23 +1,60 @@
-"""A window on the marked events (004 Definition 39), for automata of all models, without unrolling them.
+"""Windows on automata, the walks of bounded length, and the elimination of ε-transitions that both need.
 
-The papers unroll, which bounds the length of strings (erratum 11.6) and makes a tree. To exclude too long matches it is
-enough to count the events since the first mark.
+A window bounds the *marked* events (004 Definition 39). The papers unroll an automaton for it, which bounds the length
+of strings and makes a tree. The two agree only if every accepted string begins and ends with a marked event (erratum
+11.6). To exclude too long matches it is enough to count the events since the first mark.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
+from typing import Generic
 
+from cerflow.base import limits
 from cerflow.base.errors import expect
+from cerflow.base.graphs import settled_values
 from cerflow.base.operators import Operator
 from cerflow.language import condition as c
 from cerflow.language.formula import AttributeWindow, DurationWindow, Window
 from cerflow.logic.conditions.connectives import conjunction, conjuncts
-from cerflow.theory.papers.model.automaton import Effect, TransitionLike
+from cerflow.theory.deciding.budget import Budget
+from cerflow.theory.papers.model.automaton import (
+    Effect,
+    State,
+    Successor,
+    TransitionLike,
+    check_epsilon_free,
+    enclosed,
+    fresh_names,
+    sorted_states,
+)
+from cerflow.theory.papers.model.conditions import rename_registers
 from cerflow.theory.papers.model.faults import AutomatonError
-from cerflow.theory.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, defined_for
-from cerflow.theory.papers.model.srt import SymbolicRegisterTransducer
+from cerflow.theory.papers.model.models import (
+    CEA,
+    RMA,
+    SRT,
+    UCEA,
+    AnyA,
+    RegisterA,
+    SymbolicRegisterTransducer,
+    defined_for,
+)
+
+
+def steps_allowed(most: int | None) -> Budget:
+    """The budget of a construction: ``most`` steps, by default `limits.PAPER_STEPS`."""
+    return Budget(limits.PAPER_STEPS if most is None else most)
+
+
+def check_window(window: int, least: int = 1) -> None:
+    """Raise `ArgumentError` or `AutomatonError` for what is no window of at least so many events."""
+    expect(window, int, "a window must be a whole number of events")
+    if window < least:
+        few = "has at least one event" if least else "cannot have a negative number of events"
+        raise AutomatonError(f"a window {few}")
 
 
 @defined_for(CEA, UCEA, SRT, RMA)
@@ -27,9 +64,7 @@ def restrict_to_window(automaton: AnyA, window: int) -> AnyA:
     A state is a pair of a state and the number of events read since the first marked one, inclusive: 0 before it, and
     ``window`` + 1 once no further event may be marked.
     """
-    expect(window, int, "a window must be a whole number of events")
-    if window < 1:
-        raise AutomatonError("a window has at least one event")
+    check_window(window)
 
     def step(age: int, t: TransitionLike) -> Iterator[tuple[int, Effect]]:
         after = age if t.condition is None else min(age + 1, window + 1) if age or t.output else 0
@@ -73,3 +108,106 @@ def _in_window(window: Window, first: str | None) -> c.Condition:
         case _:
             raise TypeError(f"{type(window).__name__} measures no values")
     return c.Comparison(Operator.LT, c.Arithmetic("-", *values), size)
+
+
+@defined_for(SRT, RMA)
+def eliminate_epsilon(automaton: RegisterA) -> RegisterA:
+    """The automaton without ε-transitions and with the same matches; its states are sets of the original ones.
+
+    004 Algorithm 2 and Lemma 29, repaired according to erratum 11.3: transitions are grouped by condition, output *and*
+    writes. The printed algorithm unites the writes of transitions that agree in condition and output, which overwrites
+    registers that one of them would have left alone. And only new sets of states are visited, or a cycle would never
+    end.
+    """
+
+    def successors(place: frozenset[State]) -> Iterator[Successor[frozenset[State]]]:
+        targets: dict[Effect, set[State]] = {}
+        for inner in sorted_states(place):
+            for t in automaton.leaving(inner):
+                if t.condition is not None:
+                    targets.setdefault(t.effect, set()).add(t.target)
+        for effect, reached in targets.items():
+            yield enclosed(automaton, reached), *effect
+
+    start = enclosed(automaton, automaton.starts)
+    return automaton.built(
+        [start], successors, lambda place: not place.isdisjoint(automaton.finals), automaton.registers
+    )
+
+
+@dataclass(frozen=True)
+class Unrolled(Generic[RegisterA]):
+    """An unrolled automaton: ``CopyOfQ`` and ``CopyOfR`` map its states and registers to their originals.
+
+    A copy of a register that replaces writes to several registers is a copy of all of them.
+    """
+
+    transducer: RegisterA
+    state_of: Mapping[State, State]
+    registers_of: Mapping[str, frozenset[str]]
+
+    def walk(self, state: State) -> tuple[State, ...]:
+        """The original states on the path to a state, as the papers name it."""
+        parent = {t.target: t.source for t in self.transducer.transitions}
+        found = [state]
+        while found[-1] in parent:
+            found.append(parent[found[-1]])
+        return tuple(self.state_of[q] for q in reversed(found))
+
+
+@defined_for(SRT, RMA)
+def unroll(automaton: RegisterA, window: int, *, prune: bool = True, most: int | None = None) -> Unrolled[RegisterA]:
+    """All walks of at most ``window`` events, as a tree with states 0, 1, … by length; one for each start state.
+
+    One transition enters each state, one transition writes each register, and walks do not meet again (004 Algorithms 3
+    to 6, 003 Algorithms 5 to 7). Strings of at most ``window`` events keep their matches; longer ones have none. With
+    ``prune`` walks that cannot reach a final state are left out, except the start. A register that a walk has not
+    written is read as the register of that name outside the tree, which is empty unless the tree is part of something
+    larger. Raises `EpsilonFreeError` for an automaton with ε-transitions, and `UnsupportedQueryError` if there would be
+    more than ``most`` states.
+    """
+    check_epsilon_free(automaton)
+    check_window(window, 0)
+    budget = steps_allowed(most)
+    # The least number of events from a state to a final one.
+    useful = settled_values(
+        dict.fromkeys(automaton.finals, 0),
+        ((t.target, t.source, None) for t in automaton.transitions),
+        lambda _, events: events + 1,
+        min,
+    )
+    names = fresh_names(automaton.registers)
+    copy_of: dict[State, State] = dict(enumerate(sorted_states(automaton.starts)))
+    starts = list(copy_of)
+    registers_of: dict[str, frozenset[str]] = {}
+    transitions: list[TransitionLike] = []
+    # `FindLastAppearance`, stored for the whole path to each state of the frontier.
+    frontier: list[tuple[State, Mapping[str, str]]] = [(start, {}) for start in starts]
+    for depth in range(1, window + 1):
+        following: list[tuple[State, Mapping[str, str]]] = []
+        for state, latest in frontier:
+            for t in automaton.leaving(copy_of[state]):
+                if prune and useful.get(t.target, window + 1) > window - depth:
+                    continue
+                budget.spend()
+                new = len(copy_of)
+                copy_of[new] = t.target
+                after, writes = latest, frozenset[str]()
+                if t.writes:
+                    register = next(names)
+                    registers_of[register] = t.writes
+                    writes = frozenset((register,))
+                    after = {**latest, **dict.fromkeys(t.writes, register)}
+                condition = rename_registers(t.guard, latest)
+                transitions.append(automaton.transition.of(state, new, condition, t.output, writes))
+                following.append((new, after))
+        frontier = following
+    outer = {r for t in transitions for r in t.reads if r not in registers_of}
+    tree = automaton.made(
+        transitions,
+        starts=starts,
+        finals=(q for q, original in copy_of.items() if original in automaton.finals),
+        registers=(*registers_of, *sorted(outer)),
+        states=copy_of,
+    )
+    return Unrolled(tree, copy_of, registers_of)

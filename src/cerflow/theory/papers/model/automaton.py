@@ -1,9 +1,9 @@
 """The one automaton of all four models: states, registers, and transitions ``condition ↑ output ↓ writes``.
 
-CEA, UCEA, RMA and SRT are notations of it that check what their model allows. States are values that show how a
-construction made them: numbers and names, pairs in a product, sets in a subset construction. An output is the set of
-labels that the event gets: ``∅`` is the papers' ⊗ or ◦, ``{event}`` their •. Further labels serve UCEA, SREMO's ``AS``
-and the labels of formulas.
+CEA, UCEA, RMA and SRT are notations of it (`cerflow.theory.papers.model.models`) that check what their model allows.
+States are values that show how a construction made them: numbers and names, pairs in a product, sets in a subset
+construction. An output is the set of labels that the event gets: ``∅`` is the papers' ⊗ or ◦, ``{event}`` their •.
+Further labels serve UCEA, SREMO's ``AS`` and the labels of formulas.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar
 
 from cerflow.base.graphs import reached
 from cerflow.language.automaton import Model
@@ -40,32 +40,39 @@ Effect = tuple[Condition | None, frozenset[str], frozenset[str]]
 Successor = tuple[Q, Condition | None, frozenset[str], frozenset[str]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TransitionLike:
     """What the transitions of all models have."""
 
-    __slots__ = ()
+    source: State
+    target: State
 
-    if TYPE_CHECKING:
+    @property
+    @abstractmethod
+    def condition(self) -> Condition | None:
+        """The condition on registers and the event read; None is ε."""
 
-        @property
-        def source(self) -> State:
-            """The state that it leaves."""
+    @property
+    @abstractmethod
+    def output(self) -> frozenset[str]:
+        """The labels that the event read gets."""
 
-        @property
-        def target(self) -> State:
-            """The state that it enters."""
+    @property
+    def writes(self) -> frozenset[str]:
+        """The registers that get the event read."""
+        return frozenset()
 
-        @property
-        def condition(self) -> Condition | None:
-            """Its condition on registers and the event read; None is ε."""
-
-        @property
-        def writes(self) -> frozenset[str]:
-            """The registers that get the event read."""
-
-        @property
-        def output(self) -> frozenset[str]:
-            """The labels that the event read gets."""
+    @classmethod
+    @abstractmethod
+    def of(
+        cls,
+        source: State,
+        target: State,
+        condition: Condition | None,
+        output: frozenset[str] = SKIPPED,
+        writes: frozenset[str] = frozenset(),
+    ) -> Self:
+        """The transition of this model; what the model does not have is left out."""
 
     @property
     def guard(self) -> Condition:
@@ -83,14 +90,9 @@ class TransitionLike:
         """The register selection: the registers that the condition reads, in its order."""
         return () if self.condition is None else register_selection(self.condition)
 
-    @classmethod
-    @abstractmethod
-    def of_effect(cls, source: State, target: State, effect: Effect) -> Self:
-        """The transition of this model; what the model does not have is left out."""
-
     def between(self, source: State, target: State) -> Self:
         """The same transition between other states."""
-        return cast(Self, replace(cast(Any, self), source=source, target=target))
+        return replace(self, source=source, target=target)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,20 +107,19 @@ class Automaton:
 
     #: The model, and the class of its transitions.
     model: ClassVar[Model]
-    _KIND: ClassVar[type[TransitionLike]]
+    transition: ClassVar[type[TransitionLike]]
 
     def __post_init__(self) -> None:
         for t in self.transitions:
-            if not isinstance(t, self._KIND):
+            if not isinstance(t, self.transition):
                 article = "an" if self.model.anywhere else "a"
                 raise faults.TransitionKindError(
-                    f"the transitions of {article} {self.model} are of class {self._KIND.__name__}, "
+                    f"the transitions of {article} {self.model} are of class {self.transition.__name__}, "
                     f"not {type(t).__name__}"
                 )
         for role, states in (("start", self.starts), ("final", self.finals)):
             for state in sorted_states(states - self.states):
                 raise faults.MissingStateError(f"the {role} state {show_state(state)} is not among the states")
-        registers = frozenset(self.registers)
         for t in self.transitions:
             for state in (t.source, t.target):
                 if state not in self.states:
@@ -130,22 +131,10 @@ class Automaton:
                     "an ε-transition reads no event, so it can neither write nor output one"
                 )
             for register in (*t.reads, *sorted(t.writes)):
-                if register not in registers:
+                if register not in self.registers:
                     raise faults.MissingRegisterError(f"there is no register {register}")
 
     # -- other automata of the same model, and of others -------------------------------------------------------------
-
-    @classmethod
-    def transition(
-        cls,
-        source: State,
-        target: State,
-        condition: Condition | None,
-        output: frozenset[str] = SKIPPED,
-        writes: frozenset[str] = frozenset(),
-    ) -> TransitionLike:
-        """A transition of this model."""
-        return cls._KIND.of_effect(source, target, (condition, output, writes))
 
     @classmethod
     def of_parts(cls, **parts: Any) -> Self:
@@ -155,7 +144,7 @@ class Automaton:
     @classmethod
     def of(cls, transitions: Iterable[Any], *, starts: Iterable[State], finals: Iterable[State]) -> Self:
         """The automaton with these transitions (once each), the states they name, and the registers they use."""
-        return cls._with(transitions, starts, finals)
+        return cls.made(transitions, starts=starts, finals=finals)
 
     @classmethod
     def made(
@@ -167,22 +156,7 @@ class Automaton:
         registers: Iterable[str] | None = None,
         states: Iterable[State] = (),
     ) -> Self:
-        """The automaton of this model with transitions (once each) of any model.
-
-        It has the states that they name and ``states``, and by default the registers that they use.
-        """
-        own = (t if isinstance(t, cls._KIND) else cls.transition(t.source, t.target, *t.effect) for t in transitions)
-        return cls._with(own, starts, finals, registers, states)
-
-    @classmethod
-    def _with(
-        cls,
-        transitions: Iterable[TransitionLike],
-        starts: Iterable[State],
-        finals: Iterable[State],
-        registers: Iterable[str] | None = None,
-        states: Iterable[State] = (),
-    ) -> Self:
+        """The same with further ``states``, and with these registers."""
         distinct = tuple(dict.fromkeys(transitions))
         first, last = frozenset(starts), frozenset(finals)
         every = first.union(last, states, (t.source for t in distinct), (t.target for t in distinct))
@@ -203,11 +177,11 @@ class Automaton:
         By default it has the registers that it uses.
         """
         first = list(starts)
-        transitions: dict[TransitionLike, None] = {}
+        transitions: list[TransitionLike] = []
 
         def following(state: Q) -> Iterator[Q]:
             for target, condition, output, writes in successors(state):
-                transitions[cls.transition(state, target, condition, output, writes)] = None
+                transitions.append(cls.transition.of(state, target, condition, output, writes))
                 yield target
 
         found = reached(first, following)
@@ -237,9 +211,10 @@ class Automaton:
 
     def as_model(self, model: type[A]) -> A:
         """The automaton of another model with the same runs."""
-        return model.made(
-            self.transitions, starts=self.starts, finals=self.finals, registers=self.registers, states=self.states
-        )
+        if isinstance(self, model):
+            return self
+        own = (model.transition.of(t.source, t.target, *t.effect) for t in self.transitions)
+        return model.made(own, starts=self.starts, finals=self.finals, registers=self.registers, states=self.states)
 
     def with_transitions(
         self,
@@ -259,9 +234,8 @@ class Automaton:
 
     def rewritten(self, change: Callable[[TransitionLike], Effect], registers: Iterable[str] | None = None) -> Self:
         """The same with other effects of transitions."""
-        return self.with_transitions(
-            (self.transition(t.source, t.target, *change(t)) for t in self.transitions), registers=registers
-        )
+        changed = (self.transition.of(t.source, t.target, *change(t)) for t in self.transitions)
+        return self.with_transitions(changed, registers=registers)
 
     def relocated(self, names: Mapping[State, State]) -> Self:
         """The same with renamed states; states that share a name become one."""
@@ -312,13 +286,13 @@ class Automaton:
     # -- facts -------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _leaving(self) -> Mapping[State, tuple[TransitionLike, ...]]:
+    def _leaving(self) -> Mapping[State, list[TransitionLike]]:
         found: dict[State, list[TransitionLike]] = {}
         for t in self.transitions:
             found.setdefault(t.source, []).append(t)
-        return {state: tuple(leaving) for state, leaving in found.items()}
+        return found
 
-    def leaving(self, state: State) -> tuple[Any, ...]:
+    def leaving(self, state: State) -> Iterable[Any]:
         """The transitions out of a state."""
         return self._leaving.get(state, ())
 

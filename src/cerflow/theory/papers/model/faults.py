@@ -1,22 +1,4 @@
-"""The errors of automata and of constructions on them, one exception per fault.
-
-::
-
-    CerflowError
-    └── AutomatonError            (also ValueError)   something is wrong with an automaton
-        ├── MissingStateError                         a start or final state, or an end of a transition, is not a state
-        ├── MissingRegisterError                      a transition reads or writes an unknown register
-        ├── EpsilonTransitionError                    an ε-transition reads registers, writes or outputs
-        ├── RegisterSelectionError                    a register selection does not fit the parameters of its formula
-        ├── ConditionError                            the condition of a transition is neither text nor a tree
-        ├── LabelSetError                             the labels of a transition are not a frozenset of names
-        ├── TransitionKindError                       a transition or an automaton is of another model
-        ├── NotMemorylessError                        a condition reads a register, and the model asked for has none
-        ├── EpsilonFreeError                          a construction needs an automaton without ε-transitions
-        ├── SharedRegistersError                      two automata write a register that the other one uses
-        ├── NotDeterministicError                     a construction needs a deterministic automaton
-        └── NotDeterminizableError                    the subset construction would mix up registers
-"""
+"""The errors of automata and of constructions on them: one exception per fault, each an `AutomatonError`."""
 
 from __future__ import annotations
 

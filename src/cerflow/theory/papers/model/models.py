@@ -1,17 +1,253 @@
-"""The models for which a construction is defined; other models are refused, and the error names a conversion."""
+"""The four models, as notations of the one automaton that check what each allows, and who is defined for which.
+
+`ComplexEventAutomaton` (CEA; P1 §6) marks events, `UnaryComplexEventAutomaton` (UCEA; P2 §5.1) labels them. Both have
+several start states, and conditions on the current event alone. An accepting run of a CEA has marked the last event it
+read (so nothing depends on the future), a run of a UCEA need not. `RegisterMatchAutomaton` (RMA; 003 §4, Definitions 4
+and 5) and `SymbolicRegisterTransducer` (SRT; 004 Definition 21) have registers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 from cerflow.base.errors import expect
-from cerflow.theory.papers.model.automaton import Automaton, RegisterAutomaton
-from cerflow.theory.papers.model.cea import ComplexEventAutomaton, MemorylessAutomaton, UnaryComplexEventAutomaton
-from cerflow.theory.papers.model.faults import TransitionKindError
-from cerflow.theory.papers.model.rma import RegisterMatchAutomaton
-from cerflow.theory.papers.model.srt import SymbolicRegisterTransducer
+from cerflow.language.automaton import HEAD, Model
+from cerflow.language.condition import Condition
+from cerflow.logic.conditions.connectives import TRUE
+from cerflow.theory.papers.model import automaton as base
+from cerflow.theory.papers.model import faults
+from cerflow.theory.papers.model.automaton import MARKED, SKIPPED, Automaton, RegisterAutomaton, State, TransitionLike
+from cerflow.theory.papers.model.conditions import register_selection, rename_registers, settle_condition
+
+# -- without memory --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _MemorylessTransition(TransitionLike):
+    condition: Condition = TRUE
+
+    def __post_init__(self) -> None:
+        settle_condition(self)
+        if self.condition is None:
+            raise faults.EpsilonTransitionError("every transition needs a condition here; TRUE always holds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComplexEventTransition(_MemorylessTransition):
+    """``(source, P, m, target)``: an event that satisfies the condition is marked (•), or only read (◦)."""
+
+    marks: bool = False
+
+    @classmethod
+    def of(cls, source: State, target: State, condition: Any, output: Any = SKIPPED, writes: Any = SKIPPED) -> Self:
+        """A transition that marks its event if there is any output."""
+        return cls(source=source, target=target, condition=condition, marks=bool(output))
+
+    @property
+    def output(self) -> frozenset[str]:
+        """The label "event" for •, none for ◦."""
+        return MARKED if self.marks else SKIPPED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnaryComplexEventTransition(_MemorylessTransition):
+    """``(source, P, L, target)``: an event that satisfies the condition gets the labels L, possibly none."""
+
+    labels: frozenset[str] = SKIPPED
+
+    def __post_init__(self) -> None:
+        _MemorylessTransition.__post_init__(self)
+        if not isinstance(self.labels, frozenset) or not all(isinstance(label, str) for label in self.labels):
+            raise faults.LabelSetError(f"the labels of a transition are a frozenset of names, not {self.labels!r}")
+
+    @classmethod
+    def of(cls, source: State, target: State, condition: Any, output: Any = SKIPPED, writes: Any = SKIPPED) -> Self:
+        """A transition that gives its event the labels of the output."""
+        return cls(source=source, target=target, condition=condition, labels=output)
+
+    @property
+    def output(self) -> frozenset[str]:
+        """The labels."""
+        return self.labels
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemorylessAutomaton(Automaton):
+    """The common part of both automata: ``A = (Q, Δ, I, F)``."""
+
+    registers: tuple[str, ...] = field(default=(), init=False, repr=False)
+
+    @classmethod
+    def of_parts(cls, **parts: Any) -> Self:
+        """The automaton of these parts, without registers."""
+        del parts["registers"]
+        return cls(**parts)
+
+    @property
+    def label_sets(self) -> frozenset[frozenset[str]]:
+        """The sets of labels that transitions give, and the empty one."""
+        return frozenset((SKIPPED, *(t.output for t in self.transitions)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComplexEventAutomaton(MemorylessAutomaton):
+    """A complex event automaton: C is in ``⟦A⟧_n`` if a run over the events 0 … n ends in F and marks C, with n in C.
+
+    Raises a subclass of `AutomatonError` for parts that do not fit together.
+    """
+
+    transitions: tuple[ComplexEventTransition, ...] = ()
+
+    model: ClassVar[Model] = Model.CEA
+    transition: ClassVar[type[TransitionLike]] = ComplexEventTransition
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnaryComplexEventAutomaton(MemorylessAutomaton):
+    """A unary complex event automaton: C is in ``⟦A⟧_n`` if a run over the events 0 … n ends in F and labels as C does.
+
+    Raises a subclass of `AutomatonError` for parts that do not fit together.
+    """
+
+    transitions: tuple[UnaryComplexEventTransition, ...] = ()
+
+    model: ClassVar[Model] = Model.UCEA
+    transition: ClassVar[type[TransitionLike]] = UnaryComplexEventTransition
+
+
+# -- with registers --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchTransition(TransitionLike):
+    """``(source, f, rs) → (target, R, o)``: a formula, a register selection, the registers written, an output.
+
+    ``formula`` uses its ``parameters`` as labels, and bare attributes for the current event. ``selection`` gives a
+    register or `HEAD` ("~") for each parameter, in their order. The formula may be given as text; None is ε.
+    """
+
+    formula: Condition | None = None
+    parameters: tuple[str, ...] = ()
+    selection: tuple[str, ...] = ()
+    writes: frozenset[str] = frozenset()
+    output: frozenset[str] = SKIPPED
+
+    def __post_init__(self) -> None:
+        settle_condition(self, "formula")
+        if self.formula is None and (self.parameters or self.selection):
+            raise faults.EpsilonTransitionError("an ε-transition reads no event, so it has no register selection")
+        if len(self.parameters) != len(self.selection) or len(set(self.parameters)) != len(self.parameters):
+            raise faults.RegisterSelectionError(
+                f"a register selection ({', '.join(self.selection)}) for the parameters ({', '.join(self.parameters)})"
+            )
+        if self.formula is not None:
+            for parameter in register_selection(self.formula):
+                if parameter not in self.parameters:
+                    raise faults.RegisterSelectionError(f"the formula uses {parameter}, which is not a parameter")
+
+    @classmethod
+    def of(cls, source: State, target: State, condition: Any, output: Any = SKIPPED, writes: Any = SKIPPED) -> Self:
+        """A transition of which the registers that the condition reads are the parameters and the selection."""
+        reads = () if condition is None else register_selection(condition)
+        parts = {"formula": condition, "parameters": reads, "selection": reads, "writes": writes, "output": output}
+        return cls(source=source, target=target, **parts)
+
+    @property
+    def condition(self) -> Condition | None:
+        """The formula applied to its register selection."""
+        if self.formula is None:
+            return None
+        return rename_registers(self.formula, dict(zip(self.parameters, self.selection)))
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The registers of the selection, whether the formula uses their parameters or not."""
+        return tuple(r for r in self.selection if r != HEAD)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SymbolicTransition(TransitionLike):
+    """``source, condition ↑ output ↓ writes → target``; the condition, which may be given as text, None is ε."""
+
+    condition: Condition | None = None
+    output: frozenset[str] = SKIPPED
+    writes: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        settle_condition(self)
+
+    @classmethod
+    def of(cls, source: State, target: State, condition: Any, output: Any = SKIPPED, writes: Any = SKIPPED) -> Self:
+        """The transition with these parts."""
+        return cls(source=source, target=target, condition=condition, output=output, writes=writes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegisterMatchAutomaton(RegisterAutomaton):
+    """``A = (Q, Qˢ, Qᶠ, RG, Δ)``; raises a subclass of `AutomatonError` for parts that do not fit together."""
+
+    transitions: tuple[MatchTransition, ...] = ()
+
+    model: ClassVar[Model] = Model.RMA
+    transition: ClassVar[type[TransitionLike]] = MatchTransition
+
+
+@dataclass(frozen=True, kw_only=True)
+class SymbolicRegisterTransducer(RegisterAutomaton):
+    """``T = (Q, q_s, Q_f, R, Δ)``; also the SRA, by ignoring outputs.
+
+    Raises a subclass of `AutomatonError` for parts that do not fit together.
+    """
+
+    starts: frozenset[State] = field(init=False, repr=False, compare=False)
+    start: State
+    transitions: tuple[SymbolicTransition, ...] = ()
+
+    model: ClassVar[Model] = Model.SRT
+    transition: ClassVar[type[TransitionLike]] = SymbolicTransition
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "starts", frozenset((self.start,)))
+        super().__post_init__()
+
+    @classmethod
+    def of(  # type: ignore[override]
+        cls,
+        transitions: Iterable[SymbolicTransition],
+        *,
+        start: State,
+        finals: Iterable[State],
+        registers: Iterable[str] | None = None,
+    ) -> Self:
+        """The transducer with these transitions (once each), the states they name, and the registers they use."""
+        return cls.made(transitions, starts=(start,), finals=finals, registers=registers)
+
+    @classmethod
+    def of_parts(cls, **parts: Any) -> Self:
+        """The automaton of these parts; unless there is one start, a new one has ε-transitions to them."""
+        starts = parts.pop("starts")
+        if len(starts) == 1:
+            return cls(start=next(iter(starts)), **parts)
+        start = next(base.fresh_names(parts["states"], "start"))
+        parts["states"] |= {start}
+        parts["transitions"] += tuple(SymbolicTransition(source=start, target=q) for q in base.sorted_states(starts))
+        return cls(start=start, **parts)
+
+
+def as_transducer(automaton: Automaton) -> SymbolicRegisterTransducer:
+    """The SRT with the same runs as an automaton; several start states become one new state with ε to each."""
+    return automaton.as_model(SymbolicRegisterTransducer)
+
+
+def as_register_match_automaton(automaton: Automaton) -> RegisterMatchAutomaton:
+    """The RMA with the same runs: the registers that a condition reads are its parameters and its selection."""
+    return automaton.as_model(RegisterMatchAutomaton)
+
+
+# -- for which models a construction is defined ----------------------------------------------------------------------
 
 CEA, UCEA, RMA, SRT = (
     ComplexEventAutomaton,
@@ -34,19 +270,31 @@ _CONVERSIONS: dict[type, str] = {CEA: "as_complex_event_automaton", UCEA: "as_un
 def defined_for(*models: type[Automaton]) -> Callable[[F], F]:
     """Decorator of a construction that is defined for automata of these models, all of the same one.
 
-    An SRT given with an RMA is read as an RMA. What does not fit raises `TransitionKindError`.
+    An SRT given with an RMA is read as an RMA. What does not fit raises `TransitionKindError`, with a conversion.
     """
+    wanted = " or ".join(map(_name, models))
+    conversions = " or ".join(f"{_CONVERSIONS[model]}(…)" for model in models if model is not RMA)
 
     def decorated(construction: F) -> F:
+        name = construction.__name__
+
         @wraps(construction)
         def called(*arguments: Any, **options: Any) -> Any:
             if arguments:
-                expect(arguments[0], Automaton, f"{construction.__name__} takes {' or '.join(map(_name, models))}")
-            given = [value for value in (*arguments, *options.values()) if isinstance(value, Automaton)]
-            _check(construction.__name__, models, given)
-            if {type(value) for value in given} == {RMA, SRT}:
+                expect(arguments[0], Automaton, f"{name} takes {wanted}")
+            given = [type(value) for value in (*arguments, *options.values()) if isinstance(value, Automaton)]
+            for kind in given:
+                if kind not in models:
+                    raise faults.TransitionKindError(
+                        f"{name} takes {wanted}, not {_name(kind)}; {conversions} makes one, if it can"
+                    )
+            if set(given) == {RMA, SRT}:
                 arguments = tuple(_read_as_rma(value) for value in arguments)
                 options = {name: _read_as_rma(value) for name, value in options.items()}
+            elif len(set(given)) > 1:
+                raise faults.TransitionKindError(
+                    f"{name} takes automata of one model, not {' and '.join(map(_name, given))}"
+                )
             return construction(*arguments, **options)
 
         return cast(F, called)
@@ -56,19 +304,6 @@ def defined_for(*models: type[Automaton]) -> Callable[[F], F]:
 
 def _read_as_rma(value: Any) -> Any:
     return value.as_model(RMA) if isinstance(value, SRT) else value
-
-
-def _check(name: str, models: tuple[type[Automaton], ...], given: list[Automaton]) -> None:
-    for value in given:
-        if not isinstance(value, models):
-            wanted = " or ".join(map(_name, models))
-            conversions = " or ".join(f"{_CONVERSIONS[model]}(…)" for model in models if model is not RMA)
-            raise TransitionKindError(
-                f"{name} takes {wanted}, not {_name(type(value))}; {conversions} makes one, if it can"
-            )
-    if {type(value) for value in given} not in ({RMA, SRT}, *({model} for model in models), set()):
-        kinds = " and ".join(_name(type(value)) for value in given)
-        raise TransitionKindError(f"{name} takes automata of one model, not {kinds}")
 
 
 def _name(model: type[Automaton]) -> str:

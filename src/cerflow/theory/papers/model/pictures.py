@@ -18,8 +18,7 @@ from cerflow.look.pictures.diagram import to_mermaid as mermaid_of
 from cerflow.look.pictures.diagram_svg import to_svg as svg_of
 from cerflow.look.pictures.svg import Theme
 from cerflow.theory.papers.model.automaton import MARKED, SKIPPED, Automaton, TransitionLike, show_state, sorted_states
-from cerflow.theory.papers.model.cea import ComplexEventTransition, UnaryComplexEventTransition
-from cerflow.theory.papers.model.rma import MatchTransition
+from cerflow.theory.papers.model.models import ComplexEventTransition, MatchTransition, UnaryComplexEventTransition
 
 
 @node

@@ -64,14 +64,14 @@ class Run:
 
 def accepts(automaton: Automaton, events: StreamGiven) -> bool:
     """Whether the whole string is in Lang: some run over it ends in a final state."""
-    reader = _Evaluator(automaton, events)
-    return any(state in automaton.finals for state, _, _, _ in _last(reader, marks=False))
+    *_, last = _Reader(automaton, events).runs(marks=False)
+    return any(state in automaton.finals for state, *_ in last)
 
 
 def matches(automaton: Automaton, events: StreamGiven) -> frozenset[ComplexEvent]:
     """``Match(T, S)`` for the whole string: the marks of the runs that end in a final state, the empty set included."""
-    reader = _Evaluator(automaton, events)
-    return frozenset(marks for state, _, marks, _ in _last(reader, marks=True) if state in automaton.finals)
+    *_, last = _Reader(automaton, events).runs()
+    return frozenset(marks for state, _, marks, _ in last if state in automaton.finals)
 
 
 def reported_matches(automaton: Automaton, events: StreamGiven) -> frozenset[tuple[int, ComplexEvent]]:
@@ -81,20 +81,18 @@ def reported_matches(automaton: Automaton, events: StreamGiven) -> frozenset[tup
     of the automata without registers with the first one; see `matches`. A run of a `UnaryComplexEventAutomaton` need
     not mark event n, nor any other.
     """
-    reader = _Evaluator(automaton, events)
-    marked_or_not = not automaton.model.ends_marked
-    anywhere = automaton.model.anywhere
+    model = automaton.model
     return frozenset(
         (n, marks)
-        for n, partials in enumerate(reader.runs(marks=True, anywhere=anywhere), start=-1)
+        for n, partials in enumerate(_Reader(automaton, events).runs(anywhere=model.anywhere), start=-1)
         for state, _, marks, marked in partials
-        if (marked or (marked_or_not and n >= 0)) and state in automaton.finals
+        if n >= 0 and (marked or not model.ends_marked) and state in automaton.finals
     )
 
 
 def reached_states(automaton: Automaton, events: StreamGiven) -> list[frozenset[State]]:
     """The states in which runs are that began at the first event: before it, and after each event."""
-    return [frozenset(state for state, *_ in found) for found in _Evaluator(automaton, events).runs(marks=False)]
+    return [frozenset(state for state, *_ in found) for found in _Reader(automaton, events).runs(marks=False)]
 
 
 def runs(automaton: Automaton, events: StreamGiven) -> Iterator[Run]:
@@ -104,17 +102,15 @@ def runs(automaton: Automaton, events: StreamGiven) -> Iterator[Run]:
     has the state and the events in the registers. It takes no ε-transition back into a state in which it has already
     been since it read its last event.
     """
-    reader = _Evaluator(automaton, events)
-    stack = [
-        Run((reader.configuration(0, state, reader.empty),), (), frozenset())
-        for state in reversed(sorted_states(automaton.starts))
-    ]
+    reader = _Reader(automaton, events)
+    starts = reversed(sorted_states(automaton.starts))
+    stack = [Run((reader.configuration(0, state, reader.empty),), (), frozenset()) for state in starts]
     while stack:
         run = stack.pop()
         yield run
         here = run.configurations[-1]
         been = {c.state for c in run.configurations if c.index == here.index}
-        for t, contents in reversed(list(reader.successors(here.state, here.contents, here.index))):
+        for t, contents in reversed(list(reader.steps(here.state, here.contents, here.index))):
             if t.condition is not None or t.target not in been:
                 after = reader.configuration(here.index + (t.condition is not None), t.target, contents)
                 marks = run.complex_event | {(label, here.index) for label in t.output}
@@ -129,68 +125,50 @@ def accepting_runs(automaton: Automaton, events: StreamGiven) -> Iterator[Run]:
             yield run
 
 
-def _last(reader: _Evaluator, *, marks: bool) -> set[_Partial]:
-    *_, last = reader.runs(marks=marks)
-    return last
-
-
-class _Evaluator:
-    """One automaton over one string; a condition is evaluated once for each event and register contents."""
+class _Reader:
+    """One automaton over one string; a condition is evaluated once for each event and the registers that it reads."""
 
     def __init__(self, automaton: Automaton, events: StreamGiven) -> None:
         self.automaton = automaton
         self.events = as_stream(events)
         self.empty: Contents = (None,) * len(automaton.registers)
-        self._place = {register: k for k, register in enumerate(automaton.registers)}
         self._known: dict[tuple[Condition, int, Contents], bool] = {}
         conditions = {t.condition for t in automaton.transitions if t.condition is not None}
         self._fitted = {condition: in_units_of(self.events, condition) for condition in conditions}
 
-    def runs(self, *, marks: bool, anywhere: bool = False) -> Iterator[set[_Partial]]:
+    def runs(self, *, marks: bool = True, anywhere: bool = False) -> Iterator[set[_Partial]]:
         """The runs before the first event, and after each; without ``marks`` their complex events are empty."""
 
         def step(run: _Partial, position: int) -> Iterator[_Partial]:
             state, contents, marked, _ = run
-            for t, after in self.successors(state, contents, position):
+            for t, after in self.steps(state, contents, position):
                 if t.condition is not None:
                     more = marked | {(label, position) for label in t.output} if marks else marked
-                    yield from self._closed((t.target, after, more, bool(t.output)))
+                    for reached in enclosed(self.automaton, (t.target,)):
+                        yield reached, after, more, bool(t.output)
 
-        begin = (
-            run for state in self.automaton.starts for run in self._closed((state, self.empty, frozenset(), False))
-        )
+        starts = enclosed(self.automaton, self.automaton.starts)
+        begin: list[_Partial] = [(state, self.empty, frozenset(), False) for state in starts]
         return partial_runs(begin, step, len(self.events), anywhere=anywhere)
 
-    def successors(self, state: State, contents: Contents, position: int) -> Iterator[tuple[TransitionLike, Contents]]:
+    def steps(self, state: State, contents: Contents, position: int) -> Iterator[tuple[TransitionLike, Contents]]:
         """The transitions that a run may take next, ε-transitions included, and the registers after each."""
         for t in self.automaton.leaving(state):
-            if t.condition is None or (position < len(self.events) and self.fires(t.condition, position, contents)):
-                yield t, self.written(t, position, contents)
+            if t.condition is None or (position < len(self.events) and self._fires(t.condition, position, contents)):
+                names = self.automaton.registers
+                yield t, tuple(position if r in t.writes else held for r, held in zip(names, contents))
 
     def configuration(self, index: int, state: State, contents: Contents) -> Configuration:
         """A configuration, with the events that its registers hold."""
-        held = {r: self.events[index] for r, index in zip(self.automaton.registers, contents) if index is not None}
-        return Configuration(index, state, contents, held)
+        return Configuration(index, state, contents, self._held(contents))
 
-    def _closed(self, run: _Partial) -> Iterator[_Partial]:
-        state, *rest = run
-        return ((reached, *rest) for reached in enclosed(self.automaton, (state,)))  # type: ignore[misc]
+    def _held(self, contents: Contents) -> dict[str, Event]:
+        return {r: self.events[k] for r, k in zip(self.automaton.registers, contents) if k is not None}
 
-    def fires(self, condition: Condition, position: int, contents: Contents) -> bool:
-        """Whether a condition holds for an event and the register contents."""
-        selection = register_selection(condition)
-        read = tuple(contents[self._place[register]] for register in selection)
-        key = (condition, position, read)
+    def _fires(self, condition: Condition, position: int, contents: Contents) -> bool:
+        read = register_selection(condition)
+        kept = tuple(k if r in read else None for r, k in zip(self.automaton.registers, contents))
+        key = (condition, position, kept)
         if key not in self._known:
-            held = {r: self.events[index] for r, index in zip(selection, read) if index is not None}
-            self._known[key] = holds(self._fitted[condition], self.events[position], held)
+            self._known[key] = holds(self._fitted[condition], self.events[position], self._held(kept))
         return self._known[key]
-
-    def written(self, t: TransitionLike, position: int, contents: Contents) -> Contents:
-        """The registers after a transition."""
-        if not t.writes:
-            return contents
-        after = list(contents)
-        for register in t.writes:
-            after[self._place[register]] = position
-        return tuple(after)

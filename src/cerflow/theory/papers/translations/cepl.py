@@ -24,14 +24,13 @@ from cerflow.language.predicates.registry import is_about_set
 from cerflow.logic.analysis.scopes import resolve
 from cerflow.logic.conditions.connectives import TRUE, conjunction, conjuncts
 from cerflow.logic.conditions.guards import event_test, without_brackets
-from cerflow.theory.papers.constructions.epsilon import eliminate_epsilon
 from cerflow.theory.papers.constructions.operators import anchor
+from cerflow.theory.papers.constructions.registers import on_every_trail
 from cerflow.theory.papers.constructions.streaming import with_start_loop
-from cerflow.theory.papers.constructions.unroll import unroll
+from cerflow.theory.papers.constructions.windows import eliminate_epsilon, unroll
 from cerflow.theory.papers.model.automaton import SKIPPED
 from cerflow.theory.papers.model.conditions import HEAD, register_selection
-from cerflow.theory.papers.model.rma import MatchTransition, RegisterMatchAutomaton
-from cerflow.theory.papers.model.safety import on_every_trail
+from cerflow.theory.papers.model.models import MatchTransition, RegisterMatchAutomaton
 
 
 @dataclass(slots=True)

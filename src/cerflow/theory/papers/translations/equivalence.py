@@ -22,7 +22,7 @@ from cerflow.theory.deciding.equivalence import compare_transducers
 from cerflow.theory.deciding.witnesses import Answer, Witness
 from cerflow.theory.papers.model.automaton import MARKED, SKIPPED, Automaton
 from cerflow.theory.papers.model.runs import accepts, matches, reported_matches
-from cerflow.theory.papers.translations.engine_model import to_engine
+from cerflow.theory.papers.translations.conversions import to_engine
 
 
 def difference(

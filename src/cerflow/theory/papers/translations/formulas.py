@@ -15,8 +15,7 @@ from cerflow.language.printer import show
 from cerflow.language.select import Projection, ProjectionKind, Select
 from cerflow.theory.papers.model.automaton import MARKED, Automaton, TransitionLike
 from cerflow.theory.papers.model.faults import AutomatonError
-from cerflow.theory.papers.model.models import CEA, RMA, SRT, UCEA
-from cerflow.theory.papers.model.rma import MatchTransition
+from cerflow.theory.papers.model.models import CEA, RMA, SRT, UCEA, MatchTransition
 
 _MODELS = {kind.model: kind for kind in (CEA, UCEA, RMA, SRT)}
 
@@ -55,7 +54,7 @@ def from_formula(formula: AutomatonFormula) -> Automaton:
 
 def _transition(kind: type[Automaton], step: AutomatonStep) -> TransitionLike:
     if kind is not RMA:
-        return kind.transition(step.source, step.target, step.condition, step.output, step.writes)
+        return kind.transition.of(step.source, step.target, step.condition, step.output, step.writes)
     return MatchTransition(
         source=step.source,
         target=step.target,

@@ -19,15 +19,12 @@ from cerflow.logic.analysis.checks import refuse_aggregates
 from cerflow.logic.analysis.register_reads import doubtful_read, refuse_doubtful_reads
 from cerflow.logic.analysis.scopes import condition_labels
 from cerflow.logic.rewriting.strategies import expand
-from cerflow.theory.papers.constructions.complement import complement
-from cerflow.theory.papers.constructions.determinize import unchecked_subsets
-from cerflow.theory.papers.constructions.epsilon import eliminate_epsilon
-from cerflow.theory.papers.constructions.intersection import product
-from cerflow.theory.papers.constructions.memory import events_remembered, in_turn, without_idle_writes
-from cerflow.theory.papers.constructions.schemas import Schemas, SingleEnded
-from cerflow.theory.papers.constructions.windows import restrict_to_extent, restrict_to_window
+from cerflow.theory.papers.constructions.closure import Schemas, SingleEnded, product
+from cerflow.theory.papers.constructions.determinize import complement, unchecked_subsets
+from cerflow.theory.papers.constructions.registers import events_remembered, in_turn, without_idle_writes
+from cerflow.theory.papers.constructions.windows import eliminate_epsilon, restrict_to_extent, restrict_to_window
 from cerflow.theory.papers.model.automaton import SKIPPED, Effect, TransitionLike, fresh_names
-from cerflow.theory.papers.model.srt import SymbolicRegisterTransducer
+from cerflow.theory.papers.model.models import SymbolicRegisterTransducer
 
 
 def compile_sremo(expression: SremoGiven, *, most: int | None = None) -> SymbolicRegisterTransducer:
@@ -74,7 +71,7 @@ class _SremoCompiler:
 
     def run(self) -> SymbolicRegisterTransducer:
         """The transducer of the whole expression."""
-        return self._part(self._expression).transducer(self._registers).renumbered()
+        return self._part(self._expression).automaton(SymbolicRegisterTransducer, self._registers).renumbered()
 
     def _part(self, expression: r.Sremo) -> SingleEnded:
         return fold_only(expression, r.Sremo, lambda _, current, below: self._build(current, below))
@@ -106,7 +103,7 @@ class _SremoCompiler:
         raise TypeError(f"{type(current).__name__} is not an expression")
 
     def _alone(self, part: SingleEnded) -> SymbolicRegisterTransducer:
-        return eliminate_epsilon(part.transducer(self._registers)).trimmed()
+        return eliminate_epsilon(part.automaton(SymbolicRegisterTransducer, self._registers)).trimmed()
 
     def _intersection(
         self, left: SymbolicRegisterTransducer, right: SymbolicRegisterTransducer

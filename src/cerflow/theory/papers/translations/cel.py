@@ -22,10 +22,14 @@ from cerflow.theory.deciding.finite_memory import FiniteMemory
 from cerflow.theory.deciding.subset_construction import determinize
 from cerflow.theory.from_automata import kleene
 from cerflow.theory.from_automata.star_semantics import compile_star
-from cerflow.theory.papers.model.cea import ComplexEventAutomaton, UnaryComplexEventAutomaton
 from cerflow.theory.papers.model.faults import NotMemorylessError
-from cerflow.theory.papers.translations.cea_models import as_complex_event_automaton, as_unary_automaton
-from cerflow.theory.papers.translations.engine_model import from_engine, to_engine
+from cerflow.theory.papers.model.models import ComplexEventAutomaton, UnaryComplexEventAutomaton
+from cerflow.theory.papers.translations.conversions import (
+    as_complex_event_automaton,
+    as_unary_automaton,
+    from_engine,
+    to_engine,
+)
 from cerflow.theory.rewriting.first_order.reading import query_from_first_order
 
 

@@ -11,13 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from cerflow.base import limits
-from cerflow.theory.deciding.budget import Budget
 from cerflow.theory.papers.constructions.determinize import steps_by_minterm
+from cerflow.theory.papers.constructions.windows import steps_allowed
 from cerflow.theory.papers.model.automaton import MARKED, SKIPPED, Effect, State, Successor, sorted_states
-from cerflow.theory.papers.model.cea import ComplexEventAutomaton, ComplexEventTransition
-from cerflow.theory.papers.model.models import CEA, defined_for
-from cerflow.theory.papers.translations.cea_models import with_marked_ends
+from cerflow.theory.papers.model.models import CEA, ComplexEventAutomaton, ComplexEventTransition, defined_for
+from cerflow.theory.papers.translations.conversions import with_marked_ends
 
 _Set = frozenset[State]
 _MARKS = (True, False)
@@ -60,7 +58,7 @@ def select_max(automaton: ComplexEventAutomaton, *, most: int | None = None) -> 
     States are pairs (S, T): S holds the states of runs with the same marks, T of runs with more. Errors are those of
     `select_next`.
     """
-    budget = _budget(most)
+    budget = steps_allowed(most)
 
     def successors(pair: tuple[_Set, _Set]) -> Iterator[Successor[tuple[_Set, _Set]]]:
         same, larger = pair
@@ -83,10 +81,6 @@ def _reached(taken: Iterable[ComplexEventTransition], states: _Set, marks: bool)
     return frozenset(t.target for t in taken if t.source in states and t.marks == marks)
 
 
-def _budget(most: int | None) -> Budget:
-    return Budget(limits.PAPER_STEPS if most is None else most)
-
-
 _Preorder = tuple[_Set, ...]
 
 
@@ -94,7 +88,7 @@ def _best(
     automaton: ComplexEventAutomaton, pieces: Callable[[int], list[tuple[int, bool]]], most: int | None
 ) -> ComplexEventAutomaton:
     """A_NXT or A_LAST; ``pieces`` is the order in which k classes are followed, by • (True) or ◦."""
-    budget = _budget(most)
+    budget = steps_allowed(most)
 
     def successors(place: tuple[_Preorder, State]) -> Iterator[Successor[tuple[_Preorder, State]]]:
         classes, state = place

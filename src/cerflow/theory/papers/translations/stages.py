@@ -16,13 +16,13 @@ from cerflow.language.formula import Formula
 from cerflow.language.printer import show
 from cerflow.look.pictures.formula_svg import formula_svg
 from cerflow.look.pictures.targets import shown_or_told
-from cerflow.theory.papers.cea.compile import compile_cel
-from cerflow.theory.papers.constructions.cea_closure import io_determinize, is_io_deterministic
+from cerflow.theory.papers.constructions.determinize import io_determinize, is_io_deterministic
 from cerflow.theory.papers.model.automaton import show_state, sorted_states
-from cerflow.theory.papers.model.cea import ComplexEventAutomaton
 from cerflow.theory.papers.model.faults import AutomatonError
+from cerflow.theory.papers.model.models import ComplexEventAutomaton
 from cerflow.theory.papers.model.pictures import show_edge
 from cerflow.theory.papers.model.runs import reached_states, reported_matches
+from cerflow.theory.papers.translations.cel import compile_cel
 from cerflow.theory.rewriting.first_order.properties import Property, safe, well_formed
 from cerflow.theory.rewriting.first_order.safe import to_safe
 from cerflow.theory.rewriting.first_order.waiting import lp_normal_form

@@ -1,1 +1,0 @@
-"""Complex event automata with their constructions: products, the *-semantics, selection strategies."""
