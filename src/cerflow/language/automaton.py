@@ -12,9 +12,9 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from cerflow.base.graphs import reached
-from cerflow.language.condition import And, Attribute, Condition, LabelReference
+from cerflow.language.condition import And, Condition, with_labels
 from cerflow.language.formula import Embedded, EventKind, EventType
-from cerflow.language.node import Node, node, transform
+from cerflow.language.node import Node, node
 
 #: The head of an automaton in a register selection: the event read.
 HEAD = "~"
@@ -107,19 +107,11 @@ def closed(states: Iterable[State], leaving: Mapping[State, list[AutomatonStep]]
 def rename_registers(condition: Condition, names: Mapping[str, str]) -> Condition:
     """The condition on other registers; those without a new name stay, `HEAD` means the event read."""
 
-    def renamed(register: str) -> str | None:
-        name = names.get(register, register)
-        return None if name == HEAD else name
+    def renamed(register: str | None) -> str | None:
+        name = register if register is None else names.get(register, register)
+        return None if name == HEAD and register in names else name
 
-    def visit(current: Node) -> Node:
-        match current:
-            case Attribute(str(register), name) if register in names:
-                return Attribute(renamed(register), name, span=current.span)
-            case LabelReference(str(register)) if register in names:
-                return LabelReference(renamed(register), span=current.span)
-        return current
-
-    return transform(condition, visit) if names else condition
+    return with_labels(condition, renamed) if names else condition
 
 
 def sorted_states(states: Iterable[State]) -> list[State]:

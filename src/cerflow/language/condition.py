@@ -16,8 +16,9 @@ from cerflow.base.errors import QuerySyntaxError, Span
 from cerflow.base.nested import joined
 from cerflow.base.operators import Operator
 from cerflow.base.schema import ValueKind
-from cerflow.language.node import Node, nested_operands, node, walk
+from cerflow.language.node import Node, nested_operands, node, transform, walk
 
+N = TypeVar("N", bound=Node)
 R = TypeVar("R")
 
 #: Parts of timestamps, in the time zone of their column; Monday is weekday 1.
@@ -336,6 +337,24 @@ def combined(
             sign: type[And | Or] = And if isinstance(current, And) == positive else Or
             stack += [(current, positive, sign), (current.right, positive, None), (current.left, positive, None)]
     return done[0]
+
+
+def with_labels(tree: N, label: Callable[[str | None], str | None]) -> N:
+    """The condition or expression with ``label`` of each label; None is the current event, which no bracket names."""
+
+    def visit(current: Node) -> Node:
+        match current:
+            case Attribute(own, name) if label(own) != own:
+                return Attribute(label(own), name, span=current.span)
+            case LabelReference(own) if label(own) != own:
+                return LabelReference(label(own), span=current.span)
+            case Bracket(own, condition) if label(own) != own:
+                return Bracket(label(own) or own, condition, span=current.span)
+            case Some(labels, condition):
+                return Some(tuple(label(own) or own for own in labels), condition, span=current.span)
+        return current
+
+    return transform(tree, visit)
 
 
 def numbers_matches(tree: Node) -> bool:

@@ -18,6 +18,37 @@ from cerflow.language.node import Node, walk, walk_into
 from cerflow.language.parser import parse_condition, parse_expression
 from cerflow.language.select import ExpressionItem
 
+#: An operator whose left side is a value; it is a method of values.
+_Operator: TypeAlias = "Callable[[ValueExpr, AnyValue], T]"
+T = TypeVar("T")
+
+
+def _arithmetic(sign: str) -> tuple[_Operator[ValueExpr], _Operator[ValueExpr]]:
+    """``value sign other``, and ``other sign value``."""
+
+    def forwards(one: ValueExpr, other: AnyValue) -> ValueExpr:
+        return ValueExpr(c.Arithmetic(sign, one.tree, _value(other)))
+
+    def backwards(one: ValueExpr, other: AnyValue) -> ValueExpr:
+        return ValueExpr(c.Arithmetic(sign, _value(other), one.tree))
+
+    return forwards, backwards
+
+
+def _comparison(operator: Operator) -> _Operator[ConditionExpr]:
+    def compare(one: ValueExpr, other: AnyValue) -> ConditionExpr:
+        return ConditionExpr(c.Comparison(operator, one.tree, _value(other)))
+
+    return compare
+
+
+def _function_of(name: str) -> Callable[[ValueExpr], ValueExpr]:
+    def call(value: ValueExpr) -> ValueExpr:
+        return ValueExpr(c.Function(name, (value.tree,)))
+
+    call.__doc__ = f"``{name}(value)``."
+    return call
+
 
 class ValueExpr(Expr[c.Expression]):
     """A value computed from events; comparisons give conditions, also ``==`` and ``!=``.
@@ -41,56 +72,18 @@ class ValueExpr(Expr[c.Expression]):
             raise ArgumentError("only an attribute has fields, as in x.device['os']")
         return ValueExpr(c.Attribute(self.tree.label, joined((self.tree.name, checked_name(name, "a field")))))
 
-    def __add__(self, other: AnyValue) -> ValueExpr:
-        return _arithmetic("+", self, other)
-
-    def __radd__(self, other: AnyValue) -> ValueExpr:
-        return _arithmetic("+", other, self)
-
-    def __sub__(self, other: AnyValue) -> ValueExpr:
-        return _arithmetic("-", self, other)
-
-    def __rsub__(self, other: AnyValue) -> ValueExpr:
-        return _arithmetic("-", other, self)
-
-    def __mul__(self, other: AnyValue) -> ValueExpr:
-        return _arithmetic("*", self, other)
-
-    def __rmul__(self, other: AnyValue) -> ValueExpr:
-        return _arithmetic("*", other, self)
-
-    def __truediv__(self, other: AnyValue) -> ValueExpr:
-        return _arithmetic("/", self, other)
-
-    def __rtruediv__(self, other: AnyValue) -> ValueExpr:
-        return _arithmetic("/", other, self)
-
-    def __mod__(self, other: AnyValue) -> ValueExpr:
-        return _arithmetic("%", self, other)
-
-    def __rmod__(self, other: AnyValue) -> ValueExpr:
-        return _arithmetic("%", other, self)
+    __add__, __radd__ = _arithmetic("+")
+    __sub__, __rsub__ = _arithmetic("-")
+    __mul__, __rmul__ = _arithmetic("*")
+    __truediv__, __rtruediv__ = _arithmetic("/")
+    __mod__, __rmod__ = _arithmetic("%")
 
     def __neg__(self) -> ValueExpr:
         return ValueExpr(c.Negative(self.tree))
 
-    def __eq__(self, other: AnyValue) -> ConditionExpr:  # type: ignore[override]
-        return _comparison(Operator.EQ, self, other)
-
-    def __ne__(self, other: AnyValue) -> ConditionExpr:  # type: ignore[override]
-        return _comparison(Operator.NE, self, other)
-
-    def __lt__(self, other: AnyValue) -> ConditionExpr:
-        return _comparison(Operator.LT, self, other)
-
-    def __le__(self, other: AnyValue) -> ConditionExpr:
-        return _comparison(Operator.LE, self, other)
-
-    def __gt__(self, other: AnyValue) -> ConditionExpr:
-        return _comparison(Operator.GT, self, other)
-
-    def __ge__(self, other: AnyValue) -> ConditionExpr:
-        return _comparison(Operator.GE, self, other)
+    __eq__, __ne__ = _comparison(Operator.EQ), _comparison(Operator.NE)  # type: ignore[assignment]
+    __lt__, __le__ = _comparison(Operator.LT), _comparison(Operator.LE)
+    __gt__, __ge__ = _comparison(Operator.GT), _comparison(Operator.GE)
 
     def like(self, pattern: str, *, negated: bool = False) -> ConditionExpr:
         """``value [NOT] LIKE pattern``: ``%`` any characters, ``_`` one, a backslash takes the next literally."""
@@ -126,33 +119,8 @@ class ValueExpr(Expr[c.Expression]):
         """``value IS NOT NULL``."""
         return ConditionExpr(c.IsNull(self.tree, negated=True))
 
-    def abs(self) -> ValueExpr:
-        """``abs(value)``."""
-        return self._function_of("abs")
-
-    def floor(self) -> ValueExpr:
-        """``floor(value)``."""
-        return self._function_of("floor")
-
-    def ceil(self) -> ValueExpr:
-        """``ceil(value)``."""
-        return self._function_of("ceil")
-
-    def round(self) -> ValueExpr:
-        """``round(value)``."""
-        return self._function_of("round")
-
-    def lower(self) -> ValueExpr:
-        """``lower(value)``."""
-        return self._function_of("lower")
-
-    def upper(self) -> ValueExpr:
-        """``upper(value)``."""
-        return self._function_of("upper")
-
-    def length(self) -> ValueExpr:
-        """``length(value)``."""
-        return self._function_of("length")
+    abs, floor, ceil, round = _function_of("abs"), _function_of("floor"), _function_of("ceil"), _function_of("round")
+    lower, upper, length = _function_of("lower"), _function_of("upper"), _function_of("length")
 
     def substr(self, first: AnyValue, length: AnyValue | None = None) -> ValueExpr:
         """``substr(value, first[, length])``: characters from the first-th on, counted from 1."""
@@ -167,7 +135,7 @@ class ValueExpr(Expr[c.Expression]):
         """``year(value)``, ``month``, ``day``, ``hour``, ``minute``, ``second`` or ``weekday`` (Monday is 1)."""
         if part not in c.DATE_PARTS:
             raise QueryError(f"there is no part '{part}' of a date", suggestion=nearest(part, c.DATE_PARTS))
-        return self._function_of(part)
+        return _function_of(part)(self)
 
     def coalesce(self, *others: AnyValue) -> ValueExpr:
         """``coalesce(value, …)``: the first value that is not null."""
@@ -177,9 +145,6 @@ class ValueExpr(Expr[c.Expression]):
         """``value AS name``, an item for `select`."""
         require_labels(self.tree)
         return ExpressionItem(self.tree, checked_name(name, "the name of a computed column"))
-
-    def _function_of(self, name: str) -> ValueExpr:
-        return ValueExpr(c.Function(name, (self.tree,)))
 
 
 class ConditionExpr(Expr[c.Condition]):
@@ -380,11 +345,3 @@ def _literal(given: int | float | str | bool | timedelta | None) -> c.Literal:
 
 def _value(given: AnyValue) -> c.Expression:
     return given.tree if isinstance(given, ValueExpr) else _literal(given)
-
-
-def _arithmetic(operator: str, left: AnyValue, right: AnyValue) -> ValueExpr:
-    return ValueExpr(c.Arithmetic(operator, _value(left), _value(right)))
-
-
-def _comparison(operator: Operator, left: AnyValue, right: AnyValue) -> ConditionExpr:
-    return ConditionExpr(c.Comparison(operator, _value(left), _value(right)))

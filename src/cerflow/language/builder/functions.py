@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 
 from cerflow.base.errors import ArgumentError, QueryError
@@ -67,58 +68,33 @@ def aggregate(name: str, of: ValueExpr) -> ValueExpr:
     return ValueExpr(c.Aggregate(name, of.tree))
 
 
-def sum_(of: ValueExpr) -> ValueExpr:
-    """``sum(x.a)``."""
-    return aggregate("sum", of)
+def _aggregate(name: str) -> Callable[[ValueExpr], ValueExpr]:
+    def of_values(of: ValueExpr) -> ValueExpr:
+        return aggregate(name, of)
+
+    of_values.__doc__ = f"``{name}(x.a)``."
+    return of_values
 
 
-def avg(of: ValueExpr) -> ValueExpr:
-    """``avg(x.a)``."""
-    return aggregate("avg", of)
+def _set_test(name: str) -> Callable[[ValueExpr], ConditionExpr]:
+    def test(of: ValueExpr) -> ConditionExpr:
+        if not isinstance(of, ValueExpr):
+            raise ArgumentError(f"{name} takes a value such as x.price, not {type(of).__name__}")
+        return ConditionExpr(c.SetTest(name, of.tree))
+
+    test.__doc__ = f"``{name}(x.a)``: a test of the values in the order of their positions."
+    return test
 
 
-def min_(of: ValueExpr) -> ValueExpr:
-    """``min(x.a)``."""
-    return aggregate("min", of)
-
-
-def first(of: ValueExpr) -> ValueExpr:
-    """``first(x.a)``: the value at the first event."""
-    return aggregate("first", of)
-
-
-def stddev(of: ValueExpr) -> ValueExpr:
-    """``stddev(x.a)``."""
-    return aggregate("stddev", of)
-
-
-def increasing(of: ValueExpr) -> ConditionExpr:
-    """``increasing(x.a)``: the values strictly increase in the order of positions."""
-    return _set_test("increasing", of)
-
-
-def decreasing(of: ValueExpr) -> ConditionExpr:
-    """``decreasing(x.a)``."""
-    return _set_test("decreasing", of)
-
-
-def nondecreasing(of: ValueExpr) -> ConditionExpr:
-    """``nondecreasing(x.a)``."""
-    return _set_test("nondecreasing", of)
-
-
-def nonincreasing(of: ValueExpr) -> ConditionExpr:
-    """``nonincreasing(x.a)``."""
-    return _set_test("nonincreasing", of)
+#: The value at the first event is ``first``, that at the last one ``last`` of `cerflow.language.builder.formulas`.
+sum_, avg, min_ = _aggregate("sum"), _aggregate("avg"), _aggregate("min")
+first, stddev = _aggregate("first"), _aggregate("stddev")
+#: Whether the values strictly increase from event to event, and so on.
+increasing, decreasing = _set_test("increasing"), _set_test("decreasing")
+nondecreasing, nonincreasing = _set_test("nondecreasing"), _set_test("nonincreasing")
 
 
 def _reference(given: Label | str) -> c.LabelReference:
     if isinstance(given, Label):
         return c.LabelReference(given._name)
     return c.LabelReference(checked_name(given, "a label"))
-
-
-def _set_test(name: str, of: ValueExpr) -> ConditionExpr:
-    if not isinstance(of, ValueExpr):
-        raise ArgumentError(f"{name} takes a value such as x.price, not {type(of).__name__}")
-    return ConditionExpr(c.SetTest(name, of.tree))

@@ -189,17 +189,7 @@ def is_local(condition: Node) -> bool:
 
 def bare(expression: N) -> N:
     """The expression or condition without labels, read on the current event."""
-
-    def strip(current: Node) -> Node:
-        match current:
-            case c.Attribute():
-                return c.Attribute(None, current.name, span=current.span)
-            case c.LabelReference():
-                return c.LabelReference(None, span=current.span)
-            case _:
-                return current
-
-    return transform(expression, strip)
+    return c.with_labels(expression, lambda _: None)
 
 
 def without_brackets(condition: c.Condition) -> c.Condition:
@@ -209,15 +199,7 @@ def without_brackets(condition: c.Condition) -> c.Condition:
         if not isinstance(current, c.Bracket):
             return current
         label = current.label
-
-        def name(leaf: Node) -> Node:
-            if isinstance(leaf, c.Attribute) and leaf.label is None:
-                return c.Attribute(label, leaf.name, span=leaf.span)
-            if isinstance(leaf, c.LabelReference) and leaf.label is None:
-                return c.LabelReference(label, span=leaf.span)
-            return leaf
-
-        inner = transform(current.condition, name)
+        inner = c.with_labels(current.condition, lambda own: own or label)
         if any(isinstance(n, c.Attribute | c.LabelReference) and n.label == label for n in walk(inner)):
             return inner
         # A bracket that reads nothing of its label still speaks of every event of it.

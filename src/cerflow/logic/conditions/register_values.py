@@ -23,9 +23,7 @@ class Known(Expression):
 
     expression: Expression
 
-    def notation(self) -> tuple[str | Node, ...]:
-        """See `Node.notation`."""
-        return ("known(", self.expression, ")")
+    template = "known({expression})"
 
 
 @node
@@ -62,9 +60,7 @@ class SquareRoot(Expression):
 
     expression: Expression
 
-    def notation(self) -> tuple[str | Node, ...]:
-        """See `Node.notation`."""
-        return ("sqrt(", self.expression, ")")
+    template = "sqrt({expression})"
 
 
 @node
@@ -74,9 +70,7 @@ class Microseconds(Expression):
     expression: Expression
     gives: ClassVar[ValueKind] = ValueKind.INTEGER
 
-    def notation(self) -> tuple[str | Node, ...]:
-        """See `Node.notation`."""
-        return ("microseconds(", self.expression, ")")
+    template = "microseconds({expression})"
 
 
 @node
@@ -86,9 +80,7 @@ class Dated(Expression):
     expression: Expression
     gives: ClassVar[ValueKind] = ValueKind.INTEGER
 
-    def notation(self) -> tuple[str | Node, ...]:
-        """See `Node.notation`."""
-        return ("timestamp(", self.expression, ")")
+    template = "timestamp({expression})"
 
 
 @node
@@ -112,6 +104,4 @@ class Whole(Expression):
     expression: Expression
     gives: ClassVar[ValueKind] = ValueKind.INTEGER
 
-    def notation(self) -> tuple[str | Node, ...]:
-        """See `Node.notation`."""
-        return ("integer(", self.expression, ")")
+    template = "integer({expression})"

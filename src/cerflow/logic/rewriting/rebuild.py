@@ -9,7 +9,7 @@ from typing import TypeVar
 from cerflow.base import limits
 from cerflow.base.errors import Span, UnsupportedQueryError
 from cerflow.language import formula as f
-from cerflow.language.condition import Attribute, Bracket, Condition, LabelReference, Some
+from cerflow.language.condition import Condition, Some, with_labels
 from cerflow.language.formula import EventType, Formula
 from cerflow.language.node import Node, rebuild, transform, walk, with_children
 from cerflow.language.predicates.registry import is_about_set as is_of_set
@@ -36,20 +36,7 @@ def transformed(root: N, change: Callable[[int, Node], Node]) -> N:
 
 def relabelled(root: N, names: Mapping[str, str]) -> N:
     """The condition or expression with other labels."""
-
-    def change(_: int, current: Node) -> Node:
-        match current:
-            case Attribute(label=str(label)) if label in names:
-                return Attribute(names[label], current.name, span=current.span)
-            case LabelReference(label=str(label)) if label in names:
-                return LabelReference(names[label], span=current.span)
-            case Bracket() if current.label in names:
-                return Bracket(names[current.label], current.condition, span=current.span)
-            case Some(labels, condition):
-                return Some(tuple(names.get(label, label) for label in labels), condition, span=current.span)
-        return current
-
-    return transformed(root, change)
+    return with_labels(root, lambda label: label if label is None else names.get(label, label))
 
 
 def without_some(condition: Condition) -> Condition:
