@@ -32,8 +32,13 @@ def algebras(*tests, schema=None, steps=10**6, mentioned=frozenset()):
 def satisfiable(*texts, schema=None):
     """Whether some event, in some event space, satisfies all of the tests."""
     tests = tuple(map(bare_condition, texts))
-    answers = [algebra.satisfiable(tests) for algebra in algebras(*tests, schema=schema)]
-    return True if True in answers else None if None in answers else False
+    found = [
+        minterm
+        for algebra in algebras(*tests, schema=schema)
+        for minterm in algebra.minterms(tests)
+        if minterm.holds == frozenset(tests)
+    ]
+    return None if found and all(minterm.assumed for minterm in found) else bool(found)
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
+from typing import TypeVar
 
 from cerflow.base.operators import Operator
 from cerflow.language import condition as c
 from cerflow.language.node import Node, rebuild, with_children
 from cerflow.logic.conditions.guards import Satisfied, TypeTest
+
+R = TypeVar("R")
 
 TRUE = c.Constant(True)
 FALSE = c.Constant(False)
@@ -66,6 +69,27 @@ def with_atoms(condition: c.Condition, change: Callable[[c.Condition], c.Conditi
         return change(current) if isinstance(current, c.Condition) else current
 
     return rebuild(condition, visit)
+
+
+def asked(
+    condition: c.Condition,
+    atom: Callable[[c.Condition, bool, bool], R],
+    join: Callable[[type[c.And | c.Or], R, R], R],
+    wanted: bool = True,
+    or_unknown: bool = False,
+) -> R:
+    """Ask whether a condition is ``wanted`` (true or false), ``or_unknown``, by asking what AND, OR and NOT combine.
+
+    ``atom`` gets what is asked of an atomic condition as well; what `Satisfied` is about is asked in its place.
+    """
+
+    def of_part(part: c.Condition, wanted: bool) -> R:
+        if isinstance(part, Satisfied):
+            # It is false where its condition is false or unknown.
+            return asked(part.condition, atom, join, wanted, not wanted)
+        return atom(part, wanted, or_unknown)
+
+    return c.combined(condition if wanted else c.Not(condition), of_part, join)
 
 
 def spelled_out(condition: c.In | c.Between) -> c.Condition:

@@ -15,79 +15,41 @@ from typing import Any
 from cerflow.base import limits
 from cerflow.base.operators import NEGATED
 from cerflow.language import condition as c
-from cerflow.language.node import Node, fold
-from cerflow.logic.conditions.connectives import FALSE, TRUE
+from cerflow.logic.conditions.connectives import FALSE, TRUE, asked
 from cerflow.logic.conditions.guards import Satisfied, TypeTest
-
-
-@dataclass(frozen=True)
-class _Forms:
-    """The propositions that a condition is true, not true, false, and not false."""
-
-    true: c.Condition
-    not_true: c.Condition
-    false: c.Condition
-    not_false: c.Condition
 
 
 def is_true(condition: c.Condition) -> c.Condition:
     """The proposition that a condition is true."""
-    return _simplified(_forms(condition).true)
+    return _closed(asked(condition, _leaf, _Open.of))
 
 
 def is_not_true(condition: c.Condition) -> c.Condition:
     """The proposition that a condition is false or unknown."""
-    return _simplified(_forms(condition).not_true)
+    return _closed(asked(condition, _leaf, _Open.of, wanted=False, or_unknown=True))
 
 
-def _forms(condition: c.Condition) -> _Forms:
-    def visit(current: Node, below: Sequence[_Forms | None]) -> _Forms | None:
-        if not isinstance(current, c.Condition):
-            return None
-        given = [forms for forms in below if forms is not None]
-        match current:
-            case c.Constant():
-                held, refused = (TRUE, FALSE) if current.value else (FALSE, TRUE)
-                return _Forms(held, refused, refused, held)
-            case c.Not():
-                (inner,) = given
-                return _Forms(inner.false, inner.not_false, inner.true, inner.not_true)
-            case Satisfied():
-                (inner,) = given
-                return _Forms(inner.true, inner.not_true, inner.not_true, inner.true)
-            case c.And() | c.Or():
-                left, right = given
-                same: type[c.And | c.Or] = type(current)
-                dual = c.Or if same is c.And else c.And
-                return _Forms(
-                    same(left.true, right.true),
-                    dual(left.not_true, right.not_true),
-                    dual(left.false, right.false),
-                    same(left.not_false, right.not_false),
-                )
-        return _atomic(current)
-
-    forms = fold(condition, visit)
-    assert forms is not None
-    return forms
-
-
-def _atomic(condition: c.Condition) -> _Forms:
-    match condition:
+def _leaf(atom: c.Condition, wanted: bool, or_unknown: bool) -> c.Condition | _Open:
+    match atom:
+        case c.Constant(value):
+            return c.Constant(value == wanted)
         case TypeTest():
             # Never unknown.
-            refused: c.Condition = c.Not(Satisfied(condition))
-            return _Forms(condition, refused, refused, condition)
-        case c.IsNull():
-            refused = replace(condition, negated=not condition.negated)
-            return _Forms(condition, refused, refused, condition)
+            return atom if wanted else c.Not(Satisfied(atom))
+        case c.IsNull(_, negated):
+            return replace(atom, negated=negated == wanted)
+    leaf = atom if wanted != or_unknown else _false(atom)
+    return c.Not(Satisfied(leaf)) if or_unknown else leaf
+
+
+def _false(atom: c.Condition) -> c.Condition:
+    """The leaf that is true where an atomic condition is false."""
+    match atom:
         case c.Comparison():
-            false: c.Condition = replace(condition, operator=NEGATED[condition.operator])
+            return replace(atom, operator=NEGATED[atom.operator])
         case c.Like() | c.Regexp() | c.In() | c.Between():
-            false = replace(condition, negated=not condition.negated)
-        case _:
-            false = c.Not(condition)
-    return _Forms(condition, c.Not(Satisfied(condition)), false, c.Not(Satisfied(false)))
+            return replace(atom, negated=not atom.negated)
+    return c.Not(atom)
 
 
 def leaves_of(proposition: c.Condition) -> list[c.Condition]:
@@ -126,10 +88,6 @@ def substituted(proposition: c.Condition, replacement: Callable[[c.Condition], c
         return leaf if isinstance(leaf, c.Constant) else replacement(leaf)
 
     return _closed(c.combined(proposition, changed, _Open.of, _is_leaf))
-
-
-def _simplified(proposition: c.Condition) -> c.Condition:
-    return substituted(proposition, lambda leaf: leaf)
 
 
 @dataclass(frozen=True)

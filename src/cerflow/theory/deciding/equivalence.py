@@ -68,8 +68,14 @@ def find_difference(
     ``replay`` or Z3 for formulas that relate events to one another or have a window that is not of events.
     """
     _refuse_deadlines(first, second)
-    one, other = _compiled(first, second)
-    return _compared((first, second), one, other, one_sided, schema, budget or Budget(), replay)
+    one = compile_formula(first)
+    # The same names of types are set apart in both, so that their labels can be compared.
+    other = compile_formula(second, named=one.mentioned)
+    if other.mentioned != one.mentioned:
+        one = compile_formula(first, named=other.mentioned)
+    return compare_transducers(
+        one, other, (first, second), one_sided=one_sided, schema=schema, budget=budget, replay=replay
+    )
 
 
 def compare_transducers(
@@ -77,6 +83,7 @@ def compare_transducers(
     second: Transducer,
     roots: Sequence[Node],
     *,
+    one_sided: bool = False,
     schema: Schema | None = None,
     budget: Budget | None = None,
     replay: Replay | None = None,
@@ -85,7 +92,17 @@ def compare_transducers(
 
     ``roots`` are the conditions that they were made of.
     """
-    return _compared(roots, first, second, False, schema, budget or Budget(), replay)
+    budget = budget or Budget()
+    try:
+        left, right = Subsets(first, budget), Subsets(second, budget)
+    except UnboundedMemoryError as error:
+        if replay is None:
+            raise
+        spaces = event_spaces_of(roots, schema)
+        answer: Answer = _solver(error).difference_with_registers(first, second, one_sided, spaces, replay, budget)
+        return answer
+    search = partial(_difference, left, right, one_sided)
+    return _searched(roots, first.mentioned, search, schema, budget, replay)
 
 
 def shortest_match(
@@ -124,37 +141,6 @@ def _refuse_deadlines(*formulas: Formula) -> None:
                 span=node.span,
                 hint="Ask about the formulas on its left and right.",
             )
-
-
-def _compiled(first: Formula, second: Formula) -> tuple[Transducer, Transducer]:
-    """Both transducers, with the same names of types set apart, so that their labels can be compared."""
-    one = compile_formula(first)
-    other = compile_formula(second, named=one.mentioned)
-    if other.mentioned != one.mentioned:
-        one = compile_formula(first, named=other.mentioned)
-    return one, other
-
-
-def _compared(
-    roots: Sequence[Node],
-    one: Transducer,
-    other: Transducer,
-    one_sided: bool,
-    schema: Schema | None,
-    budget: Budget,
-    replay: Replay | None,
-) -> Answer:
-    try:
-        left, right = Subsets(one, budget), Subsets(other, budget)
-    except UnboundedMemoryError as error:
-        if replay is None:
-            raise
-        event_spaces = event_spaces_of(roots, schema)
-        answer: Answer = _solver(error).difference_with_registers(one, other, one_sided, event_spaces, replay, budget)
-        return answer
-
-    search = partial(_difference, left, right, one_sided)
-    return _searched(roots, one.mentioned, search, schema, budget, replay)
 
 
 def _solver(error: UnboundedMemoryError) -> ModuleType:

@@ -12,6 +12,7 @@ from itertools import islice, product
 
 import pyarrow as pa
 
+from cerflow.automata.model.transducer import Transducer
 from cerflow.base import limits
 from cerflow.base.errors import QueryError, UnsupportedQueryError
 from cerflow.base.schema import Schema, ValueKind
@@ -46,6 +47,11 @@ class EventSpace:
     def column(self, attribute: str) -> str:
         """The column that an attribute reads: ``type`` is the event's type unless a column is called so."""
         return self.type if attribute == "type" and "type" not in self.columns else attribute
+
+
+def expressions_of(transducer: Transducer) -> list[Node]:
+    """The conditions and expressions of all transitions."""
+    return [tree for t in transducer.transitions for tree in (t.test, *t.trees)]
 
 
 def event_spaces_of(roots: Iterable[Node], schema: Schema | None = None) -> list[EventSpace]:

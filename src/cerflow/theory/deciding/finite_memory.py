@@ -14,6 +14,7 @@ from cerflow.automata.model.runs import Content, Memory, choices, kept
 from cerflow.automata.model.transducer import Transducer, Transition, Write, registers_read
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.events import Value
+from cerflow.base.graphs import reached
 from cerflow.language import condition as c
 from cerflow.language.formula import CountWindow, Window
 from cerflow.language.node import Node, fold, transform, walk, with_children
@@ -191,14 +192,11 @@ def _value(expression: c.Expression, truths: dict[c.Condition, bool | None]) -> 
 
 def _measures(transducer: Transducer) -> list[set[int]]:
     """For each register the fields with starts of windows."""
-    found: list[set[int]] = [set() for _ in transducer.registers]
     fields = [(w.register, k, e) for t in transducer.transitions for w in t.writes for k, e in enumerate(w.row)]
-    before = -1
-    while before < (before := sum(map(len, found))):
-        for register, k, e in fields:
-            if isinstance(e, Measure) or (isinstance(e, Stored) and e.field in found[e.register]):
-                found[register].add(k)
-    return found
+    copies = [((e.register, e.field), (register, k)) for register, k, e in fields if isinstance(e, Stored)]
+    begin = [(register, k) for register, k, e in fields if isinstance(e, Measure)]
+    starts = reached(begin, lambda field: [copy for copied, copy in copies if copied == field])
+    return [{k for own, k in starts if own == register} for register in range(len(transducer.registers))]
 
 
 def _windows(transducer: Transducer) -> list[Window]:

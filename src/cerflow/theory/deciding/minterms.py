@@ -2,20 +2,51 @@
 
 A *minterm* stands for all events that some tests cannot tell apart; every event belongs to exactly one. Minterms are
 found lazily, for the tests that are asked about: the type of the event is decided first, and with it most tests.
+
+Atomic conditions that share attributes are examined together. A few values of every attribute stand for all others, and
+sample events made of them show which truth values exist together. Where that is not certain (arithmetic, functions,
+REGEXP, user predicates, times and positions), further combinations are *assumed*: an event may or may not exist.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from itertools import combinations, product
+from typing import NamedTuple
 
-from cerflow.language.condition import Condition, Constant
+import pyarrow as pa
+
+from cerflow.base import limits
+from cerflow.base.events import Event, Value, is_moment
+from cerflow.base.graphs import reached
+from cerflow.base.operators import Operator
+from cerflow.base.schema import ValueKind
+from cerflow.language import condition as c
+from cerflow.language.lexicon import LARGEST_INTEGER
+from cerflow.language.node import Node, walk
+from cerflow.logic.analysis.columns import attributes_in
 from cerflow.logic.conditions.atomic_conditions import atomic_conditions, normal, settled
 from cerflow.logic.conditions.connectives import TRUE
+from cerflow.logic.conditions.evaluate import value_on
+from cerflow.logic.conditions.guards import StreamTest, TypeTest
+from cerflow.theory.deciding import samples
 from cerflow.theory.deciding.budget import Budget
 from cerflow.theory.deciding.event_spaces import EventSpace
-from cerflow.theory.deciding.samples import fresh_word
-from cerflow.theory.deciding.truth_assignments import TruthAssignments, Values
+
+#: Values of attributes, by column.
+_Values = Mapping[str, Value]
+
+#: The expressions of conditions that can be evaluated on sample events.
+_EVALUATED = (c.Attribute, c.Literal, c.Arithmetic, c.Negative, c.Function)
+#: Functions whose values no sample stands for.
+_NOT_TRIED = ("||", *c.DATE_PARTS, *c.LONGER_FUNCTIONS)
+#: Conditions on attributes of these kinds are not evaluated on sample events.
+_NEVER_TRIED = (ValueKind.DECIMAL, ValueKind.OTHER)
 
 
 @dataclass(frozen=True)
@@ -27,10 +58,18 @@ class EventMinterm:
     whether there is such an event; then ``values`` is only part of the truth.
     """
 
-    holds: frozenset[Condition]
+    holds: frozenset[c.Condition]
     type: str
-    values: Values
-    assumed: tuple[Condition, ...] = ()
+    values: _Values
+    assumed: tuple[c.Condition, ...] = ()
+
+
+class _Assignment(NamedTuple):
+    """Truth values that conditions have together, with values of an event that has them, unless it is ``assumed``."""
+
+    truths: Mapping[c.Condition, bool | None]
+    values: _Values
+    assumed: tuple[c.Condition, ...] = ()
 
 
 class EventMinterms:
@@ -38,12 +77,12 @@ class EventMinterms:
 
     def __init__(self, event_space: EventSpace, mentioned: frozenset[str], budget: Budget) -> None:
         self.event_space = event_space
+        self._mentioned = mentioned
         self._budget = budget
-        self._assignments = TruthAssignments(event_space, mentioned, budget)
-        self._other_type = fresh_word(mentioned)
-        self._known: dict[tuple[Condition, ...], tuple[EventMinterm, ...]] = {}
+        self._assignments: dict[tuple[c.Condition, ...], list[_Assignment]] = {}
+        self._known: dict[tuple[c.Condition, ...], tuple[EventMinterm, ...]] = {}
 
-    def minterms(self, tests: Sequence[Condition]) -> tuple[EventMinterm, ...]:
+    def minterms(self, tests: Sequence[c.Condition]) -> tuple[EventMinterm, ...]:
         """The minterms of distinct tests; those that certainly have an event come first.
 
         Raises `UnsupportedQueryError` when the budget is spent.
@@ -53,22 +92,16 @@ class EventMinterms:
             self._known[key] = self._minterms(key)
         return self._known[key]
 
-    def satisfiable(self, tests: Sequence[Condition]) -> bool | None:
-        """Whether some event satisfies all of the tests; None if that is not known."""
-        whole = frozenset(tests)
-        found = [minterm for minterm in self.minterms(tuple(whole)) if minterm.holds == whole]
-        return None if found and found[0].assumed else bool(found)
-
-    def _minterms(self, tests: tuple[Condition, ...]) -> tuple[EventMinterm, ...]:
-        found: dict[frozenset[Condition], EventMinterm] = {}
+    def _minterms(self, tests: tuple[c.Condition, ...]) -> tuple[EventMinterm, ...]:
+        found: dict[frozenset[c.Condition], EventMinterm] = {}
         begin = tuple(map(normal, tests))
-        seen: tuple[set[tuple[Condition, ...]], ...] = ({begin}, set())
-        certain: list[tuple[tuple[Condition, ...], Values, tuple[Condition, ...]]] = [(begin, {}, ())]
-        assumed: list[tuple[tuple[Condition, ...], Values, tuple[Condition, ...]]] = []
+        seen: tuple[set[tuple[c.Condition, ...]], ...] = ({begin}, set())
+        certain: list[tuple[tuple[c.Condition, ...], _Values, tuple[c.Condition, ...]]] = [(begin, {}, ())]
+        assumed: list[tuple[tuple[c.Condition, ...], _Values, tuple[c.Condition, ...]]] = []
         # Certain assignments come first, so that no minterm is taken for a mere assumption.
         while certain or assumed:
             current, values, doubts = (certain or assumed).pop()
-            open_ = [c for c in current if not isinstance(c, Constant)]
+            open_ = [one for one in current if not isinstance(one, c.Constant)]
             if not open_:
                 holds = frozenset(test for test, truth in zip(tests, current) if truth == TRUE)
                 found.setdefault(holds, self._minterm(holds, values, doubts))
@@ -76,9 +109,9 @@ class EventMinterms:
             # A test is settled in time proportional to its conditions.
             work = len(current) + sum(len(atomic_conditions(test)) for test in open_)
             self._budget.spend(work)
-            for assignment in reversed(self._assignments.of(self._next(open_))):
+            for assignment in reversed(self._assigned(self._next(open_))):
                 self._budget.spend(work)
-                after = tuple(settled(c, assignment.truths) for c in current)
+                after = tuple(settled(one, assignment.truths) for one in current)
                 more = tuple(dict.fromkeys((*doubts, *assignment.assumed)))
                 if after in seen[0] or (more and after in seen[1]):
                     continue
@@ -86,24 +119,264 @@ class EventMinterms:
                 (assumed if more else certain).append((after, {**values, **assignment.values}, more))
         return tuple(sorted(found.values(), key=lambda minterm: len(minterm.assumed)))
 
-    def _minterm(self, holds: frozenset[Condition], values: Values, assumed: tuple[Condition, ...]) -> EventMinterm:
-        event_space = self.event_space
-        complete = dict(values)
-        kind = str(complete.setdefault(event_space.type, self._other_type))
-        if event_space.stream is not None:
-            complete.setdefault(event_space.stream, "other")
-        return EventMinterm(holds, kind, complete, assumed)
+    def _minterm(
+        self, holds: frozenset[c.Condition], values: _Values, assumed: tuple[c.Condition, ...]
+    ) -> EventMinterm:
+        space = self.event_space
+        others = {space.type: samples.fresh_word(self._mentioned), **({space.stream: "other"} if space.stream else {})}
+        complete = {**others, **values}
+        return EventMinterm(holds, str(complete[space.type]), complete, assumed)
 
-    def _next(self, open_: Sequence[Condition]) -> list[Condition]:
+    def _next(self, open_: Sequence[c.Condition]) -> tuple[c.Condition, ...]:
         """The atomic conditions to decide next: some, and all that share attributes with them."""
-        left = {c: self._assignments.columns(c) for test in open_ for c in atomic_conditions(test)}
-        chosen = min(left, key=lambda c: (self.event_space.type not in left[c], not self._assignments.certain(c)))
-        columns = set(left[chosen])
-        group = {chosen}
-        grown = True
-        while grown:
-            joined = {c for c, own in left.items() if c not in group and own & columns}
-            group |= joined
-            columns.update(*(left[c] for c in joined))
-            grown = bool(joined)
-        return [c for c in left if c in group]
+        left = {one: self._columns(one) for test in open_ for one in atomic_conditions(test)}
+        first = min(left, key=lambda one: (self.event_space.type not in left[one], not self._is_certain(one)))
+        group = reached([first], lambda one: [other for other, own in left.items() if own & left[one]])
+        return tuple(one for one in left if one in group)
+
+    def _columns(self, condition: c.Condition) -> frozenset[str]:
+        """The columns that a condition reads."""
+        space = self.event_space
+        found: set[str | None] = set(map(space.column, attributes_in(condition)))
+        if isinstance(condition, TypeTest):
+            found |= {space.type, None if condition.stream is None else space.stream}
+        elif isinstance(condition, StreamTest):
+            found.add(space.stream)
+        return frozenset(one for one in found if one is not None)
+
+    def _is_certain(self, condition: c.Condition) -> bool:
+        """Whether the values that are tried stand for all values, as far as this condition is concerned."""
+        simple = all(map(_is_simple, condition.children))
+        return simple and not isinstance(condition, c.Regexp) and self._is_tried(condition)
+
+    def _is_tried(self, condition: c.Condition) -> bool:
+        """Whether a condition can be evaluated on events that are made up."""
+        if isinstance(condition, TypeTest | StreamTest):
+            return True
+        if not isinstance(condition, c.Comparison | c.In | c.IsNull | c.Like | c.Regexp):
+            return False
+        kinds = self.event_space.kinds
+        times = False
+        for current in list(walk(condition))[:-1]:
+            kind = kinds.get(current.name) if isinstance(current, c.Attribute) else None
+            if not isinstance(current, _EVALUATED) or kind in _NEVER_TRIED:
+                return False
+            if isinstance(current, c.Function) and current.name in _NOT_TRIED:
+                return False
+            of_time = isinstance(current, c.Literal) and isinstance(current.value, timedelta | str)
+            times = times or of_time or kind in (ValueKind.TIMESTAMP, ValueKind.DURATION)
+        return not (times and _computes(condition)) and self.event_space.time not in self._columns(condition)
+
+    # -- assignments ---------------------------------------------------------------------------------------------
+
+    def _assigned(self, conditions: tuple[c.Condition, ...]) -> list[_Assignment]:
+        """All assignments to conditions that share attributes, those that certainly exist first."""
+        known = self._assignments.get(conditions)
+        if known is None:
+            known = self._assignments[conditions] = self._assign(conditions)
+        return known
+
+    def _assign(self, conditions: tuple[c.Condition, ...]) -> list[_Assignment]:
+        columns = sorted(frozenset().union(*map(self._columns, conditions)))
+        choices = [self._values(column, conditions) for column in columns]
+        tried = [one for one in conditions if self._is_tried(one)]
+        certain = {one for one in tried if self._is_certain(one)} if all(whole for _, whole in choices) else set()
+        if len(columns) > 1 and self._has_odd_orders(columns, conditions):
+            certain = {one for one in certain if len(self._columns(one)) == 1 or isinstance(one, TypeTest)}
+        self._budget.spend(math.prod(len(values) for values, _ in choices) * len(conditions))
+        found: dict[tuple[bool | None, ...], _Values] = {}
+        # The truth values that each condition may have, where some of them are not known.
+        conceivable: dict[tuple[tuple[bool | None, ...], ...], _Values] = {}
+        for chosen in product(*(values for values, _ in choices)):
+            values = dict(zip(columns, chosen))
+            truths = {one: self._truth(one, values) for one in tried}
+            if len(tried) == len(conditions):
+                found.setdefault(tuple(truths.values()), values)
+            if len(certain) < len(conditions):
+                options = (
+                    (truths[one],)
+                    if one in certain
+                    else _conceivable(one, any(values[x] is None for x in self._columns(one)), one in truths)
+                    for one in conditions
+                )
+                conceivable.setdefault(tuple(options), values)
+        assumed: dict[tuple[bool | None, ...], _Values] = {}
+        for all_options, example in conceivable.items():
+            self._budget.spend(math.prod(map(len, all_options)))
+            for vector in product(*all_options):
+                if vector not in found:
+                    assumed.setdefault(vector, example)
+        doubts = tuple(one for one in conditions if one not in certain)
+        return [
+            *(_Assignment(dict(zip(conditions, vector)), values) for vector, values in found.items()),
+            *(_Assignment(dict(zip(conditions, vector)), values, doubts) for vector, values in assumed.items()),
+        ]
+
+    def _has_odd_orders(self, columns: Sequence[str], conditions: Sequence[c.Condition]) -> bool:
+        """Whether attributes that are compared with one another may have orders that are not tried."""
+        nodes = [n for one in conditions for n in walk(one)]
+        if any(isinstance(n, c.Like) or (isinstance(n, c.Function) and n.name == "length") for n in nodes):
+            return True
+        mixed = len({self.event_space.kinds.get(column) for column in columns}) > 1
+        # Large integers are rounded where they meet floats.
+        return mixed and any(abs(one) >= 2**52 for one in _numbers(_constants(conditions)))
+
+    def _truth(self, condition: c.Condition, values: _Values) -> bool | None:
+        event_space = self.event_space
+        if isinstance(condition, TypeTest):
+            stream = None if event_space.stream is None else values.get(event_space.stream)
+            of_stream = condition.stream is None or stream is None or stream == condition.stream
+            return values[event_space.type] == condition.type and of_stream
+        if isinstance(condition, StreamTest):
+            return event_space.stream is None or values[event_space.stream] == condition.stream
+        kind = values.get(event_space.type)
+        event = Event(0, kind if isinstance(kind, str) else "", 0, values)
+        truth = value_on(condition, {None: event})
+        assert truth is None or isinstance(truth, bool)
+        return truth
+
+    # -- values --------------------------------------------------------------------------------------------------
+
+    def _values(self, column: str, conditions: Sequence[c.Condition]) -> tuple[list[Value], bool]:
+        """Values of a column that stand for all, and whether they surely do."""
+        event_space = self.event_space
+        many = len(frozenset().union(*(self._columns(one) for one in conditions)))
+        if column == event_space.type or column == event_space.stream:
+            words, complete = self._words(column, conditions, many)
+            return [word for word in words if word], complete
+        kind = event_space.kinds[column]
+        arrow = event_space.columns.get(column)
+        constants = _constants(conditions)
+        complete = True
+        values: list[Value]
+        match kind:
+            case ValueKind.BOOLEAN:
+                values = [True, False]
+            case ValueKind.STRING:
+                words, complete = self._words(column, conditions, many)
+                values = list(words)
+            case ValueKind.TIMESTAMP:
+                texts = [one for one in constants if isinstance(one, str) and is_moment(one)]
+                values = list(samples.candidate_moments(texts, many, samples.moment_unit(arrow)))
+            case ValueKind.DURATION:
+                unit = samples.moment_unit(arrow)
+                sizes = [one // timedelta(microseconds=unit) for one in constants if isinstance(one, timedelta)]
+                most = LARGEST_INTEGER // unit
+                values = [timedelta(microseconds=n * unit) for n in samples.integers(sizes, many + 1, -most, most)]
+            case ValueKind.INTEGER:
+                numbers = [*_numbers(constants), *_combined(conditions)]
+                values = list(samples.integers(numbers, many, *samples.whole_limits(arrow)))
+            case ValueKind.FLOAT:
+                values = list(samples.floats([*_numbers(constants), *_combined(conditions)], many))
+                if arrow is not None and not pa.types.is_float64(arrow):
+                    values = [v for v in values if _fits(v, arrow)]
+                    complete = False
+            case _:
+                values = []
+        return [*values, *([] if column in event_space.required else [None])], complete
+
+    def _words(self, column: str, conditions: Sequence[c.Condition], many: int) -> tuple[list[str], bool]:
+        own = [one for one in conditions if column in self._columns(one)]
+        readers: dict[samples.StringAutomaton, None] = {}
+        for condition in own:
+            readers.update(dict.fromkeys(self._readers(column, condition)))
+        is_type = column == self.event_space.type
+        words, complete = samples.sorts_of_strings(list(readers), self._mentioned if is_type else ())
+        if many > 1 or any(not self._is_certain(one) for one in own):
+            texts = [one for one in _constants(conditions) if isinstance(one, str)]
+            texts += [piece for one in own if isinstance(one, c.Regexp) for piece in _pieces(one.pattern)]
+            words = list(dict.fromkeys([*words, *samples.strings_between(texts, many)]))
+        return words, complete
+
+    def _readers(self, column: str, condition: c.Condition) -> list[samples.StringAutomaton]:
+        match condition:
+            case TypeTest(type_, stream):
+                return [samples.StringAutomaton(tuple(type_ if column == self.event_space.type else stream or ""))]
+            case StreamTest(stream):
+                return [samples.StringAutomaton(tuple(stream))]
+            case c.Like(c.Attribute(), pattern):
+                return [samples.StringAutomaton.like(pattern)]
+            case c.Comparison(operator, c.Attribute(), c.Literal(str(text))):
+                return [samples.StringAutomaton(tuple(text), ordered=operator is not Operator.EQ)]
+            case c.Comparison(_, c.Function(name="length"), c.Literal(value)) if _is_number(value):
+                return [_length(value)]
+            case c.In(c.Attribute(), items):
+                return [samples.StringAutomaton(tuple(i.value)) for i in items if isinstance(i.value, str)]
+            case c.In(c.Function(name="length"), items):
+                return [_length(i.value) for i in items if _is_number(i.value)]
+        return []
+
+
+def _is_simple(expression: Node) -> bool:
+    if isinstance(expression, c.Function) and expression.name == "length":
+        return isinstance(expression.arguments[0], c.Attribute)
+    return isinstance(expression, c.Attribute | c.Literal)
+
+
+def _conceivable(condition: c.Condition, null: bool, tried: bool) -> tuple[bool | None, ...]:
+    """The truth values that a condition might have, on an event that has a null among the attributes it reads.
+
+    Of one that cannot be tried nothing is known.
+    """
+    if isinstance(condition, c.IsNull):
+        return (True, False)
+    if not tried:
+        return (True, False, None)
+    if null:
+        return (None,)
+    # Of values that are there, only what is computed with numbers may be missing.
+    return (True, False, None) if _computes(condition) else (True, False)
+
+
+def _computes(condition: c.Condition) -> bool:
+    """Whether a condition computes with numbers or times."""
+    return any(
+        isinstance(n, c.Arithmetic | c.Negative)
+        or (isinstance(n, c.Function) and n.name not in ("lower", "upper", "length"))
+        for n in walk(condition)
+    )
+
+
+def _length(value: object) -> samples.StringAutomaton:
+    assert isinstance(value, int | float)
+    # Longer strings are not tried.
+    return samples.StringAutomaton.length(min(math.ceil(abs(value)), 10_000))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _constants(conditions: Iterable[c.Condition]) -> list[Value]:
+    return list(dict.fromkeys(n.value for one in conditions for n in walk(one) if isinstance(n, c.Literal)))
+
+
+def _numbers(constants: Iterable[Value]) -> list[int | float]:
+    return [one for one in constants if isinstance(one, int | float) and not isinstance(one, bool)]
+
+
+def _combined(conditions: Sequence[c.Condition]) -> list[int | float]:
+    """Numbers at which arithmetic may change its outcome: some sums and quotients of its constants."""
+    if not any(isinstance(n, c.Arithmetic | c.Negative | c.Function) for one in conditions for n in walk(one)):
+        return []
+    constants = [float(one) for one in _numbers(_constants(conditions)) if abs(one) < 1e15][: limits.COMBINED_CONSTANTS]
+    found = {0.0, 1.0, -1.0, 0.5, *constants, *(-one for one in constants)}
+    for a, b in combinations(constants, 2):
+        found.update((a + b, a - b, b - a, a * b))
+        found.update(x / y for x, y in ((a, b), (b, a)) if y)
+    return [int(one) if one.is_integer() else one for one in sorted(found)]
+
+
+def _pieces(pattern: str) -> list[str]:
+    """Texts that are likely to be found by a regular expression."""
+    runs = re.findall(r"[^\W_]+", re.sub(r"\\.", "", pattern))
+    return list(dict.fromkeys([*runs, "".join(runs), "0", "A"]))
+
+
+def _fits(value: Value, arrow: pa.DataType) -> bool:
+    """Whether a column can hold a number exactly."""
+    try:
+        written = Decimal(repr(value)) if pa.types.is_decimal(arrow) else value
+        return bool(float(pa.scalar(written, arrow).as_py()) == value)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return False

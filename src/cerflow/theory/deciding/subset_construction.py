@@ -6,40 +6,32 @@ labels. Registers are part of the configurations, so they have to hold finitely 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from cerflow.automata.model.transducer import TYPE_LABEL, Transducer, Transition
+from cerflow.base.graphs import reached
 from cerflow.language.condition import Condition
 from cerflow.logic.conditions.connectives import conjunction, not_true
 from cerflow.theory.deciding.budget import Budget
-from cerflow.theory.deciding.event_spaces import event_spaces_of
-from cerflow.theory.deciding.finite_memory import Configuration, FiniteMemory, Move
+from cerflow.theory.deciding.event_spaces import event_spaces_of, expressions_of
+from cerflow.theory.deciding.finite_memory import Configuration, FiniteMemory
 from cerflow.theory.deciding.minterms import EventMinterms
 
 Labels = frozenset[str]
 Subset = frozenset[Configuration]
 
 
-class Subsets:
-    """A transducer, determinised as far as it is asked for.
-
-    Raises `UnsupportedQueryError` if it remembers values of the past; see `FiniteMemory`.
-    """
+class Subsets(FiniteMemory):
+    """A transducer, determinised as far as it is asked for; raises as `FiniteMemory` does."""
 
     def __init__(self, transducer: Transducer, budget: Budget) -> None:
-        self.transducer = transducer
-        self._budget = budget
-        self._memory = FiniteMemory(transducer, budget)
+        super().__init__(transducer, budget)
         self._places: dict[Configuration, tuple[int, str]] = {}
-        self.initial: Subset = frozenset(map(self._memory.begin, transducer.initial))
+        self.initial: Subset = frozenset(map(self.begin, transducer.initial))
 
     def accepts(self, subset: Iterable[Configuration]) -> bool:
         """Whether a run that ends there detects its complex event."""
         return any(configuration[0] in self.transducer.final for configuration in subset)
-
-    def moves(self, configuration: Configuration) -> tuple[Move, ...]:
-        """The transitions from one configuration."""
-        return self._memory.moves(configuration)
 
     def tests(self, subset: Subset) -> list[Condition]:
         """The tests that decide what follows, each once, in a fixed order."""
@@ -79,25 +71,20 @@ def determinize(transducer: Transducer, *, steps: int | None = None) -> Transduc
     """
     budget = Budget(steps)
     subsets = Subsets(transducer, budget)
-    algebras = _algebras(transducer, budget)
-    numbers: dict[Subset, int] = {subsets.initial: 0}
-    pending = [subsets.initial]
-    transitions: list[Transition] = []
-    while pending:
-        subset = pending.pop()
+    spaces = event_spaces_of(expressions_of(transducer))
+    algebras = [EventMinterms(event_space, transducer.mentioned, budget) for event_space in spaces]
+    moves: list[tuple[Subset, Subset, Condition, Labels]] = []
+
+    def following(subset: Subset) -> Iterator[Subset]:
         tests = subsets.tests(subset)
         for holds in dict.fromkeys(minterm.holds for algebra in algebras for minterm in algebra.minterms(tests)):
             guard = conjunction([t if t in holds else not_true(t) for t in tests])
             for labels, target in subsets.step(subset, holds).items():
                 budget.spend()
-                if target not in numbers:
-                    numbers[target] = len(numbers)
-                    pending.append(target)
-                transitions.append(Transition(numbers[subset], numbers[target], guard, labels=labels))
+                moves.append((subset, target, guard, labels))
+                yield target
+
+    numbers = {subset: number for number, subset in enumerate(reached([subsets.initial], following))}
+    transitions = tuple(Transition(numbers[a], numbers[b], guard, labels=labels) for a, b, guard, labels in moves)
     final = frozenset(number for subset, number in numbers.items() if subsets.accepts(subset))
-    return Transducer(len(numbers), frozenset((0,)), final, tuple(transitions), mentioned=transducer.mentioned)
-
-
-def _algebras(transducer: Transducer, budget: Budget) -> list[EventMinterms]:
-    read = [tree for t in transducer.transitions for tree in (t.test, *t.trees)]
-    return [EventMinterms(event_space, transducer.mentioned, budget) for event_space in event_spaces_of(read)]
+    return Transducer(len(numbers), frozenset((0,)), final, transitions, mentioned=transducer.mentioned)

@@ -8,10 +8,10 @@ from functools import reduce
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.operators import Operator
 from cerflow.language import condition as c
-from cerflow.language.node import Node, walk
+from cerflow.language.node import walk
 from cerflow.language.printer import show
 from cerflow.logic.conditions import guards
-from cerflow.logic.conditions.connectives import spelled_out, with_atoms
+from cerflow.logic.conditions.connectives import asked, spelled_out, with_atoms
 from cerflow.logic.rewriting.rebuild import mentions_set
 
 #: Tests that a condition of the language cannot express.
@@ -50,35 +50,19 @@ def as_language_condition(test: c.Condition) -> c.Condition:
     """
     if mentions_set(test) or any(isinstance(n, _BEYOND) for n in walk(test)):
         raise UnsupportedQueryError(f"{show(test)} is not a condition on one event")
-    # The wanted truth values of a condition: true, or false; with or without unknown.
-    order: list[tuple[Node, bool, bool]] = []
-    stack: list[tuple[Node, bool, bool]] = [(test, True, False)]
-    while stack:
-        current, wanted, or_unknown = stack.pop()
-        match current:
-            case c.Not():
-                stack.append((current.operand, not wanted, or_unknown))
-            case guards.Satisfied():
-                # Two-valued: not true where the condition is false or unknown.
-                stack.append((current.condition, wanted, not wanted))
-            case c.And() | c.Or():
-                order.append((current, wanted, or_unknown))
-                stack += [(current.left, wanted, or_unknown), (current.right, wanted, or_unknown)]
-            case c.In() | c.Between() if or_unknown:
-                stack.append((spelled_out(current), wanted, or_unknown))
-            case _:
-                order.append((current, wanted, or_unknown))
-    done: list[c.Condition] = []
-    for current, wanted, or_unknown in reversed(order):
-        if isinstance(current, c.And | c.Or):
-            right, left = done.pop(), done.pop()
-            done.append(c.And(left, right) if isinstance(current, c.And) == wanted else c.Or(left, right))
-            continue
-        assert isinstance(current, c.Condition)
-        said = current if wanted else c.Not(current)
-        unknown = _unknown(current) if or_unknown else None
-        done.append(said if unknown is None else c.Or(said, unknown))
-    return done[0]
+    return asked(test, _said, _join)
+
+
+def _join(sign: type[c.And | c.Or], left: c.Condition, right: c.Condition) -> c.Condition:
+    return sign(left, right)
+
+
+def _said(atom: c.Condition, wanted: bool, or_unknown: bool) -> c.Condition:
+    if or_unknown and isinstance(atom, c.In | c.Between):
+        return asked(spelled_out(atom), _said, _join, wanted, or_unknown)
+    said = atom if wanted else c.Not(atom)
+    unknown = _unknown(atom) if or_unknown else None
+    return said if unknown is None else c.Or(said, unknown)
 
 
 def _unknown(atom: c.Condition) -> c.Condition | None:

@@ -20,10 +20,11 @@ from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.events import Value
 from cerflow.base.graphs import reached
 from cerflow.language.formula import CountWindow
-from cerflow.language.node import Node, walk
+from cerflow.language.node import walk
 from cerflow.logic.conditions.connectives import conjuncts
 from cerflow.logic.conditions.guards import InWindow, Measure, Shown
 from cerflow.theory.deciding.budget import Budget
+from cerflow.theory.deciding.event_spaces import expressions_of
 from cerflow.theory.deciding.solver.symbolic_conditions import RegisterTerms, SymbolicConditions
 from cerflow.theory.deciding.solver.symbolic_examples import plain_events, plain_numbers
 from cerflow.theory.deciding.solver.symbolic_values import SymbolicEvent, SymbolicValues
@@ -32,11 +33,6 @@ Labels = frozenset[str]
 
 #: Where the window of a whole complex event begins.
 _FIRST: Any = Shown("the first event")
-
-
-def expressions_of(transducer: Transducer) -> list[Node]:
-    """The conditions and expressions of all transitions."""
-    return [tree for t in transducer.transitions for tree in (t.test, *t.trees)]
 
 
 @dataclass(frozen=True)

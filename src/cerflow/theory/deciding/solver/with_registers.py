@@ -13,7 +13,7 @@ from cerflow.automata.model.transducer import Transducer
 from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.theory.deciding.budget import Budget
-from cerflow.theory.deciding.event_spaces import EventSpace
+from cerflow.theory.deciding.event_spaces import EventSpace, expressions_of
 from cerflow.theory.deciding.solver.horn_clauses import contains_provably, never_matches_provably
 from cerflow.theory.deciding.solver.symbolic_conditions import SymbolicConditions
 from cerflow.theory.deciding.solver.symbolic_runs import (
@@ -21,7 +21,6 @@ from cerflow.theory.deciding.solver.symbolic_runs import (
     Solver,
     SymbolicWitness,
     differences,
-    expressions_of,
     shortest_runs,
 )
 from cerflow.theory.deciding.solver.symbolic_values import SymbolicValues
