@@ -6,14 +6,15 @@ order there always is one; where registers count or add up, Spacer may give up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from itertools import combinations
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations, product
 from typing import Any
 
 import z3
 
 from cerflow.automata.model.transducer import Accumulation
 from cerflow.base import limits
+from cerflow.base.graphs import reached
 from cerflow.theory.deciding.solver.symbolic_conditions import RegisterTerms, template
 from cerflow.theory.deciding.solver.symbolic_runs import Runs, SymbolicConfiguration
 from cerflow.theory.deciding.solver.symbolic_values import SymbolicEvent, ValueSort, variables_of
@@ -147,43 +148,41 @@ def _proved(both: Sequence[Runs], counts: Callable[[SymbolicConfiguration | None
         arguments = [*([position] if timed else []), *_arguments(first, one)]
         if other is not None:
             arguments += _arguments(both[1], other)
-        return clauses.relation((_shape(one), None if other is None else _shape(other)), arguments)
+        return clauses.relation(_shapes(one, other), arguments)
 
-    def beside(other: SymbolicConfiguration | None) -> Iterable[SymbolicConfiguration | None]:
-        return [None] if other is None else [other]
-
-    pending: list[tuple[tuple[int, bool], tuple[int, bool] | None]] = []
-    known = set()
-
-    def reach(one: SymbolicConfiguration, other: SymbolicConfiguration | None, position: Any, *body: Any) -> None:
-        clauses.add(relation(one, other, position), *body)
-        pair = (_shape(one), None if other is None else _shape(other))
-        if pair not in known:
-            known.add(pair)
-            pending.append(pair)
-
-    others = both[1].begin() if len(both) > 1 else [None]
-    for one in first.begin():
-        for other in others:
-            reach(one, other, z3.IntVal(0), z3.BoolVal(True))
-    while pending:
-        shape, beside_shape = pending.pop()
-        one = templates[0].configuration(*shape)
-        other = None if beside_shape is None else templates[1].configuration(*beside_shape)
+    def following(shapes: _Shapes) -> Iterator[_Shapes]:
+        one = templates[0].configuration(*shapes[0])
+        other = None if shapes[1] is None else templates[1].configuration(*shapes[1])
         before = relation(one, other, event.position)
-        replies = [] if other is None else list(both[1].moves(other, event))
-        for labels, guard, after in first.moves(one, event):
-            answers = [(condition, target) for own, condition, target in replies if own == labels]
-            for condition, target in answers:
-                reach(after, target, event.position + 1, before, event.domain, guard, condition)
-            rest = [z3.Not(condition) for condition, _ in answers]
-            reach(after, None, event.position + 1, before, event.domain, guard, *rest)
         if first.detects(one) and counts(other):
             clauses.add(clauses.goal, before)
+        replies = [] if other is None else list(both[1].moves(other, event))
+        for labels, guard, after in first.moves(one, event):
+            answers: list[tuple[Any, SymbolicConfiguration | None]] = [
+                (condition, target) for own, condition, target in replies if own == labels
+            ]
+            neither = z3.And(*(z3.Not(condition) for condition, _ in answers))
+            for condition, target in (*answers, (neither, None)):
+                clauses.add(relation(after, target, event.position + 1), before, event.domain, guard, condition)
+                yield _shapes(after, target)
+
+    begin = list(product(first.begin(), both[1].begin() if len(both) > 1 else [None]))
+    for one, other in begin:
+        clauses.add(relation(one, other, z3.IntVal(0)), z3.BoolVal(True))
+    reached([_shapes(one, other) for one, other in begin], following)
     return clauses.unreachable()
 
 
-def _shape(configuration: SymbolicConfiguration) -> tuple[int, bool]:
+#: A state, and whether the complex event has begun; of one transducer, and of another one beside it.
+_Shape = tuple[int, bool]
+_Shapes = tuple[_Shape, _Shape | None]
+
+
+def _shapes(one: SymbolicConfiguration, other: SymbolicConfiguration | None) -> _Shapes:
+    return _shape(one), None if other is None else _shape(other)
+
+
+def _shape(configuration: SymbolicConfiguration) -> _Shape:
     return configuration.state, configuration.begun is not None
 
 
