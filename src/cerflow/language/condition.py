@@ -12,7 +12,7 @@ from datetime import timedelta
 from types import UnionType
 from typing import NamedTuple, TypeVar
 
-from cerflow.base.errors import QuerySyntaxError, Span
+from cerflow.base.errors import QueryError, QuerySyntaxError, Span
 from cerflow.base.nested import joined
 from cerflow.base.operators import Operator
 from cerflow.base.schema import ValueKind
@@ -284,12 +284,16 @@ class Or(Condition):
     right: Condition
 
 
-def check_arity(name: str, count: int, span: Span | None) -> None:
-    """Raise `QuerySyntaxError` if a function of `LONGER_FUNCTIONS` has another number of arguments than it takes."""
-    least, most = LONGER_FUNCTIONS[name]
+def check_arity(
+    name: str, count: int, span: Span | None, error: type[QuerySyntaxError | QueryError] = QuerySyntaxError
+) -> None:
+    """Raise an error if a function, aggregate or test of sets has another number of arguments than it takes."""
+    least, most = LONGER_FUNCTIONS.get(name, (0, 0) if name == MATCH_NUMBER else (1, 1))
     if count < least or (most is not None and count > most):
-        takes = f"at least {least}" if most is None else f"{least} or {most}"
-        raise QuerySyntaxError(f"{name} takes {takes} arguments, but {count} are given", span=span)
+        one = "a label" if name in ("position", "time") else "one argument"
+        takes = {0: "no argument", 1: one}.get(least if least == most else -1, f"{least} or {most} arguments")
+        takes = f"at least {least} arguments" if most is None else takes
+        raise error(f"{name} takes {takes}, but {count or 'nothing'} {'are' if count else 'is'} given", span=span)
 
 
 def comparisons(condition: Node) -> list[Comparison]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Several
 from dataclasses import replace
 from datetime import timedelta
@@ -102,6 +102,11 @@ def _grammar_of_statements() -> Lark:
     return load_grammar("ceql", ["statements"], _CeqlBuilder())
 
 
+def _clause(name: str) -> Callable[[_CeqlBuilder, Several[Piece]], Parsed]:
+    """The callback of a clause with one part, by the name of its field in the query."""
+    return lambda self, children: self.part(children, {name: self.parts(children)[0].value})
+
+
 class _CeqlBuilder(SremoBuilder):
     """Callbacks for `ceql.lark`."""
 
@@ -174,29 +179,20 @@ class _CeqlBuilder(SremoBuilder):
         operand, condition = self.parts(children)
         return self.settled(children, f.Filter, operand.value, self.condition(self.closed(condition)))
 
-    def optional(self, children: Several[Piece]) -> Parsed:
-        return self.settled(children, f.Repetition, self.parts(children)[0].value, 0, 1)
-
     def repetition(self, children: Several[Piece]) -> Parsed:
-        operand, times = self.parts(children)
-        return self.settled(children, f.Repetition, operand.value, *times.value)
+        """``φ?``, ``φ{2,3}`` and ``φ:{2,3}``."""
+        operand, *times = self.parts(children)
+        least, most = times[0].value if times else (0, 1)
+        return self.settled(children, f.Repetition, operand.value, least, most, children[1] == ":{")
 
-    def strict_repetition(self, children: Several[Piece]) -> Parsed:
-        operand, times = self.parts(children)
-        return self.settled(children, f.Repetition, operand.value, *times.value, True)
+    optional = strict_repetition = repetition
 
     def exactly(self, children: Several[Piece]) -> Parsed:
-        times = _times(children[0])
-        return self.part(children, (times, times))
+        """``2``, ``2,``, ``,3`` and ``2,3``: the least and the greatest number of times."""
+        least, most = (None if child == "," else _times(child) for child in (children[0], children[-1]))
+        return self.part(children, (least or 0, most))
 
-    def at_least(self, children: Several[Piece]) -> Parsed:
-        return self.part(children, (_times(children[0]), None))
-
-    def between_times(self, children: Several[Piece]) -> Parsed:
-        return self.part(children, (_times(children[0]), _times(children[2])))
-
-    def at_most(self, children: Several[Piece]) -> Parsed:
-        return self.part(children, (0, _times(children[1])))
+    at_least = between_times = at_most = exactly
 
     def automaton(self, children: Several[Piece]) -> Parsed:
         """``AUTOMATON 'JSON'``."""
@@ -326,11 +322,7 @@ class _CeqlBuilder(SremoBuilder):
     def key(self, children: Several[Piece]) -> Parsed:
         return self.part(children, [(part.value, span_of(part)) for part in self.parts(children)])
 
-    def query_window(self, children: Several[Piece]) -> Parsed:
-        return self.part(children, {"window": self.parts(children)[0].value})
-
-    def consume(self, children: Several[Piece]) -> Parsed:
-        return self.part(children, {"consume": self.parts(children)[0].value})
+    query_window, consume = _clause("window"), _clause("consume")
 
     def consumption(self, children: Several[Piece]) -> Parsed:
         return self.part(children, s.Consumption(str(children[0]).upper()))

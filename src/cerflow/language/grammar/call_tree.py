@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from cerflow.base.errors import QueryError, QuerySyntaxError, nearest
 from cerflow.base.operators import Operator
@@ -82,25 +81,14 @@ class CallBuilder(TreeBuilder):
             here = self.make(children, c.Function, name, (c.LabelReference(None, span=span_of(*children)),))
             here.name, here.bare = Name(name), here
             return here
-        if name in c.LONGER_FUNCTIONS:
-            c.check_arity(name, len(arguments), span_of(*children))
-            return self.make(children, c.Function, name, tuple(map(self.value, arguments)))
-        if not arguments and name == c.MATCH_NUMBER:
-            return self.make(children, c.Function, name, ())
-        if name == c.MATCH_NUMBER:
-            raise QuerySyntaxError(f"{name} takes no argument", span=span_of(*children))
-        if len(arguments) != 1:
-            what = "a label" if name in ("position", "time") else "one argument"
-            reason = f"{name} takes {what}, but {len(arguments) or 'nothing'} {'are' if arguments else 'is'} given"
-            raise QuerySyntaxError(reason, span=span_of(*children))
-        (argument,) = arguments
-        if name in (*c.FUNCTIONS, "prev"):
-            return self.make(children, c.Function, name, (self.value(argument),))
-        if name in ("position", "time"):
-            return self._with_labels(children, arguments, lambda labels, span: c.Function(name, labels, span=span))
-        if name == "count" and argument.name is not None:
-            return self._with_labels(children, arguments, lambda labels, span: c.Aggregate(name, labels[0], span=span))
-        return self.make(children, c.Aggregate if name in c.AGGREGATES else c.SetTest, name, self.value(argument))
+        c.check_arity(name, len(arguments), span_of(*children))
+        if name in ("position", "time") or (name == "count" and arguments[0].name is not None):
+            made = self._label(arguments[0])
+            label = made.value if name == "count" else (made.value,)
+            return self.make((children[0], made, children[-1]), _kind_of(name), name, label)
+        values = tuple(map(self.value, arguments))
+        kind = _kind_of(name)
+        return self.make(children, kind, name, values if kind is c.Function else values[0])
 
     def distinct(self, children: Sequence[Piece]) -> Parsed:
         """``count(distinct value)``."""
@@ -114,10 +102,8 @@ class CallBuilder(TreeBuilder):
     def _predicate(self, children: Sequence[Piece], name: str, arguments: list[Parsed]) -> Parsed:
         """A name alone is a label, also in a bracket; in parentheses it is an attribute of the current event."""
         made = [self._label(a) if _may_be_label(a) else replace(a, value=self.value(a)) for a in arguments]
-        return self._called(children, made, lambda values, span: c.PredicateCall(name, values, span=span))
-
-    def _with_labels(self, children: Sequence[Piece], arguments: list[Parsed], build: Any) -> Parsed:
-        return self._called(children, [self._label(argument) for argument in arguments], build)
+        pieces = (children[0], *made, children[-1])
+        return self.make(pieces, c.PredicateCall, name, tuple(argument.value for argument in made))
 
     @staticmethod
     def _label(argument: Parsed) -> Parsed:
@@ -134,12 +120,10 @@ class CallBuilder(TreeBuilder):
             made.bare = made
         return made
 
-    def _called(self, children: Sequence[Piece], arguments: list[Parsed], build: Any) -> Parsed:
-        span = span_of(*children)
-        made = Parsed(build(tuple(argument.value for argument in arguments), span), span.start, span.end)
-        made.bare = next((argument.bare for argument in arguments if argument.bare is not None), None)
-        made.truth = next((argument.truth for argument in arguments if argument.truth is not None), None)
-        return made
+
+def _kind_of(name: str) -> type[c.Function | c.Aggregate | c.SetTest]:
+    """What a name in front of arguments stands for, if it is not that of a predicate."""
+    return c.Aggregate if name in c.AGGREGATES else c.SetTest if name in c.SET_TESTS else c.Function
 
 
 def _may_be_label(argument: Parsed) -> bool:

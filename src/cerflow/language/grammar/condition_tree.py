@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
 
 from cerflow.base import limits
-from cerflow.base.errors import QuerySyntaxError
+from cerflow.base.errors import QuerySyntaxError, Span
 from cerflow.base.operators import Operator
 from cerflow.base.text_patterns import check_like, check_regexp
 from cerflow.base.units import DURATION_UNITS
@@ -25,27 +25,40 @@ _AMOUNT = re.compile(r"[+-]?(\d+(\.\d+)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _ZERO = re.compile(r"[+-]?[0.]+($|[eE])")
 
 
+_Callback = Callable[["ConditionBuilder", Sequence[Piece]], Parsed]
+
+
+def _of_conditions(cls: type[c.Condition]) -> _Callback:
+    return lambda self, children: self.make(children, cls, *map(self.condition, self.parts(children)))
+
+
+def _test(cls: type[c.Condition]) -> _Callback:
+    """A test on values, perhaps with NOT before its name."""
+    return lambda self, children: self.make(
+        children, cls, *map(self.value, self.parts(children)), negated=_negated(children)
+    )
+
+
+def _pattern(cls: type[c.Condition], check: Callable[[str, Span], None]) -> _Callback:
+    """``value [NOT] LIKE 'pattern'``, and the like."""
+
+    def test(self: ConditionBuilder, children: Sequence[Piece]) -> Parsed:
+        pattern = _string(children[-1])
+        check(pattern, span_of(children[-1]))
+        return self.make(children, cls, self.value(_first(children)), pattern, _negated(children))
+
+    return test
+
+
 class ConditionBuilder(CallBuilder):
     """Conditions, expressions and windows."""
 
     # -- conditions
 
-    def or_(self, children: Sequence[Piece]) -> Parsed:
-        """``c OR d``."""
-        return self._connect(children, c.Or)
-
-    def and_(self, children: Sequence[Piece]) -> Parsed:
-        """``c AND d``."""
-        return self._connect(children, c.And)
-
-    def _connect(self, children: Sequence[Piece], cls: type[c.And | c.Or]) -> Parsed:
-        left, right = self.parts(children)
-        return self.make(children, cls, self.condition(left), self.condition(right))
-
-    def not_(self, children: Sequence[Piece]) -> Parsed:
-        """``NOT c``."""
-        (operand,) = self.parts(children)
-        return self.make(children, c.Not, self.condition(operand))
+    or_, and_, not_ = _of_conditions(c.Or), _of_conditions(c.And), _of_conditions(c.Not)
+    between, is_null = _test(c.Between), _test(c.IsNull)
+    in_range = between
+    like, regexp = _pattern(c.Like, check_like), _pattern(c.Regexp, check_regexp)
 
     def some(self, children: Sequence[Piece]) -> Parsed:
         """``SOME x, y: c``."""
@@ -84,25 +97,6 @@ class ConditionBuilder(CallBuilder):
         part.last = right
         return part
 
-    def like(self, children: Sequence[Piece]) -> Parsed:
-        """``a [NOT] LIKE 'pattern'``."""
-        pattern = _string(children[-1])
-        check_like(pattern, span_of(children[-1]))
-        return self.make(children, c.Like, self.value(_first(children)), pattern, _negated(children))
-
-    def regexp(self, children: Sequence[Piece]) -> Parsed:
-        """``a [NOT] REGEXP 'pattern'``."""
-        pattern = _string(children[-1])
-        check_regexp(pattern, span_of(children[-1]))
-        return self.make(children, c.Regexp, self.value(_first(children)), pattern, _negated(children))
-
-    def between(self, children: Sequence[Piece]) -> Parsed:
-        """``a [NOT] BETWEEN low AND high``."""
-        operand, low, high = (self.value(part) for part in self.parts(children))
-        return self.make(children, c.Between, operand, low, high, _negated(children))
-
-    in_range = between
-
     def in_interval(self, children: Sequence[Piece]) -> Parsed:
         """``a [NOT] IN {low..high}``, where either end may be left out."""
         dots = next(i for i, child in enumerate(children) if child == "..")
@@ -127,10 +121,6 @@ class ConditionBuilder(CallBuilder):
                     expected=("a literal",),
                 )
         return self.make(children, c.In, self.value(operand), tuple(i.value for i in items), _negated(children))
-
-    def is_null(self, children: Sequence[Piece]) -> Parsed:
-        """``a IS [NOT] NULL``."""
-        return self.make(children, c.IsNull, self.value(_first(children)), _negated(children))
 
     def case(self, children: Sequence[Piece]) -> Parsed:
         """``CASE [value] WHEN … THEN value … [ELSE value] END``."""
@@ -193,21 +183,19 @@ class ConditionBuilder(CallBuilder):
         return self.make(children, c.Negative, self.value(operand))
 
     def number(self, children: Sequence[Piece]) -> Parsed:
-        """A number."""
-        return self.make(children, c.Literal, _number(children[0], ""))
+        """A number, to which a minus directly before it belongs."""
+        return self.make(children, c.Literal, _number(children[-1], "-" * (len(children) - 1), over=children))
 
-    def negative_number(self, children: Sequence[Piece]) -> Parsed:
-        """A minus directly before a number belongs to the number."""
-        return self.make(children, c.Literal, _number(children[1], "-", over=children))
+    negative_number = number
 
     def duration_literal(self, children: Sequence[Piece]) -> Parsed:
-        """A duration as a value."""
-        return self.make(children, c.Literal, timedelta(microseconds=_first(children).value))
-
-    def negative_duration(self, children: Sequence[Piece]) -> Parsed:
-        """A minus directly before a duration belongs to the duration."""
+        """A duration as a value, to which a minus directly before it belongs."""
         (duration,) = self.parts(children)
-        return self.make(children, c.Literal, timedelta(microseconds=-duration.value))
+        return self.make(
+            children, c.Literal, timedelta(microseconds=duration.value if len(children) == 1 else -duration.value)
+        )
+
+    negative_duration = duration_literal
 
     def string(self, children: Sequence[Piece]) -> Parsed:
         """A string."""

@@ -79,9 +79,9 @@ class TreeBuilder:
         """The parts among the children."""
         return [child for child in children if isinstance(child, Parsed)]
 
-    def make(self, children: Sequence[Piece], cls: Callable[..., Any], *values: Any) -> Parsed:
+    def make(self, children: Sequence[Piece], cls: Callable[..., Any], *values: Any, **named: Any) -> Parsed:
         """A part whose value is a node of the class, with its span."""
-        return self.part(children, cls(*values, span=span_of(*children)))
+        return self.part(children, cls(*values, **named, span=span_of(*children)))
 
     def name(self, children: Sequence[Piece]) -> Parsed:
         """``NAME`` or ``"quoted"``; the value is the name itself."""

@@ -138,19 +138,13 @@ def _check_function(function: c.Function, column: bool) -> None:
             span=function.span,
             hint="MATCH_NUMBER() is allowed only in SELECT, outside aggregates and predicates.",
         )
-    if function.name in c.LONGER_FUNCTIONS:
-        c.check_arity(function.name, len(function.arguments), function.span)
-        return
     if function.name == "||" and len(function.arguments) == 2:
         return
-    if function.name not in (*c.FUNCTIONS, *_LABEL_FUNCTIONS, "prev"):
+    if function.name not in (*c.FUNCTIONS, *c.LONGER_FUNCTIONS, *_LABEL_FUNCTIONS, "prev", c.MATCH_NUMBER):
         raise QueryError(
             f"unknown function '{function.name}'", span=function.span, suggestion=nearest(function.name, _known_names())
         )
-    if len(function.arguments) != 1:
-        raise QueryError(
-            f"{function.name} takes one argument, but {len(function.arguments)} are given", span=function.span
-        )
+    c.check_arity(function.name, len(function.arguments), function.span, QueryError)
     if function.name in _LABEL_FUNCTIONS and not isinstance(function.arguments[0], c.LabelReference):
         raise QueryError(f"{function.name} takes a label", span=function.arguments[0].span or function.span)
 
