@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Many
 from dataclasses import replace
-from fractions import Fraction
 from math import floor
 
 import pyarrow as pa
 
-from cerflow.base.operators import Operator
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.language import condition as c
 from cerflow.language import formula as f
 from cerflow.language.node import Node, fold_each, walk
 from cerflow.language.select import Select
 from cerflow.logic.conditions.connectives import conjuncts
-from cerflow.logic.rewriting.implied import TimeEdges, difference_of, in_nanoseconds, label_of_time, size_of_time
+from cerflow.logic.rewriting.implied import difference_of, in_nanoseconds
 from cerflow.logic.rewriting.rebuild import transformed
 
 #: The labels that the first event of every complex event has, and those of the last one.
@@ -101,37 +99,8 @@ def _extents(condition: c.Condition, first: frozenset[str], last: frozenset[str]
     found: list[int] = []
     for part in conjuncts(condition):
         difference = difference_of(part, schema)
-        edges = _edges_of_sums(part, schema) if difference is None else difference.edges
-        for (x, y), (size, closed) in edges.items():
+        for (x, y), (size, closed) in () if difference is None else difference.edges.items():
             least = floor(size) + (closed or size.denominator > 1) + in_nanoseconds(schema)
             if x in last and y in first and least > 0:
                 found.append(least)
     return found
-
-
-def _edges_of_sums(condition: c.Condition, schema: Schema) -> TimeEdges:
-    """The bounds on differences of times that a comparison of times says, to which sizes are added."""
-    if not isinstance(condition, c.Comparison):
-        return {}
-    left, right = _moved(condition.left, schema), _moved(condition.right, schema)
-    if left is None or right is None or left[0] == right[0]:
-        return {}
-    (x, before), (y, after) = left, right
-    edges: TimeEdges = {}
-    if condition.operator in (Operator.LT, Operator.LE, Operator.EQ):
-        edges[x, y] = after - before, condition.operator is not Operator.LT
-    if condition.operator in (Operator.GT, Operator.GE, Operator.EQ):
-        edges[y, x] = before - after, condition.operator is not Operator.GT
-    return edges
-
-
-def _moved(expression: c.Expression, schema: Schema) -> tuple[str, Fraction] | None:
-    """The label of a time, and how much is added to it."""
-    label = label_of_time(expression, schema)
-    if label is not None:
-        return label, Fraction(0)
-    if isinstance(expression, c.Arithmetic) and expression.operator in ("+", "-"):
-        moved, size = _moved(expression.left, schema), size_of_time(expression.right, schema)
-        if moved is not None and size is not None:
-            return moved[0], moved[1] + (size if expression.operator == "+" else -size)
-    return None

@@ -8,8 +8,11 @@ is at most as long as it allows (simple temporal networks: Dechter, Meiri and Pe
 from __future__ import annotations
 
 import datetime
+from collections import Counter
+from collections.abc import Mapping
 from collections.abc import Sequence as Many
 from dataclasses import dataclass, replace
+from enum import Enum
 from fractions import Fraction
 from itertools import permutations, product
 
@@ -20,7 +23,7 @@ from cerflow.base.operators import MIRRORED, Operator
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.language import condition as c
 from cerflow.language import formula as f
-from cerflow.language.node import Node, walk
+from cerflow.language.node import Node, fold, walk
 from cerflow.language.select import Select
 from cerflow.logic.analysis.scopes import Labels, handed_down, occurrences, resolve
 from cerflow.logic.conditions.connectives import conjunction, conjuncts
@@ -33,14 +36,22 @@ _NO_TIME = Fraction(0), True
 _FARTHEST = 2**63
 
 
+class _Form(Enum):
+    """How a condition on two times is written; times to which something is added may leave 64 bits by themselves."""
+
+    PLAIN = "x < y"
+    SUBTRACTED = "x - y < size"
+    MOVED = "x < y + size"
+
+
 @dataclass(frozen=True)
-class _Difference:
-    """A condition on t(x) - t(y): it says what ``edges`` do; ``computed`` if it subtracts, which may overflow."""
+class Difference:
+    """A condition on t(x) - t(y): it says what ``edges`` do."""
 
     x: str
     y: str
     edges: TimeEdges
-    computed: bool
+    form: _Form
 
 
 def without_implied_times(select: Select, schema: Schema) -> Select:
@@ -51,12 +62,12 @@ def without_implied_times(select: Select, schema: Schema) -> Select:
     """
     if schema.time is None or schema.kind(schema.time) not in (ValueKind.INTEGER, ValueKind.TIMESTAMP):
         return select
-    known: dict[c.Condition, _Difference] = {}
+    known: dict[c.Condition, Difference] = {}
     for filtered in walk(select.formula):
         if isinstance(filtered, f.Filter):
             for part in conjuncts(filtered.condition):
                 found = difference_of(part, schema)
-                if found is not None:
+                if found is not None and found.form is not _Form.MOVED:
                     known[part] = found
     if not known:
         return select
@@ -78,7 +89,7 @@ def without_implied_times(select: Select, schema: Schema) -> Select:
 
 def _needed(
     parts: list[c.Condition],
-    known: dict[c.Condition, _Difference],
+    known: dict[c.Condition, Difference],
     labels: Labels,
     window: int | None,
     order: frozenset[tuple[str, str]],
@@ -106,7 +117,7 @@ def _needed(
     return None if len(kept) == len(own) else [p for p in parts if p not in own or p in kept]
 
 
-def _implied(asked: _Difference, edges: TimeEdges, names: list[str], single: frozenset[str], schema: Schema) -> bool:
+def _implied(asked: Difference, edges: TimeEdges, names: list[str], single: frozenset[str], schema: Schema) -> bool:
     shortest = dict(edges)
     # A label without an event bounds nothing, so paths use labels that have one.
     stops = [n for n in names if n in single] if len(names) <= limits.TIMES_COMPARED else []
@@ -115,13 +126,13 @@ def _implied(asked: _Difference, edges: TimeEdges, names: list[str], single: fro
         if first is not None and second is not None:
             bound = first[0] + second[0], first[1] and second[1]
             shortest[x, y] = min(shortest.get((x, y), bound), bound)
-    if asked.computed and schema.counts_time:
+    if asked.form is _Form.SUBTRACTED and schema.counts_time:
         # A difference beyond 64 bits is null, and a comparison with null does not hold.
         farthest = _FARTHEST * schema.microseconds
         both = (asked.x, asked.y), (asked.y, asked.x)
         if any(pair not in shortest or abs(shortest[pair][0]) >= farthest for pair in both):
             return False
-    elif not asked.computed and in_nanoseconds(schema):
+    elif asked.form is _Form.PLAIN and in_nanoseconds(schema):
         # Other bounds are on whole microseconds.
         return False
     return all(pair in shortest and shortest[pair] <= bound for pair, bound in asked.edges.items())
@@ -134,62 +145,63 @@ def in_nanoseconds(schema: Schema) -> bool:
     return bool(pa.types.is_timestamp(kind) and kind.unit == "ns")
 
 
-def difference_of(condition: c.Condition, schema: Schema) -> _Difference | None:
+def difference_of(condition: c.Condition, schema: Schema) -> Difference | None:
     """What a condition says of the difference of the times of two labels; None for all other conditions."""
     if not isinstance(condition, c.Comparison):
         return None
-    left, right, operator = condition.left, condition.right, condition.operator
-    x, y = label_of_time(left, schema), label_of_time(right, schema)
-    computed = x is None or y is None
-    around = False
-    bound: Fraction | None = Fraction(0)
-    if computed:
-        if not isinstance(left, c.Arithmetic | c.Function):
-            left, right, operator = right, left, MIRRORED[operator]
-        bound = size_of_time(right, schema)
-        around = isinstance(left, c.Function) and left.name == "abs"
-        if around:
-            assert isinstance(left, c.Function)
-            left = left.arguments[0]
-        if not isinstance(left, c.Arithmetic) or left.operator != "-":
-            return None
-        x, y = label_of_time(left.left, schema), label_of_time(left.right, schema)
-    if x is None or y is None or x == y or bound is None:
+    left, operator, right = condition.left, condition.operator, condition.right
+    if isinstance(right, c.Function) and right.name == "abs":
+        left, operator, right = right, MIRRORED[operator], left
+    around = isinstance(left, c.Function) and left.name == "abs"
+    if around:
+        left = left.arguments[0]  # type: ignore[attr-defined]
+    one, other = (fold(side, lambda current, below: _summed(current, below, schema)) for side in (left, right))
+    if one is None or other is None:
         return None
+    labels = Counter(one[0])
+    labels.subtract(other[0])
+    if sorted(sign for sign in labels.values() if sign) != [-1, 1]:
+        return None
+    x, y = max(labels, key=labels.__getitem__), min(labels, key=labels.__getitem__)
+    sums = sum(isinstance(n, c.Arithmetic) for n in walk(condition))
+    form = _Form.PLAIN if not sums else _Form.SUBTRACTED if sums == 1 and not (one[0] and other[0]) else _Form.MOVED
+    bound = other[1] - one[1]
     edges: TimeEdges = {}
     if operator in (Operator.LT, Operator.LE, Operator.EQ):
         edges[x, y] = bound, operator is not Operator.LT
     if operator in (Operator.GT, Operator.GE, Operator.EQ):
         edges[y, x] = -bound, operator is not Operator.GT
     if around:
-        if operator not in (Operator.LT, Operator.LE):
+        if form is not _Form.SUBTRACTED or operator not in (Operator.LT, Operator.LE):
             return None
         edges[y, x] = edges[x, y]
-    return _Difference(x, y, edges, computed) if edges else None
+    return Difference(x, y, edges, form) if edges else None
 
 
-def label_of_time(expression: c.Expression, schema: Schema) -> str | None:
-    """The label whose time an expression is."""
-    match expression:
-        case c.Function("time", (c.LabelReference(label),)):
-            return label
-        case c.Attribute(label, name) if name == schema.time:
-            return label
-    return None
+#: A sum: how often the time of each label is in it, and microseconds. None for what is none.
+_Sum = tuple[Mapping[str, int], Fraction] | None
 
 
-def size_of_time(expression: c.Expression, schema: Schema) -> Fraction | None:
-    """The microseconds of a literal duration, or of a whole number of what a numeric time column counts."""
-    if isinstance(expression, c.Negative):
-        size = size_of_time(expression.operand, schema)
-        return None if size is None else -size
-    match expression:
+def _summed(current: Node, below: Many[_Sum], schema: Schema) -> _Sum:
+    """An expression as a sum, from those of its parts; numbers count what a numeric time column counts."""
+    match current:
+        case c.Function("time", (c.LabelReference(str(label)),)):
+            return {label: 1}, Fraction(0)
+        case c.Attribute(str(label), name) if name == schema.time:
+            return {label: 1}, Fraction(0)
         case c.Literal(datetime.timedelta() as duration):
             size = Fraction(duration // datetime.timedelta(microseconds=1))
             whole = not schema.counts_time or (size / schema.microseconds).denominator == 1
-            return size if whole else None
+            return ({}, size) if whole else None
         case c.Literal(int() as number) if schema.counts_time and type(number) is int:
-            return number * schema.microseconds
+            return {}, number * schema.microseconds
+    match current, *below:
+        case c.Negative(), (labels, size) if not labels:
+            return {}, -size
+        case c.Arithmetic("+" | "-" as sign), (one, size), (other, more):
+            labels = Counter(one)
+            (labels.update if sign == "+" else labels.subtract)(other)
+            return labels, size + more if sign == "+" else size - more
     return None
 
 
