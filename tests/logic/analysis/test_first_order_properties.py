@@ -8,9 +8,9 @@ from cerflow.logic.analysis.first_order import (
     defined_outside_iterations,
     defined_variables,
     is_safe,
-    is_well_formed,
     variables,
 )
+from cerflow.theory.rewriting.first_order.properties import well_formed as is_well_formed
 from support.generators.first_order import is_unary
 from support.golden import PHI1, PHI1_PUSHED, PHI2, PHI3, PHI4, PHI5, PHI6, UNSAFE
 
@@ -55,7 +55,7 @@ def test_bound(text, bound):
 )
 def test_static_properties(text, well_formed, safe, unary):
     formula = parse_formula(text)
-    assert is_well_formed(formula) is well_formed
+    assert bool(is_well_formed(formula)) is well_formed
     assert is_safe(formula) is safe
     assert is_unary(formula) is unary
 

@@ -130,18 +130,12 @@ def refuse_by(by: Many[LabelReference]) -> None:
         )
 
 
-def is_well_formed(formula: f.Formula, *, strict: bool = True) -> bool:
-    """Whether every variable of every filter is bound by a formula around it (P1 §5.1).
-
-    ``strict`` (erratum E9) takes away, within ``ρ+``, what is bound around it but defined again in ρ.
-    """
-    return not ill_formed(formula, strict=strict)
-
-
 def ill_formed(formula: f.Formula, *, strict: bool, union: bool = False) -> list[tuple[str, Node, f.Formula]]:
-    """The variables of filters that nothing binds, with the first node that names each, and the filter.
+    """The variables of filters that no formula around them binds (P1 §5.1), with the first node that names each, and
+    the filter.
 
-    For ``strict`` see `is_well_formed`, for ``union`` `bound_variables`.
+    ``strict`` (erratum E9) takes away, within ``ρ+``, what is bound around it but defined again in ρ. For ``union`` see
+    `bound_variables`.
     """
     bound, defined = (
         fold_each(formula, combine) for combine in (combine_defined if union else _combine_bound, combine_defined)

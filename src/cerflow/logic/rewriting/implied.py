@@ -36,7 +36,7 @@ _NO_TIME = Fraction(0), True
 _FARTHEST = 2**63
 
 
-class _Form(Enum):
+class _TimeComparison(Enum):
     """How a condition on two times is written; times to which something is added may leave 64 bits by themselves."""
 
     PLAIN = "x < y"
@@ -51,7 +51,7 @@ class Difference:
     x: str
     y: str
     edges: TimeEdges
-    form: _Form
+    form: _TimeComparison
 
 
 def without_implied_times(select: Select, schema: Schema) -> Select:
@@ -67,7 +67,7 @@ def without_implied_times(select: Select, schema: Schema) -> Select:
         if isinstance(filtered, f.Filter):
             for part in conjuncts(filtered.condition):
                 found = difference_of(part, schema)
-                if found is not None and found.form is not _Form.MOVED:
+                if found is not None and found.form is not _TimeComparison.MOVED:
                     known[part] = found
     if not known:
         return select
@@ -126,13 +126,13 @@ def _implied(asked: Difference, edges: TimeEdges, names: list[str], single: froz
         if first is not None and second is not None:
             bound = first[0] + second[0], first[1] and second[1]
             shortest[x, y] = min(shortest.get((x, y), bound), bound)
-    if asked.form is _Form.SUBTRACTED and schema.counts_time:
+    if asked.form is _TimeComparison.SUBTRACTED and schema.counts_time:
         # A difference beyond 64 bits is null, and a comparison with null does not hold.
         farthest = _FARTHEST * schema.microseconds
         both = (asked.x, asked.y), (asked.y, asked.x)
         if any(pair not in shortest or abs(shortest[pair][0]) >= farthest for pair in both):
             return False
-    elif asked.form is _Form.PLAIN and in_nanoseconds(schema):
+    elif asked.form is _TimeComparison.PLAIN and in_nanoseconds(schema):
         # Other bounds are on whole microseconds.
         return False
     return all(pair in shortest and shortest[pair] <= bound for pair, bound in asked.edges.items())
@@ -164,7 +164,13 @@ def difference_of(condition: c.Condition, schema: Schema) -> Difference | None:
         return None
     x, y = max(labels, key=labels.__getitem__), min(labels, key=labels.__getitem__)
     sums = sum(isinstance(n, c.Arithmetic) for n in walk(condition))
-    form = _Form.PLAIN if not sums else _Form.SUBTRACTED if sums == 1 and not (one[0] and other[0]) else _Form.MOVED
+    form = (
+        _TimeComparison.PLAIN
+        if not sums
+        else _TimeComparison.SUBTRACTED
+        if sums == 1 and not (one[0] and other[0])
+        else _TimeComparison.MOVED
+    )
     bound = other[1] - one[1]
     edges: TimeEdges = {}
     if operator in (Operator.LT, Operator.LE, Operator.EQ):
@@ -172,7 +178,7 @@ def difference_of(condition: c.Condition, schema: Schema) -> Difference | None:
     if operator in (Operator.GT, Operator.GE, Operator.EQ):
         edges[y, x] = -bound, operator is not Operator.GT
     if around:
-        if form is not _Form.SUBTRACTED or operator not in (Operator.LT, Operator.LE):
+        if form is not _TimeComparison.SUBTRACTED or operator not in (Operator.LT, Operator.LE):
             return None
         edges[y, x] = edges[x, y]
     return Difference(x, y, edges, form) if edges else None

@@ -29,12 +29,12 @@ def with_times_as_numbers(tree: N, schema: Schema) -> N:
 
     It fits the schema. A value that is computed becomes its number of microseconds.
     """
-    return cast(N, _form(with_floats(tree, schema), schema).tree)
+    return cast(N, _form(tree, schema).tree)
 
 
 def as_microseconds(expression: c.Expression, schema: Schema) -> c.Expression:
     """The number of microseconds of a timestamp or duration; any other value as it is, without arithmetic on times."""
-    form = _form(with_floats(expression, schema), schema)
+    form = _form(expression, schema)
     return form.number if form.sort.of_time else cast(c.Expression, form.tree)
 
 
@@ -69,21 +69,26 @@ class _Rewritten:
         return Microseconds(tree, span=tree.span)
 
 
-def _form(root: Node, schema: Schema) -> _Rewritten:
-    return fold(root, lambda current, below: _visit(current, below, schema))
+def _form(root: Node, schema: Schema, *, times: bool = True) -> _Rewritten:
+    return fold(root, lambda current, below: _visit(current, below, schema, times))
 
 
-def _visit(current: Node, below: Sequence[_Rewritten], schema: Schema) -> _Rewritten:
-    if isinstance(current, c.Comparison | c.Between | c.In):
+def _visit(current: Node, below: Sequence[_Rewritten], schema: Schema, times: bool) -> _Rewritten:
+    """A node with rewritten parts; without ``times`` only integers next to floats are rewritten."""
+    if times and isinstance(current, c.Comparison | c.Between | c.In):
         return _Rewritten(with_children(current, _alike(below, schema)), Sort(None))
     trees = [form.tree for form in below]
-    if isinstance(current, c.Attribute) and schema.has(current.name) and schema.kind(current.name) is ValueKind.OTHER:
-        # IS NULL may ask for values of any type; what else does has been refused.
-        return _Rewritten(current, Sort(None))
-    if not isinstance(current, c.Expression):
-        own = isinstance(current, c.IsNull) and isinstance(current.operand, c.Attribute)
-        return _Rewritten(current if own else with_children(current, trees), Sort(None))
+    # IS NULL may ask for values of any type; what else does has been refused.
+    unread = (
+        isinstance(current, Attribute) and schema.has(current.name) and schema.kind(current.name) is ValueKind.OTHER
+    )
+    if unread or not isinstance(current, Expression):
+        return _Rewritten(with_children(current, trees), Sort(None))
     sort = sort_of_node(current, [form.sort for form in below], schema)
+    if sort.kind is ValueKind.FLOAT and _is_choice(current):
+        trees = [_as_float(form.tree) if form.sort.kind is ValueKind.INTEGER else form.tree for form in below]
+    if not times:
+        return _Rewritten(with_children(current, trees), sort)
     numbers = [form.number if form.sort.of_time else form.tree for form in below]
     match current:
         case c.Arithmetic() if any(form.sort.of_time for form in below):
@@ -173,26 +178,11 @@ def with_floats(tree: N, schema: Schema) -> N:
     So a value has one kind whichever part gives it, as in SQL. The tree fits the schema; it is the same if no integer
     becomes a float.
     """
-    if not any(map(_is_choice, walk(tree))):
-        return tree
-    return cast(N, fold(tree, lambda current, below: _floated(current, below, schema))[0])
+    return cast(N, _form(tree, schema, times=False).tree) if any(map(_is_choice, walk(tree))) else tree
 
 
 def _is_choice(current: Node) -> bool:
     return isinstance(current, If) or (isinstance(current, Function) and current.name == "coalesce")
-
-
-def _floated(current: Node, below: Sequence[tuple[Node, Sort]], schema: Schema) -> tuple[Node, Sort]:
-    trees = [tree for tree, _ in below]
-    unread = (
-        isinstance(current, Attribute) and schema.has(current.name) and schema.kind(current.name) is ValueKind.OTHER
-    )
-    if unread or not isinstance(current, Expression):
-        return with_children(current, trees), Sort(None)
-    sort = sort_of_node(current, [known for _, known in below], schema)
-    if sort.kind is ValueKind.FLOAT and _is_choice(current):
-        trees = [_as_float(tree) if known.kind is ValueKind.INTEGER else tree for tree, known in below]
-    return with_children(current, trees), sort
 
 
 def _as_float(tree: Node) -> Node:
