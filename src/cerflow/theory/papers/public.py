@@ -1,6 +1,8 @@
 """The public names of `cerflow.automata`, which imports this module when the first of them is used."""
 
 from cerflow.base.events import Stream as Stream
+from cerflow.language.automaton import HEAD as HEAD
+from cerflow.language.automaton import show_state as show_state
 from cerflow.theory.deciding.witnesses import Answer as Answer
 from cerflow.theory.deciding.witnesses import Witness as Witness
 from cerflow.theory.papers.constructions.closure import concatenate as concatenate
@@ -53,8 +55,6 @@ from cerflow.theory.papers.constructions.windows import restrict_to_window as re
 from cerflow.theory.papers.constructions.windows import unroll as unroll
 from cerflow.theory.papers.model.automaton import MARKED as MARKED
 from cerflow.theory.papers.model.automaton import SKIPPED as SKIPPED
-from cerflow.theory.papers.model.automaton import show_state as show_state
-from cerflow.theory.papers.model.conditions import HEAD as HEAD
 from cerflow.theory.papers.model.faults import AutomatonError as AutomatonError
 from cerflow.theory.papers.model.faults import ConditionError as ConditionError
 from cerflow.theory.papers.model.faults import EpsilonFreeError as EpsilonFreeError

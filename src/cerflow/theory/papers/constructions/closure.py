@@ -17,32 +17,13 @@ from itertools import count
 from itertools import product as pairs
 
 from cerflow.automata.compile.sremo.terminals import with_empty_registers
-from cerflow.language.automaton import Model
+from cerflow.language.automaton import Model, State, sorted_states
 from cerflow.language.condition import Condition
 from cerflow.logic.conditions.connectives import conjunction, conjuncts
 from cerflow.theory.papers.constructions.determinize import contradictory
-from cerflow.theory.papers.model.automaton import (
-    SKIPPED,
-    A,
-    Automaton,
-    Effect,
-    State,
-    Successor,
-    TransitionLike,
-    check_epsilon_free,
-    fresh_names,
-    sorted_states,
-)
+from cerflow.theory.papers.model.automaton import SKIPPED, A, Automaton, Effect, Successor, TransitionLike, fresh_names
 from cerflow.theory.papers.model.faults import SharedRegistersError, TransitionKindError
-from cerflow.theory.papers.model.models import (
-    CEA,
-    RMA,
-    SRT,
-    UCEA,
-    AnyA,
-    SymbolicTransition,
-    defined_for,
-)
+from cerflow.theory.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, SymbolicTransition, defined_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +177,8 @@ def intersect(left: AnyA, right: AnyA) -> AnyA:
 
 def product(left: AnyA, right: AnyA) -> AnyA:
     """The same with registers that both may read; raises `SharedRegistersError` if one writes what the other uses."""
-    check_epsilon_free(left, right)
+    left.refuse_epsilon()
+    right.refuse_epsilon()
     shared = (left.written & (right.written | right.read)) | (right.written & left.read)
     if shared:
         raise SharedRegistersError(f"one side writes register {min(shared)}, which the other one uses")

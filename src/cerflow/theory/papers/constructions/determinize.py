@@ -24,6 +24,7 @@ from itertools import combinations
 from typing import Any
 
 from cerflow.base import limits
+from cerflow.language.automaton import State, sorted_states
 from cerflow.language.condition import And, Condition, Not, Or
 from cerflow.logic.conditions.connectives import TRUE, conjunction, conjuncts, two_valued
 from cerflow.logic.conditions.contradiction import contradicts
@@ -31,18 +32,7 @@ from cerflow.logic.conditions.guards import Satisfied
 from cerflow.theory.deciding.budget import Budget
 from cerflow.theory.papers.constructions.registers import to_single_register
 from cerflow.theory.papers.constructions.windows import eliminate_epsilon, steps_allowed, unroll
-from cerflow.theory.papers.model.automaton import (
-    MARKED,
-    SKIPPED,
-    A,
-    Automaton,
-    State,
-    Successor,
-    TransitionLike,
-    check_epsilon_free,
-    fresh_names,
-    sorted_states,
-)
+from cerflow.theory.papers.model.automaton import MARKED, SKIPPED, A, Automaton, Successor, TransitionLike, fresh_names
 from cerflow.theory.papers.model.conditions import not_satisfied, register_selection
 from cerflow.theory.papers.model.faults import NotDeterministicError, NotDeterminizableError
 from cerflow.theory.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, FreeA, RegisterA, defined_for
@@ -252,7 +242,7 @@ def subset_construction(
     than one match (erratum 11.10). ``satisfiable=False`` also follows minterms that no event satisfies. Raises
     `NotDeterminizableError` for an automaton whose runs could overwrite one another's registers.
     """
-    check_epsilon_free(automaton)
+    automaton.refuse_epsilon()
     if not is_determinizable(automaton):
         raise NotDeterminizableError(
             "runs would overwrite the registers of one another; unroll the automaton for a window first"
@@ -307,7 +297,7 @@ def _subsets(
 @defined_for(CEA, UCEA, SRT, RMA)
 def complete(automaton: AnyA) -> AnyA:
     """The same with a state "dead" for all events that no transition reads; unchanged if there are none."""
-    check_epsilon_free(automaton)
+    automaton.refuse_epsilon()
     dead: State = "dead" if "dead" not in automaton.states else next(fresh_names(automaton.states, "dead"))
     added = []
     for state in sorted_states(automaton.states):

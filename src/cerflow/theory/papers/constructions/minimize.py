@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cerflow.language.automaton import Model
+from cerflow.language.automaton import Model, State, sorted_states
 from cerflow.language.condition import And, Condition, Constant, Not, Or
 from cerflow.logic.conditions.connectives import conjunction
 from cerflow.logic.conditions.guards import Satisfied
@@ -19,7 +19,7 @@ from cerflow.theory.deciding.budget import Budget
 from cerflow.theory.papers.constructions.determinize import construct_minterms, is_deterministic, is_io_deterministic
 from cerflow.theory.papers.constructions.registers import without_idle_writes
 from cerflow.theory.papers.constructions.windows import steps_allowed
-from cerflow.theory.papers.model.automaton import Automaton, State, TransitionLike, check_epsilon_free, sorted_states
+from cerflow.theory.papers.model.automaton import Automaton, TransitionLike
 from cerflow.theory.papers.model.conditions import not_satisfied
 from cerflow.theory.papers.model.faults import NotDeterministicError
 from cerflow.theory.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, defined_for
@@ -40,7 +40,7 @@ def minimize(automaton: AnyA, *, most: int | None = None) -> AnyA:
     be deterministic, `EpsilonFreeError` for ε-transitions, and `UnsupportedQueryError` if more than ``most`` minterms
     would have to be tried.
     """
-    check_epsilon_free(automaton)
+    automaton.refuse_epsilon()
     if automaton.model.anywhere:
         if not is_deterministic(automaton):
             raise NotDeterministicError(

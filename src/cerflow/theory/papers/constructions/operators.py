@@ -18,32 +18,15 @@ from cerflow.automata.optimise.simplify import simplify
 from cerflow.base.complex_events import ComplexEvent
 from cerflow.base.events import StreamGiven, as_stream
 from cerflow.base.schema import Schema
+from cerflow.language.automaton import State, sorted_states
 from cerflow.language.condition import Condition
 from cerflow.logic.conditions.connectives import TRUE, conjunction, conjuncts
 from cerflow.theory.deciding.witnesses import Answer
 from cerflow.theory.from_automata.star_semantics import matches_of_star_runs
-from cerflow.theory.papers.model.automaton import (
-    SKIPPED,
-    Effect,
-    State,
-    Successor,
-    TransitionLike,
-    check_epsilon_free,
-    fresh_names,
-    sorted_states,
-)
+from cerflow.theory.papers.model.automaton import SKIPPED, Effect, Successor, TransitionLike, fresh_names
 from cerflow.theory.papers.model.conditions import as_condition
 from cerflow.theory.papers.model.faults import LabelSetError
-from cerflow.theory.papers.model.models import (
-    CEA,
-    RMA,
-    SRT,
-    UCEA,
-    AnyA,
-    FreeA,
-    UnaryComplexEventAutomaton,
-    defined_for,
-)
+from cerflow.theory.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, FreeA, defined_for
 from cerflow.theory.papers.model.runs import reported_matches
 from cerflow.theory.papers.translations.conversions import as_unary_automaton, from_engine, to_engine
 from cerflow.theory.papers.translations.equivalence import difference
@@ -97,7 +80,7 @@ def anchor(automaton: AnyA) -> AnyA:
 
     Raises `EpsilonFreeError` for an automaton with ε-transitions.
     """
-    check_epsilon_free(automaton)
+    automaton.refuse_epsilon()
     begin: State = next(fresh_names(automaton.states, "begin"))
     first = [t.between(begin, t.target) for t in automaton.transitions if t.source in automaton.starts and t.output]
     return automaton.made(
@@ -123,7 +106,7 @@ def _check_names(*labels: str) -> None:
 
 
 @defined_for(CEA, UCEA)
-def all_of(left: FreeA, right: FreeA) -> UnaryComplexEventAutomaton:
+def all_of(left: FreeA, right: FreeA) -> UCEA:
     """``A1 ALL A2``: unions of a complex event of each; one of the two reads the first event, and one the last.
 
     Each side may begin later than the other, and be done earlier.
@@ -132,7 +115,7 @@ def all_of(left: FreeA, right: FreeA) -> UnaryComplexEventAutomaton:
 
 
 @defined_for(CEA, UCEA)
-def unless_found(automaton: FreeA, excluded: FreeA) -> UnaryComplexEventAutomaton:
+def unless_found(automaton: FreeA, excluded: FreeA) -> UCEA:
     """``A1 UNLESS A2``: complex events of the first, if the second has none on any of the events read.
 
     A run of the second may begin with any of these events and end with any. Raises `UnsupportedQueryError` for a too
@@ -145,7 +128,7 @@ def _fragment(automaton: FreeA) -> Fragment:
     return Fragment.of(to_engine(automaton))
 
 
-def _finished(fragment: Fragment) -> UnaryComplexEventAutomaton:
+def _finished(fragment: Fragment) -> UCEA:
     return as_unary_automaton(from_engine(simplify(fragment, (), None, frozenset())).trimmed())
 
 

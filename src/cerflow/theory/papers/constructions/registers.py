@@ -13,17 +13,11 @@ from typing import Protocol, TypeVar
 from cerflow.base.graphs import settled_values
 from cerflow.base.operators import Operator
 from cerflow.language import condition as c
+from cerflow.language.automaton import State, rename_registers
 from cerflow.language.node import walk
-from cerflow.theory.papers.model.automaton import (
-    Automaton,
-    Effect,
-    State,
-    TransitionLike,
-    check_epsilon_free,
-    fresh_names,
-)
-from cerflow.theory.papers.model.conditions import register_selection, rename_registers
-from cerflow.theory.papers.model.models import RMA, SRT, AnyA, RegisterA, SymbolicRegisterTransducer, defined_for
+from cerflow.theory.papers.model.automaton import Automaton, Effect, TransitionLike, fresh_names
+from cerflow.theory.papers.model.conditions import register_selection
+from cerflow.theory.papers.model.models import RMA, SRT, AnyA, RegisterA, defined_for
 
 # -- facts -----------------------------------------------------------------------------------------------------------
 
@@ -123,7 +117,7 @@ def _live(automaton: Automaton) -> Mapping[State, frozenset[str]]:
     )
 
 
-def events_remembered(transducer: SymbolicRegisterTransducer) -> int | None:
+def events_remembered(transducer: SRT) -> int | None:
     """The most events from a write (exclusive) to a read of what it wrote (inclusive), and at least 1.
 
     None if there may be any number.
@@ -146,7 +140,7 @@ def events_remembered(transducer: SymbolicRegisterTransducer) -> int | None:
 _Held = tuple[int, tuple[tuple[str, int], ...]]
 
 
-def in_turn(transducer: SymbolicRegisterTransducer, registers: Sequence[str]) -> SymbolicRegisterTransducer:
+def in_turn(transducer: SRT, registers: Sequence[str]) -> SRT:
     """The same runs, with the n-th event kept in the n-th of these registers, counted round and round.
 
     Each of them holds the same event in all runs over a string, so a subset construction may share them. There must be
@@ -178,7 +172,7 @@ def to_single_register(automaton: RegisterA) -> RegisterA:
     registers is stored once, moving it costs nothing, and the number of registers stays the same. An automaton that
     already has this form is returned as it is. Raises `EpsilonFreeError` for one with ε-transitions.
     """
-    check_epsilon_free(automaton)
+    automaton.refuse_epsilon()
     if all(len(t.writes) <= 1 for t in automaton.transitions):
         return automaton
     logical = automaton.registers

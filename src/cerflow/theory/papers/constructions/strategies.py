@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from cerflow.language.automaton import State, sorted_states
 from cerflow.theory.papers.constructions.determinize import steps_by_minterm
 from cerflow.theory.papers.constructions.windows import steps_allowed
-from cerflow.theory.papers.model.automaton import MARKED, SKIPPED, Effect, State, Successor, sorted_states
-from cerflow.theory.papers.model.models import CEA, ComplexEventAutomaton, ComplexEventTransition, defined_for
+from cerflow.theory.papers.model.automaton import MARKED, SKIPPED, Effect, Successor
+from cerflow.theory.papers.model.models import CEA, ComplexEventTransition, defined_for
 from cerflow.theory.papers.translations.conversions import with_marked_ends
 
 _Set = frozenset[State]
@@ -22,7 +23,7 @@ _MARKS = (True, False)
 
 
 @defined_for(CEA)
-def select_strict(automaton: ComplexEventAutomaton) -> ComplexEventAutomaton:
+def select_strict(automaton: CEA) -> CEA:
     """The complex events that are intervals: first only ◦, in states (q, "◦"), then only •, in states (q, "•")."""
 
     def step(phase: str, t: ComplexEventTransition) -> Iterator[tuple[str, Effect]]:
@@ -33,7 +34,7 @@ def select_strict(automaton: ComplexEventAutomaton) -> ComplexEventAutomaton:
 
 
 @defined_for(CEA)
-def select_next(automaton: ComplexEventAutomaton, *, most: int | None = None) -> ComplexEventAutomaton:
+def select_next(automaton: CEA, *, most: int | None = None) -> CEA:
     """For each last event the complex event that is greatest by ``≤next``: the first difference decides.
 
     States are pairs of a total preorder and a state in it. Raises `UnsupportedQueryError` if more than ``most``
@@ -43,7 +44,7 @@ def select_next(automaton: ComplexEventAutomaton, *, most: int | None = None) ->
 
 
 @defined_for(CEA)
-def select_last(automaton: ComplexEventAutomaton, *, most: int | None = None) -> ComplexEventAutomaton:
+def select_last(automaton: CEA, *, most: int | None = None) -> CEA:
     """For each last event the complex event that is greatest by ``≤last``: the last difference decides.
 
     States and errors are those of `select_next`.
@@ -52,7 +53,7 @@ def select_last(automaton: ComplexEventAutomaton, *, most: int | None = None) ->
 
 
 @defined_for(CEA)
-def select_max(automaton: ComplexEventAutomaton, *, most: int | None = None) -> ComplexEventAutomaton:
+def select_max(automaton: CEA, *, most: int | None = None) -> CEA:
     """For each last event, the complex events that no other contains.
 
     States are pairs (S, T): S holds the states of runs with the same marks, T of runs with more. Errors are those of
@@ -73,7 +74,7 @@ def select_max(automaton: ComplexEventAutomaton, *, most: int | None = None) -> 
     def is_final(pair: tuple[_Set, _Set]) -> bool:
         return not pair[0].isdisjoint(automaton.finals) and pair[1].isdisjoint(automaton.finals)
 
-    return ComplexEventAutomaton.built([(automaton.starts, frozenset[State]())], successors, is_final)
+    return CEA.built([(automaton.starts, frozenset[State]())], successors, is_final)
 
 
 def _reached(taken: Iterable[ComplexEventTransition], states: _Set, marks: bool) -> _Set:
@@ -84,9 +85,7 @@ def _reached(taken: Iterable[ComplexEventTransition], states: _Set, marks: bool)
 _Preorder = tuple[_Set, ...]
 
 
-def _best(
-    automaton: ComplexEventAutomaton, pieces: Callable[[int], list[tuple[int, bool]]], most: int | None
-) -> ComplexEventAutomaton:
+def _best(automaton: CEA, pieces: Callable[[int], list[tuple[int, bool]]], most: int | None) -> CEA:
     """A_NXT or A_LAST; ``pieces`` is the order in which k classes are followed, by • (True) or ◦."""
     budget = steps_allowed(most)
 
@@ -105,8 +104,8 @@ def _best(
             for marks in _MARKS:
                 for target in sorted_states(following.get((own, marks), ())):
                     # One of the runs of a class that meet is enough.
-                    origin = sorted_states(t.source for t in taken if _leads(t, classes[own], target, marks))[0]
-                    if origin == state:
+                    origins = [q for q in classes[own] if target in _reached(taken, frozenset((q,)), marks)]
+                    if sorted_states(origins)[0] == state:
                         yield (preorder, target), condition, MARKED if marks else SKIPPED, SKIPPED
 
     def is_final(place: tuple[_Preorder, State]) -> bool:
@@ -115,8 +114,4 @@ def _best(
         return state in first & automaton.finals
 
     starts: list[tuple[_Preorder, State]] = [((automaton.starts,), q) for q in sorted_states(automaton.starts)]
-    return ComplexEventAutomaton.built(starts, successors, is_final)
-
-
-def _leads(t: ComplexEventTransition, sources: _Set, target: State, marks: bool) -> bool:
-    return t.source in sources and t.target == target and t.marks == marks
+    return CEA.built(starts, successors, is_final)

@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cerflow.base.events import Event
+from cerflow.language.automaton import State, sorted_states
 from cerflow.logic.conditions.connectives import TRUE
 from cerflow.theory.papers.constructions.closure import Schemas
 from cerflow.theory.papers.constructions.determinize import is_deterministic, is_determinizable, unchecked_subsets
 from cerflow.theory.papers.constructions.windows import check_window
-from cerflow.theory.papers.model.automaton import (
-    Automaton,
-    State,
-    TransitionLike,
-    check_epsilon_free,
-    fresh_names,
-    sorted_states,
-)
+from cerflow.theory.papers.model.automaton import Automaton, TransitionLike, fresh_names
 from cerflow.theory.papers.model.conditions import holds
 from cerflow.theory.papers.model.faults import AutomatonError, NotDeterministicError, NotDeterminizableError
 from cerflow.theory.papers.model.models import RMA, SRT, RegisterA, defined_for
@@ -51,7 +45,7 @@ def staggered(tree: RegisterA, window: int, *, most: int | None = None) -> Regis
     matter. A subset of its states holds the states of each of ``window`` copies, and the copy that begins next. Raises
     `NotDeterminizableError` if ``tree`` is not a tree.
     """
-    check_epsilon_free(tree)
+    tree.refuse_epsilon()
     if not is_determinizable(tree):
         raise NotDeterminizableError("the copies have to be trees; unroll the automaton for a window first")
     names = fresh_names(tree.registers)

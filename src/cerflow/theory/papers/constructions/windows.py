@@ -17,31 +17,13 @@ from cerflow.base.errors import expect
 from cerflow.base.graphs import settled_values
 from cerflow.base.operators import Operator
 from cerflow.language import condition as c
+from cerflow.language.automaton import State, rename_registers, sorted_states
 from cerflow.language.formula import AttributeWindow, DurationWindow, Window
 from cerflow.logic.conditions.connectives import conjunction, conjuncts
 from cerflow.theory.deciding.budget import Budget
-from cerflow.theory.papers.model.automaton import (
-    Effect,
-    State,
-    Successor,
-    TransitionLike,
-    check_epsilon_free,
-    enclosed,
-    fresh_names,
-    sorted_states,
-)
-from cerflow.theory.papers.model.conditions import rename_registers
+from cerflow.theory.papers.model.automaton import Effect, Successor, TransitionLike, fresh_names
 from cerflow.theory.papers.model.faults import AutomatonError
-from cerflow.theory.papers.model.models import (
-    CEA,
-    RMA,
-    SRT,
-    UCEA,
-    AnyA,
-    RegisterA,
-    SymbolicRegisterTransducer,
-    defined_for,
-)
+from cerflow.theory.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, RegisterA, defined_for
 
 
 def steps_allowed(most: int | None) -> Budget:
@@ -75,9 +57,7 @@ def restrict_to_window(automaton: AnyA, window: int) -> AnyA:
 
 
 @defined_for(SRT)
-def restrict_to_extent(
-    transducer: SymbolicRegisterTransducer, window: Window, register: str
-) -> SymbolicRegisterTransducer:
+def restrict_to_extent(transducer: SRT, window: Window, register: str) -> SRT:
     """The matches M whose last event is within a window, of time or of an attribute, of the first; and the empty one.
 
     The first marked event is kept in ``register``, which must be new. A state is a pair of a state and 0 before the
@@ -127,9 +107,9 @@ def eliminate_epsilon(automaton: RegisterA) -> RegisterA:
                 if t.condition is not None:
                     targets.setdefault(t.effect, set()).add(t.target)
         for effect, reached in targets.items():
-            yield enclosed(automaton, reached), *effect
+            yield automaton.enclosed(reached), *effect
 
-    start = enclosed(automaton, automaton.starts)
+    start = automaton.enclosed(automaton.starts)
     return automaton.built(
         [start], successors, lambda place: not place.isdisjoint(automaton.finals), automaton.registers
     )
@@ -166,7 +146,7 @@ def unroll(automaton: RegisterA, window: int, *, prune: bool = True, most: int |
     larger. Raises `EpsilonFreeError` for an automaton with ε-transitions, and `UnsupportedQueryError` if there would be
     more than ``most`` states.
     """
-    check_epsilon_free(automaton)
+    automaton.refuse_epsilon()
     check_window(window, 0)
     budget = steps_allowed(most)
     # The least number of events from a state to a final one.

@@ -16,16 +16,13 @@ from itertools import count
 from typing import Any, ClassVar, Self, TypeVar
 
 from cerflow.base.graphs import reached
-from cerflow.language.automaton import Model
-from cerflow.language.automaton import State as State
-from cerflow.language.automaton import show_state as show_state
-from cerflow.language.automaton import sorted_states as sorted_states
+from cerflow.language.automaton import Model, State, rename_registers, show_state, sorted_states
 from cerflow.language.condition import Condition
 from cerflow.language.sremo import MARK
 from cerflow.look.pictures.svg import Theme
 from cerflow.look.pictures.targets import shown_or_told
 from cerflow.theory.papers.model import faults
-from cerflow.theory.papers.model.conditions import register_selection, rename_registers
+from cerflow.theory.papers.model.conditions import register_selection
 
 #: The outputs ⊗ and •.
 SKIPPED: frozenset[str] = frozenset()
@@ -301,6 +298,15 @@ class Automaton:
         """Whether there is no ε-transition."""
         return all(t.condition is not None for t in self.transitions)
 
+    def refuse_epsilon(self) -> None:
+        """Raise `EpsilonFreeError` if there is an ε-transition."""
+        if not self.is_epsilon_free:
+            raise faults.EpsilonFreeError("ε-transitions cannot stand here; eliminate_epsilon(…) removes them")
+
+    def enclosed(self, states: Iterable[State]) -> frozenset[State]:
+        """``Enclose``: the states that are reachable by ε-transitions alone."""
+        return frozenset(reached(states, lambda q: [t.target for t in self.leaving(q) if t.condition is None]))
+
     @cached_property
     def written(self) -> frozenset[str]:
         """The registers that some transition writes."""
@@ -336,17 +342,6 @@ class Automaton:
 @dataclass(frozen=True, kw_only=True)
 class RegisterAutomaton(Automaton):
     """What the automata with registers have: RMA and SRT, which the constructions of 003 and 004 take."""
-
-
-def check_epsilon_free(*automata: Automaton) -> None:
-    """Raise `EpsilonFreeError` if one of them has an ε-transition."""
-    if not all(automaton.is_epsilon_free for automaton in automata):
-        raise faults.EpsilonFreeError("ε-transitions cannot stand here; eliminate_epsilon(…) removes them")
-
-
-def enclosed(automaton: Automaton, states: Iterable[State]) -> frozenset[State]:
-    """``Enclose``: the states that are reachable by ε-transitions alone."""
-    return frozenset(reached(states, lambda q: [t.target for t in automaton.leaving(q) if t.condition is None]))
 
 
 def fresh_names(taken: Iterable[Hashable], like: str = "r") -> Iterator[str]:

@@ -13,8 +13,6 @@ from datetime import timedelta
 from cerflow.base.errors import QueryError
 from cerflow.base.events import Event, Stream
 from cerflow.language import condition as c
-from cerflow.language.automaton import HEAD as HEAD
-from cerflow.language.automaton import rename_registers as rename_registers
 from cerflow.language.node import Node, transform, walk
 from cerflow.language.parser import parse_condition
 from cerflow.logic.analysis.scopes import condition_labels

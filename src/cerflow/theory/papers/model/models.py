@@ -14,13 +14,19 @@ from functools import wraps
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 from cerflow.base.errors import expect
-from cerflow.language.automaton import HEAD, Model
+from cerflow.language.automaton import HEAD, Model, State, rename_registers, sorted_states
 from cerflow.language.condition import Condition
 from cerflow.logic.conditions.connectives import TRUE
-from cerflow.theory.papers.model import automaton as base
 from cerflow.theory.papers.model import faults
-from cerflow.theory.papers.model.automaton import MARKED, SKIPPED, Automaton, RegisterAutomaton, State, TransitionLike
-from cerflow.theory.papers.model.conditions import register_selection, rename_registers, settle_condition
+from cerflow.theory.papers.model.automaton import (
+    MARKED,
+    SKIPPED,
+    Automaton,
+    RegisterAutomaton,
+    TransitionLike,
+    fresh_names,
+)
+from cerflow.theory.papers.model.conditions import register_selection, settle_condition
 
 # -- without memory --------------------------------------------------------------------------------------------------
 
@@ -231,9 +237,9 @@ class SymbolicRegisterTransducer(RegisterAutomaton):
         starts = parts.pop("starts")
         if len(starts) == 1:
             return cls(start=next(iter(starts)), **parts)
-        start = next(base.fresh_names(parts["states"], "start"))
+        start = next(fresh_names(parts["states"], "start"))
         parts["states"] |= {start}
-        parts["transitions"] += tuple(SymbolicTransition(source=start, target=q) for q in base.sorted_states(starts))
+        parts["transitions"] += tuple(SymbolicTransition(source=start, target=q) for q in sorted_states(starts))
         return cls(start=start, **parts)
 
 
@@ -249,12 +255,10 @@ def as_register_match_automaton(automaton: Automaton) -> RegisterMatchAutomaton:
 
 # -- for which models a construction is defined ----------------------------------------------------------------------
 
-CEA, UCEA, RMA, SRT = (
-    ComplexEventAutomaton,
-    UnaryComplexEventAutomaton,
-    RegisterMatchAutomaton,
-    SymbolicRegisterTransducer,
-)
+CEA = ComplexEventAutomaton
+UCEA = UnaryComplexEventAutomaton
+RMA = RegisterMatchAutomaton
+SRT = SymbolicRegisterTransducer
 
 #: An automaton of one of the four models, of those without memory, of those with registers.
 AnyA = TypeVar("AnyA", bound=Automaton)

@@ -7,6 +7,7 @@ and ⊗; labels other than the one of ``MARK`` follow the •. Edges of a comple
 
 from __future__ import annotations
 
+from cerflow.language.automaton import show_state, sorted_states
 from cerflow.language.condition import Condition, Not
 from cerflow.language.node import Node, node, transform
 from cerflow.language.printer import show
@@ -17,7 +18,7 @@ from cerflow.look.pictures.diagram import to_dot as dot_of
 from cerflow.look.pictures.diagram import to_mermaid as mermaid_of
 from cerflow.look.pictures.diagram_svg import to_svg as svg_of
 from cerflow.look.pictures.svg import Theme
-from cerflow.theory.papers.model.automaton import MARKED, SKIPPED, Automaton, TransitionLike, show_state, sorted_states
+from cerflow.theory.papers.model.automaton import MARKED, SKIPPED, Automaton, TransitionLike
 from cerflow.theory.papers.model.models import ComplexEventTransition, MatchTransition, UnaryComplexEventTransition
 
 
@@ -66,16 +67,15 @@ def to_svg(automaton: Automaton, *, theme: Theme = "auto") -> str:
 def _pieces(t: TransitionLike) -> Line:
     if t.condition is None:
         return (Piece("ε"),)
-    if isinstance(t, ComplexEventTransition):
-        return Piece(_condition(t.condition)), Piece(" | "), Piece("•" if t.marks else "◦", "labels")
-    if isinstance(t, UnaryComplexEventTransition):
-        return Piece(_condition(t.condition)), Piece(" | "), Piece(_set(t.labels), "labels")
-    if isinstance(t, MatchTransition):
-        assert t.formula is not None
+    if isinstance(t, ComplexEventTransition | UnaryComplexEventTransition):
+        output = _set(t.output) if isinstance(t, UnaryComplexEventTransition) else "•" if t.marks else "◦"
+        return Piece(_condition(t.condition)), Piece(" | "), Piece(output, "labels")
+    output = "⊗" if t.output == SKIPPED else "•" if t.output == MARKED else f"• {', '.join(sorted(t.output))}"
+    if isinstance(t, MatchTransition) and t.formula is not None:
         selection = f"({', '.join(t.selection)})" if len(t.selection) > 1 else "".join(t.selection) or "~"
         writes = Piece(f" / {_set(t.writes)}", "write")
-        return Piece(f"{_condition(t.formula)} / {selection}"), writes, Piece(" / "), Piece(_output(t.output), "labels")
-    found = Piece(_condition(t.condition)), Piece(" ↑ "), Piece(_output(t.output), "labels")
+        return Piece(f"{_condition(t.formula)} / {selection}"), writes, Piece(" / "), Piece(output, "labels")
+    found = Piece(_condition(t.condition)), Piece(" ↑ "), Piece(output, "labels")
     return (*found, Piece(f" ↓ {', '.join(sorted(t.writes))}", "write")) if t.writes else found
 
 
@@ -95,9 +95,3 @@ def _condition(condition: Condition) -> str:
 
 def _set(names: frozenset[str]) -> str:
     return "{" + ", ".join(sorted(names)) + "}" if names else "∅"
-
-
-def _output(output: frozenset[str]) -> str:
-    if output == SKIPPED:
-        return "⊗"
-    return "•" if output == MARKED else f"• {', '.join(sorted(output))}"

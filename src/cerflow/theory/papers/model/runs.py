@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from cerflow.automata.model.runs import partial_runs
 from cerflow.base.complex_events import ComplexEvent
 from cerflow.base.events import Event, StreamGiven, as_stream
+from cerflow.language.automaton import State, show_state, sorted_states
 from cerflow.language.condition import Condition
-from cerflow.theory.papers.model.automaton import Automaton, State, TransitionLike, enclosed, show_state, sorted_states
+from cerflow.theory.papers.model.automaton import Automaton, TransitionLike
 from cerflow.theory.papers.model.conditions import holds, in_units_of, register_selection
 
 #: For each register the index of its event, None while it is empty (♯).
@@ -144,10 +145,10 @@ class _Reader:
             for t, after in self.steps(state, contents, position):
                 if t.condition is not None:
                     more = marked | {(label, position) for label in t.output} if marks else marked
-                    for reached in enclosed(self.automaton, (t.target,)):
+                    for reached in self.automaton.enclosed((t.target,)):
                         yield reached, after, more, bool(t.output)
 
-        starts = enclosed(self.automaton, self.automaton.starts)
+        starts = self.automaton.enclosed(self.automaton.starts)
         begin: list[_Partial] = [(state, self.empty, frozenset(), False) for state in starts]
         return partial_runs(begin, step, len(self.events), anywhere=anywhere)
 

@@ -23,7 +23,7 @@ from cerflow.theory.deciding.subset_construction import determinize
 from cerflow.theory.from_automata import kleene
 from cerflow.theory.from_automata.star_semantics import compile_star
 from cerflow.theory.papers.model.faults import NotMemorylessError
-from cerflow.theory.papers.model.models import ComplexEventAutomaton, UnaryComplexEventAutomaton
+from cerflow.theory.papers.model.models import CEA, UCEA
 from cerflow.theory.papers.translations.conversions import (
     as_complex_event_automaton,
     as_unary_automaton,
@@ -34,14 +34,12 @@ from cerflow.theory.rewriting.first_order.reading import query_from_first_order
 
 
 @overload
-def compile_cel(
-    formula: FormulaGiven, *, reading: Literal["second-order"] = "second-order"
-) -> UnaryComplexEventAutomaton: ...
+def compile_cel(formula: FormulaGiven, *, reading: Literal["second-order"] = "second-order") -> UCEA: ...
 @overload
-def compile_cel(formula: FormulaGiven, *, reading: Literal["first-order"]) -> ComplexEventAutomaton: ...
+def compile_cel(formula: FormulaGiven, *, reading: Literal["first-order"]) -> CEA: ...
 def compile_cel(
     formula: FormulaGiven, *, reading: Literal["second-order", "first-order"] = "second-order"
-) -> UnaryComplexEventAutomaton | ComplexEventAutomaton:
+) -> UCEA | CEA:
     """The automaton with ``C ∈ ⟦A⟧_n`` iff C is a complex event of the formula over the events 0 … n.
 
     All operators of the language are allowed, including windows of events, if conditions are on single events. A
@@ -61,12 +59,12 @@ def compile_cel(
 
 
 @of_formula
-def _unary_of_positions(formula: Formula) -> UnaryComplexEventAutomaton:
+def _unary_of_positions(formula: Formula) -> UCEA:
     return _unary(query_from_first_order(Select(formula)).formula)
 
 
 @of_formula
-def _unary(formula: Formula) -> UnaryComplexEventAutomaton:
+def _unary(formula: Formula) -> UCEA:
     transducer = compile_formula(formula)
     if transducer.registers:
         try:
@@ -78,7 +76,7 @@ def _unary(formula: Formula) -> UnaryComplexEventAutomaton:
 
 
 @of_formula
-def compile_cel_star(formula: Formula) -> UnaryComplexEventAutomaton:
+def compile_cel_star(formula: Formula) -> UCEA:
     """The automaton whose complex events under *-semantics are those of the formula (Theorem 5.3).
 
     Operators are event types, AS, renaming, FILTER, OR, ``;`` and ``+``. Raises the errors of `compile_cel`, and
@@ -87,9 +85,7 @@ def compile_cel_star(formula: Formula) -> UnaryComplexEventAutomaton:
     return as_unary_automaton(from_engine(compile_star(formula)).trimmed())
 
 
-def to_formula(
-    automaton: ComplexEventAutomaton | UnaryComplexEventAutomaton | Transducer, *, types: Collection[str] | None = None
-) -> Formula:
+def to_formula(automaton: CEA | UCEA | Transducer, *, types: Collection[str] | None = None) -> Formula:
     """A formula with the complex events of an automaton without registers, by Kleene's construction (Theorem 6.2).
 
     States are eliminated one by one. If a state skips any events, its incoming and outgoing parts are joined by ``;``,
@@ -100,9 +96,7 @@ def to_formula(
     return kleene.formula_of(_engine(automaton), types=types)
 
 
-def star_to_formula(
-    automaton: ComplexEventAutomaton | UnaryComplexEventAutomaton | Transducer, *, types: Collection[str] | None = None
-) -> Formula:
+def star_to_formula(automaton: CEA | UCEA | Transducer, *, types: Collection[str] | None = None) -> Formula:
     """A formula of ``;``, ``+`` and OR with the complex events of the automaton under *-semantics (Theorem 5.3).
 
     Transitions without labels are ignored. Options and errors are those of `to_formula`.
@@ -110,7 +104,7 @@ def star_to_formula(
     return kleene.star_formula_of(_engine(automaton), types=types)
 
 
-def _engine(automaton: ComplexEventAutomaton | UnaryComplexEventAutomaton | Transducer) -> Transducer:
+def _engine(automaton: CEA | UCEA | Transducer) -> Transducer:
     return automaton if isinstance(automaton, Transducer) else to_engine(automaton)
 
 

@@ -17,6 +17,7 @@ from itertools import count
 
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.language import formula as f
+from cerflow.language.automaton import HEAD
 from cerflow.language.builder.given import of_formula
 from cerflow.language.condition import Condition
 from cerflow.language.node import fold_only, walk
@@ -28,9 +29,8 @@ from cerflow.theory.papers.constructions.operators import anchor
 from cerflow.theory.papers.constructions.registers import on_every_trail
 from cerflow.theory.papers.constructions.streaming import with_start_loop
 from cerflow.theory.papers.constructions.windows import eliminate_epsilon, unroll
-from cerflow.theory.papers.model.automaton import SKIPPED
-from cerflow.theory.papers.model.conditions import HEAD, register_selection
-from cerflow.theory.papers.model.models import MatchTransition, RegisterMatchAutomaton
+from cerflow.theory.papers.model.conditions import register_selection
+from cerflow.theory.papers.model.models import RMA, MatchTransition
 
 
 @dataclass(slots=True)
@@ -41,8 +41,8 @@ class _Edge:
     target: int
     formula: Condition | None = None
     labels: frozenset[str] = frozenset()
-    parameters: list[str] = field(default_factory=list)
-    selection: list[str] = field(default_factory=list)
+    #: The register, or the head, of each parameter of the formula.
+    selection: dict[str, str] = field(default_factory=dict)
     writes: set[str] = field(default_factory=set)
 
 
@@ -57,7 +57,7 @@ class _Draft:
 
 
 @of_formula
-def compile_cepl(formula: f.Formula, *, most: int | None = None) -> RegisterMatchAutomaton:
+def compile_cepl(formula: f.Formula, *, most: int | None = None) -> RMA:
     """The automaton with ``M ∈ ⟦A⟧_n`` iff M is a match of the formula that ends at n.
 
     The operators are those of core-CEPL: an event type, AS, FILTER, OR, ``;`` and ``+``. Labels go into the output, so
@@ -84,18 +84,18 @@ def compile_cepl(formula: f.Formula, *, most: int | None = None) -> RegisterMatc
     return with_start_loop(walks.transducer)
 
 
-def _compiled(tree: f.Formula) -> RegisterMatchAutomaton:
+def _compiled(tree: f.Formula) -> RMA:
     part = _CeplCompiler(tree).run()
-    return RegisterMatchAutomaton.of(
+    return RMA.of(
         (
             MatchTransition(
                 source=edge.source,
                 target=edge.target,
                 formula=edge.formula,
-                parameters=tuple(edge.parameters),
-                selection=tuple(edge.selection),
+                parameters=tuple(edge.selection),
+                selection=tuple(edge.selection.values()),
                 writes=frozenset(edge.writes),
-                output=edge.labels or SKIPPED,
+                output=edge.labels,
             )
             for edge in part.edges
         ),
@@ -127,13 +127,19 @@ class _CeplCompiler:
     def _build(self, current: f.Formula, below: list[_Draft]) -> _Draft:
         match current:
             case f.EventType():
-                return self._base(current)
+                # Skip any events, then read one of the type.
+                start, final = next(self._states), next(self._states)
+                read = _Edge(start, final, event_test(current), frozenset((current.name,)))
+                return _Draft(start, final, [_Edge(start, start, TRUE), read], {})
             case f.As(operand, label) if isinstance(operand, f.EventType | f.As):
                 for edge in below[0].edges:
                     edge.labels = edge.labels | {label} if edge.labels else edge.labels
                 return below[0]
             case f.Disjunction():
-                return self._disjunction(*below)
+                start, final = next(self._states), next(self._states)
+                edges = [edge for part in below for edge in part.edges]
+                edges += [_Edge(start, part.start) for part in below] + [_Edge(part.final, final) for part in below]
+                return _Draft(start, final, edges, {**below[1].register_of, **below[0].register_of})
             case f.Sequence():
                 left, right = below
                 edges = [*left.edges, _Edge(left.final, right.start), *right.edges]
@@ -150,18 +156,6 @@ class _CeplCompiler:
             f"{type(current).__name__} does not belong to core-CEPL, which has types, AS, FILTER, OR, ';' and '+'",
             span=current.span,
         )
-
-    def _base(self, event: f.EventType) -> _Draft:
-        """``R AS x``: skip any events, then read one of the type."""
-        start, final = next(self._states), next(self._states)
-        loop = _Edge(start, start, TRUE)
-        return _Draft(start, final, [loop, _Edge(start, final, event_test(event), frozenset((event.name,)))], {})
-
-    def _disjunction(self, left: _Draft, right: _Draft) -> _Draft:
-        start, final = next(self._states), next(self._states)
-        edges = [_Edge(start, left.start), _Edge(start, right.start), *left.edges, *right.edges]
-        edges += [_Edge(left.final, final), _Edge(right.final, final)]
-        return _Draft(start, final, edges, {**right.register_of, **left.register_of})
 
     def _check_bounded(self, current: f.Filter, operand: int) -> None:
         if any(map(is_about_set, walk(current.condition))):
@@ -191,15 +185,13 @@ class _CeplCompiler:
     def _select(self, part: _Draft, edge: _Edge, labels: tuple[str, ...]) -> None:
         """Algorithm 4 (``CreateNewRs``): the argument list of a filter, in order, with registers where needed."""
         for label in labels:
-            if label in edge.parameters:
+            if label in edge.selection:
                 continue
-            if label in edge.labels:
-                register = HEAD
-            else:
+            register = HEAD
+            if label not in edge.labels:
                 register = part.register_of.get(label) or next(self._registers)
                 part.register_of[label] = register
                 for other in part.edges:
                     if label in other.labels:
                         other.writes.add(register)
-            edge.parameters.append(label)
-            edge.selection.append(register)
+            edge.selection[label] = register

@@ -14,7 +14,7 @@ from cerflow.automata.model.fragment import without_dead_states
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import TYPE_LABEL, Transducer
 from cerflow.base.errors import UnsupportedQueryError
-from cerflow.language.automaton import Model
+from cerflow.language.automaton import Model, State
 from cerflow.language.condition import Attribute, Condition, Expression, LabelReference, TruthValue
 from cerflow.language.formula import CountWindow
 from cerflow.language.node import Node, transform, walk
@@ -22,17 +22,9 @@ from cerflow.logic.conditions.connectives import conjunction, conjuncts
 from cerflow.logic.conditions.guards import AllRows, InWindow, Measure, NoRow, SetCall, Stored, is_local
 from cerflow.theory.papers.constructions.registers import is_register_safe
 from cerflow.theory.papers.constructions.windows import eliminate_epsilon, restrict_to_window
-from cerflow.theory.papers.model.automaton import Automaton, State
+from cerflow.theory.papers.model.automaton import Automaton
 from cerflow.theory.papers.model.faults import NotMemorylessError
-from cerflow.theory.papers.model.models import (
-    CEA,
-    ComplexEventAutomaton,
-    SymbolicRegisterTransducer,
-    SymbolicTransition,
-    UnaryComplexEventAutomaton,
-    as_transducer,
-    defined_for,
-)
+from cerflow.theory.papers.model.models import CEA, SRT, UCEA, SymbolicTransition, as_transducer, defined_for
 from cerflow.theory.papers.translations.formulas import as_formula
 
 #: Features that only the engine's transitions have.
@@ -59,7 +51,7 @@ def to_engine(automaton: Automaton) -> Transducer:
     )
 
 
-def from_engine(transducer: Transducer) -> SymbolicRegisterTransducer:
+def from_engine(transducer: Transducer) -> SRT:
     """The papers' transducer with the same runs; a window of events becomes part of its states.
 
     `as_unary_automaton` and `as_complex_event_automaton` convert it further.
@@ -82,7 +74,7 @@ def from_engine(transducer: Transducer) -> SymbolicRegisterTransducer:
         for t in transducer.transitions
     ]
     names = (f"r{k}" for k in range(len(transducer.registers)))
-    whole = SymbolicRegisterTransducer.made(made, starts=transducer.initial, finals=transducer.final, registers=names)
+    whole = SRT.made(made, starts=transducer.initial, finals=transducer.final, registers=names)
     if not is_register_safe(whole):
         raise UnsupportedQueryError("a register may be empty where it is read, which the two models read differently")
     match transducer.window:
@@ -131,29 +123,29 @@ def _named(condition: Condition, rows: dict[int, tuple[Expression, ...]]) -> Con
     return transform(condition, visit)
 
 
-def as_unary_automaton(automaton: Automaton) -> UnaryComplexEventAutomaton:
+def as_unary_automaton(automaton: Automaton) -> UCEA:
     """The UCEA with the same complex events.
 
     In a `ComplexEventAutomaton`, • becomes the label "event", and only • enters final states. For a transducer or a
     register match automaton, C is in ``⟦A⟧_n`` if it is among the `matches` of the events 0 … n. Raises
     `NotMemorylessError` if a condition reads a register; registers that are only written are left out.
     """
-    if isinstance(automaton, ComplexEventAutomaton):
+    if isinstance(automaton, CEA):
         automaton = with_marked_ends(automaton)
-    return _without_registers(automaton).as_model(UnaryComplexEventAutomaton)
+    return _without_registers(automaton).as_model(UCEA)
 
 
-def as_complex_event_automaton(automaton: Automaton) -> ComplexEventAutomaton:
+def as_complex_event_automaton(automaton: Automaton) -> CEA:
     """The CEA that marks the events that the other automaton labels: its complex events are the supports of the others.
 
     As the model requires, only complex events that end with the last event read count. Raises `NotMemorylessError` if a
     condition reads a register.
     """
-    return _without_registers(automaton).as_model(ComplexEventAutomaton)
+    return _without_registers(automaton).as_model(CEA)
 
 
 @defined_for(CEA)
-def with_marked_ends(automaton: ComplexEventAutomaton) -> ComplexEventAutomaton:
+def with_marked_ends(automaton: CEA) -> CEA:
     """The same complex events, with final states that only • enters, as erratum E4 requires.
 
     Automata compiled from formulas already have this form. Otherwise there are new final states without outgoing

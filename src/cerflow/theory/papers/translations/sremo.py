@@ -24,10 +24,10 @@ from cerflow.theory.papers.constructions.determinize import complement, unchecke
 from cerflow.theory.papers.constructions.registers import events_remembered, in_turn, without_idle_writes
 from cerflow.theory.papers.constructions.windows import eliminate_epsilon, restrict_to_extent, restrict_to_window
 from cerflow.theory.papers.model.automaton import SKIPPED, Effect, TransitionLike, fresh_names
-from cerflow.theory.papers.model.models import SymbolicRegisterTransducer
+from cerflow.theory.papers.model.models import SRT
 
 
-def compile_sremo(expression: SremoGiven, *, most: int | None = None) -> SymbolicRegisterTransducer:
+def compile_sremo(expression: SremoGiven, *, most: int | None = None) -> SRT:
     """The transducer with ``Match(T, S) = Match(e, S)`` for all S.
 
     Raises `QueryError` for aggregates and for a read after ``&`` of a register that both sides write. Raises
@@ -69,12 +69,10 @@ class _SremoCompiler:
         #: Registers for the complements, each used once.
         self._names = fresh_names(self._registers)
 
-    def run(self) -> SymbolicRegisterTransducer:
+    def run(self) -> SRT:
         """The transducer of the whole expression."""
-        return self._part(self._expression).automaton(SymbolicRegisterTransducer, self._registers).renumbered()
-
-    def _part(self, expression: r.Sremo) -> SingleEnded:
-        return fold_only(expression, r.Sremo, lambda _, current, below: self._build(current, below))
+        whole = fold_only(self._expression, r.Sremo, lambda _, current, below: self._build(current, below))
+        return whole.automaton(SRT, self._registers).renumbered()
 
     def _build(self, current: r.Sremo, below: list[SingleEnded]) -> SingleEnded:
         schemas = self._schemas
@@ -102,19 +100,15 @@ class _SremoCompiler:
                 return schemas.embedded(self._complement(current, self._alone(below[0])))
         raise TypeError(f"{type(current).__name__} is not an expression")
 
-    def _alone(self, part: SingleEnded) -> SymbolicRegisterTransducer:
-        return eliminate_epsilon(part.automaton(SymbolicRegisterTransducer, self._registers)).trimmed()
+    def _alone(self, part: SingleEnded) -> SRT:
+        return eliminate_epsilon(part.automaton(SRT, self._registers)).trimmed()
 
-    def _intersection(
-        self, left: SymbolicRegisterTransducer, right: SymbolicRegisterTransducer
-    ) -> SymbolicRegisterTransducer:
+    def _intersection(self, left: SRT, right: SRT) -> SRT:
         """The product, in which no side writes what the other one uses."""
         left = self._with_own(left, left.written & (right.written | right.read))
         return product(left, self._with_own(right, right.written & left.read))
 
-    def _with_own(
-        self, transducer: SymbolicRegisterTransducer, registers: frozenset[str]
-    ) -> SymbolicRegisterTransducer:
+    def _with_own(self, transducer: SRT, registers: frozenset[str]) -> SRT:
         """The same with new names for registers, once it has written them; before, it reads what was there."""
         if not registers:
             return transducer
@@ -122,14 +116,12 @@ class _SremoCompiler:
 
         def step(written: frozenset[str], t: TransitionLike) -> Iterator[tuple[frozenset[str], Effect]]:
             condition = rename_registers(t.guard, {register: own[register] for register in written})
-            yield (
-                written | (t.writes & registers),
-                (condition, t.output, frozenset(own.get(register, register) for register in t.writes)),
-            )
+            writes = frozenset(own.get(register, register) for register in t.writes)
+            yield written | (t.writes & registers), (condition, t.output, writes)
 
         return transducer.tracked(frozenset[str](), step)
 
-    def _complement(self, current: r.Complement, operand: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
+    def _complement(self, current: r.Complement, operand: SRT) -> SRT:
         """The complement; its writes go to registers of its own, which are read nowhere else.
 
         All runs of the operand have read the same events. So those that remember an event keep it in one register,
@@ -138,14 +130,13 @@ class _SremoCompiler:
         needed = without_idle_writes(operand.renumbered().without_output()).trimmed()
         kept = events_remembered(needed)
         if kept is None:
+            # The expansion of next(…) by `expand` has no place in the text.
+            which = "is read in between by e{…}" if current.span is not None else "the operands of next(…) read"
             raise UnsupportedQueryError(
                 "this complement needs unbounded memory: a register may be read any number of events after it was "
                 "written",
                 span=current.span,
-                # The expansion of next(…) by `expand` has no place in the text.
-                hint="Bound what is read in between by e{…}: [TRUE]? . [TRUE]? instead of [TRUE]*."
-                if current.span is not None
-                else "Bound what the operands of next(…) read: [TRUE]? . [TRUE]? instead of [TRUE]*.",
+                hint=f"Bound what {which}: [TRUE]? . [TRUE]? instead of [TRUE]*.",
             )
         slots = [next(self._names) for _ in range(kept)]
         return complement(unchecked_subsets(in_turn(needed, slots), most=self._most))

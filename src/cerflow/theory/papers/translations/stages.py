@@ -11,15 +11,15 @@ from typing import Any
 from cerflow.base.complex_events import ComplexEvent
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.events import Event, StreamGiven, as_stream
+from cerflow.language.automaton import show_state, sorted_states
 from cerflow.language.builder.given import FormulaGiven, of_formula
 from cerflow.language.formula import Formula
 from cerflow.language.printer import show
 from cerflow.look.pictures.formula_svg import formula_svg
 from cerflow.look.pictures.targets import shown_or_told
 from cerflow.theory.papers.constructions.determinize import io_determinize, is_io_deterministic
-from cerflow.theory.papers.model.automaton import show_state, sorted_states
 from cerflow.theory.papers.model.faults import AutomatonError
-from cerflow.theory.papers.model.models import ComplexEventAutomaton
+from cerflow.theory.papers.model.models import CEA
 from cerflow.theory.papers.model.pictures import show_edge
 from cerflow.theory.papers.model.runs import reached_states, reported_matches
 from cerflow.theory.papers.translations.cel import compile_cel
@@ -44,8 +44,8 @@ class Stages:
     safe: Property
     safe_form: Formula | None = None
     lp_form: Formula | None = None
-    automaton: ComplexEventAutomaton | None = None
-    deterministic: ComplexEventAutomaton | None = None
+    automaton: CEA | None = None
+    deterministic: CEA | None = None
     events: Sequence[Event] | None = None
     matches: frozenset[tuple[int, ComplexEvent]] | None = None
     reason: str | None = None
@@ -54,7 +54,7 @@ class Stages:
         lines = []
         for title, value in self._shown():
             lines.append(f"{title}: {_text(value)}")
-            if isinstance(value, ComplexEventAutomaton):
+            if isinstance(value, CEA):
                 lines += [
                     f"  {show_state(t.source)} → {show_state(t.target)}  {shorten(show_edge(t), 100, placeholder=' …')}"
                     for t in value.transitions
@@ -73,7 +73,7 @@ class Stages:
             pieces.append(f"<h4>{escape(title)}</h4>\n<p><code>{escape(_text(value))}</code></p>")
             if isinstance(value, Formula):
                 pieces.append(shown_or_told(lambda formula=value: formula_svg(formula)))  # type: ignore[misc]
-            elif isinstance(value, ComplexEventAutomaton):
+            elif isinstance(value, CEA):
                 pieces.append(value._repr_html_())
         rows = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in self._rows()]
         if rows:
