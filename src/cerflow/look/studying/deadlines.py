@@ -11,6 +11,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
 
 from cerflow.automata.model.clock import PAUSE, TICK, deadlines_of, has_ticks, opened_by, reads_tick
 from cerflow.automata.model.runs import RunReader
@@ -50,8 +51,8 @@ class StudiedMoments:
     ``read[n]`` are the keys of the substreams that read something when event n comes, each with the index of what it
     reads; a substream may read several things. ``by_clock[n]`` are the moments before it that the clock shows, those
     after the last event with n = the number of events.
-    ``begun`` gives for a tick, by key and index, the positions of the events whose deadline has passed. Other ticks
-    stand before each event where deadlines lie at values of an ``attribute``.
+    ``begun`` gives for a tick, by key and index, the positions of the events whose deadline has passed. Where deadlines
+    lie at values of an ``attribute``, a tick stands before each event.
     """
 
     parts: Mapping[Key, Substream]
@@ -94,19 +95,19 @@ class _Weaving:
         self._by_events = len(sample.events) - sample.clocked
         self._woven: dict[Key, list[Event]] = {key: [] for key in parts}
         self._begun: dict[tuple[Key, int], tuple[int, ...]] = {}
-        # Any event may reach a deadline at a value of it.
-        self._attribute = next(
-            (
-                node.window.attribute
+        # Any event may reach a deadline at a value of an attribute.
+        self._at_values = tuple(
+            {
+                node.window: None
                 for t in transducer.transitions
                 if reads_tick(t)
                 for atom in t.atoms
                 for node in walk(atom)
                 if isinstance(node, InWindow) and isinstance(node.window, AttributeWindow)
-            ),
-            None,
+            }
         )
         self._passed = {key: self._deadlines(transducer, part) for key, part in parts.items()}
+        self._reached = {key: self._reached_values(transducer, part) for key, part in parts.items()}
 
     def _deadlines(self, transducer: Transducer, part: Substream) -> dict[int, dict[Time, list[int]]]:
         """The deadlines that events of a substream may open, by the index of the first event that they lie before.
@@ -131,6 +132,22 @@ class _Weaving:
                 found.setdefault(shown, {}).setdefault(time, []).append(event.position)
         return found
 
+    def _reached_values(self, transducer: Transducer, part: Substream) -> dict[int, list[int]]:
+        """The positions of the events whose deadlines at values an event is the first to reach, by its position."""
+        reader = RunReader(transducer, part.events)
+        found: dict[int, list[int]] = {}
+        for window in self._at_values:
+            opening = [t for t in transducer.transitions if opened_by(t, (window,))]
+            open_: list[tuple[int | float, int]] = []
+            for place, event in enumerate(part.events):
+                look()
+                value = reader.measure(window, place)
+                while value is not None and open_ and not value - open_[0][0] < window.size:
+                    found.setdefault(event.position, []).append(heappop(open_)[1])
+                if value is not None and any(reader.passes(t, place) for t in opening):
+                    heappush(open_, (value, event.position))
+        return found
+
     def whole(self) -> StudiedMoments:
         read: list[list[tuple[Key, int]]] = []
         own = {event.position: (key, event) for key, part in self._parts.items() for event in part.events}
@@ -147,14 +164,16 @@ class _Weaving:
                     if key != mine:
                         now.append(self._added(key, self._nothing(PAUSE.type, event.time, event.position)))
             if mine is not None:
-                if self._attribute is not None:
+                if self._at_values:
                     now.append(self._added(mine, replace(read_as, type=TICK.type, position=_NOWHERE)))
+                    self._begun[now[-1]] = tuple(self._reached[mine].get(event.position, ()))
                 now.append(self._added(mine, read_as))
             read.append(now)
         by_clock[len(read)] = self._by_clock(len(read))
         unit = self._events.microseconds_per_tick
         parts = {key: Substream(key, Stream(woven, unit)) for key, woven in self._woven.items()}
-        return StudiedMoments(parts, read, self._begun, by_clock, self._attribute)
+        attribute = self._at_values[0].attribute if self._at_values else None
+        return StudiedMoments(parts, read, self._begun, by_clock, attribute)
 
     def _by_clock(self, n: int) -> list[list[tuple[Key, int]]]:
         """The moments, one for each deadline, that the clock shows before event n."""

@@ -6,11 +6,11 @@ a configuration continue together; they differ only in when they began.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
-from cerflow.automata.model.clock import may_read_events, opened_by, reads_tick
+from cerflow.automata.model.clock import may_read_events, reads_tick
 from cerflow.automata.model.run_windows import windows_needed
 from cerflow.automata.model.runs import Memory
 from cerflow.automata.model.transducer import HIDDEN_LABEL, TYPE_LABEL, Transducer, Transition
@@ -18,10 +18,10 @@ from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.events import Event
 from cerflow.language.condition import Condition
-from cerflow.language.formula import AttributeWindow, DurationWindow, Window
+from cerflow.language.formula import DurationWindow, Window
 from cerflow.language.node import walk
 from cerflow.language.printer import show
-from cerflow.logic.conditions.guards import InWindow, Measure
+from cerflow.logic.conditions.guards import Measure
 from cerflow.look.studying.deadlines import TimedReader, is_pause, is_tick, shown_labels
 from cerflow.look.studying.samples import Substream
 from cerflow.look.studying.steps import (
@@ -78,8 +78,6 @@ class SubstreamRuns:
         self._prunes = transducer.window is not None and all(
             t.labels for t in transducer.transitions if t.target in transducer.final
         )
-        # The transitions by which the last tick said that a deadline has passed, and the configurations before.
-        self._passed: list[tuple[Transition, Memory, _Shared]] = []
         self._made = 0
         self._begin()
 
@@ -115,66 +113,33 @@ class SubstreamRuns:
         self._begin()
         return died
 
-    def moved(self, step: TracedStep) -> bool:
-        """Whether a deadline that has passed changed anything."""
-        taken = [self._transducer.transitions[firing.transition] for firing in step.fired]
-        return any(reads_tick(t) and t.source != t.target for t in taken)
+    def moved(self, step: TracedStep) -> set[int]:
+        """The configurations that have gone on with a deadline that has passed."""
+        taken = [(f.target, self._transducer.transitions[f.transition]) for f in step.fired]
+        return {target for target, t in taken if reads_tick(t) and t.source != t.target}
 
     def begun(self, step: TracedStep, positions: Collection[int]) -> tuple[tuple[str | None, int], ...]:
-        """Events, among those at some positions, whose partial matches have gone on with a deadline in time."""
-        reached = {f.target for f in step.fired if reads_tick(self._transducer.transitions[f.transition])}
+        """Events, among those at some positions, whose partial matches have gone on with a deadline; with a label each.
+
+        The deadline began at the last such event of a partial match.
+        """
+        reached = self.moved(step)
         going_on = [pairs for c in step.living if c.number in reached for pairs in c.some]
-        found = {position for pairs in going_on for _, position in pairs} & set(positions)
-        return self._named(found or positions, going_on)
-
-    def begun_at_values(self, place: int) -> tuple[tuple[str | None, int], ...]:
-        """Events whose deadlines, at values of an attribute, have passed with the tick that was just read."""
-        found: set[int] = set()
-        going_on: list[Pairs] = []
-        for t, memory, shared in self._passed:
-            shown = list(islice(chain.from_iterable(shared.parts.values()), limits.TRACED_MATCHES))
-            going_on += shown
-            for node in chain.from_iterable(map(walk, t.atoms)):
-                if not isinstance(node, InWindow) or not isinstance(node.window, AttributeWindow):
-                    continue
-                content = memory[node.start.register]
-                start = content[node.start.field] if isinstance(content, tuple) else None
-                if isinstance(start, int | float) and self._reader.over(node.window, start, place):
-                    begun = self._beginning(node.window, start, place)
-                    # The deadline began at the last such event of the partial match, or at one outside if it has none.
-                    own = [{position for _, position in pairs} & begun for pairs in shown]
-                    found |= {max(positions) for positions in own if positions} or {max(begun)}
-        return self._named(found, going_on)
-
-    def _beginning(self, window: AttributeWindow, start: float, place: int) -> set[int]:
-        """The positions of events before a place that may begin a deadline where the attribute has a value."""
-        opening = [t for t in self._transducer.transitions if opened_by(t, (window,))]
-        events = self._part.events
-        return {
-            events[k].position
-            for k in range(place)
-            if not (is_tick(events[k]) or is_pause(events[k]))
-            and self._reader.measure(window, k) == start
-            and any(self._reader.passes(t, k) for t in opening)
-        }
-
-    def _named(self, positions: Iterable[int], going_on: Iterable[Pairs]) -> tuple[tuple[str | None, int], ...]:
-        """Positions with a label each, where they are in partial matches."""
-        labels: dict[int, set[str]] = {position: set() for position in sorted(positions)}
+        found = [{p for _, p in pairs}.intersection(positions) for pairs in going_on]
+        labels: dict[int, set[str]] = {p: set() for p in sorted({max(own) for own in found if own} or positions)}
         for label, position in chain.from_iterable(going_on):
             if position in labels:
                 labels[position].add(label)
         named: list[tuple[str | None, int]] = []
-        for position, found in labels.items():
+        for position, names in labels.items():
             # A label of AS says more than a type or a kind.
-            given = found - {self._part.events[self._part.places[position]].type, *self._kinds}
-            named.append((min(given or found, default=None), position))
+            given = names - {self._part.events[self._part.places[position]].type, *self._kinds}
+            named.append((min(given or names, default=None), position))
         return tuple(named)
 
     def read(self, event: Event, place: int) -> TracedStep:
         """Take all configurations past an event, a tick or a pause."""
         died = list(self._expired(place))
-        self._passed = []
         following: dict[_Place, dict[_Ends, list[PartialMatches]]] = {}
         moves: list[tuple[int, Transition, _Place]] = []
         refused: list[Refusal] = []
@@ -192,8 +157,6 @@ class SubstreamRuns:
                 moved = True
                 target = (t.target, self._kept(t.target, self._reader.written(t, place, memory)))
                 moves.append((shared.number, t, target))
-                if reads_tick(t) and t.source != t.target:
-                    self._passed.append((t, memory, shared))
                 _add(following.setdefault(target, {}), shared, t, event, place)
             refused += refusals
             if not moved and refusals:

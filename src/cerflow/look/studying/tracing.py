@@ -114,19 +114,11 @@ class Trace:
     def _deadline(
         self, runs: SubstreamRuns, step: TracedStep, key: Key, place: int, event: Event | None
     ) -> PassedDeadline:
-        tick, begun = self._moments.parts[key].events[place], self._moments.begun.get((key, place))
-        if begun is not None:
-            at = time_of(tick.time, self.sample.events)
-            return PassedDeadline(**vars(step), at=at, begun=runs.begun(step, begun), shown_by=event)
-        attribute = self._moments.attribute
-        assert attribute is not None
-        return PassedDeadline(
-            **vars(step),
-            at=tick.attribute(attribute),
-            begun=runs.begun_at_values(place),
-            shown_by=event,
-            attribute=attribute,
-        )
+        tick = self._moments.parts[key].events[place]
+        begun = runs.begun(step, self._moments.begun[key, place])
+        attribute = self._moments.attribute if tick.attributes else None
+        at = time_of(tick.time, self.sample.events) if attribute is None else tick.attribute(attribute)
+        return PassedDeadline(**vars(step), at=at, begun=begun, shown_by=event, attribute=attribute)
 
     def _consumed(
         self, detecting: Mapping[Key, str], found: list[PassedDeadline], own: TracedEvent | None
