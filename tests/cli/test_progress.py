@@ -116,13 +116,13 @@ def test_what_fails_without_a_signal_keeps_its_error():
     ("size", "expected"), [("1", 1), ("500 MB", 500_000_000), ("2gb", 2 * 10**9), ("1.5 MiB", 3 << 19), ("64k", 64_000)]
 )
 def test_sizes_of_memory(size, expected):
-    assert bytes_of(size, "--memory") == expected
+    assert bytes_of(size) == expected
 
 
 @pytest.mark.parametrize("size", ["", "0", "nix", "-1", "2 parsecs", "1e9"])
 def test_what_is_no_size(size):
     with pytest.raises(typer.BadParameter, match="is not a size of memory"):
-        bytes_of(size, "--memory")
+        bytes_of(size)
 
 
 @pytest.mark.parametrize(

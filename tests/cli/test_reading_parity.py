@@ -15,12 +15,13 @@ from pyspark.errors import PySparkException
 import cerflow
 from cerflow.base import limits
 from cerflow.base.errors import InputError
-from cerflow.cli.commands.request import ColumnOptions, Inputs
+from cerflow.cli.commands.request import Inputs
+from cerflow.cli.options import ColumnOptions, InputOptions
 from cerflow.cli.spark.reading import read_frame
 from cerflow.files import blocks as pieces
 from cerflow.files.blocks import read_blocks
-from cerflow.files.input_plans import InputPlan, survey_file, survey_of_pieces, texts
-from cerflow.files.reading import read_inputs
+from cerflow.files.encodings import Content
+from cerflow.files.input_plans import InputPlan, survey, survey_file, survey_of_pieces, texts
 
 DEEP = b'{"type":"D","v":' + b"[" * 20_000 + b"]" * 20_000 + b"}"
 LINES = b'{"type":"A","v":1}\n{"type":"B","v":2}\n'
@@ -130,8 +131,8 @@ def options(name, **others):
 def local(path, columns):
     """The table, the numbers of its rows, the refused rows, and the remarks; or the error."""
     try:
-        read = Inputs.prepare(QUERY, [str(path)], None, columns)
-        events = read_inputs(read.inputs, read.columns, named=read.named)
+        read = Inputs.prepare(QUERY, InputOptions([str(path)]), columns)
+        events = read.read()
     except InputError as error:
         return str(error)
     numbers = list(range(len(events.table))) if events.rows is None else events.rows.tolist()
@@ -155,7 +156,7 @@ def test_pieces_of_a_file(tmp_path, monkeypatch, name):
     content, expected = FILES[name]
     (tmp_path / name).write_bytes(content)
     monkeypatch.setattr(limits, "FILE_PIECE_BYTES", max(10, len(content) // 20))
-    read = Inputs.prepare(QUERY, [str(tmp_path / name)], None, options(name))
+    read = Inputs.prepare(QUERY, InputOptions([str(tmp_path / name)]), options(name))
     (one,) = read.inputs
     cut = pieces.cut_file(one.events, tmp_path / name)
     if len(cut) == 1 or (".csv" in name and any(map(pieces.has_quotes, cut))):
@@ -181,10 +182,38 @@ def test_pieces_of_a_file(tmp_path, monkeypatch, name):
     assert sorted(lost, key=lambda row: row["row"]) == refused
 
 
+@pytest.mark.parametrize("name", ["big.parquet", "big.orc"])
+def test_pieces_of_a_file_with_types(tmp_path, monkeypatch, name):
+    table = pa.table({"type": ["A", "B", None, "C"] * 5000, "v": [*map(str, range(19_999)), "x"]})
+    if name.endswith("orc"):
+        pyarrow.orc.write_table(table, tmp_path / name, stripe_size=1 << 16, batch_size=500, compression="uncompressed")
+    else:
+        pyarrow.parquet.write_table(table, tmp_path / name, row_group_size=1500)
+    monkeypatch.setattr(limits, "FILE_PIECE_BYTES", 30_000)
+    read = Inputs.prepare(QUERY, InputOptions([str(tmp_path / name)]), options(name))
+    (one,) = read.inputs
+    cut = pieces.cut_file(one.events, tmp_path / name)
+    assert len(cut) > 2
+    assert pa.concat_tables(block.table for each in cut for block in read_blocks(one.events, each)).equals(table)
+    surveys = [survey(one, read.columns, each) for each in cut]
+    assert survey_of_pieces(surveys).rows == len(table)
+    plan = InputPlan.of(one, read.columns, [survey_of_pieces(surveys)], False)
+    assert (plan.types, plan.clean) == ({"v": pa.int64()}, False)
+
+
+@pytest.mark.parametrize(("types", "clean"), [(["A", "B"], True), (["A", None], False)])
+def test_it_is_known_of_files_with_types_whether_rows_are_bad(tmp_path, types, clean):
+    pyarrow.parquet.write_table(pa.table({"type": types, "v": [1, None]}), tmp_path / "a.parquet")
+    read = Inputs.prepare(QUERY, InputOptions([str(tmp_path / "a.parquet")]), options("a.parquet"))
+    found = survey(read.inputs[0], read.columns, Content(tmp_path / "a.parquet"))
+    assert (found.rows, found.columns["v"].values) == (2, 0)
+    assert InputPlan.of(read.inputs[0], read.columns, [found], False).clean is clean
+
+
 def compared(spark, path, columns):
     """Read a path by both, compare, and give what the local reader found."""
     found = local(path, columns)
-    read = Inputs.prepare(QUERY, [str(path)], None, columns)
+    read = Inputs.prepare(QUERY, InputOptions([str(path)]), columns)
     if isinstance(found, str):
         with pytest.raises(PySparkException, match=re.escape(found)):
             read_frame(spark, read)
@@ -194,8 +223,9 @@ def compared(spark, path, columns):
     assert events.remarks == remarks
     counts = events.counts([])
     assert (counts.valid, counts.refused) == (len(table), len(refused))
-    assert sorted(events.refused().toArrow().to_pylist(), key=lambda row: row["row"]) == refused
-    usable = events.valid.toArrow()
+    told = [] if events.refused is None else events.refused.toArrow().to_pylist()
+    assert sorted(told, key=lambda row: row["row"]) == refused
+    usable = events.events.toArrow()
     types = [(f.name, str(f.type).replace("element:", "item:")) for f in usable.schema]
     assert types == [(f.name, str(f.type)) for f in table.schema]
     assert rows_of(usable) == rows_of(table)
@@ -220,6 +250,11 @@ def test_spark_reads_the_same(tmp_path, spark, monkeypatch):
     compared(spark, tmp_path / "csv" / "nothing.csv", options(""))
     for path in sorted((tmp_path / "alone").iterdir()):
         compared(spark, path, options(path.name))
+    pyarrow.parquet.write_table(TABLES["text.parquet"][0], tmp_path / "pieces.parquet", row_group_size=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(limits, "FILE_PIECE_BYTES", 100)
+        found = compared(spark, tmp_path / "pieces.parquet", options(""))
+    assert [row["row"] for row in found[2]] == TABLES["text.parquet"][1]
     for name, (table, expected) in TABLES.items():
         writer = pyarrow.orc.write_table if name.endswith("orc") else pyarrow.parquet.write_table
         writer(table, tmp_path / name)

@@ -4,6 +4,7 @@ import json
 from decimal import Decimal
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from cerflow.base import limits
@@ -81,5 +82,5 @@ def test_numbers_of_matches():
         10,
     ]
     for text in ("", "-1", "many", "1e6", "²"):
-        with pytest.raises(ValueError, match="is not a number of matches"):
+        with pytest.raises(typer.BadParameter, match="is not a number of matches"):
             parse_most(text)

@@ -9,11 +9,14 @@ import pyarrow as pa
 import pyarrow.orc
 import pyarrow.parquet
 import pytest
+import typer
 
+from cerflow.api.query import parse
 from cerflow.base.errors import BadRecordError, InputError, OutputError
-from cerflow.cli.commands.request import BadRecords, Policy, parse_policy
+from cerflow.cli.commands.request import BadRecords, Request
+from cerflow.cli.options import ColumnOptions, InputOptions, OutputOptions, RunOptions
 from cerflow.cli.output.targets import check_writable
-from cerflow.cli.output.writing import Directory, OutputFormat, open_sink, output_format_of
+from cerflow.cli.output.writing import OutputFormat, open_sink, output_format_of
 
 EVENT = pa.struct([("position", pa.int64()), ("labels", pa.list_(pa.string())), ("at", pa.timestamp("ns"))])
 SCHEMA = pa.schema(
@@ -171,9 +174,9 @@ def test_places_that_cannot_be_written_to(tmp_path):
 
 
 def test_policies():
-    assert parse_policy("fail", None) == (Policy.FAIL, None)
-    assert parse_policy("dead-letter", "p.csv") == (Policy.DEAD_LETTER, "p.csv")
-    assert parse_policy("dead-letter=p.csv", None) == (Policy.DEAD_LETTER, "p.csv")
+    assert (BadRecords("fail").fails, BadRecords("fail").path) == (True, None)
+    for given in (("dead-letter", "p.csv"), ("dead-letter=p.csv", None), ("dead-letter=p.csv", "p.csv")):
+        assert (BadRecords(*given).fails, BadRecords(*given).path) == (False, "p.csv")
 
 
 @pytest.mark.parametrize(
@@ -181,8 +184,8 @@ def test_policies():
     [("ignore", None), ("skip", "p"), ("fail=x", None), ("dead-letter", None), ("dead-letter=a", "b")],
 )
 def test_policies_that_do_not_fit(policy, path):
-    with pytest.raises(ValueError, match=r"dead|not one"):
-        parse_policy(policy, path)
+    with pytest.raises(typer.BadParameter, match=r"dead|not one"):
+        BadRecords(policy, path)
 
 
 REFUSED = pa.table({"row": [4, 7], "reason": ["the type is null", "bad"], "v": [1.5, None]})
@@ -190,11 +193,11 @@ REFUSED = pa.table({"row": [4, 7], "reason": ["the type is null", "bad"], "v": [
 
 def test_fail_names_the_first_row():
     with pytest.raises(BadRecordError, match="row 4: the type is null"):
-        BadRecords(Policy.FAIL).refuse(REFUSED)
+        BadRecords("fail").refuse(REFUSED)
 
 
 def test_skip_counts():
-    bad = BadRecords(Policy.SKIP)
+    bad = BadRecords("skip")
     bad.refuse(REFUSED)
     bad.refuse(REFUSED.slice(0, 0))
     bad.write()
@@ -204,7 +207,7 @@ def test_skip_counts():
 @pytest.mark.parametrize("name", ["d.jsonl", "d.csv", "d.parquet"])
 def test_dead_letters_are_kept(tmp_path, name):
     path = tmp_path / name
-    bad = BadRecords(Policy.DEAD_LETTER, str(path))
+    bad = BadRecords("dead-letter", str(path))
     bad.refuse(REFUSED)
     bad.refuse(REFUSED.drop_columns("v"))
     bad.write()
@@ -218,7 +221,7 @@ def test_dead_letters_are_kept(tmp_path, name):
 
 
 def test_no_dead_letters_leave_an_empty_file(tmp_path):
-    BadRecords(Policy.DEAD_LETTER, str(tmp_path / "d.jsonl")).write()
+    BadRecords("dead-letter", str(tmp_path / "d.jsonl")).write()
     assert (tmp_path / "d.jsonl").read_text() == ""
 
 
@@ -242,12 +245,12 @@ def test_what_orc_does_not_hold(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("output", "says"),
     [
-        (("-",), "are for directories"),
-        (("o", "overwrite-partitions"), "needs --partition-by COLUMN"),
+        (OutputOptions("-", output_mode="error"), "are for directories"),
+        (OutputOptions("o", output_mode="overwrite-partitions"), "needs --partition-by COLUMN"),
     ],
 )
-def test_directories_that_do_not_make_sense(arguments, says):
-    with pytest.raises(ValueError, match=says):
-        Directory(*arguments)
+def test_directories_that_do_not_make_sense(output, says):
+    with pytest.raises(typer.BadParameter, match=says):
+        Request.prepare(parse("SELECT * WHERE A"), InputOptions(), ColumnOptions(), output, RunOptions())

@@ -9,7 +9,6 @@ import pytest
 
 from cerflow.api.stream_inputs import Input
 from cerflow.base.errors import InputError
-from cerflow.files.blocks import file_groups
 from cerflow.files.input_plans import ColumnRoles
 from cerflow.files.reading import read_inputs
 from cerflow.files.sources import InputFormat, parse_source
@@ -261,16 +260,3 @@ def test_times_in_json_keep_their_zone(tmp_path):
         "2024-01-01T00:00:00+00:00",
         "2024-01-01T00:00:01+00:00",
     ]
-
-
-def test_which_files_have_the_same_columns(tmp_path):
-    (tmp_path / "d").mkdir()
-    for name, columns in {"a": ["type", "v"], "b": ["v", "type"], "c": ["type", "v"]}.items():
-        pyarrow.parquet.write_table(pa.table({column: ["x"] for column in columns}), tmp_path / "d" / f"{name}.parquet")
-    source = parse_source(str(tmp_path / "d"))
-    names = [[file.stem for file in group] for group in file_groups(source, together=True)]
-    assert names == [["a", "c"], ["b"]]
-    assert len(file_groups(source, together=False)) == 3
-    write(tmp_path / "d", "d.parquet", "")
-    with pytest.raises(InputError, match=r"cannot read .*d\.parquet as parquet"):
-        file_groups(parse_source(str(tmp_path / "d")), together=True)

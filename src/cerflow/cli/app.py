@@ -10,7 +10,7 @@ import typer
 
 from cerflow.base.errors import visible
 from cerflow.cli import options as o
-from cerflow.cli.options import in_groups, load, one_query, seconds_of, spark_settings, time_limit, usage
+from cerflow.cli.options import in_groups, load, one_query, time_limit, usage
 from cerflow.cli.output.progress import PhaseTimer, compile_kernels, progress
 from cerflow.cli.output.reporting import errors_reported, note, warn
 from cerflow.cli.output.writing import OutputFormat
@@ -76,7 +76,6 @@ def run(
         usage("directories (--output-mode, --partition-by) are written by Spark, not by --runner local", "--runner")
     if until is not None and not columns.time:
         usage("--until is a time: name the column of times with --time-column", "--until")
-    seconds, settings = seconds_of(options.timeout, "--timeout"), spark_settings(spark)
     with errors_reported(query.query):
         load(predicates)
         request = Request.prepare(
@@ -92,7 +91,7 @@ def run(
         if runner == "auto":
             given = [option for option, value in (only_spark | directory).items() if value]
             choice = choose_runner([one.events for one in request.inputs.inputs], given)
-        if choice.spark and (request.memory is not None or seconds is not None):
+        if choice.spark and (options.memory is not None or options.timeout is not None):
             usage("--memory and --timeout are limits of a run in this process (--runner local)", "--runner")
         if choice.warning is not None:
             warn(choice.warning)
@@ -102,13 +101,12 @@ def run(
             if choice.spark:
                 from cerflow.cli.spark.runner import run_on_spark
 
-                outcome = run_on_spark(request, shown, watch, master=spark.master, settings=settings)
+                outcome = run_on_spark(request, shown, watch, spark)
             else:
-                from cerflow.cli.commands import local_runner as here
+                from cerflow.cli.commands.local_runner import run_local
 
-                with time_limit(seconds):
-                    run_here = here.run_as_events_come if here.come_by_a_pipe(request) else here.run_local
-                    outcome = run_here(request, shown, watch)
+                with time_limit(options.timeout):
+                    outcome = run_local(request, shown, watch)
         if options.summary and choice.spark:
             warn("--summary draws what runs in this process find (--runner local)")
         note(str(replace(outcome, where=choice.reason)))

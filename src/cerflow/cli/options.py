@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import Annotated, Any, Literal, NoReturn, get_args, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, NoReturn, get_args, get_type_hints
 
 import typer
 
@@ -32,7 +32,7 @@ Many = list[str] | None
 
 
 def option(help: str, *names: str, default: Any = None, **more: Any) -> Any:
-    """A field that is an option; without ``names`` it is called as the field."""
+    """A field that is an option; without ``names`` it is called as the field. A ``parser`` makes its value of text."""
     return field(default=default, metadata={"of": typer.Option(*names, help=help, **more)})
 
 
@@ -62,6 +62,61 @@ def in_groups(function: Callable[..., None]) -> Callable[..., None]:
     command.__dict__["__signature__"] = Signature(found)
     command.__annotations__ = {one.name: one.annotation for one in found}
     return command
+
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
+
+
+def bytes_of(size: str) -> int:
+    """The bytes of a size such as ``2 GB`` or ``512 MiB``."""
+    found = _SIZE.fullmatch(size.strip())
+    number, unit, binary = found.groups() if found is not None else ("0", "", "")
+    count = int(float(number) * (1024 if binary else 1000) ** (" kmgt".index(unit.lower()) if unit else 0))
+    if count < 1:
+        usage(f"'{size}' is not a size of memory, such as '500 MB' or '2 GB'")
+    return count
+
+
+def parse_most(text: str | int) -> int | None:
+    """The greatest number of matches to write, None for any."""
+    text = str(text)
+    if text.strip().lower() in ("none", "0"):
+        return None
+    plain = text.replace("_", "").replace(",", "")
+    if not (plain.isascii() and plain.isdecimal()):
+        usage(f"'{text}' is not a number of matches, nor 'none'")
+    return int(plain)
+
+
+def seconds_of(duration: str) -> float:
+    """The seconds of a duration such as ``30 seconds``."""
+    from cerflow.language.parser import duration_in_microseconds
+
+    try:
+        return (duration_in_microseconds(duration) or 0) / 1e6
+    except ValueError as error:
+        usage(str(error))
+
+
+def duration(text: str) -> str:
+    """A duration as it is written."""
+    seconds_of(text)
+    return text
+
+
+class Setting(NamedTuple):
+    """A setting of Spark."""
+
+    key: str
+    value: str
+
+    @classmethod
+    def of(cls, text: str) -> Setting:
+        """The setting that ``KEY=VALUE`` is."""
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            usage(f"'{text}' is not of the form KEY=VALUE")
+        return cls(key, value)
 
 
 #: Help of options that several groups have.
@@ -137,7 +192,7 @@ class ColumnOptions:
     encoding: str = option(
         "Encoding of CSV and JSON: utf-8, utf-16, latin-1, cp1252, …", default="utf-8", metavar="NAME"
     )
-    key_timeout: str | None = option(KEY_TIMEOUT, metavar="DURATION")
+    key_timeout: str | None = option(KEY_TIMEOUT, metavar="DURATION", parser=duration)
 
 
 @dataclass(frozen=True)
@@ -154,7 +209,7 @@ class SparkOptions:
     """Where Spark runs."""
 
     master: str | None = option("Master of Spark (default: local[*]).", metavar="URL")
-    conf: Many = option("Setting of Spark. May be repeated.", metavar="KEY=VALUE")
+    conf: list[Setting] | None = option("Setting of Spark. May be repeated.", metavar="KEY=VALUE", parser=Setting.of)
 
 
 @dataclass(frozen=True)
@@ -173,6 +228,11 @@ class OutputOptions:
         "Let Spark write a directory for each value of this column of the result. May be repeated.", metavar="COLUMN"
     )
 
+    @property
+    def directory(self) -> bool:
+        """Whether Spark writes a directory of files."""
+        return bool(self.output_mode or self.partition_by)
+
 
 @dataclass(frozen=True)
 class RunOptions:
@@ -183,26 +243,26 @@ class RunOptions:
     positions: bool = option(
         "Whether to number the events of the whole input.", "--positions/--no-positions", default=True
     )
-    max_matches: str = option(
+    max_matches: int | None = option(
         "Stop with an error if there are more matches than this; 'none': write all.",
-        default="100000000",
+        default=100_000_000,
         metavar="N|none",
+        parser=parse_most,
     )
-    memory: str | None = option(
+    memory: int | None = option(
         "End with an error if partial matches and matches need more memory than this, such as '2 GB', in this process.",
         metavar="SIZE",
+        parser=bytes_of,
     )
-    timeout: str | None = option(
+    timeout: float | None = option(
         "End with an error if the run takes longer than this, such as '30 seconds', in this process.",
         metavar="DURATION",
+        parser=seconds_of,
     )
     counts: Literal["decimal", "text"] = option(
         "How COUNT(*) is written: numbers of up to 38 digits, or text of any length.", default="decimal"
     )
     summary: bool = option("Also draw the number of matches over time, on standard error.", "--summary", default=False)
-
-
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 
 
 def load(options: PredicateOptions) -> None:
@@ -211,48 +271,6 @@ def load(options: PredicateOptions) -> None:
         from cerflow.cli.commands.request import load_predicates
 
         load_predicates(options.predicates)
-
-
-def spark_settings(options: SparkOptions) -> list[tuple[str, str]]:
-    """The settings KEY=VALUE."""
-    settings = []
-    for setting in options.conf or ():
-        key, equals, value = setting.partition("=")
-        if not equals or not key:
-            usage(f"'{setting}' is not of the form KEY=VALUE", "--conf")
-        settings.append((key, value))
-    return settings
-
-
-def bytes_of(size: str | None, parameter: str) -> int | None:
-    """The bytes of a size such as ``2 GB`` or ``512 MiB``; None for None."""
-    if size is None:
-        return None
-    found = _SIZE.fullmatch(size.strip())
-    number, unit, binary = found.groups() if found is not None else ("0", "", "")
-    count = int(float(number) * (1024 if binary else 1000) ** (" kmgt".index(unit.lower()) if unit else 0))
-    if count < 1:
-        usage(f"'{size}' is not a size of memory, such as '500 MB' or '2 GB'", parameter)
-    return count
-
-
-def parse_most(text: str) -> int | None:
-    """The greatest number of matches to write, None for any; raises ValueError for other texts."""
-    if text.strip().lower() in ("none", "0"):
-        return None
-    plain = text.replace("_", "").replace(",", "")
-    if not (plain.isascii() and plain.isdecimal()):
-        raise ValueError(f"'{text}' is not a number of matches, nor 'none'")
-    return int(plain)
-
-
-def seconds_of(duration: str | None, parameter: str) -> float | None:
-    """The seconds of a duration such as ``30 seconds``; None for None."""
-    from cerflow.language.parser import duration_in_microseconds
-
-    with values_of(parameter):
-        found = duration_in_microseconds(duration)
-    return None if found is None else found / 1e6
 
 
 @contextmanager
@@ -284,15 +302,6 @@ def one_query(options: QueryOptions) -> None:
         usage("give either a query file or a query after -e", "QUERY")
 
 
-@contextmanager
-def values_of(parameter: str) -> Iterator[None]:
-    """Refuse the command for a ValueError about an option."""
-    try:
-        yield
-    except ValueError as error:
-        usage(str(error), parameter)
-
-
-def usage(message: str, parameter: str) -> NoReturn:
-    """Refuse a command with a message; ``parameter`` is the option that is wrong."""
-    raise typer.BadParameter(visible(message), param_hint=f"'{parameter}'")
+def usage(message: str, parameter: str | None = None) -> NoReturn:
+    """Refuse a command with a message; ``parameter`` is the option that is wrong, unless its value is being read."""
+    raise typer.BadParameter(visible(message), param_hint=None if parameter is None else f"'{parameter}'")

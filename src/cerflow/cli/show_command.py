@@ -46,26 +46,24 @@ def show(
         usage("give the events in which the result was found with --input PATH", "--input")
     output = page.output
     with errors_reported():
-        from cerflow.cli.commands.request import mapped
+        from cerflow.cli.commands.request import Inputs
         from cerflow.cli.output.clashes import refuse_clashes
         from cerflow.cli.output.targets import check_writable, open_target
         from cerflow.engine.events.records import RecordChecker
         from cerflow.engine.events.time_order import valid_in_order
-        from cerflow.files.input_plans import ColumnRoles
-        from cerflow.files.reading import read_inputs, read_result
-        from cerflow.files.sources import parse_source, source_of
-        from cerflow.logic.analysis.columns import ColumnUsage
+        from cerflow.files.reading import read_result
+        from cerflow.files.sources import source_of
         from cerflow.look.viewing.opening import open_page
         from cerflow.look.viewing.page import BATCH, ViewedStream, first_matches, page_of
 
-        sources = tuple(parse_source(text, inputs.input_format, options.encoding) for text in inputs.inputs)
+        found = Inputs.prepare(None, inputs, options)
         matches = source_of(result, page.result_format)
         if output is not None:
             check_writable(output)
-            refuse_clashes([*sources, matches], [], output=output, directory=False, dead_letters=None)
-        found, roles = mapped(sources, options)
-        columns = ColumnRoles.of(roles, ColumnUsage())
-        read = read_inputs(found, columns, named=len(sources) > 1)
+            refuse_clashes(
+                [*(one.events for one in found.inputs), matches], [], output=output, directory=False, dead_letters=None
+            )
+        read, columns = found.read(), found.columns
         schema = columns.schema(read.table.schema, read.stream)
         checker = RecordChecker(schema, "skip", in_order=False)
         events, _ = valid_in_order(read.table, checker, columns.sequence)

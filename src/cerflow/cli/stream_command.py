@@ -14,12 +14,12 @@ from cerflow.cli.options import (
     PredicateOptions,
     QueryOptions,
     SparkOptions,
+    duration,
     load,
     one_query,
     option,
-    spark_settings,
+    seconds_of,
     usage,
-    values_of,
 )
 from cerflow.cli.output.progress import PhaseTimer
 from cerflow.cli.output.reporting import errors_reported
@@ -46,7 +46,7 @@ class StreamOptions:
     sequence: str | None = option(
         "Column that orders events of equal time (Kafka: partition and offset).", "--sequence-column"
     )
-    forget: str | None = option(KEY_TIMEOUT, "--key-timeout", metavar="DURATION")
+    forget: str | None = option(KEY_TIMEOUT, "--key-timeout", metavar="DURATION", parser=duration)
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,9 @@ class ProgressOptions:
         "Directory for the state of the stream; a later start with the same query continues from it.", metavar="DIR"
     )
     delay: str | None = option(
-        "How late an event may come, as in '10 seconds'; '0 seconds' if events come in order.", metavar="DURATION"
+        "How late an event may come, as in '10 seconds'; '0 seconds' if events come in order.",
+        metavar="DURATION",
+        parser=lambda text: text if text.strip().startswith("0 ") else duration(text),
     )
     trigger: str | None = option("Time between micro-batches (default: none).", metavar="DURATION")
     available_now: bool = option("Read the events that exist, then end.", "--available-now", default=False)
@@ -78,12 +80,15 @@ class ProgressOptions:
         "What to do with events that come after the delay.", default="drop"
     )
     dead_letter: str | None = option("Directory for late and refused events, with the reason.", metavar="DIR")
-    idle_timeout: str | None = option("After this time without events, recognise those that wait.", metavar="DURATION")
+    idle_timeout: str | None = option(
+        "After this time without events, recognise those that wait.", metavar="DURATION", parser=duration
+    )
     state_limit: int | None = option("End with an error if a bucket holds more objects than this.", min=1)
-    ahead: str = option(
+    ahead: str | None = option(
         "How far the time of an event may be ahead of the clock; events beyond are bad records.",
         default="1 day",
         metavar="DURATION|any",
+        parser=lambda text: None if text == "any" else duration(text),
     )
 
 
@@ -112,33 +117,21 @@ def stream(
     watch = PhaseTimer(context.obj)
     from cerflow.cli.commands.request import load_query
     from cerflow.cli.spark import streaming
-    from cerflow.language.parser import duration_in_microseconds
-
-    def duration_of(name: str, text: str | None) -> int | None:
-        with values_of(name):
-            return duration_in_microseconds(text)
 
     if kept.status is not None:
         with errors_reported():
             typer.echo(streaming.shown_status(streaming.recorded_status(kept.status)))
         return
-    allowed = None if options.ahead == "any" else options.ahead
-    settings = spark_settings(spark)
     if kept.set_back is not None:
         with errors_reported():
-            ahead = duration_of("--ahead", allowed)
-            typer.echo(streaming.set_checkpoint_back(kept.set_back, kept.to_batch, ahead, spark.master, settings))
+            ahead = 0 if options.ahead is None else seconds_of(options.ahead)
+            typer.echo(streaming.set_checkpoint_back(kept.set_back, kept.to_batch, ahead, spark))
         return
     one_query(query)
     needed = {"--input": events.input, "--checkpoint": options.checkpoint, "--delay": options.delay}
     missing = next((name for name, value in needed.items() if value is None), None)
     if missing is not None:
         usage("a stream needs --input, --checkpoint and --delay", missing)
-    in_order = str(options.delay).strip().startswith("0 ")
-    duration_of("--delay", None if in_order else options.delay)
-    duration_of("--idle-timeout", options.idle_timeout)
-    duration_of("--key-timeout", events.forget)
-    duration_of("--ahead", allowed)
     with errors_reported(query.query):
         load(predicates)
-        streaming.run_stream(load_query(query), events, options, watch, master=spark.master, settings=settings)
+        streaming.run_stream(load_query(query), events, options, watch, spark)

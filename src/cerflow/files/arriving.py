@@ -16,12 +16,11 @@ import pyarrow as pa
 from cerflow.api.stream_inputs import Input, in_common_unit
 from cerflow.base import limits
 from cerflow.base.errors import InputError
-from cerflow.files.blocks import name_of, read_blocks
+from cerflow.files.blocks import read_blocks
 from cerflow.files.column_types import NoValueFitsError
-from cerflow.files.encodings import Utf8, utf8_of
+from cerflow.files.encodings import Content
 from cerflow.files.input_plans import ColumnRoles, InputPlan, SplitRows, refuse_unknown_types, survey_file, texts
 from cerflow.files.raw_rows import RowPieces
-from cerflow.files.reading import with_missing
 from cerflow.files.sources import InputFormat, Source, source_name
 
 _REMEDY = "; types follow from the first lines, --column-type {column}=… gives another"
@@ -47,7 +46,7 @@ def arriving_events(
     events do not decide: the types follow from later ones. Raises InputError as `read_inputs` does.
     """
     source = one.events
-    pieces = RowPieces(utf8_of(standard_input(), source.encoding), name_of(b""), source.format.value)
+    pieces = RowPieces(Content(data=standard_input()), source.encoding, source.format.value)
     coming = iter(pieces)
     held, plan = b"", None
     while plan is None:
@@ -56,7 +55,7 @@ def arriving_events(
         plan = _plan(one, columns, held, last=piece is None, patient=patient)
     left_out: set[str] = set()
     given = False
-    for block in read_blocks(source, Utf8(chain((held,), coming)), plan.as_text):
+    for block in read_blocks(source, Content(data=chain((held,), coming), decoded=True), plan.as_text):
         unknown = [column for column in block.table.column_names if column not in plan.names]
         for column in set(unknown) - left_out:
             say(f"'{column}' is left out, because the first lines lack it; --column-type {column}=… keeps it")
@@ -77,7 +76,7 @@ def _in_common_unit(part: SplitRows, one: Input[Source], columns: ColumnRoles) -
 def _plan(one: Input[Source], columns: ColumnRoles, data: bytes, *, last: bool, patient: bool) -> InputPlan | None:
     """The plan for all rows by the first ones; None as long as these do not say enough."""
     source = one.events
-    content = Utf8([data])
+    content = Content(data=[data], decoded=True)
     found = survey_file(one, columns, content, read_blocks(source, content, texts(one, columns)))
     if found.rows == found.broken and not last:
         return None
@@ -87,18 +86,20 @@ def _plan(one: Input[Source], columns: ColumnRoles, data: bytes, *, last: bool, 
         if last or not patient or len(data) > limits.READ_BYTES:
             raise
         return None
-    names, types = dict(plan.names), dict(plan.types)
+    names = dict(plan.names)
     schema = plan.schema or pa.schema([])
-    if source.format is InputFormat.JSON:
+    lines = source.format is InputFormat.JSON
+    if lines:
         for column, kind in source.column_types.items():
             if column not in names:
-                names[column], types[column] = column, kind
+                names[column] = column
                 schema = schema.append(pa.field(column, kind))
-        later = [field.name for field in with_missing(schema, columns, True) if field.name not in schema.names]
-        names |= {column: column for column in later}
     else:
         refuse_unknown_types([plan])
-    schema = with_missing(schema, columns, source.format is InputFormat.JSON or not found.columns)
+    known = set(schema.names)
+    schema = columns.completed(schema, lines or not found.columns)
+    if lines:
+        names |= {column: column for column in schema.names if column not in known}
     types = {column: schema.field(called_now).type for column, called_now in names.items()}
     # Beside fractions integers would become doubles.
     as_text = frozenset(column for column, kind in types.items() if kind in (pa.string(), pa.int64()))

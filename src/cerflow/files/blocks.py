@@ -8,12 +8,12 @@ from __future__ import annotations
 import codecs
 import mmap
 import sys
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,7 @@ import pyarrow.parquet
 from cerflow.base import limits
 from cerflow.base.errors import InputError
 from cerflow.files.csv_blocks import csv_blocks
-from cerflow.files.encodings import Content, FilePiece, path_of
+from cerflow.files.encodings import Content
 from cerflow.files.json_blocks import json_blocks
 from cerflow.files.raw_rows import Block
 from cerflow.files.sources import COMPRESSIONS, InputFormat, Source, partition_values, refuse_double
@@ -31,31 +31,38 @@ from cerflow.files.sources import COMPRESSIONS, InputFormat, Source, partition_v
 
 def contents(source: Source) -> list[Content]:
     """The files of a source; what comes by standard input is read."""
-    return list(source.files) if source.files else [sys.stdin.buffer.read()]
+    if source.files:
+        return [Content(file) for file in source.files]
+    return [Content(data=list(iter(lambda: sys.stdin.buffer.read(limits.READ_BYTES), b"")))]
 
 
-def name_of(content: Content) -> str:
-    """The name of a file in messages."""
-    path = path_of(content)
-    return "standard input" if path is None else str(path)
-
-
-def read_blocks(source: Source, content: Content, as_text: Collection[str]) -> Iterator[Block]:
+def read_blocks(
+    source: Source, content: Content, as_text: Collection[str] = (), only: Callable[[pa.Field], bool] | None = None
+) -> Iterator[Block]:
     """The rows of a file, in order.
 
-    CSV has columns of text; of JSON values in the columns ``as_text`` are JSON text, unless they are strings. Raises
-    InputError if the file cannot be read at all.
+    CSV has columns of text; of JSON values in the columns ``as_text`` are JSON text, unless they are strings; of
+    Parquet and ORC ``only`` some columns are read. Raises InputError if the file cannot be read at all.
     """
-    name, path = name_of(content), path_of(content)
+    path = content.path
     partitions = {} if path is None else partition_values(source, path)
-    with reading(name, source.format):
-        for block in _blocks(source, content, name, as_text):
+    with reading(content.name, source.format):
+        for block in _blocks(source, content, as_text, only):
             table = block.table
-            if partitions and path is not None:
-                refuse_double(path, table.column_names, partitions)
-                for column, value in partitions.items():
-                    table = table.append_column(column, pa.repeat(pa.scalar(value, pa.string()), len(table)))
+            for column, value in partitions.items():
+                table = table.append_column(column, pa.repeat(pa.scalar(value, pa.string()), len(table)))
+            if path is not None:
+                refuse_double(path, block.table.column_names, partitions)
             yield replace(block, table=table)
+
+
+def schema_of_file(source: Source, file: Path) -> pa.Schema:
+    """The columns of a Parquet or ORC file, with those that its directories give; raises InputError."""
+    partitions = partition_values(source, file)
+    with reading(file, source.format):
+        schema = _opened(source, str(file))[0]
+    refuse_double(file, schema.names, partitions)
+    return pa.schema([*schema, *((name, pa.string()) for name in partitions)])
 
 
 @contextmanager
@@ -69,42 +76,74 @@ def reading(name: object, kind: InputFormat) -> Iterator[None]:
         raise InputError(f"cannot read {name} as {kind.value}: {first}") from error
 
 
-def _blocks(source: Source, content: Content, name: str, as_text: Collection[str]) -> Iterator[Block]:
+def _blocks(
+    source: Source, content: Content, as_text: Collection[str], only: Callable[[pa.Field], bool] | None
+) -> Iterator[Block]:
     if source.format is InputFormat.CSV:
-        yield from csv_blocks(content, name, source.encoding)
+        yield from csv_blocks(content, source.encoding)
     elif source.format is InputFormat.JSON:
-        yield from json_blocks(content, name, source.encoding, as_text)
+        yield from json_blocks(content, source.encoding, as_text)
     else:
-        reader = pa.BufferReader(content) if isinstance(content, bytes) else str(content)
-        if source.format is InputFormat.PARQUET:
-            table = pyarrow.parquet.ParquetFile(reader).read()
-        else:
-            table = pyarrow.orc.ORCFile(reader).read()
+        schema, _, read = _opened(
+            source, pa.BufferReader(b"".join(content.data)) if content.path is None else str(content.path)
+        )
+        names = None if only is None else [field.name for field in schema if only(field)]
+        table = read(content, names)
         yield Block(table, np.arange(len(table)))
 
 
+def _opened(source: Source, file: Any) -> tuple[pa.Schema, int, Callable[[Content, list[str] | None], pa.Table]]:
+    """The columns of a Parquet or ORC file, the number of its row groups or stripes, and what reads some of them."""
+    if source.format is InputFormat.PARQUET:
+        parquet = pyarrow.parquet.ParquetFile(file)
+
+        def read_groups(content: Content, names: list[str] | None) -> pa.Table:
+            if content.end is None:
+                return parquet.read(names)
+            return parquet.read_row_groups(range(content.begin, content.end), names)
+
+        return parquet.schema_arrow, parquet.num_row_groups, read_groups
+    orc = pyarrow.orc.ORCFile(file)
+
+    def read_stripes(content: Content, names: list[str] | None) -> pa.Table:
+        if content.end is None:
+            return orc.read(names or None)
+        stripes = [orc.read_stripe(number, names or None) for number in range(content.begin, content.end)]
+        return pa.Table.from_batches(stripes)
+
+    return orc.schema, orc.nstripes, read_stripes
+
+
 def cut_file(source: Source, file: Path) -> list[Content]:
-    """A file of CSV or JSON cut at line ends, or as a whole if it is small or cannot be cut.
+    """A file in pieces of whole rows, or as a whole if it is small or cannot be cut.
 
     Files that are compressed, in another encoding than UTF-8, or a JSON array cannot be cut. If `has_quotes` of any
     piece of CSV, rows may have line breaks in them, and the file must be read as a whole.
     """
     size = file.stat().st_size
-    if size <= limits.FILE_PIECE_BYTES or source.encoding != "utf-8" or file.suffix.lower() in COMPRESSIONS:
-        return [file]
+    whole = [Content(file)]
+    if size <= limits.FILE_PIECE_BYTES:
+        return whole
+    if not source.has_no_schema:
+        with reading(file, source.format):
+            number = _opened(source, str(file))[1]
+        cuts = [*range(0, number, max(1, number * limits.FILE_PIECE_BYTES // size)), number]
+        return [Content(file, a, b) for a, b in pairwise(cuts)] or whole
+    if source.encoding != "utf-8" or file.suffix.lower() in COMPRESSIONS:
+        return whole
     with file.open("rb") as stream:
         head = _head(stream.read(limits.FILE_HEAD_BYTES), source.format)
         if head is None:
-            return [file]
+            return whole
         places = range(limits.FILE_PIECE_BYTES, size, limits.FILE_PIECE_BYTES)
         cuts = [0, *(_line_after(stream, place) for place in places), size]
-    return [FilePiece(file, a, b, head if a else b"") for a, b in pairwise(cuts) if a < b]
+    return [Content(file, a, b, head if a else b"") for a, b in pairwise(cuts) if a < b]
 
 
-def has_quotes(piece: FilePiece) -> bool:
-    """Whether there is a quotation mark in a piece."""
-    with piece.path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        return data.find(b'"', piece.begin, piece.end) >= 0
+def has_quotes(piece: Content) -> bool:
+    """Whether there is a quotation mark in a piece of a file."""
+    with open(str(piece.path), "rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return data.find(b'"', piece.begin, piece.end or len(data)) >= 0
 
 
 def _head(beginning: bytes, kind: InputFormat) -> bytes | None:
@@ -124,26 +163,3 @@ def _line_after(stream: BinaryIO, place: int) -> int:
     while (line := stream.readline(limits.READ_BYTES)) and not line.endswith(b"\n"):
         pass
     return stream.tell()
-
-
-def file_groups(source: Source, *, together: bool) -> list[tuple[Path, ...]]:
-    """The Parquet or ORC files of a source, in groups with the same columns; without ``together`` each is a group.
-
-    Spark reads several files in any order, so they can only be read together if a time orders the events.
-    Raises InputError for files that cannot be read.
-    """
-    groups: dict[Hashable, list[Path]] = {}
-    for number, file in enumerate(source.files):
-        below = tuple(partition_values(source, file))
-        names, kind = _columns(file, source.format)
-        refuse_double(file, names, below)
-        groups.setdefault((below, kind, 0 if together else number), []).append(file)
-    return [tuple(files) for files in groups.values()]
-
-
-def _columns(file: Path, input_format: InputFormat) -> tuple[Sequence[str], Hashable]:
-    """The names of the columns of a file, and a value that is equal for files that Spark may read together."""
-    with reading(file, input_format):
-        parquet = input_format is InputFormat.PARQUET
-        schema = pyarrow.parquet.read_schema(file) if parquet else pyarrow.orc.ORCFile(file).schema
-    return schema.names, tuple((column.name, str(column.type)) for column in schema)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any, Literal
 
@@ -30,6 +31,12 @@ _TYPES: dict[ColumnType, pa.DataType] = {
     "boolean": pa.bool_(),
 }
 _UTC = pa.timestamp("us", tz="UTC")
+#: The forms of values that have a type.
+_FORMS: tuple[tuple[Any, tuple[str, ...]], ...] = (
+    (pa.types.is_boolean, ("booleans",)),
+    (pa.types.is_integer, ("integers", "numbers")),
+    (pa.types.is_floating, ("numbers",)),
+)
 
 
 class NoValueFitsError(InputError):
@@ -41,25 +48,22 @@ class Look:
     """The forms of the values of a column: how many are not null, and how many of these have each form.
 
     ``text`` counts those that are text in a format that has other types too. ``integers`` and ``wide`` are those
-    within and beyond 64 bits, ``numbers`` all numbers; ``times`` are dates and times, ``zoned`` those with a zone.
-    Where it only matters whether all values are something, a count that is not all of them may be 0. ``nested`` is
-    the common type of arrays and objects, ``mixed`` says that there is none. ``example`` is a value with its row and
-    file, ``padded`` an integer that begins with 0.
+    within and beyond 64 bits, ``numbers`` all numbers; ``times`` are ``dates`` and times, ``zoned`` those with a zone;
+    there are ``booleans``. Where it only matters whether all values are something, a count that is not all of them may
+    be 0. ``nested`` is the common type of arrays and objects, ``mixed`` says that there is none. ``example`` is a value
+    with its row and file, ``padded`` an integer that begins with 0.
     """
 
     values: int = 0
-    text: int = 0
-    integers: int = 0
-    wide: int = 0
-    numbers: int = 0
-    booleans: int = 0
-    dates: int = 0
-    times: int = 0
-    zoned: int = 0
+    forms: Counter[str] = field(default_factory=Counter)
     nested: pa.DataType | None = None
     mixed: bool = False
     example: tuple[str, int, str] | None = None
     padded: str | None = None
+
+    def all(self, form: str) -> bool:
+        """Whether all values have a form."""
+        return self.forms[form] == self.values
 
     def behind(self, rows: int) -> Look:
         """The same with this many rows of the file before the values."""
@@ -82,70 +86,59 @@ def look_at(column: pa.ChunkedArray, rows: Ints, file: str, use: Use, *, typed: 
     first = int(np.argmax(array.is_valid().to_numpy(zero_copy_only=False))) if array.null_count else 0
     found = Look(values, example=(str(array[first].as_py()), int(rows[first]), file))
     if not c.is_text(array.type):
-        return _look_at_typed(array.type, found), None
+        names = next((names for of_type, names in _FORMS if of_type(array.type)), ())
+        nested = None if names else _plain(array.type)
+        counts = Counter(dict.fromkeys(names, values))
+        return replace(found, forms=counts, nested=nested, mixed=not names and nested is None), None
+    whole = Counter(text=values) if typed or use == "text" else Counter()
     if use == "text":
-        return replace(found, text=values), None
+        return replace(found, forms=whole), None
     text = pc.drop_null(c.without_spaces(c.plain_text(array)))
     forms, plain = _forms(text, exact=use != "other", typed=typed)
-    found = replace(found, text=values if typed else 0, **forms)
-    return found, plain if values == len(column) else None
+    padded = _padded(text) if forms["numbers"] else None
+    return replace(found, forms=whole + forms, padded=padded), plain if values == len(column) else None
 
 
-def _look_at_typed(data_type: pa.DataType, found: Look) -> Look:
-    if pa.types.is_boolean(data_type):
-        return replace(found, booleans=found.values)
-    if pa.types.is_integer(data_type):
-        return replace(found, integers=found.values, numbers=found.values)
-    if pa.types.is_floating(data_type):
-        return replace(found, numbers=found.values)
-    plain = _plain(data_type)
-    return replace(found, nested=plain, mixed=plain is None)
-
-
-def _forms(text: pa.Array, *, exact: bool, typed: bool) -> tuple[dict[str, Any], pa.Array | None]:
+def _forms(text: pa.Array, *, exact: bool, typed: bool) -> tuple[Counter[str], pa.Array | None]:
     """The counts of a `Look` at text, and its values as numbers or times if every one is.
 
     Counts that are not ``exact`` may be 0 where they are not all; ``typed`` says that nobody asks for numbers then.
     """
+    whole, sample = len(text), text.slice(0, limits.SAMPLED_VALUES)
 
-    def read(kind: pa.DataType, pattern: str) -> pa.Array:
-        some = exact or matching(pattern, sample) == len(sample)
-        return c.converted(text, kind) if some else pa.nulls(len(text), kind)
-
-    def matching(pattern: str, some: pa.Array = text) -> int:
+    def count(pattern: str, some: pa.Array = text) -> int:
         return int(pc.sum(pc.match_substring_regex(some, pattern)).as_py())
 
-    sample = text.slice(0, limits.SAMPLED_VALUES)
+    def likely(pattern: str) -> bool:
+        return exact or count(pattern, sample) == len(sample)
 
-    whole = len(text)
     # Nearly all columns of times are of one form, and of numbers plain ones.
     alike = c.times_of_one_form(text)
     if alike is not None:
         values, form = alike
-        return {"times": whole, "zoned": whole * form.endswith("Z"), "dates": whole * (len(form) == 10)}, values
-    found: dict[str, Any] = {}
+        return Counter(times=whole, zoned=whole * form.endswith("Z"), dates=whole * (len(form) == 10)), values
+    found: Counter[str] = Counter()
     if exact or not typed:
         integers = c.cast_at_once(text, pa.int64())
         if integers is not None:
-            return {"integers": whole, "numbers": whole, "padded": _padded(text)}, integers
-        floats = read(pa.float64(), c.FLOAT)
-        numbers = whole - floats.null_count
-        if numbers:
-            found = {"numbers": numbers, "padded": _padded(text)}
+            return Counter(integers=whole, numbers=whole), integers
+        floats = c.converted(text, pa.float64()) if likely(c.FLOAT) else pa.nulls(whole)
+        found["numbers"] = whole - floats.null_count
+        if found["numbers"]:
             # A plain number has at most one point, and an integer has none.
-            plain = numbers == whole and c.is_plain(text)
-            points = int(np.count_nonzero(c.bytes_of(text)[0] == ord("."))) if plain else 0
-            digits = whole - points if plain else matching(c.INTEGER)
+            plain = found["numbers"] == whole and c.is_plain(text)
+            digits = whole - int((c.bytes_of(text)[0] == ord(".")).sum()) if plain else count(c.INTEGER)
             if digits:
                 found["integers"] = whole - c.converted(text, pa.int64()).null_count
                 found["wide"] = digits - found["integers"]
-            if numbers == whole:
+            if found["numbers"] == whole:
                 return found, floats
-    times = whole - read(_UTC, c.TIME).null_count
-    if times:
-        found |= {"times": times, "zoned": matching(c.ZONE), "dates": matching(c.DATE)}
-    if exact or not (found.get("numbers") or typed):
-        found["booleans"] = matching(c.BOOLEAN) if exact or matching(c.BOOLEAN, sample) == len(sample) else 0
+    if likely(c.TIME):
+        found["times"] = whole - c.converted(text, _UTC).null_count
+    if found["times"]:
+        found += Counter(zoned=count(c.ZONE), dates=count(c.DATE))
+    if exact or not (found["numbers"] or typed):
+        found["booleans"] = count(c.BOOLEAN) if likely(c.BOOLEAN) else 0
     return found, None
 
 
@@ -183,14 +176,8 @@ def _both(a: Look, b: Look) -> Look:
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
             nested = None
         mixed = mixed or nested is None
-    counts = ("values", "text", "integers", "wide", "numbers", "booleans", "dates", "times", "zoned")
-    return Look(
-        **{name: getattr(a, name) + getattr(b, name) for name in counts},
-        nested=nested,
-        mixed=mixed,
-        example=a.example or b.example,
-        padded=a.padded or b.padded,
-    )
+    example, padded = a.example or b.example, a.padded or b.padded
+    return Look(a.values + b.values, a.forms + b.forms, nested, mixed, example, padded)
 
 
 def type_of(column: str, look: Look, use: Use, declared: pa.DataType | None) -> pa.DataType:
@@ -203,61 +190,58 @@ def type_of(column: str, look: Look, use: Use, declared: pa.DataType | None) -> 
     if use == "text":
         return pa.string()
     if use == "time" and look.values:
-        number = look.numbers > look.times
-        _refuse_hopeless(column, look, look.numbers if number else look.times, "a time (ISO 8601, or a number)")
-        return _number(look) if number else (_UTC if look.zoned else _TYPES["timestamp"])
+        number = look.forms["numbers"] > look.forms["times"]
+        _refuse_hopeless(column, look, look.forms["numbers" if number else "times"], "a time (ISO 8601, or a number)")
+        return _number(look) if number else _time(look)
     if use == "number" and look.values:
-        _refuse_hopeless(column, look, look.numbers, "a number")
+        _refuse_hopeless(column, look, look.forms["numbers"], "a number")
         return _number(look)
     # Two columns of words may be ordered too: only if most values are numbers the others are mistakes.
-    if use == "ordered" and 2 * look.numbers > look.values:
+    if use == "ordered" and 2 * look.forms["numbers"] > look.values:
         return _number(look)
     return _inferred(look)
 
 
 def _inferred(look: Look) -> pa.DataType:
+    forms = look.forms
     if not look.values:
         return pa.null()
-    if look.nested is not None and not (look.mixed or look.numbers or look.booleans or look.text):
+    if look.nested is not None and not (look.mixed or forms["numbers"] or forms["booleans"] or forms["text"]):
         return look.nested
-    if look.times == look.values:
-        if look.dates == look.values:
-            return pa.date32()
-        return _UTC if look.zoned else _TYPES["timestamp"]
-    if look.text or look.mixed:
+    if look.all("times"):
+        return pa.date32() if look.all("dates") else _time(look)
+    if forms["text"] or look.mixed:
         return pa.string()
-    if look.booleans == look.values:
+    if look.all("booleans"):
         return pa.bool_()
     # Integers beyond 64 bits are not brought to the nearest double: they may be keys.
-    if look.numbers == look.values and look.integers + look.wide < look.numbers:
+    if look.all("numbers") and forms["integers"] + forms["wide"] < look.values:
         return pa.float64()
-    return pa.int64() if look.integers == look.values else pa.string()
+    return pa.int64() if look.all("integers") else pa.string()
 
 
 def right(look: Look, data_type: pa.DataType) -> int:
     """How many values of a column are known to be of a type."""
-    counts = {
-        "int64": look.integers,
-        "double": look.numbers,
-        "bool": look.booleans,
-        "date32[day]": look.dates,
-        "timestamp[us]": look.times,
-        "timestamp[us, tz=UTC]": look.times,
-    }
-    return counts.get(str(data_type), look.values)
+    forms = {"int64": "integers", "double": "numbers", "bool": "booleans", "date32[day]": "dates"}
+    form = "times" if pa.types.is_timestamp(data_type) else forms.get(str(data_type))
+    return look.values if form is None else look.forms[form]
 
 
 def _number(look: Look) -> pa.DataType:
-    return pa.int64() if look.integers == look.numbers else pa.float64()
+    return pa.int64() if look.forms["integers"] == look.forms["numbers"] else pa.float64()
+
+
+def _time(look: Look) -> pa.DataType:
+    return _UTC if look.forms["zoned"] else _TYPES["timestamp"]
 
 
 def _declared(column: str, look: Look, declared: pa.DataType) -> pa.DataType:
     if declared == pa.string() or not look.values:
         return declared
     # A declared boolean may be 1 or 0, too.
-    known = look.booleans + look.integers if declared == pa.bool_() else right(look, declared)
+    known = look.forms["booleans"] + look.forms["integers"] if declared == pa.bool_() else right(look, declared)
     _refuse_hopeless(column, look, known, called(declared))
-    return _UTC if declared == _TYPES["timestamp"] and look.zoned else declared
+    return _time(look) if declared == _TYPES["timestamp"] else declared
 
 
 def called(data_type: pa.DataType) -> str:

@@ -15,43 +15,38 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from cerflow.base.arrow_columns import one_array
-from cerflow.base.errors import InputError
 from cerflow.files import encodings as e
 from cerflow.files.conversion import byte_range
 from cerflow.files.raw_rows import Block, Malformed, RowPieces, end_of_rows, header_of
 
 
-def csv_blocks(content: e.Content, name: str, encoding: str) -> Iterator[Block]:
+def csv_blocks(content: e.Content, encoding: str) -> Iterator[Block]:
     """The blocks of a file; none if it is empty, and one without rows if there is only a header."""
     advice = e.wrong_encoding(content, encoding)
-    names: list[str] | None = None
-    pieces = RowPieces(e.utf8_of(content, encoding), name, "csv")
+    problem = f"of {content.name} is not {encoding}"
+    names: list[str] = []
+    pieces = RowPieces(content, encoding, "csv")
     for piece in pieces:
         begin = 0
-        if names is None and piece.strip(b"\r\n"):
+        if not names and piece.strip(b"\r\n"):
             begin = len(header_of(piece))
-            names = _names(piece[:begin], pieces)
+            try:
+                names = _read(piece[:begin]).column_names
+            except pa.ArrowInvalid as error:
+                # It has a quotation mark that is not closed.
+                raise pieces.too_long() from error
             if any(re.search(e.MARKS, one) for one in names):
-                raise InputError(f"cannot read {name} as csv: the header is not {encoding}; {advice}")
+                raise pieces.error(f"the header is not {encoding}; {advice}")
             double = next((n for n in names if names.count(n) > 1), None)
             if double is not None:
-                raise InputError(f"cannot read {name} as csv: the header has the column '{double}' more than once")
+                raise pieces.error(f"the header has the column '{double}' more than once")
         rows = piece[begin:]
-        if names is not None and rows.strip(b"\r\n"):
-            block = _block(rows, names, pieces.done, f"of {name} is not {encoding}", advice)
+        if names and rows.strip(b"\r\n"):
+            block = _block(rows, names, pieces.done, problem, advice)
             pieces.done += len(block.rows) + len(block.malformed)
             yield block
-    if names is not None and not pieces.done:
+    if names and not pieces.done:
         yield Block(pa.table({name: pa.array([], pa.string()) for name in names}), np.array([], np.int64))
-
-
-def _names(header: bytes, pieces: RowPieces) -> list[str]:
-    try:
-        names: list[str] = _read(header).column_names
-    except pa.ArrowInvalid as error:
-        # It has a quotation mark that is not closed.
-        raise pieces.too_long() from error
-    return names
 
 
 def _read(data: bytes, names: list[str] | None = None, refuse: Any = None) -> pa.Table:
@@ -98,8 +93,7 @@ def _block(data: bytes, names: list[str], number: int, problem: str, advice: str
 def _checked(column: pa.Array) -> tuple[pa.Array, list[int]]:
     """Text, and the places of what could not be decoded (which is shown as it can be)."""
     # Nearly always a look at the bytes is enough.
-    data = column.buffers()[2]
-    if data is None or byte_range(column)[1] < e.MARK_BYTES[0] or e.MARK_BYTES not in data.to_pybytes():
+    if byte_range(column)[1] < e.MARK_BYTES[0]:
         return column, []
     wrong = np.flatnonzero(pc.match_substring_regex(column, e.MARKS).fill_null(False).to_numpy(zero_copy_only=False))
     if not len(wrong):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import codecs
 import encodings.aliases
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,24 +18,24 @@ from cerflow.base.errors import InputError, nearest
 
 
 @dataclass(frozen=True)
-class FilePiece:
-    """The bytes of a file from one place to another, and what is to be read before them (a header)."""
+class Content:
+    """A file, a piece of it with what is to be read before it (``head``), or without a path what is ``data``.
 
-    path: Path
-    begin: int
-    end: int
-    head: bytes
+    ``decoded`` says that the data is UTF-8 already, whatever encoding it came in.
+    """
 
+    path: Path | None = None
+    begin: int = 0
+    end: int | None = None
+    head: bytes = b""
+    data: Iterable[bytes] = ()
+    decoded: bool = False
 
-@dataclass(frozen=True)
-class Utf8:
-    """Pieces of standard input as they come, in UTF-8 whatever encoding they came in."""
+    @property
+    def name(self) -> str:
+        """The name in messages."""
+        return "standard input" if self.path is None else str(self.path)
 
-    pieces: Iterable[bytes]
-
-
-#: A file, a piece of it, or what comes by standard input.
-Content = Path | FilePiece | bytes | Utf8
 
 _MARK = "cerflow-mark"
 #: Codecs of Python that have no bytes that could be wrong, or that are for something else than files.
@@ -80,53 +82,38 @@ def _is_of_text(name: str) -> bool:
     return True
 
 
-def utf8_of(content: Content | Iterator[bytes], encoding: str) -> Iterator[bytes]:
+def utf8_of(content: Content, encoding: str) -> Iterator[bytes]:
     """The bytes in UTF-8, as they come, with a line break at the end.
 
     What could not be decoded stands there as `MARKS`.
     """
-    decoder = codecs.getincrementaldecoder("utf-8" if isinstance(content, Utf8) else encoding)(errors=_MARK)
-    pieces, waits = _bytes_of(content), isinstance(content, Iterator | Utf8)
-    begun, final, last = False, False, "\n"
-    data = next(pieces, b"")
-    while not final:
-        # Of a file it is known which piece is the last; what a pipe gives must not wait for more.
-        following = b"" if waits else next(pieces, b"")
-        final = not (data if waits else following)
-        decoded = decoder.decode(data, final=final)
-        text = decoded if begun else decoded.removeprefix("\ufeff")
-        begun, last = begun or bool(decoded), text[-1:] or last
-        if final and last not in "\r\n":
+    decoder = codecs.getincrementaldecoder("utf-8" if content.decoded else encoding)(errors=_MARK)
+    begun, last = False, "\n"
+    for data in chain(_bytes_of(content), (b"",)):
+        text = decoder.decode(data, final=not data)
+        if text and not begun:
+            begun, text = True, text.removeprefix("\ufeff")
+        last = text[-1:] or last
+        if not data and last not in "\r\n":
             text += "\n"
         if text:
             yield text.encode()
-        data = next(pieces, b"") if waits else following
 
 
-def _bytes_of(content: Content | Iterator[bytes]) -> Iterator[bytes]:
-    if isinstance(content, Iterator | Utf8):
-        yield from content.pieces if isinstance(content, Utf8) else content
-    elif isinstance(content, bytes):
-        for begin in range(0, len(content), limits.READ_BYTES):
-            yield content[begin : begin + limits.READ_BYTES]
-    elif isinstance(content, FilePiece):
-        if content.head:
-            yield content.head
-        with content.path.open("rb") as file:
-            file.seek(content.begin)
-            while piece := file.read(min(limits.READ_BYTES, content.end - file.tell())):
-                yield piece
-    else:
-        with pa.input_stream(str(content), compression="detect") as stream:
-            while piece := stream.read(limits.READ_BYTES):
-                yield piece
-
-
-def path_of(content: Content) -> Path | None:
-    """The file that a content is or is from; None for standard input."""
-    if isinstance(content, FilePiece):
-        return content.path
-    return content if isinstance(content, Path) else None
+def _bytes_of(content: Content) -> Iterator[bytes]:
+    """The bytes as they are, unpacked; no piece is empty."""
+    if content.path is None:
+        yield from filter(None, content.data)
+        return
+    if content.head:
+        yield content.head
+    with pa.input_stream(str(content.path), compression="detect") as stream:
+        if content.begin:
+            stream.seek(content.begin)
+        most, left = limits.READ_BYTES, sys.maxsize if content.end is None else content.end - content.begin
+        while left and (piece := stream.read(min(most, left))):
+            left -= len(piece)
+            yield piece
 
 
 def readable_text(text: str) -> str:
@@ -136,9 +123,8 @@ def readable_text(text: str) -> str:
 
 def wrong_encoding(content: Content, encoding: str) -> str:
     """Advice, to stand after a comma, on a file that is not in its encoding."""
-    path = path_of(content)
-    if encoding == "utf-8" and path is not None:
-        with pa.input_stream(str(path), compression="detect") as stream:
+    if encoding == "utf-8" and content.path is not None:
+        with pa.input_stream(str(content.path), compression="detect") as stream:
             if bytes(stream.read(2)) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
                 return "the file begins with the mark of UTF-16: give the encoding utf-16"
     return f"if the file is not {encoding}, give its encoding, such as latin-1 or cp1252"

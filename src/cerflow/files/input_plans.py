@@ -6,7 +6,7 @@ Both passes take one block of a file after the other, so that the tasks of Spark
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any, cast
 
@@ -18,10 +18,10 @@ from cerflow.api.stream_inputs import EventRoles, Input, Roles, column_names, fi
 from cerflow.base.array_types import Ints
 from cerflow.base.arrow_columns import one_array
 from cerflow.base.errors import InputError, nearest
-from cerflow.base.nested import joined, parts_of
-from cerflow.base.schema import Schema
+from cerflow.base.nested import is_nested, joined, parts_of, root_of
+from cerflow.base.schema import UNTYPED, Schema
 from cerflow.base.units import TimeUnit
-from cerflow.files.blocks import name_of
+from cerflow.files.blocks import read_blocks, schema_of_file
 from cerflow.files.column_types import Look, Use, called, look_at, merged, right, type_of
 from cerflow.files.conversion import converted, is_text, plain_text
 from cerflow.files.encodings import Content
@@ -90,13 +90,34 @@ class ColumnRoles:
             return "number"
         return "text" if name in self.usage.text else "other"
 
+    def name_of(self, one: Input[Source], column: str) -> str:
+        """What a column of an input is called in all of them."""
+        own = {one.type: self.type, one.time: self.time, one.sequence: self.sequence}
+        return own.get(column) or one.rename.get(column, column)
+
     def use_in(self, one: Input[Source], column: str) -> Use:
         """The use of a column of an input, by its name in the files."""
-        own = {one.type: self.type, one.time: self.time, one.sequence: self.sequence}
-        return self.use(own.get(column) or one.rename.get(column, column))
+        return self.use(self.name_of(one, column))
 
-    def settled(self, schema: pa.Schema) -> pa.Schema:
-        """The schema with types for columns that have no value in any input."""
+    def completed(self, schema: pa.Schema, empty: bool) -> pa.Schema:
+        """The schema with types for columns without values.
+
+        ``empty`` says that a file has no rows and no header: then the columns that are asked for might be in it.
+        """
+        if empty:
+            roots = {root_of(name) for name in self.usage.names if is_nested(name)}
+            fields: dict[str, list[str]] = {}
+            for name in filter(None, (self.type, self.time, self.sequence, *sorted(self.usage.names))):
+                # Where none is asked for, or other files have rows without a type, no event has one.
+                untyped = name == self.type and (name == UNTYPED or bool(schema.names))
+                first, dot, _ = name.partition(".")
+                if is_nested(name) or (dot and first in roots):
+                    fields.setdefault(first if dot else root_of(name), []).append(name)
+                elif first not in schema.names and first not in roots and not untyped:
+                    schema = schema.append(pa.field(name, pa.null()))
+            # Where a file has rows, they show the types of fields.
+            for root in [root for root in fields if root not in schema.names]:
+                schema = schema.append(pa.field(root, self.struct(fields[root])))
         return pa.schema([f.with_type(self._type(f.name)) if pa.types.is_null(f.type) else f for f in schema])
 
     def struct(self, names: Iterable[str]) -> pa.DataType:
@@ -125,13 +146,14 @@ def _struct(tree: Any) -> pa.DataType:
 class FileSurvey:
     """The result of the first pass over a file: its columns, the number of its rows, and how many of them are broken.
 
-    A file without columns is empty, or has nothing but broken rows.
+    A file without columns is empty, or has nothing but broken rows. ``schema`` is that of a file that has one.
     """
 
     name: str
     columns: Mapping[str, Look]
     rows: int
-    broken: int
+    broken: int = 0
+    schema: pa.Schema | None = None
 
 
 def texts(one: Input[Source], columns: ColumnRoles, names: Iterable[str] = ()) -> frozenset[str]:
@@ -143,8 +165,7 @@ def texts(one: Input[Source], columns: ColumnRoles, names: Iterable[str] = ()) -
 
 
 def survey_file(one: Input[Source], columns: ColumnRoles, content: Content, blocks: Iterable[Block]) -> FileSurvey:
-    """Look at a file."""
-    name = name_of(content)
+    """Look at a file; of one with types at the `important` columns."""
     source = one.events
     looks: dict[str, Look] = {}
     rows = broken = 0
@@ -153,16 +174,30 @@ def survey_file(one: Input[Source], columns: ColumnRoles, content: Content, bloc
         broken += len(block.spoilt) + len(block.malformed)
         for column, values in zip(block.table.schema, block.table.columns):
             found = Look()
-            if source.has_no_schema or needs_look(one, columns, column):
+            if source.has_no_schema or important(one, columns, column):
                 use = columns.use_in(one, column.name)
                 if column.name in source.column_types:
                     use = "text" if source.column_types[column.name] == pa.string() else "number"
                 typed = source.format is not InputFormat.CSV
-                found, plain = look_at(values, block.rows, name, use, typed=typed)
+                found, plain = look_at(values, block.rows, content.name, use, typed=typed)
                 if plain is not None:
                     block.plain[column.name] = plain
             looks[column.name] = merged((looks.get(column.name, Look()), found))
-    return FileSurvey(name, looks, rows, broken)
+    schema = None if source.has_no_schema or not looks else block.table.schema
+    return FileSurvey(content.name, looks, rows, broken, schema)
+
+
+def survey(one: Input[Source], columns: ColumnRoles, content: Content) -> FileSurvey:
+    """Read a file to look at it, or of one with types only the `important` columns."""
+
+    def matters(column: pa.Field) -> bool:
+        return important(one, columns, column)
+
+    found = survey_file(one, columns, content, read_blocks(one.events, content, texts(one, columns), matters))
+    if one.events.has_no_schema or content.path is None:
+        return found
+    schema = schema_of_file(one.events, content.path)
+    return replace(found, columns={name: found.columns.get(name, Look()) for name in schema.names}, schema=schema)
 
 
 def survey_of_pieces(found: Sequence[FileSurvey]) -> FileSurvey:
@@ -173,7 +208,12 @@ def survey_of_pieces(found: Sequence[FileSurvey]) -> FileSurvey:
         for column, look in piece.columns.items():
             looks[column] = merged((looks.get(column, Look()), look.behind(rows)))
         rows += piece.rows
-    return FileSurvey(found[0].name, looks, rows, sum(piece.broken for piece in found))
+    return replace(found[0], columns=looks, rows=rows, broken=sum(piece.broken for piece in found))
+
+
+def important(one: Input[Source], columns: ColumnRoles, column: pa.Field) -> bool:
+    """Whether the values of a column of a file with types decide on how it is read, or which rows are."""
+    return columns.name_of(one, column.name) in columns.required or needs_look(one, columns, column)
 
 
 def needs_look(one: Input[Source], columns: ColumnRoles, column: pa.Field) -> bool:
@@ -233,11 +273,13 @@ class InputPlan:
             use = columns.use(called_now)
             if called_now == columns.type and declared.get(column, pa.string()) != pa.string():
                 raise InputError(f"the type column '{column}' holds text; it cannot be read as anything else")
-            if not (one.events.has_no_schema or look.values or column in declared):
+            clean = clean and (called_now not in (columns.type, columns.time) or look.values == rows)
+            given = next((s.schema.field(column) for s in surveys if s.schema and column in s.schema.names), None)
+            if given is not None and not (needs_look(one, columns, given) and look.values) and column not in declared:
+                clean = clean and not (called_now == columns.time and pa.types.is_floating(given.type))
                 continue
             types[column] = type_of(called_now, look, use, declared.get(column))
             clean = clean and right(look, types[column]) == look.values
-            clean = clean and (called_now not in (columns.type, columns.time) or look.values == rows)
             clean = clean and not (called_now == columns.time and pa.types.is_floating(types[column]))
             if look.padded is not None and types[column] == pa.int64() and column not in declared and use == "other":
                 padded[called_now] = look.padded
@@ -277,8 +319,11 @@ class InputPlan:
         reasons = {place: list(said) for place, said in block.spoilt.items()}
         columns: dict[str, pa.Array] = {}
         for column, values in zip(original.column_names, original.columns):
-            name = self.names[column]
-            found = self._converted(column, values, block.plain.get(column))
+            name, plain = self.names[column], block.plain.get(column)
+            target = self.target(column, values.type)
+            found = values
+            if target is not None:
+                found = plain if plain is not None and plain.type == target else converted(one_array(values), target)
             columns[name] = found
             if found.null_count > values.null_count:
                 wanted, remedy = self._wanted(column), self.remedy.format(column=column)
@@ -290,60 +335,37 @@ class InputPlan:
             columns[self.columns.type] = pa.repeat(pa.scalar(self.one.constant_type), len(original))
         table = pa.table(columns) if columns else original
         if self.schema is not None:
-            table = (
-                fitted_table(table, self.schema, source_name(self.one.events)) if columns else self.schema.empty_table()
-            )
+            name = source_name(self.one.events)
+            table = fitted_table(table, self.schema, name) if columns else self.schema.empty_table()
         for name, role in self.columns.required.items():
             if name in table.column_names:
                 given = table.column(name)
                 if given.null_count or pa.types.is_floating(given.type):
                     for place in _places(pc.is_null(given, nan_is_null=True)):
                         reasons.setdefault(place, [f"the {role} is null"])
-        refused = []
-        if block.malformed:
-            lines, originals, said = (list(found) for found in zip(*block.malformed))
-            refused.append(self._refused(lines, said, originals, None, file, offset))
+        bad: list[tuple[int, str, str | None, int | None]] = [
+            (row, why, text, None) for row, text, why in block.malformed
+        ]
+        bad += [(int(numbers[place]), "; ".join(reasons[place]), None, place) for place in sorted(reasons)]
+        if not bad:
+            return SplitRows(table, numbers + offset, None)
         if reasons:
-            bad = np.array(sorted(reasons))
-            said = ["; ".join(reasons[place]) for place in bad.tolist()]
-            taken = original.take(pa.array(bad))
-            refused.append(self._refused(numbers[bad].tolist(), said, [None] * len(bad), taken, file, offset))
             valid = np.ones(len(table), np.bool_)
-            valid[bad] = False
+            valid[list(reasons)] = False
             table, numbers = table.filter(pa.array(valid)), numbers[valid]
-        return SplitRows(table, numbers + offset, pa.concat_tables(refused) if refused else None)
-
-    def _refused(
-        self,
-        rows: list[int],
-        reasons: list[str],
-        lines: Sequence[str | None],
-        values: pa.Table | None,
-        file: str | None,
-        offset: int,
-    ) -> pa.Table:
-        if file is not None:
-            reasons = [f"{reason} (row {row} of {file})" for row, reason in zip(rows, reasons)]
-        head = ([offset + row for row in rows], reasons, lines)
-        columns = [pa.array(found, kind) for found, (_, kind) in zip(head, REFUSED)]
+        said = [why if file is None else f"{why} (row {row} of {file})" for row, why, *_ in bad]
+        taken = pa.array([place for *_, place in bad], pa.int64())
+        refused: list[Any] = [[offset + row for row, *_ in bad], said, [text for _, _, text, _ in bad]]
         for column in self.names:
-            if values is not None and column in values.column_names:
-                columns.append(plain_text(one_array(values.column(column))))
-            else:
-                columns.append(pa.nulls(len(rows), pa.string()))
-        return pa.table(columns, schema=self.refused)
+            known = column in original.column_names
+            refused.append(plain_text(one_array(original.column(column)).take(taken)) if known else [None] * len(bad))
+        return SplitRows(table, numbers + offset, pa.table(refused, schema=self.refused))
 
     def _wanted(self, column: str) -> str:
         """The type that the values of a column must have, in words."""
         if column in self.one.events.column_types or self.remedy:
             return called(self.types[column])
         return "a time" if self.columns.use(self.names[column]) == "time" else "a number"
-
-    def _converted(self, column: str, values: pa.ChunkedArray, plain: pa.Array | None) -> pa.Array | pa.ChunkedArray:
-        target = self.target(column, values.type)
-        if target is None:
-            return values
-        return plain if plain is not None and plain.type == target else converted(one_array(values), target)
 
 
 def refuse_unknown_types(plans: Sequence[InputPlan]) -> None:

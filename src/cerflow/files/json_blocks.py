@@ -19,13 +19,10 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from cerflow.base import limits
-from cerflow.base.errors import InputError
 from cerflow.files import encodings as e
-from cerflow.files.encodings import Content, readable_text
 from cerflow.files.raw_rows import Block, Malformed, RowPieces
 
 _SPACE = re.compile("[ \t\r\n]*")
-_BLANKS = b" \t\r"
 _BRACKETS = re.compile(r"[\[\]{}]")
 _WRONG = re.compile(e.MARKS)
 #: An escape that may be half of a character.
@@ -38,32 +35,28 @@ _LONGEST = 308
 _DEEP = f"brackets are nested more than {limits.JSON_DEPTH} deep"
 
 
-def json_blocks(content: Content, name: str, encoding: str, as_text: Collection[str]) -> Iterator[Block]:
+def json_blocks(content: e.Content, encoding: str, as_text: Collection[str]) -> Iterator[Block]:
     """The blocks of a file; none if it is empty.
 
     Values in the columns ``as_text`` are JSON text, unless they are strings. Raises InputError for a broken array, and
     for lines and arrays that are too long.
     """
-    problem = f"{name} is not {encoding} there; {e.wrong_encoding(content, encoding)}"
-    pieces = RowPieces(e.utf8_of(content, encoding), name, "json", lines=isinstance(content, e.FilePiece))
+    problem = f"{content.name} is not {encoding} there; {e.wrong_encoding(content, encoding)}"
+    pieces = RowPieces(content, encoding, "json")
     for piece in pieces:
-        if pieces.is_array:
-            lines = [item.encode() for item in _items(piece, name)]
-        else:
-            # Only line feeds and carriage returns end lines; others may stand in strings.
-            lines = [line for line in piece.splitlines() if line and not line.isspace()]
+        # Only line feeds and carriage returns end lines; others may stand in strings.
+        lines = (
+            _items(piece, pieces) if pieces.is_array else [row for line in piece.splitlines() if (row := line.strip())]
+        )
         if lines:
-            yield _block(lines, pieces.done, as_text, problem, whole_lines=not pieces.is_array)
+            yield _block(lines, pieces.done, as_text, problem)
             pieces.done += len(lines)
 
 
-def _items(data: bytes, name: str) -> list[str]:
-    """The texts of the values of an array; raises InputError if it is broken."""
+def _items(data: bytes, pieces: RowPieces) -> list[bytes]:
+    """The values of an array, each as a line; raises InputError if it is broken."""
     text = data.decode()
-    if _is_deep(text):
-        raise InputError(f"cannot read {name} as json: {_DEEP}")
-    broken = f"cannot read {name} as json: the JSON array is broken"
-    found: list[str] = []
+    found: list[bytes] = []
     decoder = json.JSONDecoder(parse_int=len, parse_float=len)
 
     def after_space(place: int) -> int:
@@ -75,60 +68,57 @@ def _items(data: bytes, name: str) -> list[str]:
         try:
             _, end = decoder.raw_decode(text, place)
         except json.JSONDecodeError as error:
-            raise InputError(f"{broken}: {error}") from error
-        found.append(text[place:end])
+            raise pieces.error(f"the JSON array is broken: {error}") from error
+        except RecursionError as error:
+            raise pieces.error(_DEEP) from error
+        # Line breaks between the parts of a value are space.
+        found.append(text[place:end].replace("\r", " ").replace("\n", " ").encode())
         place = after_space(end)
         more = text[place : place + 1] == ","
         if more:
             place = after_space(place + 1)
     if text[place : place + 1] != "]" or after_space(place + 1) < len(text):
-        raise InputError(f"{broken} after its row {max(0, len(found) - 1)}")
+        raise pieces.error(f"the JSON array is broken after its row {max(0, len(found) - 1)}")
     return found
 
 
-def _block(
-    lines: list[bytes], number: int, as_text: Collection[str], problem: str, *, whole_lines: bool = True
-) -> Block:
-    """The rows in these texts; they are ``whole_lines``, or values of an array."""
-    # Line breaks within values of an array are space.
-    joined = b"\n".join(line.strip(_BLANKS).replace(b"\r", b" ").replace(b"\n", b" ") for line in lines)
-    table = _by_arrow(joined, as_text)
+def _block(lines: list[bytes], number: int, as_text: Collection[str], problem: str) -> Block:
+    """The rows in these texts."""
+    table = _by_arrow(b"\n".join(lines), as_text)
     if table is not None:
         return Block(table, np.arange(number, number + len(lines)))
     found: list[dict[str, Any]] = []
     rows: list[int] = []
     malformed: list[Malformed] = []
-    faults: list[str] = []
-    decoder = _decoder(faults)
     for row, line in enumerate(lines, number):
-        text = line.strip().decode()
+        text = line.decode()
         try:
-            found.append(_row(text, decoder, faults, problem, whole_lines))
+            found.append(_row(text, problem))
             rows.append(row)
-        except json.JSONDecodeError as error:
-            malformed.append((row, readable_text(text), f"not JSON: {error.msg}, at character {error.pos}"))
         except ValueError as error:
-            malformed.append((row, readable_text(text), str(error)))
-    return Block(_table_of(found, as_text), np.array(rows, np.int64), malformed=malformed)
+            said = str(error)
+            if isinstance(error, json.JSONDecodeError):
+                said = f"not JSON: {error.msg}, at character {error.pos}"
+            malformed.append((row, e.readable_text(text), said))
+    names = dict.fromkeys(name for row_found in found for name in row_found)
+    columns = {name: _column([row_found.get(name) for row_found in found], name in as_text) for name in names}
+    return Block(pa.table(columns), np.array(rows, np.int64), malformed=malformed)
 
 
-def _row(text: str, decoder: json.JSONDecoder, faults: list[str], problem: str, is_line: bool) -> dict[str, Any]:
+def _row(text: str, problem: str) -> dict[str, Any]:
     """The object that a text is; raises ValueError with what makes it none, or none that can be a row."""
     wrong = None if text.isascii() else _WRONG.search(text)
-    if wrong is not None and is_line:
-        raise ValueError(f"character {wrong.start()} of the line: {problem}")
+    if wrong is not None:
+        raise ValueError(f"character {wrong.start()} of the row: {problem}")
     if _is_deep(text):
         raise ValueError(_DEEP)
-    faults.clear()
-    value, end = decoder.raw_decode(text)
+    value, end = _DECODER.raw_decode(text)
     if end < len(text):
         raise ValueError(f"not JSON: there is text after it, at character {end}")
     if not isinstance(value, dict):
         raise ValueError("not a JSON object")
     if not value:
         raise ValueError("the object is empty")
-    if faults or wrong is not None:
-        raise ValueError(faults[-1] if faults else problem)
     half = _HALF.search(text)
     if half is not None:
         try:
@@ -138,37 +128,37 @@ def _row(text: str, decoder: json.JSONDecoder, faults: list[str], problem: str, 
     return value
 
 
-def _decoder(faults: list[str]) -> json.JSONDecoder:
-    """A reader of JSON that notes what makes a value invalid though it is JSON."""
+def _made(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the name '{next(n for n in names if names.count(n) > 1)}' occurs more than once")
+    return found
 
-    def made(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            names = [name for name, _ in pairs]
-            faults.append(f"the name '{next(n for n in names if names.count(n) > 1)}' occurs more than once")
-        return found
 
-    def integer(digits: str) -> int:
-        if len(digits) <= _LONGEST:
-            return int(digits)
-        faults.append(f"a number of {len(digits)} digits is out of range")
-        return 0
+def _integer(digits: str) -> int:
+    if len(digits) > _LONGEST:
+        raise ValueError(f"a number of {len(digits)} digits is out of range")
+    return int(digits)
 
-    def fraction(digits: str) -> float:
-        value = float(digits)
-        if math.isinf(value):
-            faults.append(f"the number {digits} is out of range")
-        return value
 
-    return json.JSONDecoder(object_pairs_hook=made, parse_float=fraction, parse_int=integer)
+def _fraction(digits: str) -> float:
+    value = float(digits)
+    if math.isinf(value):
+        raise ValueError(f"the number {digits} is out of range")
+    return value
+
+
+#: Reads JSON, and refuses what is JSON, but cannot be a value.
+_DECODER = json.JSONDecoder(object_pairs_hook=_made, parse_float=_fraction, parse_int=_integer)
 
 
 def _by_arrow(data: bytes, as_text: Collection[str]) -> pa.Table | None:
     """The table of lines that are all plain objects; None if lines have to be read one by one."""
     signs = np.frombuffer(data, np.uint8)
     breaks = np.flatnonzero(signs == ord("\n"))
-    begins = np.concatenate(([0], breaks + 1))
-    if not (np.all(signs[begins] == ord("{")) and np.all(signs[np.append(breaks, len(signs)) - 1] == ord("}"))):
+    begins, ends = np.concatenate(([0], breaks + 1)), np.append(breaks, len(signs)) - 1
+    if not (np.all(signs[begins] == ord("{")) and np.all(signs[ends] == ord("}"))):
         return None
     opened = (signs == ord("{")) | (signs == ord("["))
     # Every line has one bracket, so only if there are this many more can a line have too many.
@@ -188,7 +178,8 @@ def _by_arrow(data: bytes, as_text: Collection[str]) -> pa.Table | None:
             table = _arrow_table(data, moments).select(table.column_names)
     except pa.ArrowInvalid:
         return None
-    if len(table) != len(begins) or any(map(_holds_times, table.schema.types)):
+    # Text in arrays and objects may have been taken for times, too.
+    if len(table) != len(begins) or any("timestamp[" in str(kind) for kind in table.schema.types):
         return None
     for name in set(as_text).intersection(table.column_names):
         found = table.schema.field(name).type
@@ -215,24 +206,12 @@ def _has_long_numbers(data: bytes) -> bool:
     return bool(pc.match_substring_regex(whole, f"[0-9]{{{_DIGITS}}}")[0].as_py())
 
 
-def _holds_times(data_type: pa.DataType) -> bool:
-    """Whether Arrow has taken text within arrays or objects for times."""
-    if pa.types.is_timestamp(data_type):
-        return True
-    return any(_holds_times(data_type.field(k).type) for k in range(data_type.num_fields))
-
-
 def _is_deep(text: str) -> bool:
     """Whether there are brackets within brackets that might be too many for readers further on."""
     if text.count("[") + text.count("{") <= limits.JSON_DEPTH:
         return False
     signs = (1 if sign[0] in "[{" else -1 for sign in _BRACKETS.finditer(_STRINGS.sub("", text)))
     return max(accumulate(signs)) > limits.JSON_DEPTH
-
-
-def _table_of(rows: list[dict[str, Any]], as_text: Collection[str]) -> pa.Table:
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    return pa.table({name: _column([row.get(name) for row in rows], name in as_text) for name in names})
 
 
 def _column(values: list[Any], as_text: bool) -> pa.Array:

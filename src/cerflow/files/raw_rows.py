@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 from cerflow.base import limits
 from cerflow.base.array_types import Ints
 from cerflow.base.errors import InputError
+from cerflow.files.encodings import Content, utf8_of
 
 #: Number of the row in its file (from 0), its text, what is wrong with it.
 Malformed = tuple[int, str, str]
@@ -46,20 +47,19 @@ class Block:
 
 
 class RowPieces:
-    """Whole rows of a file of CSV or JSON, in pieces of UTF-8; an array of JSON is one piece.
+    """Whole rows of CSV or JSON, in pieces of UTF-8 with a line break at the end; an array of JSON is one piece.
 
-    ``data`` are the bytes, with a line break at the end. Who takes the pieces counts the rows ``done``. Raises
-    InputError for rows and arrays that are too long.
+    Who takes the pieces counts the rows ``done``. Raises InputError for rows and arrays that are too long.
     """
 
-    def __init__(self, data: Iterable[bytes], name: str, kind: str, *, lines: bool = False) -> None:
+    def __init__(self, content: Content, encoding: str, kind: str) -> None:
         self.done = 0
-        #: Whether the piece is an array of JSON, which nothing is where ``lines`` are expected.
+        #: Whether the piece is an array of JSON, which a piece of a file cannot be.
         self.is_array = False
-        self._data = data
-        self._name = name
+        self._data = utf8_of(content, encoding)
+        self._name = content.name
         self._kind = kind
-        self._lines = lines or kind == "csv"
+        self._lines = kind == "csv" or content.end is not None
 
     def __iter__(self) -> Iterator[bytes]:
         rest = bytearray()
@@ -69,8 +69,8 @@ class RowPieces:
                 self._lines, self.is_array = True, first == b"["
             if self.is_array:
                 if len(rest) > limits.JSON_ARRAY_BYTES:
-                    what = f"the array has more than {limits.JSON_ARRAY_BYTES >> 20} MB"
-                    raise InputError(f"cannot read {self._name} as json: {what}; write it with one object a line")
+                    most = f"{limits.JSON_ARRAY_BYTES >> 20} MB"
+                    raise self.error(f"the array has more than {most}; write it with one object a line")
                 continue
             end = end_of_rows(rest) if self._kind == "csv" else rest.rfind(b"\n") + 1
             if not end and len(rest) > limits.TEXT_ROW_BYTES:
@@ -81,12 +81,15 @@ class RowPieces:
         if rest:
             yield bytes(rest)
 
+    def error(self, problem: str) -> InputError:
+        """The error about a file that cannot be read."""
+        return InputError(f"cannot read {self._name} as {self._kind}: {problem}")
+
     def too_long(self) -> InputError:
         """The error about a row that is too long to be read."""
         where = f"a row after row {self.done - 1}" if self.done else "a row at the beginning"
         hint = "is a quotation mark not closed?" if self._kind == "csv" else "are line breaks missing?"
-        most = f"more than {limits.TEXT_ROW_BYTES >> 20} MB"
-        return InputError(f"cannot read {self._name} as {self._kind}: {where} has {most}; {hint}")
+        return self.error(f"{where} has more than {limits.TEXT_ROW_BYTES >> 20} MB; {hint}")
 
 
 def end_of_rows(data: bytes | bytearray) -> int:
@@ -95,9 +98,8 @@ def end_of_rows(data: bytes | bytearray) -> int:
     if b'"' in data:
         signs = np.frombuffer(data, np.uint8)
         quotes = np.flatnonzero(signs == ord('"'))
-        opening = quotes[2 * (quotes[0] == 0) :: 2]
-        before = signs[opening - 1]
-        if not ((before == ord(",")) | (before == ord("\n")) | (before == ord("\r")) | (before == ord('"'))).all():
+        before = signs[quotes[2 * (quotes[0] == 0) :: 2] - 1]
+        if not np.isin(before, np.frombuffer(b',\n\r"', np.uint8)).all():
             # Some are parts of words.
             found = _ROWS.match(data)
             return found.end() if found is not None else 0

@@ -12,14 +12,14 @@ import pyarrow as pa
 from cerflow.api.stream_inputs import Input, common_schema, fitted_table, free_name, in_common_unit, refuse_partly_typed
 from cerflow.base.array_types import Ints
 from cerflow.base.errors import ArgumentError, BadRecordError, InputError, nearest
-from cerflow.base.nested import is_nested, root_of
 from cerflow.base.schema import UNTYPED
 from cerflow.engine.events.records import BadRecordPolicy
 from cerflow.files import input_plans
 from cerflow.files.blocks import contents, read_blocks
 from cerflow.files.column_types import ColumnType, type_named
 from cerflow.files.conversion import plain_text
-from cerflow.files.input_plans import ColumnRoles, InputPlan
+from cerflow.files.input_plans import ColumnRoles, FileSurvey, InputPlan, SplitRows
+from cerflow.files.raw_rows import Block
 from cerflow.files.sources import InputFormat, Source, source_name, source_of
 
 
@@ -40,91 +40,99 @@ class ReadEvents:
     remarks: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class InputsPlan:
+    """How to read all inputs: the plan of each, and the columns of the table that they become.
+
+    ``stream`` and ``remarks`` are as in `ReadEvents`.
+    """
+
+    plans: tuple[InputPlan, ...]
+    schema: pa.Schema
+    stream: str | None
+    remarks: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        inputs: Sequence[Input[Source]],
+        columns: ColumnRoles,
+        surveys: Sequence[Sequence[FileSurvey]],
+        named: bool,
+    ) -> InputsPlan:
+        """The plan after all files of all inputs have been looked at; raises InputError as `read_inputs`."""
+        plans = [InputPlan.of(one, columns, found, len(inputs) > 1) for one, found in zip(inputs, surveys)]
+        input_plans.refuse_unknown_types(plans)
+        schemas = []
+        for plan, found in zip(plans, surveys):
+            for file in found:
+                name = file.name if len(found) > 1 else source_name(plan.one.events)
+                nothing = (pa.schema([]) if file.schema is None else file.schema).empty_table()
+                part = plan.part(Block(nothing, np.array([], np.int64)), 0, None).table
+                schemas.append((name, _in_common_unit(part, plan, name).schema))
+        refuse_partly_typed(((name, schema.names) for name, schema in schemas), columns.type)
+        schema = columns.completed(common_schema(schemas), any(not file.columns for found in surveys for file in found))
+        stream = free_name("stream", schema.names) if named else None
+        if stream is not None:
+            schema = schema.append(pa.field(stream, pa.string()))
+        columns.schema(schema, stream)
+        said = input_remarks(plans, sum(file.rows for found in surveys for file in found))
+        return cls(tuple(plans), schema, stream, said)
+
+    def part(self, plan: InputPlan, block: Block, offset: int, file: str) -> SplitRows:
+        """The rows of a block in the columns of the table; ``offset`` is the number of rows before the file."""
+        several = len(self.plans) > 1 or len(plan.one.events.files) > 1
+        found = plan.part(block, offset, file if several else None)
+        name = file if len(plan.one.events.files) > 1 else source_name(plan.one.events)
+        table = _in_common_unit(found.table, plan, name)
+        if self.stream is not None:
+            table = table.append_column(self.stream, pa.repeat(pa.scalar(source_name(plan.one.events)), len(table)))
+        return replace(found, table=fitted_table(table, self.schema, name))
+
+
+def _in_common_unit(table: pa.Table, plan: InputPlan, name: str) -> pa.Table:
+    return in_common_unit(table, plan.one.time_unit, plan.columns.roles, name) if table.column_names else table
+
+
 def read_inputs(inputs: Sequence[Input[Source]], columns: ColumnRoles, *, named: bool = False) -> ReadEvents:
     """Read all inputs one after the other; with ``named`` a column tells which stream an event is from.
 
     Raises InputError if a file cannot be read, lacks a column with a role, or has a column in which not a single
     value is what the query takes it for, and if the columns of the inputs do not fit together.
     """
-    parts: list[input_plans.SplitRows] = []
-    names: list[str] = []
-    streams: list[str] = []
-    plans: list[InputPlan] = []
-    empty = False
-    several = len(inputs) > 1 or any(len(one.events.files) > 1 for one in inputs)
+    files = [contents(one.events) for one in inputs]
+    read = [
+        [list(read_blocks(one.events, file, input_plans.texts(one, columns))) for file in of]
+        for one, of in zip(inputs, files)
+    ]
+    surveys = [
+        [input_plans.survey_file(one, columns, file, blocks) for file, blocks in zip(of, blocks_of)]
+        for one, of, blocks_of in zip(inputs, files, read)
+    ]
+    plan = InputsPlan.of(inputs, columns, surveys, named)
+    parts: list[SplitRows] = []
     offset = 0
-    for one in inputs:
-        source = one.events
-        files = contents(source)
-        as_text = input_plans.texts(one, columns)
-        read = [list(read_blocks(source, file, as_text)) for file in files]
-        surveys = [input_plans.survey_file(one, columns, file, blocks) for file, blocks in zip(files, read)]
-        plan = InputPlan.of(one, columns, surveys, len(inputs) > 1)
-        if any(_lacks_text(block.table.schema, plan.as_text) for blocks in read for block in blocks):
-            read = [list(read_blocks(source, file, plan.as_text)) for file in files]
-        for found, blocks in zip(surveys, read):
-            empty = empty or not found.columns
-            for block in blocks:
-                part = plan.part(block, offset, found.name if several else None)
-                names.append(found.name if len(files) > 1 else source_name(source))
-                table = part.table
-                if table.column_names:
-                    table = in_common_unit(table, one.time_unit, columns.roles, names[-1])
-                parts.append(replace(part, table=table))
-                streams.append(source_name(source))
-            offset += found.rows
+    for one, of, own, found, blocks_of in zip(inputs, files, plan.plans, surveys, read):
+        if any(_lacks_text(block.table.schema, own.as_text) for blocks in blocks_of for block in blocks):
+            blocks_of = [list(read_blocks(one.events, file, own.as_text)) for file in of]
+        for file, blocks in zip(found, blocks_of):
+            parts += [plan.part(own, block, offset, file.name) for block in blocks]
+            offset += file.rows
             blocks.clear()
-        plans.append(plan)
-    input_plans.refuse_unknown_types(plans)
-    refuse_partly_typed(((name, part.table.column_names) for name, part in zip(names, parts)), columns.type)
-    schema = with_missing(common_schema((n, p.table.schema) for n, p in zip(names, parts)), columns, empty)
-    tables = [fitted_table(part.table, schema, name) for part, name in zip(parts, names)]
-    stream = None
-    if named:
-        stream = free_name("stream", schema.names)
-        pairs = zip(tables, streams)
-        tables = [table.append_column(stream, pa.repeat(pa.scalar(name), len(table))) for table, name in pairs]
-        schema = schema.append(pa.field(stream, pa.string()))
     # Pieces without rows would be batches of their own.
-    table = pa.concat_tables([piece for piece in tables if len(piece)] or [schema.empty_table()])
-    columns.schema(table.schema, stream)
-    said = input_remarks(plans, offset)
+    table = pa.concat_tables([part.table for part in parts if len(part.table)] or [plan.schema.empty_table()])
     refused = [part.refused for part in parts if part.refused is not None]
     if not refused:
-        return ReadEvents(table, None, None, stream, said)
+        return ReadEvents(table, None, None, plan.stream, plan.remarks)
     rows = np.concatenate([part.rows for part in parts])
     together = pa.concat_tables(refused, promote_options="permissive").sort_by("row")
-    return ReadEvents(table, rows, together, stream, said)
+    return ReadEvents(table, rows, together, plan.stream, plan.remarks)
 
 
 def _lacks_text(schema: pa.Schema, names: Iterable[str]) -> bool:
     """Whether columns that are to be JSON text have been read as something else."""
     kinds = (schema.field(name).type for name in names if name in schema.names)
     return not all(pa.types.is_string(kind) or pa.types.is_null(kind) for kind in kinds)
-
-
-def with_missing(schema: pa.Schema, columns: ColumnRoles, empty: bool) -> pa.Schema:
-    """The schema with types for columns without values.
-
-    ``empty`` says that a file has no rows and no header: then the columns that are asked for might be in it.
-    """
-    if empty:
-        asked = (columns.type, columns.time, columns.sequence, *sorted(columns.usage.names))
-        roots = {root_of(name) for name in columns.usage.names if is_nested(name)}
-        fields: dict[str, list[str]] = {}
-        for name in filter(None, asked):
-            # Where none is asked for, or other files have rows without a type, no event has one.
-            untyped = name == columns.type and (name == UNTYPED or bool(schema.names))
-            first, dot, _ = name.partition(".")
-            if is_nested(name) or (dot and first in roots):
-                fields.setdefault(first if dot else root_of(name), []).append(name)
-            elif first not in schema.names and first not in roots and not untyped:
-                schema = schema.append(pa.field(name, pa.null()))
-        # Where a file has rows, they show the types of fields.
-        missing = {root: names for root, names in fields.items() if root not in schema.names}
-        for root, names in missing.items():
-            schema = schema.append(pa.field(root, columns.struct(names)))
-    return columns.settled(schema)
 
 
 def input_remarks(plans: Sequence[InputPlan], rows: int) -> tuple[str, ...]:

@@ -134,7 +134,7 @@ class OrderedGroups:
             return None
         if any(needs_look(one, columns, field) or pa.types.is_null(field.type) for field in schema):
             return None
-        survey = FileSurvey(str(source.files[0]), dict.fromkeys(schema.names, Look()), rows, 0)
+        survey = FileSurvey(str(source.files[0]), dict.fromkeys(schema.names, Look()), rows, schema=schema)
         plan = InputPlan.of(one, columns, [survey], False)
         given = {name: column for column, name in plan.names.items()}
         time = None if columns.time is None else given.get(columns.time)

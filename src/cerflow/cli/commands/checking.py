@@ -18,7 +18,7 @@ from cerflow.cli.commands.request import Inputs, load_query
 from cerflow.cli.options import ColumnOptions, InputOptions, ReadingOptions
 from cerflow.cli.output.reporting import located, warn, width_of
 from cerflow.engine.events.time_order import extent
-from cerflow.files.reading import ReadEvents, read_inputs
+from cerflow.files.reading import ReadEvents
 from cerflow.language import formula as f
 from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.node import Node, walk
@@ -74,10 +74,9 @@ def explanation_of(asked: ReadingOptions, inputs: InputOptions, options: ColumnO
 
 
 def _read(query: Query | Program, inputs: InputOptions, options: ColumnOptions) -> tuple[ReadEvents, Schema]:
-    found = Inputs.prepare(query, inputs.inputs or [], inputs.input_format, options)
-    columns = found.columns
-    events = read_inputs(found.inputs, columns, named=found.named)
-    return events, columns.schema(events.table.schema, events.stream)
+    found = Inputs.prepare(query, inputs, options)
+    events = found.read()
+    return events, found.columns.schema(events.table.schema, events.stream)
 
 
 def queries_in(query: Query | Program) -> list[Query]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cerflow.api.programs.program import Program
 from cerflow.api.query import Query
@@ -19,11 +20,11 @@ from cerflow.base.errors import BadRecordError
 from cerflow.base.nested import root_of
 from cerflow.base.schema import Schema
 from cerflow.cli.commands.checking import queries_in, warn_of_types
-from cerflow.cli.commands.request import Policy, Request
+from cerflow.cli.commands.request import Request
 from cerflow.cli.output.progress import PhaseTimer, Progress, bytes_read, compile_kernels
 from cerflow.cli.output.reporting import RunSummary, warn, width_of
 from cerflow.cli.output.targets import STANDARD_OUTPUT, free_space
-from cerflow.cli.output.writing import Sink, open_sink
+from cerflow.cli.output.writing import Sink
 from cerflow.engine.evaluate.measures import typed_time
 from cerflow.engine.events.records import BACKWARDS
 from cerflow.engine.events.time_order import extent
@@ -32,10 +33,9 @@ from cerflow.engine.matches.row_limit import LESS, Bound, readable_number
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.columns_needed import columns_needed
 from cerflow.engine.recognize.planning import limit_of
-from cerflow.engine.results.report import CountForm, Report
+from cerflow.engine.results.report import Report
 from cerflow.files.arriving import arrives, arriving_events
 from cerflow.files.input_plans import SplitRows
-from cerflow.files.reading import read_inputs
 from cerflow.files.row_groups import OrderedGroups
 from cerflow.language.select import CountItem
 from cerflow.logic.analysis.columns import attributes_in
@@ -65,10 +65,16 @@ class _Prepared:
 
 
 def run_local(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary:
-    """Run a request in this process; ``show`` displays the progress. Raises InputError and the errors of the query."""
-    bad_records = request.bad_records
+    """Run a request in this process; ``show`` displays the progress. Raises InputError and the errors of the query.
+
+    Events that come by a pipe are recognised as they arrive, unless others are needed to order or to draw them.
+    """
+    inputs, bad_records = request.inputs, request.bad_records
     if not compile_kernels(watch):
         watch.done("starting")
+    alone = len(inputs.inputs) == 1 and not request.options.summary
+    if alone and inputs.columns.sequence is None and arrives(inputs.inputs[0].events):
+        return _run_as_events_come(request, show, watch)
     found = _by_row_groups(request) or _as_a_whole(request, show, watch)
     matches, schema = found.matches, found.schema
     warn_of_types(request.query, schema.types_in(found.sample))
@@ -77,21 +83,20 @@ def run_local(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary
     drawing = _over_time(schema.completed(found.sample), schema) if request.options.summary else None
     if _leaves_terminal(request, show):
         show.bar("recognising", found.count, matches.reached, " events")
-    volume = Volume(matches, request.max_matches)
+    volume = _Volume(matches, request)
     last = request.query.query if isinstance(request.query, Program) else request.query
     counted = next((item.name for item in last.tree.projection.items if isinstance(item, CountItem)), None)
 
-    def look(batch: pa.RecordBatch, sink: Sink, written: int) -> None:
+    def look(sink: Sink, batch: pa.RecordBatch, written: int) -> None:
         if drawing is not None:
             numbers = None if counted is None else batch.column(counted).cast(pa.float64()).to_numpy()
             drawing.add(batch.column("detected_time"), numbers)
-        volume.look_at_room(request.output.output, sink, written)
+        volume.look_at_room(sink, batch.num_rows, written)
         show(f"recognising, {written:,} matches")
 
-    batches = volume.batches(limits.OUTPUT_BATCH_ROWS, **request.form)
     with _rows_of_the_input(found.rows):
         # Dead letters are written before the matches get their name: matches that exist always have complete ones.
-        written = _write(request, batches, found.shown, watch, look, bad_records.write)
+        written = request.write(volume.batches(), found.shown, watch, look, bad_records.write)
     valid = found.count - (bad_records.count - before)
     return RunSummary(valid, written, bad_records.count, watch.phases, drawn=str(drawing or ""))
 
@@ -104,56 +109,26 @@ def _leaves_terminal(request: Request, show: Progress) -> bool:
     return True
 
 
-def _write(
-    request: Request,
-    batches: Iterable[pa.RecordBatch],
-    schema: pa.Schema,
-    watch: PhaseTimer,
-    look: Callable[[pa.RecordBatch, Sink, int], None] = lambda *_: None,
-    end: Callable[[], None] = lambda: None,
-) -> int:
-    """Write the matches, ``look`` at each batch after it, and do what has to be done before the ``end``."""
-    written = 0
-    with open_sink(request.output.output, request.output_format, schema) as sink:
-        for batch in batches:
-            watch.done("recognising")
-            sink.write(batch)
-            written += batch.num_rows
-            look(batch, sink, written)
-            watch.done("writing")
-        watch.done("recognising")
-        end()
-    watch.done("writing")
-    return written
-
-
 def _as_a_whole(request: Request, show: Progress, watch: PhaseTimer) -> _Prepared:
     """The matches in a table of all events, which are put in order."""
     bad_records, columns = request.bad_records, request.inputs.columns
     show.bar("reading", *bytes_read([file for one in request.inputs.inputs for file in one.events.files]), "B")
-    events = read_inputs(request.inputs.inputs, columns, named=request.inputs.named)
+    events = request.inputs.read()
     for remark in events.remarks:
         warn(remark)
     if events.refused is not None:
         bad_records.refuse(events.refused)
     before = bad_records.count
     watch.done("reading")
-
-    # The engine numbers the rows that it gets, which leave out rows that were refused before.
-    def refuse(rows: pa.Table) -> None:
-        if events.rows is not None:
-            index = rows.schema.get_field_index("row")
-            rows = rows.set_column(index, "row", pa.array(events.rows[rows.column("row").to_numpy()]))
-        bad_records.refuse(rows)
-
     show("putting the events in order")
     matches = request.query.match(
         events.table,
         **columns.of_events(events.stream),
         sequence=columns.sequence,
         positions=request.options.positions,
-        on_bad_record="fail" if bad_records.policy is Policy.FAIL else refuse,
-        memory=request.memory,
+        # The engine numbers the rows that it gets, which leave out rows that were refused before.
+        on_bad_record="fail" if bad_records.fails else partial(bad_records.refuse, numbers=events.rows),
+        memory=request.options.memory,
         until=typed_time(request.until, events.table.schema, columns.time),
     )
     shown = matches.shown_schema(**request.form)
@@ -166,7 +141,7 @@ def _by_row_groups(request: Request) -> _Prepared | None:
     """The matches in Parquet of which one row group after the other is read; None for input that is read at once."""
     query, columns = request.query, request.inputs.columns
     whole = request.inputs.named or len(request.inputs.inputs) > 1 or request.options.summary
-    if whole or isinstance(query, Program) or request.bad_records.policy is not Policy.FAIL:
+    if whole or isinstance(query, Program) or not request.bad_records.fails:
         return None
     groups = OrderedGroups.of(request.inputs.inputs[0], columns)
     if groups is None:
@@ -199,7 +174,11 @@ class _GroupByGroup:
         self._until = typed_time(request.until, groups.schema, columns.time)
         encoded = pa.schema([field for field in groups.encoded if field.name in names])
         self._recognizer = partial(
-            query.recognizer, encoded, positions=request.options.positions, memory=request.memory, **columns.of_events()
+            query.recognizer,
+            encoded,
+            positions=request.options.positions,
+            memory=request.options.memory,
+            **columns.of_events(),
         )
         #: The number of events that the latest iteration has processed.
         self.reached = 0
@@ -236,36 +215,35 @@ def _rows_of_the_input(rows: Ints | None) -> Iterator[None]:
         raise BadRecordError(int(rows[error.row]), error.reason) from error
 
 
-class Volume:
+class _Volume:
     """The batches of matches; ``total`` is the number of their rows or a lower bound, once it is known."""
 
-    def __init__(self, matches: Matches, most: int | None) -> None:
+    def __init__(self, matches: Matches, request: Request) -> None:
         self._matches = matches
-        self._most = most
-        self._bound = Bound(most)
-        self._written = 0
+        self._request = request
+        self._bound = Bound(request.options.max_matches)
         self.total: int | None = None
 
-    def batches(self, max_rows: int, *, flat: bool, counts: CountForm) -> Iterator[pa.RecordBatch]:
+    def batches(self) -> Iterator[pa.RecordBatch]:
         """The matches in batches; raises TooManyMatchesError before it unfolds matches beyond the bound."""
-        return self._matches.announced(self._tell).to_batches(max_rows, flat=flat, counts=counts)
+        return self._matches.announced(self._tell).to_batches(limits.OUTPUT_BATCH_ROWS, **self._request.form)
 
     def _tell(self, rows: int, exact: bool) -> None:
         self._bound.add(rows, exact)
         if self._bound.known <= limits.MATCHES_COUNTED or self.total is not None:
             return
         # Recognising once more costs little compared with writing so many matches.
-        ahead = Bound(self._most)
+        ahead = Bound(self._bound.most)
         for _ in self._matches.announced(ahead.add).parts:
             pass
         self.total = ahead.known
         warn(f"{'' if ahead.exact else 'more than '}{readable_number(self.total)} matches will be written; {LESS}")
 
-    def look_at_room(self, target: str, sink: Sink, written: int) -> None:
-        """Warn, once, if the remaining matches will probably not fit on the disk of the target."""
-        before, self._written = self._written, written
-        if self.total is None or not before < limits.ROWS_WEIGHED <= written:
+    def look_at_room(self, sink: Sink, rows: int, written: int) -> None:
+        """Warn, once, if the matches after these ``written``, ``rows`` of them just now, will not fit on the disk."""
+        if self.total is None or not written - rows < limits.ROWS_WEIGHED <= written:
             return
+        target = self._request.output.output
         free = free_space(target)
         needed = sink.size * max(0, self.total - written) // written
         if free is not None and needed > free:
@@ -273,26 +251,14 @@ class Volume:
             warn(f"the disk of '{target}' has {free >> 20:,} MiB left, and the matches need {more} MiB more")
 
 
-def come_by_a_pipe(request: Request) -> bool:
-    """Whether a request can be run on events as they arrive: no others are needed to order or to draw them."""
-    inputs = request.inputs.inputs
-    whole = len(inputs) > 1 or request.inputs.columns.sequence is not None or request.options.summary
-    return not whole and arrives(inputs[0].events)
-
-
-def run_as_events_come(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary:
-    """Run a request on standard input, in the order of its lines: a match is written when its last line arrives.
-
-    ``show`` displays what is done. Raises InputError and the errors of the query.
-    """
-    if not compile_kernels(watch):
-        watch.done("starting")
+def _run_as_events_come(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary:
+    """Run a request on standard input, in the order of its lines: a match is written when its last line arrives."""
     if _leaves_terminal(request, show):
         show("waiting for events")
     run, bad_records = _ArrivingRun(request), request.bad_records
     schema = run.recognizer.push(run.first.table.slice(0, 0)).shown_schema(**request.form)
     try:
-        written = _write(request, run.batches(watch), schema, watch)
+        written = request.write(run.batches(watch), schema, watch)
     finally:
         # Also where a signal ends the run: the matches before it are written.
         bad_records.write()
@@ -307,7 +273,7 @@ class _ArrivingRun:
     """A recogniser that gets tables of events as they arrive."""
 
     def __init__(self, request: Request) -> None:
-        columns, fails = request.inputs.columns, request.bad_records.policy is Policy.FAIL
+        columns, fails = request.inputs.columns, request.bad_records.fails
         parts = arriving_events(request.inputs.inputs[0], columns, patient=not fails, say=warn)
         self.first = next(parts)
         #: The number of all rows so far, the types in them, and the types of the query that none of them has.
@@ -324,12 +290,12 @@ class _ArrivingRun:
             **columns.of_events(),
             positions=request.options.positions,
             on_bad_record="fail" if fails else self._refuse,
-            memory=request.memory,
+            memory=request.options.memory,
         )
 
     def batches(self, watch: PhaseTimer) -> Iterator[pa.RecordBatch]:
         """The matches of one table after the other; those before a bad record come before it is raised."""
-        bound = Bound(self._request.max_matches)
+        bound = Bound(self._request.options.max_matches)
         for matches in self._matches():
             watch.done("reading")
             yield from matches.announced(bound.add).to_batches(limits.OUTPUT_BATCH_ROWS, **self._request.form)
@@ -354,7 +320,7 @@ class _ArrivingRun:
         table, self._numbers = part.table, part.rows
         fault = None
         if part.refused is not None:
-            if self._request.bad_records.policy is Policy.FAIL:
+            if self._request.bad_records.fails:
                 first = part.refused.sort_by("row").slice(0, 1).to_pylist()[0]
                 fault = BadRecordError(first["row"], first["reason"])
                 table = table.slice(0, int(self._numbers.searchsorted(first["row"])))
@@ -374,5 +340,5 @@ class _ArrivingRun:
 
     def _refuse(self, rows: pa.Table) -> None:
         index = rows.schema.get_field_index("row")
-        numbers = self._numbers[rows.column("row").to_numpy() - self._before]
-        self._request.bad_records.refuse(rows.set_column(index, "row", pa.array(numbers)))
+        rows = rows.set_column(index, "row", pc.subtract(rows.column("row"), self._before))
+        self._request.bad_records.refuse(rows, self._numbers)

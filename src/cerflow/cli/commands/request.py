@@ -5,9 +5,8 @@ from __future__ import annotations
 import importlib
 import runpy
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
 from typing import TypedDict, cast, get_args
 
@@ -17,6 +16,7 @@ from cerflow.api.programs.program import Program, read_query
 from cerflow.api.query import Query, Reading, parse
 from cerflow.api.stream_inputs import Input, Roles, common_roles
 from cerflow.base import limits
+from cerflow.base.array_types import Ints
 from cerflow.base.errors import BadRecordError, InputError
 from cerflow.base.units import TimeUnit
 from cerflow.cli.options import (
@@ -26,25 +26,22 @@ from cerflow.cli.options import (
     OutputOptions,
     QueryOptions,
     RunOptions,
-    bytes_of,
-    parse_most,
     usage,
-    values_of,
 )
 from cerflow.cli.output.clashes import refuse_clashes
+from cerflow.cli.output.progress import PhaseTimer
 from cerflow.cli.output.reporting import warn
-from cerflow.cli.output.targets import check_writable
-from cerflow.cli.output.writing import Directory, OutputFormat, output_format_of, write_table
+from cerflow.cli.output.targets import STANDARD_OUTPUT, check_writable
+from cerflow.cli.output.writing import OutputFormat, Sink, open_sink, output_format_of, write_table
 from cerflow.engine.results.report import CountForm
 from cerflow.files.column_types import type_named
 from cerflow.files.input_plans import ColumnRoles
-from cerflow.files.reading import as_refused
-from cerflow.files.sources import InputFormat, Source, parse_source, source_name
+from cerflow.files.reading import ReadEvents, as_refused, read_inputs
+from cerflow.files.sources import Source, parse_source, source_name
 from cerflow.language.node import walk
-from cerflow.language.parser import duration_in_microseconds
 from cerflow.language.predicates.registry import registered_predicates
 from cerflow.language.select import Select
-from cerflow.logic.analysis.columns import usage_of
+from cerflow.logic.analysis.columns import ColumnUsage, usage_of
 
 
 class MatchForm(TypedDict):
@@ -63,89 +60,78 @@ class Inputs:
     named: bool
 
     @classmethod
-    def prepare(
-        cls, query: Query | Program, inputs: Sequence[str], input_format: InputFormat | None, options: ColumnOptions
-    ) -> Inputs:
-        """Find the files, and check the options for them.
+    def prepare(cls, query: Query | Program | None, inputs: InputOptions, options: ColumnOptions) -> Inputs:
+        """Find the files, and check the options for them; without a query all columns are alike.
 
         Raises InputError, and typer's BadParameter for options that do not go together.
         """
-        sources = tuple(parse_source(text, input_format, options.encoding) for text in inputs)
+        sources = tuple(parse_source(text, inputs.input_format, options.encoding) for text in inputs.inputs or ())
         found, roles = mapped(sources, options)
-        reads_streams = any(isinstance(n, Select) and n.streams for n in walk(query.tree))
+        usage, reads_streams = ColumnUsage(), True
+        if query is not None:
+            usage = usage_of(query.tree if isinstance(query, Query) else query.reading_input)
+            reads_streams = any(isinstance(n, Select) and n.streams for n in walk(query.tree))
         named = len(sources) > 1 and (reads_streams or any(s.name for s in sources))
-        usage = usage_of(query.tree if isinstance(query, Query) else query.reading_input)
-        with values_of("--key-timeout"):
-            duration_in_microseconds(options.key_timeout)
         return cls(found, ColumnRoles.of(roles, usage, options.key_timeout), named)
 
-
-class Policy(StrEnum):
-    """``fail`` stops at the first, ``skip`` counts them, ``dead-letter`` keeps them in a file, with the reason."""
-
-    FAIL = "fail"
-    SKIP = "skip"
-    DEAD_LETTER = "dead-letter"
+    def read(self) -> ReadEvents:
+        """The events; raises InputError as `read_inputs`."""
+        return read_inputs(self.inputs, self.columns, named=self.named)
 
 
-def parse_policy(on_bad_record: str, dead_letter: str | None) -> tuple[Policy, str | None]:
-    """The policy and the path of the dead letters; ``dead-letter=PATH`` gives both. Raises ValueError if they clash."""
-    name, _, path = on_bad_record.partition("=")
-    if name not in list(Policy):
-        raise ValueError(f"'{on_bad_record}' is not one of fail, skip, dead-letter, dead-letter=PATH")
-    policy = Policy(name)
-    if policy is not Policy.DEAD_LETTER:
-        if path or dead_letter:
-            raise ValueError("a path for dead letters goes with --on-bad-record dead-letter")
-        return policy, None
-    if path and dead_letter and path != dead_letter:
-        raise ValueError("the path of the dead letters is given twice")
-    if not (path or dead_letter):
-        raise ValueError("--on-bad-record dead-letter needs --dead-letter PATH")
-    return policy, path or dead_letter
-
-
-@dataclass
 class BadRecords:
-    """Counts refused records, and keeps them if they will be written."""
+    """Counts refused records; under the policy ``fail`` the first one is an error, ``dead-letter`` keeps all.
 
-    policy: Policy
-    path: str | None = None
-    count: int = 0
+    They are kept for the file ``path``, which may also follow the policy: ``dead-letter=PATH``.
+    """
 
-    def __post_init__(self) -> None:
+    def __init__(self, policy: str, path: str | None = None) -> None:
+        name, _, own = policy.partition("=")
+        problem = None
+        if name not in ("fail", "skip", "dead-letter"):
+            problem = f"'{policy}' is not one of fail, skip, dead-letter, dead-letter=PATH"
+        elif name != "dead-letter" and (own or path):
+            problem = "a path for dead letters goes with --on-bad-record dead-letter"
+        elif own and path and own != path:
+            problem = "the path of the dead letters is given twice"
+        elif name == "dead-letter" and not (own or path):
+            problem = "--on-bad-record dead-letter needs --dead-letter PATH"
+        if problem is not None:
+            usage(problem, "--on-bad-record")
+        self.fails = name == "fail"
+        self.path = own or path
+        self.count = 0
         self._kept: list[pa.Table] = []
         if self.path is not None:
             output_format_of(self.path)
             check_writable(self.path)
 
-    def refuse(self, rows: pa.Table) -> None:
-        """Take a table with the columns ``row`` and ``reason``; raises BadRecordError under the policy ``fail``."""
-        if len(rows) == 0:
-            return
-        if self.policy is Policy.FAIL:
+    def refuse(self, rows: pa.Table, numbers: Ints | None = None) -> None:
+        """Take a table with the columns ``row`` and ``reason``; raises BadRecordError under the policy ``fail``.
+
+        If the rows are numbered otherwise than in the input, ``numbers`` are those of all rows there.
+        """
+        if numbers is not None:
+            index = rows.schema.get_field_index("row")
+            rows = rows.set_column(index, "row", pa.array(numbers[rows.column("row").to_numpy()]))
+        if len(rows) and self.fails:
             raise BadRecordError(rows.column("row")[0].as_py(), rows.column("reason")[0].as_py())
         self.count += len(rows)
-        if self.policy is Policy.DEAD_LETTER:
+        if self.path is not None:
             self._kept.append(as_refused(rows))
 
     def write(self) -> None:
         """Write the dead letters; if there are none, write an empty file."""
         if self.path is None:
             return
-        table = as_refused(pa.table({"row": pa.array([], pa.int64()), "reason": pa.array([], pa.string())}))
-        table = pa.concat_tables([table, *self._kept], promote_options="permissive")
+        nothing = as_refused(pa.table({"row": pa.array([], pa.int64()), "reason": pa.array([], pa.string())}))
+        table = pa.concat_tables([nothing, *self._kept], promote_options="permissive")
         write_table(self.path, output_format_of(self.path), table)
 
 
 @dataclass(frozen=True)
 class Request:
-    """A run, ready to begin.
-
-    ``directory`` says how to write a directory of files; None stands for one file. ``max_matches`` is the greatest
-    number of matches to write (None: all). ``until`` is the time, as typed, up to which the events are complete.
-    ``memory`` bounds the bytes of partial matches and matches.
-    """
+    """A run, ready to begin; ``until`` is the time, as typed, up to which the events are complete."""
 
     query: Query | Program
     inputs: Inputs
@@ -153,9 +139,6 @@ class Request:
     options: RunOptions
     output_format: OutputFormat
     bad_records: BadRecords
-    directory: Directory | None
-    max_matches: int | None
-    memory: int | None
     until: str | None
 
     @property
@@ -179,28 +162,46 @@ class Request:
 
         ``read_too`` are files that are read besides the inputs: the query, predicates.
         """
-        with values_of("--max-matches"):
-            most = parse_most(options.max_matches)
-        memory = bytes_of(options.memory, "--memory")
-        with values_of("--on-bad-record"):
-            policy, letters = parse_policy(options.on_bad_record, options.dead_letter)
-        directory = None
-        if output.output_mode or output.partition_by:
-            with values_of("--output-mode"):
-                directory = Directory(output.output, output.output_mode or "error", tuple(output.partition_by or ()))
-        bad_records = BadRecords(policy, letters)
-        read = Inputs.prepare(query, inputs.inputs or [], inputs.input_format, columns)
-        if directory is None:
+        if output.directory and output.output == STANDARD_OUTPUT:
+            usage("--output-mode and --partition-by are for directories; name one with --output PATH", "--output-mode")
+        if output.output_mode == "overwrite-partitions" and not output.partition_by:
+            usage("--output-mode overwrite-partitions needs --partition-by COLUMN", "--output-mode")
+        bad_records = BadRecords(options.on_bad_record, options.dead_letter)
+        read = Inputs.prepare(query, inputs, columns)
+        if not output.directory:
             check_writable(output.output)
         refuse_clashes(
             [one.events for one in read.inputs],
             read_too,
             output=output.output,
-            directory=directory is not None,
-            dead_letters=letters,
+            directory=output.directory,
+            dead_letters=bad_records.path,
         )
-        form = output_format_of(output.output, output.output_format)
-        return cls(query, read, output, options, form, bad_records, directory, most, memory, until)
+        return cls(
+            query, read, output, options, output_format_of(output.output, output.output_format), bad_records, until
+        )
+
+    def write(
+        self,
+        batches: Iterable[pa.RecordBatch],
+        schema: pa.Schema,
+        watch: PhaseTimer,
+        look: Callable[[Sink, pa.RecordBatch, int], None] = lambda *_: None,
+        end: Callable[[], None] = lambda: None,
+    ) -> int:
+        """Write the matches and ``look`` at each batch; ``end`` does what must be done before they get their name."""
+        written = 0
+        with open_sink(self.output.output, self.output_format, schema) as sink:
+            for batch in batches:
+                watch.done("recognising")
+                sink.write(batch)
+                written += batch.num_rows
+                look(sink, batch, written)
+                watch.done("writing")
+            watch.done("recognising")
+            end()
+        watch.done("writing")
+        return written
 
 
 def query_source(path: str | None, expression: str | None) -> str:
@@ -244,22 +245,18 @@ def mapped(sources: Sequence[Source], options: ColumnOptions) -> tuple[tuple[Inp
             usage(f"'{given}' is not one of {', '.join(get_args(TimeUnit))}", "--time-unit")
     sequences = _assigned("--sequence-column", options.sequence, names)
     constants = _assigned("--constant-type", options.constant_type, names)
-    renamed: dict[str, dict[str, str]] = {name: {} for name in names}
-    for name, new, old in _pairs("--rename", "NEW=OLD", options.rename, names):
-        if renamed[name].setdefault(old, new) != new:
-            usage(f"the column '{old}' gets two names: '{renamed[name][old]}' and '{new}'", "--rename")
-    typed: dict[str, dict[str, pa.DataType]] = {name: {} for name in names}
-    for name, column, said in _pairs("--column-type", "COLUMN=TYPE", options.column_types, names):
-        with values_of("--column-type"):
-            kind = type_named(said)
-        if typed[name].setdefault(column, kind) != kind:
-            usage(f"the column '{column}' gets two types", "--column-type")
     for both in types.keys() & constants.keys():
         whose = "all inputs have" if both is None else f"the input '{both}' has"
         usage(f"{whose} a type column already", "--constant-type")
+    renamed = _by_column("--rename", "NEW=OLD", options.rename, names)
+    typed = _by_column("--column-type", "COLUMN=TYPE", options.column_types, names)
+    try:
+        kinds = {name: {column: type_named(said) for column, said in of.items()} for name, of in typed.items()}
+    except ValueError as error:
+        usage(str(error), "--column-type")
     inputs = tuple(
         Input(
-            replace(source, column_types=typed[name]),
+            replace(source, column_types=kinds[name]),
             type=types.get(name),
             time=times.get(name),
             time_unit=units.get(name, units.get(None)),
@@ -277,32 +274,36 @@ def mapped(sources: Sequence[Source], options: ColumnOptions) -> tuple[tuple[Inp
 def _assigned(option: str, values: Given, names: Sequence[str]) -> dict[str | None, str]:
     """The values for single inputs by their names, and the value for all others by None."""
     found: dict[str | None, str] = {}
-    for text in values or ():
-        name, value = text.split("=", 1) if "=" in text else (None, text)
-        if not value:
-            usage(f"'{text}' is not of the form [NAME=]VALUE", option)
-        _known(option, [] if name is None else [name], names)
+    for name, (value,) in _given(option, "VALUE", values, names):
         if found.setdefault(name, value) != value:
             whose = "all inputs" if name is None else f"the input '{name}'"
             usage(f"given twice for {whose}: '{found[name]}' and '{value}'", option)
     return found
 
 
-def _pairs(option: str, form: str, values: Given, names: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-    """The values ``[NAME=]A=B`` of an option as (name, A, B), for each input that they are about."""
+def _by_column(option: str, form: str, values: Given, names: Sequence[str]) -> dict[str, dict[str, str]]:
+    """What the values ``NEW=OLD`` or ``COLUMN=TYPE`` say of columns, for each input."""
+    found: dict[str, dict[str, str]] = {name: {} for name in names}
+    for of, pair in _given(option, form, values, names):
+        what, (value, column) = ("names", pair) if form == "NEW=OLD" else ("types", pair[::-1])
+        for name in names if of is None else [of]:
+            before = found[name].setdefault(column, value)
+            if before != value:
+                usage(f"the column '{column}' gets two {what}: '{before}' and '{value}'", option)
+    return found
+
+
+def _given(option: str, form: str, values: Given, names: Sequence[str]) -> Iterator[tuple[str | None, list[str]]]:
+    """The values ``[NAME=]VALUE`` of an option, or ``[NAME=]A=B``: the name of an input, or None, and the parts."""
+    parts = form.count("=") + 1
     for text in values or ():
-        *of, first, second = text.split("=") if text.count("=") in (1, 2) else ("", "", "")
-        if not first or not second:
+        found = text.split("=", 1 if parts == 1 else -1)
+        name = found.pop(0) if len(found) > parts else None
+        if len(found) != parts or not all(found):
             usage(f"'{text}' is not of the form [NAME=]{form}", option)
-        _known(option, of, names)
-        for name in of or names:
-            yield name, first, second
-
-
-def _known(option: str, of: Sequence[str], names: Sequence[str]) -> None:
-    for name in of:
-        if name not in names:
+        if name is not None and name not in names:
             usage(f"there is no input '{name}'; the inputs are {', '.join(names)}", option)
+        yield name, found
 
 
 def load_predicates(sources: Iterable[str]) -> None:

@@ -23,7 +23,7 @@ from rich.table import Table
 from cerflow.api.query import parse
 from cerflow.cli.commands.request import Request
 from cerflow.cli.examples import query_text, stocks
-from cerflow.cli.options import ColumnOptions, InputOptions, OutputOptions, RunOptions
+from cerflow.cli.options import ColumnOptions, InputOptions, OutputOptions, RunOptions, Setting, SparkOptions
 from cerflow.cli.output.progress import PhaseTimer, progress
 from cerflow.cli.output.reporting import RunSummary, errors_reported
 from cerflow.cli.spark.runner import run_on_spark
@@ -50,10 +50,10 @@ def run_demo(directory: Path, events: int = 200_000, seed: int = 7) -> RunSummar
         InputOptions([str(events_path)]),
         ColumnOptions(time=["time"], sequence=["id"]),
         OutputOptions(str(matches_path)),
-        RunOptions(max_matches="none"),
+        RunOptions(max_matches=None),
     )
     with progress() as show:
-        outcome = run_on_spark(request, show, PhaseTimer(), master=None, settings=settings_in(directory))
+        outcome = run_on_spark(request, show, PhaseTimer(), SparkOptions(conf=settings_in(directory)))
     console.print(f"[bold]{outcome.matches:,} matches[/bold]; the first {min(_SHOWN, outcome.matches)} of them:")
     with matches_path.open("rb") as lines:
         first = nsmallest(_SHOWN, lines, key=lambda line: [int(n) for n in _ORDER.findall(line)[0]])
@@ -67,15 +67,15 @@ def run_demo(directory: Path, events: int = 200_000, seed: int = 7) -> RunSummar
     return outcome
 
 
-def settings_in(directory: Path) -> list[tuple[str, str]]:
+def settings_in(directory: Path) -> list[Setting]:
     """Spark's settings for a job of seconds, with its tables in a directory.
 
     Java's best compiler and its collector for large heaps would take longer than they save.
     """
     java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     return [
-        ("spark.sql.warehouse.dir", str((directory / "warehouse").resolve())),
-        ("spark.driver.extraJavaOptions", java),
+        Setting("spark.sql.warehouse.dir", str((directory / "warehouse").resolve())),
+        Setting("spark.driver.extraJavaOptions", java),
     ]
 
 

@@ -24,53 +24,41 @@ def refuse_clashes(
 
     ``directory`` says that the output is a directory of files; ``read_too`` are files besides the inputs.
     """
-    written = {"matches": output} if dead_letters is None else {"matches": output, "dead letters": dead_letters}
-    read = {_identity(path): f"'{path}', which is read" for path in read_too if os.path.isfile(path)}
+    read = {_identity(path): f"that is '{path}', which is read" for path in read_too if os.path.isfile(path)}
     for source in sources:
-        for file in source.files:
-            read[_identity(str(file))] = f"the input '{file}'"
+        read |= {_identity(str(file)): f"that is the input '{file}'" for file in source.files}
         if source.path == STANDARD_INPUT:
-            read[_identity_of(sys.stdin)] = "the file that standard input reads"
+            read[_identity_of(sys.stdin)] = "that is the file that standard input reads"
+    written = {"matches": output} | ({} if dead_letters is None else {"dead letters": dead_letters})
     if directory:
-        _refuse_in_directory(Path(written.pop("matches").removeprefix("file://")), sources, dead_letters)
-    seen: dict[_Identity | None, str] = {}
+        place = Path(written.pop("matches").removeprefix("file://"))
+        if dead_letters is not None and Path(os.path.realpath(dead_letters)).is_relative_to(place.resolve()):
+            raise OutputError("the dead letters cannot be in the directory of the matches, which may be replaced")
+        refused = f"the matches cannot be written to the directory '{place}'"
+        for file in (file for source in sources for file in source.files):
+            if file.resolve().is_relative_to(place.resolve()):
+                raise OutputError(f"{refused}: the input '{file}' is in it")
+        _refuse_among_inputs(str(place), sources, refused)
     for what, target in written.items():
         identity = _identity(target)
         if identity is None:
             continue
+        refused = f"the {what} cannot be written to '{target}'"
         if identity in read:
-            raise OutputError(f"the {what} cannot be written to '{target}': that is {read[identity]}")
-        if identity in seen:
-            raise OutputError(f"the {what} cannot be written to '{target}': the {seen[identity]} go there")
-        seen[identity] = what
-        for source in sources:
-            if _would_be_read(target, source):
-                raise OutputError(
-                    f"the {what} cannot be written to '{target}': that is in the directory '{source.path}', "
-                    "which is read as a whole"
-                )
+            raise OutputError(f"{refused}: {read[identity]}")
+        read[identity] = f"the {what} go there"
+        _refuse_among_inputs(target, sources, refused)
 
 
-def _refuse_in_directory(path: Path, sources: Sequence[Source], dead_letters: str | None) -> None:
-    place = path.resolve()
-    if dead_letters is not None and Path(os.path.realpath(dead_letters)).is_relative_to(place):
-        raise OutputError("the dead letters cannot be in the directory of the matches, which may be replaced")
-    refused = f"the matches cannot be written to the directory '{path}'"
+def _refuse_among_inputs(target: str, sources: Iterable[Source], refused: str) -> None:
+    """Raise OutputError if a file or directory at a target would belong to an input, which is a directory."""
     for source in sources:
-        for file in source.files:
-            if file.resolve().is_relative_to(place):
-                raise OutputError(f"{refused}: the input '{file}' is in it")
-        if _would_be_read(str(path), source):
+        if target == STANDARD_OUTPUT or not os.path.isdir(source.path):
+            continue
+        place, directory = Path(os.path.realpath(target)), Path(source.path).resolve()
+        # Files and directories whose names begin with a dot or an underscore are not read.
+        if place.is_relative_to(directory) and not any(p[0] in "._" for p in place.relative_to(directory).parts):
             raise OutputError(f"{refused}: that is in the directory '{source.path}', which is read as a whole")
-
-
-def _would_be_read(target: str, source: Source) -> bool:
-    """Whether a file at a target belongs to the input, which is a directory."""
-    if target == STANDARD_OUTPUT or not os.path.isdir(source.path):
-        return False
-    place, directory = Path(os.path.realpath(target)), Path(source.path).resolve()
-    # Files and directories whose names begin with a dot or an underscore are not read.
-    return place.is_relative_to(directory) and not any(p[0] in "._" for p in place.relative_to(directory).parts)
 
 
 def _identity(path: str) -> _Identity | None:

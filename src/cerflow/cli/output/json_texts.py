@@ -65,7 +65,21 @@ def _texts_of_distinct(column: pa.Array) -> pa.Array:
 
 
 def _texts_of(column: pa.Array) -> pa.Array:
-    return _texts([None if value is None else _json(value) for value in python_values(column)])
+    return _texts([None if value is None else _json(value) for value in _values(column)])
+
+
+def _values(column: pa.Array) -> list[Any]:
+    # Python's datetime counts microseconds.
+    in_time = pa.types.is_timestamp(column.type)
+    return python_values(column.cast(pa.timestamp("us", column.type.tz), safe=False) if in_time else column)
+
+
+def csv_fields(column: pa.Array) -> list[Any]:
+    """The values of a column as fields of CSV."""
+    if pa.types.is_nested(column.type.value_type if pa.types.is_dictionary(column.type) else column.type):
+        texts: list[Any] = json_texts(column).to_pylist()
+        return texts
+    return [_field(value) for value in _values(column)]
 
 
 def _texts(texts: Sequence[str | None]) -> pa.Array:
@@ -106,7 +120,7 @@ def _finite(value: Any) -> Any:
     return value
 
 
-def plain(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     """A value without a notation in JSON: times and durations in ISO 8601, the rest as text."""
     if isinstance(value, datetime):
         in_thousandths = value.microsecond and value.microsecond % 1000 == 0
@@ -123,16 +137,15 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=plain)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_plain)
 
 
-def field(value: Any) -> Any:
-    """A value that is not nested for a field of CSV."""
+def _field(value: Any) -> Any:
     if isinstance(value, bool):
         return "true" if value else "false"
     if value is None or isinstance(value, str | int | float):
         return value
-    found = plain(value)
+    found = _plain(value)
     return found.removeprefix(_MARK) if isinstance(found, str) else found
 
 

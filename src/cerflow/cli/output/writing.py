@@ -1,4 +1,4 @@
-"""Matches and refused rows in the formats of output, batch by batch; directories that Spark writes."""
+"""Matches and refused rows in the formats of output, batch by batch."""
 
 from __future__ import annotations
 
@@ -7,24 +7,22 @@ import io
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.orc
 import pyarrow.parquet
 
 from cerflow.base import limits
-from cerflow.base.arrow_columns import python_values
 from cerflow.base.errors import InputError, OutputError
-from cerflow.cli.output.json_texts import field, json_lines, json_texts
+from cerflow.cli.output.json_texts import csv_fields, json_lines
 from cerflow.cli.output.targets import STANDARD_OUTPUT, OutputStream, open_target
 from cerflow.files.sources import SUFFIXES, InputFormat
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+#: The same as in `cerflow.spark.run`, which cannot be imported without PySpark.
+OutputMode = Literal["error", "overwrite", "append", "ignore", "overwrite-partitions"]
 
 
 class OutputFormat(StrEnum):
@@ -91,7 +89,7 @@ class Sink:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write the rows of a batch."""
-        self._put(json_lines(_cast(batch, _readable(self._schema))))
+        self._put(json_lines(batch))
 
     def close(self) -> None:
         """Write all that is held back."""
@@ -110,7 +108,7 @@ class _Csv(Sink):
         self._write_rows([tuple(schema.names)])
 
     def write(self, batch: pa.RecordBatch) -> None:
-        self._write_rows(zip(*map(_fields, _cast(batch, _readable(self._schema)).columns)))
+        self._write_rows(zip(*map(csv_fields, batch.columns)))
 
     def _write_rows(self, rows: Iterable[tuple[Any, ...]]) -> None:
         text = io.StringIO()
@@ -131,7 +129,7 @@ class _Columnar(Sink):
 
     def write(self, batch: pa.RecordBatch) -> None:
         # Every write makes a row group, and small ones make large, slow files.
-        self._waiting.append(_cast(batch, self._schema, safe=True))
+        self._waiting.append(batch.cast(self._schema))
         if sum(batch.num_rows for batch in self._waiting) >= limits.OUTPUT_ROW_GROUP:
             self._flush()
 
@@ -171,81 +169,3 @@ class _Orc(_Columnar):
 
 
 _SINKS = {OutputFormat.JSONL: Sink, OutputFormat.CSV: _Csv, OutputFormat.PARQUET: _Columnar, OutputFormat.ORC: _Orc}
-
-
-def _readable(schema: pa.Schema) -> pa.Schema:
-    """The schema with timestamps in microseconds, the unit of Python's datetime."""
-    return pa.schema([pa.field(f.name, _microseconds(f.type)) for f in schema])
-
-
-def _microseconds(data_type: pa.DataType) -> pa.DataType:
-    if pa.types.is_timestamp(data_type):
-        return pa.timestamp("us", tz=data_type.tz)
-    if pa.types.is_struct(data_type):
-        return pa.struct([pa.field(f.name, _microseconds(f.type)) for f in data_type])
-    if pa.types.is_list(data_type):
-        return pa.list_(_microseconds(data_type.value_type))
-    return data_type
-
-
-def _cast(batch: pa.RecordBatch, schema: pa.Schema, *, safe: bool = False) -> pa.RecordBatch:
-    return batch.cast(schema, safe=safe) if batch.schema != schema else batch
-
-
-def _fields(column: pa.Array) -> list[Any]:
-    """The values of a column as fields of CSV."""
-    if pa.types.is_nested(column.type.value_type if pa.types.is_dictionary(column.type) else column.type):
-        texts: list[Any] = json_texts(column).to_pylist()
-        return texts
-    return [field(value) for value in python_values(column)]
-
-
-#: The same as in `cerflow.spark.run`, which cannot be imported without PySpark.
-OutputMode = Literal["error", "overwrite", "append", "ignore", "overwrite-partitions"]
-
-#: Spark's names of formats where they differ, and options for its writers.
-_NAMES = {OutputFormat.JSONL: "json"}
-_OPTIONS = {OutputFormat.CSV: {"header": "true"}}
-
-
-@dataclass(frozen=True)
-class Directory:
-    """A directory of files; raises ValueError for options that do not go together."""
-
-    path: str
-    mode: OutputMode = "error"
-    partition_by: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.path == STANDARD_OUTPUT:
-            raise ValueError("--output-mode and --partition-by are for directories; name one with --output PATH")
-        if self.mode == "overwrite-partitions" and not self.partition_by:
-            raise ValueError("--output-mode overwrite-partitions needs --partition-by COLUMN")
-
-    def ignored(self, spark: SparkSession) -> bool:
-        """Whether the mode says to leave an existing output alone; raises InputError if it must not exist."""
-        from cerflow.spark.frames.output import exists
-
-        if self.mode == "ignore":
-            return exists(spark, self._uri)
-        if self.mode == "error" and exists(spark, self._uri):
-            raise InputError(f"'{self.path}' already exists; choose another --output-mode or remove it")
-        return False
-
-    def write(self, result: DataFrame, output_format: OutputFormat) -> int:
-        """Write the rows of the result; returns their number."""
-        from cerflow.spark.frames.output import write_frame
-
-        return write_frame(
-            result,
-            self._uri,
-            format=_NAMES.get(output_format, output_format.value),
-            mode=self.mode,
-            partition_by=self.partition_by,
-            options=_OPTIONS.get(output_format),
-        )
-
-    @property
-    def _uri(self) -> str:
-        # A path without an address lies on this machine, as for inputs; other file systems have addresses.
-        return self.path if "://" in self.path else f"file://{Path(self.path).absolute()}"

@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.orc
-import pyarrow.parquet
 
 from cerflow.api.programs.program import Program
-from cerflow.api.query import Query, as_query_text
+from cerflow.api.query import as_query_text
 from cerflow.api.stream_inputs import Input
 from cerflow.base.errors import InputError, UnsupportedQueryError
 from cerflow.base.schema import ValueKind
@@ -59,42 +57,40 @@ class InTasks:
 
 def parquet_in_tasks(spark: SparkSession, request: Request, inputs: Inputs) -> InTasks | None:
     """How the tasks read the input of a request themselves; None if Spark has to read it."""
-    unit = inputs.columns.time_unit
-    if isinstance(request.query, Program) or inputs.columns.forget is not None:
+    query, columns = request.query, inputs.columns
+    if isinstance(query, Program) or columns.forget is not None:
         # The readers know no definitions, and they leave out events, while with a timeout every event keeps its key.
         return None
-    if inputs.named or not all(_plain(one) and one.time_unit in (None, unit) for one in inputs.inputs):
+    if inputs.named or not all(_is_plain(one) and one.time_unit in (None, columns.time_unit) for one in inputs.inputs):
         return None
     from cerflow.spark.source.planned import plan_read
 
-    try:
-        options = _options(request, request.query, inputs, spark.sparkContext.defaultParallelism)
-        planned = plan_read(options)
-    except (InputError, UnsupportedQueryError):
-        # Spark may still be able to read it; if not, that error is the one to report.
-        return None
-    if not (planned.certain and planned.alike and _typed(planned, inputs)):
-        return None
-    return InTasks(spark, options, planned)
-
-
-def _options(request: Request, query: Query, inputs: Inputs, cores: int) -> dict[str, str]:
-    files = [str(file.absolute()) for one in inputs.inputs for file in one.events.files]
-    return {
+    options = {
         "query": as_query_text(query),
         "language": query.language,
         "positions": str(request.options.positions),
         "flat": str(request.output.flat),
-        "cores": str(cores),
+        "cores": str(spark.sparkContext.defaultParallelism),
         "counts": request.options.counts,
-        **({} if request.max_matches is None else {"maxMatches": str(request.max_matches)}),
-        **({} if request.until is None else {"until": request.until}),
-        "paths": json.dumps(files),
-        **{_OPTIONS.get(role, role): str(given) for role, given in inputs.columns.roles.items()},
+        "paths": json.dumps([str(file.absolute()) for one in inputs.inputs for file in one.events.files]),
+        **{_OPTIONS.get(role, role): str(given) for role, given in columns.roles.items()},
     }
+    if request.options.max_matches is not None:
+        options["maxMatches"] = str(request.options.max_matches)
+    if request.until is not None:
+        options["until"] = request.until
+    try:
+        planned = plan_read(options)
+    except (InputError, UnsupportedQueryError):
+        # Another reader may still be able to read it; if not, that error is the one to report.
+        return None
+    # Whether the query takes a column of text for numbers.
+    numbers = columns.usage.numbers | columns.usage.ordered
+    converted = any(planned.events.kind(n) is ValueKind.STRING for n in numbers if planned.events.has(n))
+    return InTasks(spark, options, planned) if planned.certain and planned.alike and not converted else None
 
 
-def _plain(one: Input[Source]) -> bool:
+def _is_plain(one: Input[Source]) -> bool:
     """Whether an input is Parquet files without roles and names of their own, and without partition directories."""
     source = one.events
     return (
@@ -103,9 +99,3 @@ def _plain(one: Input[Source]) -> bool:
         and not (one.type or one.time or one.sequence or one.constant_type or one.rename)
         and not any(partition_values(source, file) for file in source.files)
     )
-
-
-def _typed(planned: Planned, inputs: Inputs) -> bool:
-    """Whether the query takes no column of text for numbers."""
-    numbers = inputs.columns.usage.numbers | inputs.columns.usage.ordered
-    return not any(planned.events.kind(n) is ValueKind.STRING for n in numbers if planned.events.has(n))

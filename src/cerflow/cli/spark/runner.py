@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,68 +17,60 @@ from cerflow.api.programs.program import Program
 from cerflow.api.query import Query
 from cerflow.api.stream_inputs import Input
 from cerflow.base import limits
+from cerflow.base.errors import InputError
 from cerflow.cli.commands.checking import queries_in, warn_of_types
-from cerflow.cli.commands.request import Inputs, Policy, Request
+from cerflow.cli.commands.request import Inputs, Request
+from cerflow.cli.options import OutputOptions, SparkOptions
 from cerflow.cli.output.progress import PhaseTimer, Progress, compile_kernels
 from cerflow.cli.output.reporting import RunSummary, warn
-from cerflow.cli.output.writing import open_sink
+from cerflow.cli.output.writing import OutputFormat
 from cerflow.cli.spark.session import spark_session
 from cerflow.engine.evaluate.measures import typed_time
 from cerflow.engine.matches.row_limit import Bound
 from cerflow.files.sources import STANDARD_INPUT, Source, source_name
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from cerflow.cli.spark.parquet import InTasks
     from cerflow.cli.spark.reading import SparkEvents
 
 
-def run_on_spark(
-    request: Request, show: Progress, watch: PhaseTimer, *, master: str | None, settings: Sequence[tuple[str, str]]
-) -> RunSummary:
+def run_on_spark(request: Request, show: Progress, watch: PhaseTimer, options: SparkOptions) -> RunSummary:
     """Run a request in a Spark session; ``show`` displays the progress.
 
     Raises InputError (also if Spark itself fails, with its message) and the errors of the query.
     """
     query = request.query
-    if (master or "local").startswith("local"):
+    if (options.master or "local").startswith("local"):
         # Compile here, where a message says so, and not in the tasks.
         compile_kernels(watch)
     show("starting Spark")
-    with _in_files(request.inputs) as inputs, spark_session(master, settings) as spark:
+    with _in_files(request.inputs) as inputs, spark_session(options.master, options.conf or ()) as spark:
         # These need PySpark, which the session has checked.
-        from py4j.protocol import Py4JJavaError
-        from pyspark.errors import PySparkException
-
         from cerflow.cli.spark.parquet import parquet_in_tasks
         from cerflow.cli.spark.reading import read_frame
-        from cerflow.spark.failures import as_cerflow_error
 
         watch.done("starting")
-        try:
-            if request.directory is not None and request.directory.ignored(spark):
-                return RunSummary(0, 0, 0, watch.phases, ignored=True)
-            show("reading")
-            found = parquet_in_tasks(spark, request, inputs)
-            if found is not None:
-                # There are no bad records; the file of dead letters must say so.
-                request.bad_records.write()
-                valid = found.planned.rows
-                query.warn_of_times(found.planned.events, found.planned.times)
-                show(found.planned.explanation)
-            else:
-                events = read_frame(spark, inputs)
-                for remark in events.remarks:
-                    warn(remark)
-                valid = _refuse(events, query, request)
-                result = _matched(request, inputs, events)
-                show("recognising")
-            watch.done("reading")
-            written = _write(request, result if found is None else found, show, watch)
-        except (PySparkException, Py4JJavaError) as error:
-            # PySpark has no exception of its own for some errors, for example of readers of files.
-            raise as_cerflow_error(error) from error
+        if request.output.directory and _is_left_alone(spark, request.output):
+            return RunSummary(0, 0, 0, watch.phases, ignored=True)
+        show("reading")
+        found = parquet_in_tasks(spark, request, inputs)
+        if found is not None:
+            # There are no bad records; the file of dead letters must say so.
+            request.bad_records.write()
+            valid = found.planned.rows
+            query.warn_of_times(found.planned.events, found.planned.times)
+            show(found.planned.explanation)
+        else:
+            events = read_frame(spark, inputs)
+            for remark in events.remarks:
+                warn(remark)
+            valid = _refuse(events, query, request)
+            result = _matched(request, inputs, events)
+            show("recognising")
+        watch.done("reading")
+        written = _write(request, result if found is None else found, show, watch)
         return RunSummary(valid, written, request.bad_records.count, watch.phases)
 
 
@@ -108,16 +100,17 @@ def _refuse(events: SparkEvents, query: Query | Program, request: Request) -> in
     query.warn_of_times(events.schema, counts.times)
     if looked_for:
         warn_of_types(query, counts.types)
-    refused = counts.refused
-    if refused and bad_records.policy is Policy.FAIL:
-        bad_records.refuse(events.refused().orderBy("row").limit(1).toArrow())
-    elif refused and bad_records.policy is Policy.DEAD_LETTER:
+    if events.refused is None or not counts.refused:
+        pass
+    elif bad_records.fails:
+        bad_records.refuse(events.refused.orderBy("row").limit(1).toArrow())
+    elif bad_records.path is None:
+        bad_records.count = counts.refused
+    else:
         from cerflow.spark.frames.output import arrow_batches
 
-        for batch in arrow_batches(events.refused().orderBy("row")):
+        for batch in arrow_batches(events.refused.orderBy("row")):
             bad_records.refuse(pa.Table.from_batches([batch]))
-    else:
-        bad_records.count = refused
     # Write them before the matches: then matches that exist always have complete dead letters.
     bad_records.write()
     return counts.valid
@@ -129,12 +122,12 @@ def _matched(request: Request, inputs: Inputs, events: SparkEvents) -> DataFrame
     further: dict[str, Any] = {} if events.stream is None else {"stream": events.stream}
     return match(
         request.query,
-        events.everything if request.bad_records.policy is Policy.FAIL else events.valid,
+        events.events,
         forget=inputs.columns.forget,
         positions=request.options.positions,
         on_bad_record="fail",
         **request.form,
-        max_matches=request.max_matches,
+        max_matches=request.options.max_matches,
         until=typed_time(request.until, events.schema.columns, events.schema.time),
         **inputs.columns.roles,
         **further,
@@ -143,12 +136,19 @@ def _matched(request: Request, inputs: Inputs, events: SparkEvents) -> DataFrame
 
 def _write(request: Request, result: DataFrame | InTasks, show: Progress, watch: PhaseTimer) -> int:
     from cerflow.cli.spark.parquet import InTasks
-    from cerflow.spark.frames.output import arrow_batches
+    from cerflow.spark.frames.output import arrow_batches, write_frame
     from cerflow.spark.frames.schemas import arrow_schema
 
-    if request.directory is not None:
-        frame = result.frame() if isinstance(result, InTasks) else result
-        rows = request.directory.write(frame, request.output_format)
+    output = request.output
+    if output.directory:
+        rows = write_frame(
+            result.frame() if isinstance(result, InTasks) else result,
+            _address(output.output),
+            format="json" if request.output_format is OutputFormat.JSONL else request.output_format.value,
+            mode=output.output_mode or "error",
+            partition_by=output.partition_by or (),
+            options={"header": "true"} if request.output_format is OutputFormat.CSV else None,
+        )
         # The same tasks recognise and write.
         watch.done("recognising")
         return rows
@@ -156,15 +156,30 @@ def _write(request: Request, result: DataFrame | InTasks, show: Progress, watch:
         schema, batches = result.batches()
     else:
         schema, batches = arrow_schema(result), arrow_batches(result)
-    # Each task stops at the greatest number of matches; their sum is checked as the matches arrive.
-    written = Bound(request.max_matches)
-    with open_sink(request.output.output, request.output_format, schema) as sink:
-        for batch in batches:
-            watch.done("recognising")
-            written.add(batch.num_rows)
-            sink.write(batch)
-            watch.done("writing")
-            show(f"{written.known:,} matches")
-        watch.done("recognising")
-    watch.done("writing")
-    return written.known
+    return request.write(
+        _bounded(batches, request.options.max_matches), schema, watch, lambda *told: show(f"{told[-1]:,} matches")
+    )
+
+
+def _bounded(batches: Iterable[pa.RecordBatch], most: int | None) -> Iterator[pa.RecordBatch]:
+    """Each task stops at the greatest number of matches; here their sum is checked as the matches arrive."""
+    bound = Bound(most)
+    for batch in batches:
+        bound.add(batch.num_rows)
+        yield batch
+
+
+def _is_left_alone(spark: SparkSession, output: OutputOptions) -> bool:
+    """Whether the mode says to leave an existing output alone; raises InputError if it must not exist."""
+    from cerflow.spark.frames.output import exists
+
+    if output.output_mode not in ("ignore", "error", None) or not exists(spark, _address(output.output)):
+        return False
+    if output.output_mode != "ignore":
+        raise InputError(f"'{output.output}' already exists; choose another --output-mode or remove it")
+    return True
+
+
+def _address(path: str) -> str:
+    """A path without an address lies on this machine, as for inputs; other file systems have addresses."""
+    return path if "://" in path else f"file://{Path(path).absolute()}"

@@ -45,10 +45,26 @@ _CHATTER = re.compile(
 def spark_session(master: str | None, settings: Sequence[tuple[str, str]]) -> Iterator[SparkSession]:
     """A session with these settings; the block ends it unless it existed before.
 
-    Raises InputError, which says what to install, if PySpark or a suitable Java is missing.
+    Raises InputError, which says what to install, if PySpark or a suitable Java is missing, and as an error of cerflow
+    what Spark raises in the block.
     """
     if find_spec("pyspark") is None:
         raise InputError("PySpark is not installed; run pip install 'cerflow[spark]', or use --runner local")
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    from cerflow.spark.failures import as_cerflow_error
+
+    with _session(master, settings) as spark:
+        try:
+            yield spark
+        except (PySparkException, Py4JJavaError) as error:
+            # PySpark has no exception of its own for some errors, for example of readers of files.
+            raise as_cerflow_error(error) from error
+
+
+@contextmanager
+def _session(master: str | None, settings: Sequence[tuple[str, str]]) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     before = SparkSession.getActiveSession()

@@ -7,9 +7,10 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ import typer
 
 from cerflow.api.programs.program import Program
 from cerflow.api.query import Query
-from cerflow.base.errors import CerflowError, InputError, counted
+from cerflow.base.errors import InputError, counted
 from cerflow.cli.output.progress import PhaseTimer, compile_kernels
 from cerflow.cli.output.reporting import note
 from cerflow.cli.spark.session import spark_session
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
     from pyspark.sql.types import StructType
 
+    from cerflow.cli.options import SparkOptions
     from cerflow.cli.stream_command import ProgressOptions, StreamOptions
     from cerflow.spark import RunningStream, StreamStatus
     from cerflow.spark.streaming.checkpoint import Checkpoint
@@ -37,9 +39,6 @@ _MESSAGE = ("kafka_value", "kafka_partition", "kafka_offset")
 #: Orders events of equal time by partition and offset.
 _KAFKA_SEQUENCE = "kafka_sequence"
 _STATUS_SECONDS = 0.2
-#: The options that `cerflow.spark.stream` takes under the same names.
-_ROLES = ("type", "time", "time_unit", "sequence", "forget")
-_PASSED = ("flat", "delay", "trigger", "buckets", "on_bad_record", "late", "dead_letter", "idle_timeout", "state_limit")
 
 
 def run_stream(
@@ -47,38 +46,23 @@ def run_stream(
     events: StreamOptions,
     options: ProgressOptions,
     watch: PhaseTimer,
-    *,
-    master: str | None,
-    settings: Sequence[tuple[str, str]],
+    on: SparkOptions,
 ) -> None:
     """Run a stream until it has read all events (``available_now``) or is interrupted, and report on it.
 
     Raises InputError (also if Spark itself fails, with its message) and the errors of the query.
     """
-    if (master or "local").startswith("local"):
+    if (on.master or "local").startswith("local"):
         compile_kernels(watch)
-    with spark_session(master, settings) as spark:
-        from py4j.protocol import Py4JJavaError
-        from pyspark.errors import PySparkException
-
-        from cerflow.spark.failures import as_cerflow_error
-
-        try:
-            running = _started(query, events, options, spark)
-            with _end_asked_for() as asked:
-                follow(running, until=asked.is_set)
-            if asked.is_set():
-                note("ending the stream")
-                # Failures that this causes are not news.
-                spark.sparkContext.setLogLevel("OFF")
-            waiting = running.stop(flush=options.flush)
-        except (PySparkException, Py4JJavaError) as error:
-            raise as_cerflow_error(error) from error
-        except CerflowError:
-            raise
-        except ValueError as error:
-            # Arguments that do not go together.
-            raise InputError(str(error)) from error
+    with spark_session(on.master, on.conf or ()) as spark:
+        running = _started(query, events, options, spark)
+        with _end_asked_for() as asked:
+            follow(running, until=asked.is_set)
+        if asked.is_set():
+            note("ending the stream")
+            # Failures that this causes are not news.
+            spark.sparkContext.setLogLevel("OFF")
+        waiting = running.stop(flush=options.flush)
         if running.status is not None:
             note(shown_status(asdict(running.status)))
         if waiting:
@@ -113,19 +97,22 @@ def _started(
     from cerflow.spark import stream
     from cerflow.spark.streaming.checkpoint import Checkpoint
 
-    checkpoint = str(options.checkpoint)
-    frame, sequence = _input(query, events, options, spark, Checkpoint(spark, checkpoint))
-    arguments = {name: getattr(events, name) for name in _ROLES} | {name: getattr(options, name) for name in _PASSED}
-    arguments["sequence"] = events.sequence or sequence
-    arguments["ahead"] = None if options.ahead == "any" else options.ahead
+    frame, sequence = _input(query, events, options, spark, Checkpoint(spark, str(options.checkpoint)))
+    # Options are called as the arguments.
+    given = vars(events) | vars(options) | {"sequence": events.sequence or sequence}
+    arguments = {name: given[name] for name in signature(stream).parameters if name in given}
     topic = _KAFKA.fullmatch(options.output)
     if topic is not None:
-        arguments |= {"format": "kafka", "options": {"kafka.bootstrap.servers": topic[1], "topic": topic[2]}}
+        arguments |= {
+            "output": None,
+            "format": "kafka",
+            "options": {"kafka.bootstrap.servers": topic[1], "topic": topic[2]},
+        }
     elif options.output == "-":
         arguments["output"] = _print
     else:
-        arguments |= {"output": options.output, "format": options.output_format}
-    return stream(query, frame, checkpoint=checkpoint, available_now=options.available_now, **arguments)
+        arguments["format"] = options.output_format
+    return stream(query, frame, **arguments)
 
 
 def _print(matches: DataFrame, batch: int) -> None:
@@ -311,16 +298,14 @@ def shown_status(found: Mapping[str, Any]) -> str:
     )
 
 
-def set_checkpoint_back(
-    checkpoint: str, batch: int | None, ahead: int | None, master: str | None, settings: Sequence[tuple[str, str]]
-) -> str:
+def set_checkpoint_back(checkpoint: str, batch: int | None, ahead: float, on: SparkOptions) -> str:
     """Set a checkpoint back, see `Checkpoint.set_back`; returns what to do next. Raises InputError."""
-    with spark_session(master, settings) as spark:
+    with spark_session(on.master, on.conf or ()) as spark:
         from cerflow.spark.streaming.checkpoint import Checkpoint
 
         kept = Checkpoint(spark, checkpoint)
         kept.check_readable()
-        first = kept.set_back(time.time_ns() // 1000 + (ahead or 0), batch)
+        first = kept.set_back(time.time_ns() // 1000 + int(ahead * 1e6), batch)
     return (
         f"'{checkpoint}' has been reset: the next start repeats micro-batch {first} and all later ones, with the "
         f"events that the source still has. First remove the folders batch={first} and later of the output and of the "
