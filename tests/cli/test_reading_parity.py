@@ -20,7 +20,7 @@ from cerflow.cli.options import ColumnOptions, InputOptions
 from cerflow.cli.spark.reading import read_frame
 from cerflow.files import blocks as pieces
 from cerflow.files.blocks import read_blocks
-from cerflow.files.encodings import Content
+from cerflow.files.encodings import FilePart
 from cerflow.files.input_plans import InputPlan, survey, survey_file, survey_of_pieces, texts
 
 DEEP = b'{"type":"D","v":' + b"[" * 20_000 + b"]" * 20_000 + b"}"
@@ -205,7 +205,7 @@ def test_pieces_of_a_file_with_types(tmp_path, monkeypatch, name):
 def test_it_is_known_of_files_with_types_whether_rows_are_bad(tmp_path, types, clean):
     pyarrow.parquet.write_table(pa.table({"type": types, "v": [1, None]}), tmp_path / "a.parquet")
     read = Inputs.prepare(QUERY, InputOptions([str(tmp_path / "a.parquet")]), options("a.parquet"))
-    found = survey(read.inputs[0], read.columns, Content(tmp_path / "a.parquet"))
+    found = survey(read.inputs[0], read.columns, FilePart(tmp_path / "a.parquet"))
     assert (found.rows, found.columns["v"].values) == (2, 0)
     assert InputPlan.of(read.inputs[0], read.columns, [found], False).clean is clean
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerflow.files import json_blocks as blocks
-from cerflow.files.encodings import Content
+from cerflow.files.encodings import FilePart
 from support.runners import examples
 
 SCALARS = st.one_of(
@@ -41,7 +41,7 @@ def files(draw):
     "value", ["[null, false]", "[null, null]", '{"a": [null, 1]}', "[[], [null, null]]", "[[null]]"]
 )
 def test_nulls_in_arrays(value):
-    (found,) = blocks.json_blocks(Content(data=[f'{{"c0": {value}}}\n'.encode()]), "utf-8", ())
+    (found,) = blocks.json_blocks(FilePart(data=[f'{{"c0": {value}}}\n'.encode()]), "utf-8", ())
     assert found.table.column("c0").to_pylist() == [json.loads(value)]
 
 

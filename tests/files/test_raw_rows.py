@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cerflow.base import limits
 from cerflow.files import raw_rows
 from cerflow.files.csv_blocks import csv_blocks
-from cerflow.files.encodings import Content, utf8_of
+from cerflow.files.encodings import FilePart, utf8_of
 from support.runners import examples
 
 FIELDS = st.sampled_from(
@@ -40,7 +40,7 @@ def test_rows_end_where_fields_say_so(data, cut):
 @given(texts(), st.integers(1, 30))
 def test_pieces_of_any_size_give_the_same(data, size):
     def read():
-        blocks = list(csv_blocks(Content(data=[b"x,y\n" + data]), "utf-8"))
+        blocks = list(csv_blocks(FilePart(data=[b"x,y\n" + data]), "utf-8"))
         rows = [row for block in blocks for row in zip(block.rows.tolist(), block.table.to_pylist())]
         spoilt = [(int(block.rows[k]), said) for block in blocks for k, said in block.spoilt.items()]
         return rows, spoilt, [one for block in blocks for one in block.malformed]
@@ -57,6 +57,6 @@ def test_bytes_one_by_one(tmp_path, encoding, end):
     data = ("" if encoding == "utf-16" else "\ufeff").encode(encoding) + ("é,😀" + end).encode(encoding)
     single = iter([data[k : k + 1] for k in range(len(data))])
     (tmp_path / "x").write_bytes(data)
-    for content in (Content(data=single), Content(data=[data]), Content(tmp_path / "x")):
+    for content in (FilePart(data=single), FilePart(data=[data]), FilePart(tmp_path / "x")):
         assert b"".join(utf8_of(content, encoding)) == "é,😀\n".encode()
-    assert list(utf8_of(Content(), encoding)) == []
+    assert list(utf8_of(FilePart(), encoding)) == []

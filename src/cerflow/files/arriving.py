@@ -18,7 +18,7 @@ from cerflow.base import limits
 from cerflow.base.errors import InputError
 from cerflow.files.blocks import read_blocks
 from cerflow.files.column_types import NoValueFitsError
-from cerflow.files.encodings import Content
+from cerflow.files.encodings import FilePart
 from cerflow.files.input_plans import ColumnRoles, InputPlan, SplitRows, refuse_unknown_types, survey_file, texts
 from cerflow.files.raw_rows import RowPieces
 from cerflow.files.sources import InputFormat, Source, source_name
@@ -46,7 +46,7 @@ def arriving_events(
     events do not decide: the types follow from later ones. Raises InputError as `read_inputs` does.
     """
     source = one.events
-    pieces = RowPieces(Content(data=standard_input()), source.encoding, source.format.value)
+    pieces = RowPieces(FilePart(data=standard_input()), source.encoding, source.format.value)
     coming = iter(pieces)
     held, plan = b"", None
     while plan is None:
@@ -55,7 +55,7 @@ def arriving_events(
         plan = _plan(one, columns, held, last=piece is None, patient=patient)
     left_out: set[str] = set()
     given = False
-    for block in read_blocks(source, Content(data=chain((held,), coming), decoded=True), plan.as_text):
+    for block in read_blocks(source, FilePart(data=chain((held,), coming), decoded=True), plan.as_text):
         unknown = [column for column in block.table.column_names if column not in plan.names]
         for column in set(unknown) - left_out:
             say(f"'{column}' is left out, because the first lines lack it; --column-type {column}=… keeps it")
@@ -76,7 +76,7 @@ def _in_common_unit(part: SplitRows, one: Input[Source], columns: ColumnRoles) -
 def _plan(one: Input[Source], columns: ColumnRoles, data: bytes, *, last: bool, patient: bool) -> InputPlan | None:
     """The plan for all rows by the first ones; None as long as these do not say enough."""
     source = one.events
-    content = Content(data=[data], decoded=True)
+    content = FilePart(data=[data], decoded=True)
     found = survey_file(one, columns, content, read_blocks(source, content, texts(one, columns)))
     if found.rows == found.broken and not last:
         return None

@@ -23,21 +23,21 @@ import pyarrow.parquet
 from cerflow.base import limits
 from cerflow.base.errors import InputError
 from cerflow.files.csv_blocks import csv_blocks
-from cerflow.files.encodings import Content
+from cerflow.files.encodings import FilePart
 from cerflow.files.json_blocks import json_blocks
 from cerflow.files.raw_rows import Block
 from cerflow.files.sources import COMPRESSIONS, InputFormat, Source, partition_values, refuse_double
 
 
-def contents(source: Source) -> list[Content]:
+def contents(source: Source) -> list[FilePart]:
     """The files of a source; what comes by standard input is read."""
     if source.files:
-        return [Content(file) for file in source.files]
-    return [Content(data=list(iter(lambda: sys.stdin.buffer.read(limits.READ_BYTES), b"")))]
+        return [FilePart(file) for file in source.files]
+    return [FilePart(data=list(iter(lambda: sys.stdin.buffer.read(limits.READ_BYTES), b"")))]
 
 
 def read_blocks(
-    source: Source, content: Content, as_text: Collection[str] = (), only: Callable[[pa.Field], bool] | None = None
+    source: Source, content: FilePart, as_text: Collection[str] = (), only: Callable[[pa.Field], bool] | None = None
 ) -> Iterator[Block]:
     """The rows of a file, in order.
 
@@ -77,7 +77,7 @@ def reading(name: object, kind: InputFormat) -> Iterator[None]:
 
 
 def _blocks(
-    source: Source, content: Content, as_text: Collection[str], only: Callable[[pa.Field], bool] | None
+    source: Source, content: FilePart, as_text: Collection[str], only: Callable[[pa.Field], bool] | None
 ) -> Iterator[Block]:
     if source.format is InputFormat.CSV:
         yield from csv_blocks(content, source.encoding)
@@ -92,12 +92,12 @@ def _blocks(
         yield Block(table, np.arange(len(table)))
 
 
-def _opened(source: Source, file: Any) -> tuple[pa.Schema, int, Callable[[Content, list[str] | None], pa.Table]]:
+def _opened(source: Source, file: Any) -> tuple[pa.Schema, int, Callable[[FilePart, list[str] | None], pa.Table]]:
     """The columns of a Parquet or ORC file, the number of its row groups or stripes, and what reads some of them."""
     if source.format is InputFormat.PARQUET:
         parquet = pyarrow.parquet.ParquetFile(file)
 
-        def read_groups(content: Content, names: list[str] | None) -> pa.Table:
+        def read_groups(content: FilePart, names: list[str] | None) -> pa.Table:
             if content.end is None:
                 return parquet.read(names)
             return parquet.read_row_groups(range(content.begin, content.end), names)
@@ -105,7 +105,7 @@ def _opened(source: Source, file: Any) -> tuple[pa.Schema, int, Callable[[Conten
         return parquet.schema_arrow, parquet.num_row_groups, read_groups
     orc = pyarrow.orc.ORCFile(file)
 
-    def read_stripes(content: Content, names: list[str] | None) -> pa.Table:
+    def read_stripes(content: FilePart, names: list[str] | None) -> pa.Table:
         if content.end is None:
             return orc.read(names or None)
         stripes = [orc.read_stripe(number, names or None) for number in range(content.begin, content.end)]
@@ -114,21 +114,21 @@ def _opened(source: Source, file: Any) -> tuple[pa.Schema, int, Callable[[Conten
     return orc.schema, orc.nstripes, read_stripes
 
 
-def cut_file(source: Source, file: Path) -> list[Content]:
+def cut_file(source: Source, file: Path) -> list[FilePart]:
     """A file in pieces of whole rows, or as a whole if it is small or cannot be cut.
 
     Files that are compressed, in another encoding than UTF-8, or a JSON array cannot be cut. If `has_quotes` of any
     piece of CSV, rows may have line breaks in them, and the file must be read as a whole.
     """
     size = file.stat().st_size
-    whole = [Content(file)]
+    whole = [FilePart(file)]
     if size <= limits.FILE_PIECE_BYTES:
         return whole
     if not source.has_no_schema:
         with reading(file, source.format):
             number = _opened(source, str(file))[1]
         cuts = [*range(0, number, max(1, number * limits.FILE_PIECE_BYTES // size)), number]
-        return [Content(file, a, b) for a, b in pairwise(cuts)] or whole
+        return [FilePart(file, a, b) for a, b in pairwise(cuts)] or whole
     if source.encoding != "utf-8" or file.suffix.lower() in COMPRESSIONS:
         return whole
     with file.open("rb") as stream:
@@ -137,10 +137,10 @@ def cut_file(source: Source, file: Path) -> list[Content]:
             return whole
         places = range(limits.FILE_PIECE_BYTES, size, limits.FILE_PIECE_BYTES)
         cuts = [0, *(_line_after(stream, place) for place in places), size]
-    return [Content(file, a, b, head if a else b"") for a, b in pairwise(cuts) if a < b]
+    return [FilePart(file, a, b, head if a else b"") for a, b in pairwise(cuts) if a < b]
 
 
-def has_quotes(piece: Content) -> bool:
+def has_quotes(piece: FilePart) -> bool:
     """Whether there is a quotation mark in a piece of a file."""
     with open(str(piece.path), "rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
         return data.find(b'"', piece.begin, piece.end or len(data)) >= 0

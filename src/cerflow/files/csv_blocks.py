@@ -20,7 +20,7 @@ from cerflow.files.conversion import byte_range
 from cerflow.files.raw_rows import Block, Malformed, RowPieces, end_of_rows, header_of
 
 
-def csv_blocks(content: e.Content, encoding: str) -> Iterator[Block]:
+def csv_blocks(content: e.FilePart, encoding: str) -> Iterator[Block]:
     """The blocks of a file; none if it is empty, and one without rows if there is only a header."""
     advice = e.wrong_encoding(content, encoding)
     problem = f"of {content.name} is not {encoding}"

@@ -18,7 +18,7 @@ from cerflow.base.errors import InputError, nearest
 
 
 @dataclass(frozen=True)
-class Content:
+class FilePart:
     """A file, a piece of it with what is to be read before it (``head``), or without a path what is ``data``.
 
     ``decoded`` says that the data is UTF-8 already, whatever encoding it came in.
@@ -82,7 +82,7 @@ def _is_of_text(name: str) -> bool:
     return True
 
 
-def utf8_of(content: Content, encoding: str) -> Iterator[bytes]:
+def utf8_of(content: FilePart, encoding: str) -> Iterator[bytes]:
     """The bytes in UTF-8, as they come, with a line break at the end.
 
     What could not be decoded stands there as `MARKS`.
@@ -100,7 +100,7 @@ def utf8_of(content: Content, encoding: str) -> Iterator[bytes]:
             yield text.encode()
 
 
-def _bytes_of(content: Content) -> Iterator[bytes]:
+def _bytes_of(content: FilePart) -> Iterator[bytes]:
     """The bytes as they are, unpacked; no piece is empty."""
     if content.path is None:
         yield from filter(None, content.data)
@@ -121,7 +121,7 @@ def readable_text(text: str) -> str:
     return _MARKED.sub(lambda m: f"\\x{(ord(m[0][0]) - _HIGH) << 4 | (ord(m[0][1]) - _LOW):02x}", text)
 
 
-def wrong_encoding(content: Content, encoding: str) -> str:
+def wrong_encoding(content: FilePart, encoding: str) -> str:
     """Advice, to stand after a comma, on a file that is not in its encoding."""
     if encoding == "utf-8" and content.path is not None:
         with pa.input_stream(str(content.path), compression="detect") as stream:

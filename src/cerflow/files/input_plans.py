@@ -24,7 +24,7 @@ from cerflow.base.units import TimeUnit
 from cerflow.files.blocks import read_blocks, schema_of_file
 from cerflow.files.column_types import Look, Use, called, look_at, merged, right, type_of
 from cerflow.files.conversion import converted, is_text, plain_text
-from cerflow.files.encodings import Content
+from cerflow.files.encodings import FilePart
 from cerflow.files.raw_rows import Block
 from cerflow.files.sources import InputFormat, Source, source_name
 from cerflow.logic.analysis.columns import ColumnUsage
@@ -164,7 +164,7 @@ def texts(one: Input[Source], columns: ColumnRoles, names: Iterable[str] = ()) -
     return frozenset(declared | known | used)
 
 
-def survey_file(one: Input[Source], columns: ColumnRoles, content: Content, blocks: Iterable[Block]) -> FileSurvey:
+def survey_file(one: Input[Source], columns: ColumnRoles, content: FilePart, blocks: Iterable[Block]) -> FileSurvey:
     """Look at a file; of one with types at the `important` columns."""
     source = one.events
     looks: dict[str, Look] = {}
@@ -187,7 +187,7 @@ def survey_file(one: Input[Source], columns: ColumnRoles, content: Content, bloc
     return FileSurvey(content.name, looks, rows, broken, schema)
 
 
-def survey(one: Input[Source], columns: ColumnRoles, content: Content) -> FileSurvey:
+def survey(one: Input[Source], columns: ColumnRoles, content: FilePart) -> FileSurvey:
     """Read a file to look at it, or of one with types only the `important` columns."""
 
     def matters(column: pa.Field) -> bool:
@@ -336,7 +336,7 @@ class InputPlan:
         table = pa.table(columns) if columns else original
         if self.schema is not None:
             name = source_name(self.one.events)
-            table = fitted_table(table, self.schema, name) if columns else self.schema.empty_table()
+            table = fitted_table(table, self.schema, name) if columns else pa.Table.from_batches([], self.schema)
         for name, role in self.columns.required.items():
             if name in table.column_names:
                 given = table.column(name)

@@ -35,7 +35,7 @@ _LONGEST = 308
 _DEEP = f"brackets are nested more than {limits.JSON_DEPTH} deep"
 
 
-def json_blocks(content: e.Content, encoding: str, as_text: Collection[str]) -> Iterator[Block]:
+def json_blocks(content: e.FilePart, encoding: str, as_text: Collection[str]) -> Iterator[Block]:
     """The blocks of a file; none if it is empty.
 
     Values in the columns ``as_text`` are JSON text, unless they are strings. Raises InputError for a broken array, and

@@ -13,7 +13,7 @@ import pyarrow as pa
 from cerflow.base import limits
 from cerflow.base.array_types import Ints
 from cerflow.base.errors import InputError
-from cerflow.files.encodings import Content, utf8_of
+from cerflow.files.encodings import FilePart, utf8_of
 
 #: Number of the row in its file (from 0), its text, what is wrong with it.
 Malformed = tuple[int, str, str]
@@ -52,7 +52,7 @@ class RowPieces:
     Who takes the pieces counts the rows ``done``. Raises InputError for rows and arrays that are too long.
     """
 
-    def __init__(self, content: Content, encoding: str, kind: str) -> None:
+    def __init__(self, content: FilePart, encoding: str, kind: str) -> None:
         self.done = 0
         #: Whether the piece is an array of JSON, which a piece of a file cannot be.
         self.is_array = False

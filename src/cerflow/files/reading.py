@@ -67,7 +67,7 @@ class InputsPlan:
         for plan, found in zip(plans, surveys):
             for file in found:
                 name = file.name if len(found) > 1 else source_name(plan.one.events)
-                nothing = (pa.schema([]) if file.schema is None else file.schema).empty_table()
+                nothing = pa.Table.from_batches([], file.schema or pa.schema([]))
                 part = plan.part(Block(nothing, np.array([], np.int64)), 0, None).table
                 schemas.append((name, _in_common_unit(part, plan, name).schema))
         refuse_partly_typed(((name, schema.names) for name, schema in schemas), columns.type)

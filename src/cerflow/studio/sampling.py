@@ -22,7 +22,7 @@ from cerflow.base.schema import Schema
 from cerflow.base.units import TimeUnit
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.files.blocks import read_blocks
-from cerflow.files.encodings import Content
+from cerflow.files.encodings import FilePart
 from cerflow.files.reading import read_events
 from cerflow.files.sources import source_of
 from cerflow.look.studying.wording import shown_time
@@ -248,7 +248,7 @@ def _columns(path: Path, named: Path) -> list[str]:
     if kind in (".parquet", ".orc"):
         return list(dataset(path, format=kind[1:]).schema.names)
     reason = "it has no rows"
-    for block in read_blocks(source_of(str(path)), Content(path), ()):
+    for block in read_blocks(source_of(str(path)), FilePart(path), ()):
         if block.table.column_names:
             return list(block.table.column_names)
         for row, _, wrong in block.malformed[:1]:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cerflow.api.programs.program import Program
-from cerflow.api.query import Query
 from cerflow.base import limits
 from cerflow.base.array_types import Ints
 from cerflow.base.errors import BadRecordError
@@ -156,44 +156,70 @@ def _by_row_groups(request: Request) -> _Prepared | None:
         Report(query.tree, some, positions=request.options.positions, position=None) for some in (known, encoded)
     )
     shown = plain.shown("structs", None, request.output.flat, request.options.counts)
-    streamed = _GroupByGroup(
-        request, query, groups, {*columns.required, *map(root_of, columns_needed(query.tree, known))}
-    )
+    names = {*columns.required, *map(root_of, columns_needed(query.tree, known))}
+    read = pa.schema([field for field in groups.encoded if field.name in names])
+    streamed = _InTurn(request, read, lambda: groups.parts(names))
     none = partial(query.warn_of_no_match, schema, sample)
     matches = Matches(streamed, report, limit_of(query.tree), tell_none=none)
     return _Prepared(matches, shown, schema, sample, groups.rows)
 
 
-class _GroupByGroup:
-    """The parts of the matches in row groups; every iteration reads and recognises them again."""
+class _InTurn:
+    """The parts of the matches in tables of events that come in order; every iteration recognises them again.
 
-    def __init__(self, request: Request, query: Query, groups: OrderedGroups, names: Collection[str]) -> None:
-        columns = request.inputs.columns
-        self._groups = groups
-        self._names = names
-        self._until = typed_time(request.until, groups.schema, columns.time)
-        encoded = pa.schema([field for field in groups.encoded if field.name in names])
-        self._recognizer = partial(
-            query.recognizer,
-            encoded,
-            positions=request.options.positions,
-            memory=request.options.memory,
+    ``tables`` gives the tables, which have this ``schema``. ``reached`` is the number of events that the latest
+    iteration has processed.
+    """
+
+    def __init__(self, request: Request, schema: pa.Schema, tables: Callable[[], Iterator[SplitRows]]) -> None:
+        columns, options = request.inputs.columns, request.options
+        self._bad_records = request.bad_records
+        self._tables = tables
+        self._numbers: Ints = np.array([], np.int64)
+        self._until = typed_time(request.until, schema, columns.time)
+        self.recognizer = partial(
+            request.query.recognizer,
+            schema,
+            positions=options.positions,
+            memory=options.memory,
+            on_bad_record="fail" if self._bad_records.fails else self._refuse,
             **columns.of_events(),
         )
-        #: The number of events that the latest iteration has processed.
         self.reached = 0
 
     def __iter__(self) -> Iterator[Part]:
-        recognizer, self.reached = self._recognizer(), 0
-        for some in self._groups.parts(self._names):
+        for matches in self.matches():
+            yield from matches.parts
+
+    def matches(self) -> Iterator[Matches]:
+        """The matches of one table after the other; those before a bad record come before it is raised."""
+        recognizer, self.reached = self.recognizer(), 0
+        for part in self._tables():
+            table, self._numbers, fault = part.table, part.rows, None
+            if part.refused is not None and self._bad_records.fails:
+                first = part.refused.sort_by("row").slice(0, 1).to_pylist()[0]
+                fault = BadRecordError(first["row"], first["reason"])
+                table = table.slice(0, int(self._numbers.searchsorted(first["row"])))
+            elif part.refused is not None:
+                self._bad_records.refuse(part.refused)
             try:
-                found = recognizer.push(some.table)
+                found = recognizer.push(table)
             except BadRecordError as error:
-                raise BadRecordError(int(some.rows[int(error.row) - self.reached]), error.reason) from error
-            yield from found.parts
-            self.reached += len(some.table)
+                number = int(error.row) - self.reached
+                remedy = _IN_ORDER if error.reason.startswith(BACKWARDS) else ""
+                fault = BadRecordError(int(self._numbers[number]), error.reason + remedy)
+                found = recognizer.push(table.slice(0, number))
+            yield found
+            self.reached += len(table)
+            if fault is not None:
+                raise fault
         if self._until is not None:
-            yield from recognizer.advance(self._until).parts
+            yield recognizer.advance(self._until)
+
+    def _refuse(self, rows: pa.Table) -> None:
+        index = rows.schema.get_field_index("row")
+        rows = rows.set_column(index, "row", pc.subtract(rows.column("row"), self.reached))
+        self._bad_records.refuse(rows, self._numbers)
 
 
 def _over_time(events: pa.Table, schema: Schema) -> MatchesOverTime:
@@ -255,90 +281,45 @@ def _run_as_events_come(request: Request, show: Progress, watch: PhaseTimer) -> 
     """Run a request on standard input, in the order of its lines: a match is written when its last line arrives."""
     if _leaves_terminal(request, show):
         show("waiting for events")
-    run, bad_records = _ArrivingRun(request), request.bad_records
-    schema = run.recognizer.push(run.first.table.slice(0, 0)).shown_schema(**request.form)
+    query, columns, bad_records = request.query, request.inputs.columns, request.bad_records
+    parts = arriving_events(request.inputs.inputs[0], columns, patient=not bad_records.fails, say=warn)
+    first = next(parts)
+    schema = columns.schema(first.table.schema, None)
+    rows = 0
+    # The types so far, and the types of the query that no event has had.
+    occurring: frozenset[str] | None = frozenset()
+    missing = {name for each in queries_in(query) for name in each.types_named()}
+
+    def tables() -> Iterator[SplitRows]:
+        nonlocal rows, occurring, missing
+        told = False
+        for part in chain((first,), parts):
+            if not told and len(part.table):
+                query.warn_of_times(schema, extent(part.table, schema))
+                told = True
+            rows += len(part.table) + (0 if part.refused is None else len(part.refused))
+            if missing and occurring is not None:
+                more = schema.types_in(part.table)
+                occurring = None if more is None else occurring | more
+                missing -= occurring or frozenset()
+            yield part
+
+    run, bound = _InTurn(request, first.table.schema, tables), Bound(request.options.max_matches)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for matches in run.matches():
+            watch.done("reading")
+            yield from matches.announced(bound.add).to_batches(limits.OUTPUT_BATCH_ROWS, **request.form)
+            watch.done("recognising")
+
+    shown = run.recognizer().push(first.table.slice(0, 0)).shown_schema(**request.form)
     try:
-        written = request.write(run.batches(watch), schema, watch)
+        written = request.write(batches(), shown, watch)
     finally:
         # Also where a signal ends the run: the matches before it are written.
         bad_records.write()
     watch.done("writing")
-    if not run.rows:
+    if not rows:
         warn("the input has no rows")
-    warn_of_types(request.query, run.occurring)
-    return RunSummary(run.rows - bad_records.count, written, bad_records.count, watch.phases)
-
-
-class _ArrivingRun:
-    """A recogniser that gets tables of events as they arrive."""
-
-    def __init__(self, request: Request) -> None:
-        columns, fails = request.inputs.columns, request.bad_records.fails
-        parts = arriving_events(request.inputs.inputs[0], columns, patient=not fails, say=warn)
-        self.first = next(parts)
-        #: The number of all rows so far, the types in them, and the types of the query that none of them has.
-        self.rows = 0
-        self.occurring: frozenset[str] | None = frozenset()
-        self._missing = {name for each in queries_in(request.query) for name in each.types_named()}
-        self._request = request
-        self._parts = chain((self.first,), parts)
-        #: The rows that the recogniser got before, and the numbers of those that it gets, in the input.
-        self._before = 0
-        self._numbers = self.first.rows
-        self.recognizer = request.query.recognizer(
-            self.first.table.schema,
-            **columns.of_events(),
-            positions=request.options.positions,
-            on_bad_record="fail" if fails else self._refuse,
-            memory=request.options.memory,
-        )
-
-    def batches(self, watch: PhaseTimer) -> Iterator[pa.RecordBatch]:
-        """The matches of one table after the other; those before a bad record come before it is raised."""
-        bound = Bound(self._request.options.max_matches)
-        for matches in self._matches():
-            watch.done("reading")
-            yield from matches.announced(bound.add).to_batches(limits.OUTPUT_BATCH_ROWS, **self._request.form)
-            watch.done("recognising")
-
-    def _matches(self) -> Iterator[Matches]:
-        columns, until = self._request.inputs.columns, self._request.until
-        for part in self._parts:
-            if self._before == 0 < len(part.table):
-                schema = columns.schema(part.table.schema, None)
-                self._request.query.warn_of_times(schema, extent(part.table, schema))
-            self.rows += len(part.table) + (0 if part.refused is None else len(part.refused))
-            if self._missing and self.occurring is not None:
-                more = columns.schema(part.table.schema, None).types_in(part.table)
-                self.occurring = None if more is None else self.occurring | more
-                self._missing -= self.occurring or frozenset()
-            yield from self._pushed(part)
-        if until is not None:
-            yield self.recognizer.advance(typed_time(until, self.first.table.schema, columns.time))
-
-    def _pushed(self, part: SplitRows) -> Iterator[Matches]:
-        table, self._numbers = part.table, part.rows
-        fault = None
-        if part.refused is not None:
-            if self._request.bad_records.fails:
-                first = part.refused.sort_by("row").slice(0, 1).to_pylist()[0]
-                fault = BadRecordError(first["row"], first["reason"])
-                table = table.slice(0, int(self._numbers.searchsorted(first["row"])))
-            else:
-                self._request.bad_records.refuse(part.refused)
-        try:
-            found = self.recognizer.push(table)
-        except BadRecordError as error:
-            number = int(error.row) - self._before
-            remedy = _IN_ORDER if error.reason.startswith(BACKWARDS) else ""
-            fault = BadRecordError(int(self._numbers[number]), error.reason + remedy)
-            found = self.recognizer.push(table.slice(0, number))
-        self._before += len(table)
-        yield found
-        if fault is not None:
-            raise fault
-
-    def _refuse(self, rows: pa.Table) -> None:
-        index = rows.schema.get_field_index("row")
-        rows = rows.set_column(index, "row", pc.subtract(rows.column("row"), self._before))
-        self._request.bad_records.refuse(rows, self._numbers)
+    warn_of_types(query, occurring)
+    return RunSummary(rows - bad_records.count, written, bad_records.count, watch.phases)

@@ -19,7 +19,7 @@ from cerflow.api.stream_inputs import Input, fitted_table
 from cerflow.base import limits
 from cerflow.base.schema import Schema
 from cerflow.files.blocks import cut_file, has_quotes, read_blocks
-from cerflow.files.encodings import Content
+from cerflow.files.encodings import FilePart
 from cerflow.files.input_plans import FileSurvey, InputPlan, survey, survey_of_pieces
 from cerflow.files.reading import InputsPlan
 from cerflow.files.sources import InputFormat, Source
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _PACKED = "number bigint, payload binary"
 _Batches = Iterator[pa.RecordBatch]
 #: A file or a piece of it, and the number of the input that it belongs to.
-_Piece = tuple[int, Content]
+_Piece = tuple[int, FilePart]
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,8 @@ def read_frame(spark: SparkSession, read: Inputs) -> SparkEvents:
     found = _each(spark, pieces, lambda piece: survey(read.inputs[piece[0]], columns, piece[1]))
     surveys: list[list[FileSurvey]] = [[] for _ in read.inputs]
     # Each piece with its plan, the number of rows before its file, and the number before it in the file.
-    todo: list[tuple[Content, InputPlan, int, int]] = []
-    places: list[tuple[int, Content, int, int]] = []
+    todo: list[tuple[FilePart, InputPlan, int, int]] = []
+    places: list[tuple[int, FilePart, int, int]] = []
     rows = 0
     for (number, _), of_file in groupby(zip(pieces, found), lambda one: (one[0][0], one[0][1].path)):
         begin, surveyed = rows, []
@@ -135,7 +135,7 @@ def _pieces(spark: SparkSession, inputs: Sequence[Input[Source]]) -> list[_Piece
     ]
     doubtful = [one for k, one in cut if one.end is not None and inputs[k].events.format is InputFormat.CSV]
     whole = {piece.path for piece, quotes in zip(doubtful, _each(spark, doubtful, has_quotes)) if quotes}
-    return list(dict.fromkeys((k, Content(piece.path)) if piece.path in whole else (k, piece) for k, piece in cut))
+    return list(dict.fromkeys((k, FilePart(piece.path)) if piece.path in whole else (k, piece) for k, piece in cut))
 
 
 def _each(spark: SparkSession, given: Sequence[Any], work: Callable[[Any], object]) -> list[Any]:
