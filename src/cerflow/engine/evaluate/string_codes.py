@@ -34,6 +34,10 @@ class Strings:
         self._codes = {}
         self._ranks = np.zeros(0, np.int64)
         self.codes(texts)
+        self.settle()
+
+    def settle(self) -> None:
+        """Have the present strings for those that are in use: clean once there are many more."""
         self._limit = 2 * len(self.texts) + limits.STRING_SLACK
 
     def __len__(self) -> int:

@@ -25,7 +25,7 @@ from cerflow.engine.events.reader import EventReader
 from cerflow.engine.events.store import EventStore, one_batch
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, EventArrays
 from cerflow.engine.matches.moments import Moments, in_turn
-from cerflow.engine.recognize.open_deadlines import OpenDeadlines, Opened
+from cerflow.engine.recognize.open_deadlines import KEY, MEASURE, POSITION, OpenDeadlines
 from cerflow.engine.state.validation import require
 from cerflow.language.formula import DurationWindow
 
@@ -74,12 +74,15 @@ class Deadlines:
         self._reader = reader
         self._tables = reader.tables
         self._store = store
-        self._open = [OpenDeadlines() for _ in self._tables.deadlines]
+        self._width = max(1, len(reader.keys))
         self.prompt = False
-        #: The partition keys of opening events that came one by one since the last batch.
-        self._words: dict[int, tuple[int, ...]] = {}
         #: The signatures of ticks and pauses, which are those of this list, as the tables may forget signatures.
         self._things: tuple[list[bool], list[int]] = ([], [])
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Forget all events."""
+        self._open = [OpenDeadlines(np.zeros((KEY + self._width, 0), np.int64)) for _ in self._tables.deadlines]
         #: The least measure at which a deadline has passed, None if it is not known.
         self._due: int | None = None
 
@@ -92,12 +95,12 @@ class Deadlines:
     def opened(self, opened: list[tuple[IntRows, int, int]]) -> None:
         for queue, state in zip(self._open, opened):
             queue.state = state
-        self.forget_words()
+        self._due = None
 
     @property
     def positions(self) -> Ints:
         """The positions of the opening events, which must be kept; ascending."""
-        return ascending(*(queue.opened.positions for queue in self._open))
+        return ascending(*(queue.opened[POSITION] for queue in self._open))
 
     @property
     def carried(self) -> int | None:
@@ -107,75 +110,83 @@ class Deadlines:
         """
         if self.prompt or not self._open:
             return None
-        measures = self._open[0].opened.measures
+        measures = self._open[0].opened[MEASURE]
         return int(measures[-1]) if len(measures) else NULL
 
     # -- events ------------------------------------------------------------------------------------------------------
 
-    def add(self, events: EventArrays, measured: Callable[[Ints], BatchRows]) -> list[Ints]:
-        """Remember events that open deadlines; returns their numbers for each duration.
-
-        ``measured`` gives the rows of some events, by number.
-        """
-        found = []
-        for k, window in enumerate(self._tables.deadlines):
+    def add(self, events: EventArrays, measured: Callable[[Ints], BatchRows]) -> None:
+        """Remember events that open deadlines; ``measured`` gives the rows of some events, by number."""
+        for k, (queue, window) in enumerate(zip(self._open, self._tables.deadlines)):
             opening = np.flatnonzero(np.array([k in some for some in self._tables.opened], bool)[events.signature])
-            begins = measures(window, measured(opening), self._tables.schema)
-            self._open[k].add(events.position[opening], begins, len(opening))
-            found.append(opening)
-        self.forget_words()
-        return found
+            if len(opening):
+                begins = measures(window, measured(opening), self._tables.schema)
+                queue.add(np.vstack([events.position[opening], begins, events.keys[opening].T]), len(opening))
+        self._due = None
 
     def between(
         self, whole: BatchRows, events: EventArrays, at_rows: Ints, measured: Callable[[Ints], BatchRows]
-    ) -> tuple[EventArrays, Ints, Moments]:
+    ) -> tuple[EventArrays, Ints, Moments | None]:
         """The relevant events of a batch, with ticks and pauses between them.
 
         ``whole`` are all events of the input; ``events`` are its rows ``at_rows``. ``measured`` gives the rows of some
         events, by number. Returns also the number of the event that each comes from (greater numbers for ticks and
-        pauses), and the moments of the pauses.
+        pauses), and the moments of the pauses (None: no deadline has passed).
         """
-        schema = self._tables.schema
-        found: list[tuple[Opened, Ints, IntRows]] = []
-        before = [len(queue) for queue in self._open]
-        for queue, window, former, opening in zip(
-            self._open, self._tables.deadlines, before, self.add(events, measured)
-        ):
-            edges = bounds(window, whole, schema)
-            # Times do not decrease, so those that have passed come first.
-            count = int(np.searchsorted(queue.opened.measures, edges[-1], "right")) if whole.count else 0
-            over = queue.take(count)
-            new = max(count - former, 0)
-            keys = np.concatenate([self._keys(over.positions[: count - new]), events.keys[opening[:new]]])
-            found.append((over, np.searchsorted(edges, over.measures), keys))
-        passed = self._once(found, events.keys.shape[1])
+        self.add(events, measured)
+        return self._woven_in(whole, events, at_rows, by_clock=self.prompt)
+
+    def until(self, clock: pa.Array) -> tuple[EventArrays, Moments | None]:
+        """The ticks and pauses up to a time before which no more events come, and the moments of the pauses.
+
+        ``clock`` is an array with that time.
+        """
+        sizes = {"events": 0, "key words": self._width, "columns": max(1, len(self._tables.columns))}
+        woven, _, moments = self._woven_in(self._at(clock), empty_arrays(EventArrays, sizes), _NOTHING, by_clock=True)
+        return woven, moments
+
+    def _woven_in(
+        self, whole: BatchRows, events: EventArrays, at_rows: Ints, *, by_clock: bool
+    ) -> tuple[EventArrays, Ints, Moments | None]:
+        """Events with the deadlines that ``whole`` shows to have passed, or ``by_clock`` the clock before it does."""
+        passed = self._passed(whole)
+        if not len(passed.rows) and not self._tables.reached:
+            return events, np.arange(len(at_rows)), None
         at = np.searchsorted(at_rows, passed.rows)
-        if self.prompt:
-            return self._shown_by_clock(events, at_rows, passed, at)
-        read = np.minimum(at, max(len(at_rows) - 1, 0))
         own = np.zeros(len(at), bool)
+        if by_clock:
+            # Deadlines at one time share a moment; row numbers are never below 0.
+            rows = np.unique(passed.order, return_inverse=True)[1] - len(passed.order)
+            turn = np.lexsort((passed.members, rows))
+            passed, at = replace(passed, rows=rows).chosen(turn), at[turn]
+            return self._woven(events, at_rows, passed, at, own, pa.nulls(len(at), pa.int64()), passed.times)
         if len(at_rows):
+            read = np.minimum(at, len(at_rows) - 1)
             own = (at_rows[read] == passed.rows) & (events.keys[read] == passed.keys).all(axis=1)
-        shown = passed.rows[passed.begins() & ~own]
-        time = schema.time
+        shown, time = passed.rows[passed.begins() & ~own], self._tables.schema.time
         times = pa.nulls(len(shown)) if time is None else whole.batch.column(time).take(pa.array(shown))
         return self._woven(events, at_rows, passed, at, own, pa.array(whole.positions_at(shown)[0]), times)
 
-    def _once(self, found: Sequence[tuple[Opened, Ints, IntRows]], width: int) -> _Passed:
-        """The deadlines of all durations that have passed, with the rows that show them and keys of ``width`` words."""
+    def _passed(self, whole: BatchRows) -> _Passed:
+        """The deadlines of all durations that rows show to have passed, which are open no longer."""
         schema, unit = self._tables.schema, self._reader.unit
-        times = [deadlines(w, o.measures, schema, unit) for w, (o, _, _) in zip(self._tables.deadlines, found)]
-        at = pa.concat_arrays(times) if times else pa.nulls(0)
-        order = event_times(self._at(at), schema) if times else _NOTHING
-        rows = np.concatenate([_NOTHING, *(some for _, some, _ in found)])
-        members = np.concatenate([_NOTHING, *(opened.positions for opened, _, _ in found)])
-        keys = np.concatenate([np.zeros((0, width), np.int64), *(some for _, _, some in found)])
-        whole = _Passed(rows, keys, members, at, order).chosen(in_turn(rows, keys, members, order, members))
-        return whole.chosen(np.flatnonzero(whole.begins() | (np.diff(whole.order, prepend=0) != 0)))
-
-    def _keys(self, positions: Ints) -> IntRows:
-        stored = one_batch(self._store.kept().at(positions))
-        return self._reader.key_words(BatchRows(stored, self._tables.schema, positions, self._reader.unit))[0]
+        rows, opened, times = [_NOTHING], [np.zeros((KEY + self._width, 0), np.int64)], list[pa.Array]()
+        for queue, window in zip(self._open, self._tables.deadlines):
+            edges = bounds(window, whole, schema)
+            # Times do not decrease, so those that have passed come first.
+            over = queue.take(int(np.searchsorted(queue.opened[MEASURE], edges[-1], "right")))
+            rows.append(np.searchsorted(edges, over[MEASURE]))
+            opened.append(over)
+            times.append(deadlines(window, over[MEASURE], schema, unit))
+        self._due = None
+        members, _, *words = np.concatenate(opened, axis=1)
+        at, keys = np.concatenate(rows), np.stack(words, axis=1)
+        if not len(at):
+            return _Passed(at, keys, members, pa.nulls(0), at)
+        found = pa.concat_arrays(times)
+        order = event_times(self._at(found), schema)
+        passed = _Passed(at, keys, members, found, order).chosen(in_turn(at, keys, members, order, members))
+        return passed.chosen(np.flatnonzero(passed.begins() | (np.diff(passed.order, prepend=0) != 0)))
 
     # -- single events -----------------------------------------------------------------------------------------------
 
@@ -189,8 +200,7 @@ class Deadlines:
     def open(self, signature: int, position: int, now: int, words: tuple[int, ...]) -> None:
         """Remember a single event and its measure if it opens deadlines."""
         for k in self._tables.opened[signature]:
-            self._open[k].add(position, now, 1)
-            self._words[position] = words
+            self._open[k].add((position, now, *words), 1)
             self._due = min(self.due, now + self._sizes[k])
 
     @property
@@ -211,60 +221,22 @@ class Deadlines:
         last: dict[tuple[int, ...], int] = {}
         step = units_of_time(self._tables.schema, self._reader.unit)
         for queue, size in zip(self._open, self._sizes):
-            over = queue.take(int(np.searchsorted(queue.opened.measures, max(now - size, -MOST), "right")))
-            for position, measure in zip(over.positions.tolist(), over.measures.tolist()):
-                words = self._words.pop(position, None) or tuple(self._keys(np.array([position]))[0].tolist())
+            count = int(np.searchsorted(queue.opened[MEASURE], max(now - size, -MOST), "right"))
+            for position, measure, *key in queue.take(count).T.tolist():
+                words = tuple(key)
                 found.setdefault(words, {}).setdefault(-(-(measure + size) // step), position)
                 last[words] = max(last.get(words, 0), position)
         self._due = None
         return [(words, dict(sorted(found[words].items()))) for words in sorted(found, key=lambda words: last[words])]
 
-    def forget_words(self) -> None:
-        """Forget what may have changed: the numbers of texts, and the next deadline."""
-        self._words.clear()
-        self._due = None
-
     # -- the clock -----------------------------------------------------------------------------------------------------
-
-    def until(self, clock: pa.Array) -> tuple[EventArrays, Moments]:
-        """The ticks and pauses up to a time before which no more events come, and the moments of the pauses.
-
-        ``clock`` is an array with that time.
-        """
-        now, width = self._at(clock), max(1, len(self._reader.keys))
-        found: list[tuple[Opened, Ints, IntRows]] = []
-        for k, window in enumerate(self._tables.deadlines):
-            edge = bounds(window, now, self._tables.schema)[0]
-            queue = self._open[k]
-            over = queue.take(int(np.searchsorted(queue.opened.measures, edge, "right")))
-            found.append((over, np.zeros(len(over.positions), np.int64), self._keys(over.positions)))
-        self.forget_words()
-        passed = self._once(found, width)
-        nothing = empty_arrays(
-            EventArrays, {"events": 0, "key words": width, "columns": max(1, len(self._tables.columns))}
-        )
-        woven, _, moments = self._shown_by_clock(nothing, _NOTHING, passed, np.zeros(len(passed.rows), np.int64))
-        return woven, moments
-
-    def _shown_by_clock(
-        self, events: EventArrays, at_rows: Ints, passed: _Passed, at: Ints
-    ) -> tuple[EventArrays, Ints, Moments]:
-        """Events with the ticks of deadlines that the clock shows; see `_woven`."""
-        # Deadlines at one time share a moment; row numbers are never below 0.
-        rows = np.unique(passed.order, return_inverse=True)[1] - len(passed.order)
-        passed = replace(passed, rows=rows)
-        sorted_ = np.lexsort((passed.members, passed.rows))
-        passed = passed.chosen(sorted_)
-        own = np.zeros(len(sorted_), bool)
-        places = pa.nulls(len(sorted_), pa.int64())
-        return self._woven(events, at_rows, passed, at[sorted_], own, places, passed.times)
 
     @property
     def next(self) -> pa.Scalar | None:
         """The earliest time at which an open deadline passes; None without one."""
         schema, unit = self._tables.schema, self._reader.unit
         first = [
-            deadlines(window, queue.opened.measures[:1], schema, unit)
+            deadlines(window, queue.opened[MEASURE, :1], schema, unit)
             for window, queue in zip(self._tables.deadlines, self._open)
         ]
         times = pa.concat_arrays(first) if first else pa.nulls(0)
@@ -350,17 +322,26 @@ class Deadlines:
 
     # -- snapshots -----------------------------------------------------------------------------------------------------
 
+    def renumber(self, texts: Sequence[str]) -> None:
+        """Code the partitions of opening events again whose texts had these numbers."""
+        for queue in self._open:
+            rows = queue.opened.copy()
+            for word, kind in enumerate(self._tables.key_kinds):
+                if kind.coded:
+                    rows[KEY + word] = self._tables.strings.codes([texts[k] for k in rows[KEY + word].tolist()])
+            queue.replace(rows)
+
     def arrays(self) -> dict[str, Ints]:
         """The arrays that a snapshot holds besides the opening events: their positions, for each deadline."""
-        return {_name(k): queue.opened.positions for k, queue in enumerate(self._open)}
+        return {_name(k): queue.opened[POSITION] for k, queue in enumerate(self._open)}
 
     def take_over(self, arrays: Mapping[str, Any], rows: pa.Table, kept: Ints) -> None:
-        """Continue from a snapshot with these arrays, and events at the positions ``kept``.
+        """Continue from a snapshot with these arrays, and events at the positions ``kept``, whose strings are known.
 
         Raises `SnapshotError` if the arrays name other events, or are out of order.
         """
-        restored: list[OpenDeadlines] = []
-        for k, window in enumerate(self._tables.deadlines):
+        self.begin_anew()
+        for k, (queue, window) in enumerate(zip(self._open, self._tables.deadlines)):
             positions = arrays.get(_name(k))
             require(isinstance(positions, np.ndarray) and positions.dtype == np.int64, f"it lacks deadline {k}")
             assert positions is not None
@@ -368,9 +349,8 @@ class Deadlines:
             require(np.isin(positions, kept).all(), "a deadline is that of an event that is not kept")
             opening = one_batch(rows.take(pa.array(np.searchsorted(kept, positions))))
             here = BatchRows(opening, self._tables.schema, positions, self._reader.unit)
-            restored.append(OpenDeadlines(Opened(positions, measures(window, here, self._tables.schema))))
-        self._open = restored
-        self.forget_words()
+            begins, words = measures(window, here, self._tables.schema), self._reader.key_words(here)[0]
+            queue.replace(np.vstack([positions, begins, words.T]))
 
 
 def _merged(events: int, at: Ints, own: Mask, ends: Ints, *, ticked: bool) -> Ints:

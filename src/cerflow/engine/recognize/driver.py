@@ -22,10 +22,9 @@ from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import RecordChecker
 from cerflow.engine.events.store import EventStore, WholeTable
-from cerflow.engine.layout import EventArrays
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.deadlines import ascending
-from cerflow.engine.recognize.machine import Machine, RelevantEvents
+from cerflow.engine.recognize.machine import Machine
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.single_events import SingleEvents, as_batch
 from cerflow.engine.recognize.takers import Taker, Takers
@@ -70,23 +69,20 @@ class Driver:
         if store is None:
             store = EventStore(pa.schema([columns.field(name) for name in columns_kept(plans, checker.schema)]))
         self.store = store
-        sharing = {name: plan for name, plan in plans.items() if plan.shares_events}
-        self._common = common = {name: Machine(plan, store) for name, plan in sharing.items()}
         whole = isinstance(store, WholeTable)
-        self._apart = {
-            name: Machine(plan, store if whole and plan.keeps_input else EventStore(plan.stored))
-            for name, plan in plans.items()
-            if not plan.shares_events
-        }
-        #: The machines by the names of their queries, in the order of snapshots.
-        self.machines = {**common, **self._apart}
+        #: The machines by the names of their queries, in the order of snapshots: those that share events come first.
+        self.machines: dict[str, Machine] = {}
+        for name, plan in sorted(plans.items(), key=lambda item: not item[1].shares_events):
+            shared = plan.shares_events or (whole and plan.keeps_input)
+            self.machines[name] = Machine(plan, store if shared else EventStore(plan.stored))
+        #: The machines by the store of their events.
+        self._kept: dict[EventStore, dict[str, Machine]] = {store: {}}
         room = lend_room(self)
-        for machine in self.machines.values():
+        for name, machine in self.machines.items():
             machine.reader.share_room(room)
+            self._kept.setdefault(machine.store, {})[name] = machine
         self._numbering = {n: m for n, m in self.machines.items() if m.plan.report.numbers_matches}
-        self._kept = [(store, list(common.values())), *((m.store, [m]) for m in self._apart.values())]
-        #: The machines that take single events: those that share events, and each other one.
-        self._takers = [Takers(each, checker.schema) for each in (common, *({n: m} for n, m in self._apart.items()))]
+        self._takers = Takers(self.machines, checker.schema)
         self._in_use = Lock()
         #: Whether a push broke off, and could not be undone.
         self._broken = False
@@ -108,7 +104,7 @@ class Driver:
     @prompt.setter
     def prompt(self, prompt: bool) -> None:
         self._prompt = prompt
-        for machine in self._apart.values():
+        for machine in self.machines.values():
             if machine.deadlines is not None:
                 machine.deadlines.prompt = prompt
 
@@ -144,7 +140,7 @@ class Driver:
             raise broken_off()
 
     def _look_at_memory(self) -> None:
-        taken = sum(store.bytes for store, _ in self._kept) + sum(machine.bytes for machine in self.machines.values())
+        taken = sum(store.bytes for store in self._kept) + sum(machine.bytes for machine in self.machines.values())
         if self.memory is not None and taken > self.memory:
             raise MemoryLimitError(
                 f"the state needs more than the {self.memory:,} bytes that 'memory' allows: a window "
@@ -177,7 +173,7 @@ class Driver:
             return found
         begin = perf_counter()
         with _Wholly(self, self._states(events.num_rows)):
-            self.clean()
+            self.forget(wanted=True)
             rows, size = self.checker.accept(events), self.rows_at_once
             if rows is not None and rows.num_rows <= size:
                 found = self.process(rows, 0)
@@ -200,7 +196,7 @@ class Driver:
     @property
     def parts(self) -> list[Changing]:
         """What changes in a push, besides the states of machines."""
-        found: list[Changing] = [self.checker, *(store for store, _ in self._kept)]
+        found: list[Changing] = [self.checker, *self._kept]
         for machine in self.machines.values():
             found += machine.parts
         return found
@@ -234,7 +230,7 @@ class Driver:
 
     def until(self, clock: pa.Array) -> Iterator[tuple[str, list[Part]]]:
         """The detections, up to the time in an array, of the queries that wait for deadlines."""
-        for name, machine in self._apart.items():
+        for name, machine in self.machines.items():
             yield name, machine.until(clock)
 
     def process(self, rows: pa.RecordBatch, begin: int) -> dict[str, list[Part]]:
@@ -247,80 +243,60 @@ class Driver:
             checker.refuse_late(rows, row, begin + row)
 
         found: dict[str, list[Part]] = {}
-        for name, machine in self._apart.items():
-            found[name] = machine.process(rows, first, refuse, exported)
-        read: list[tuple[str, Machine, RelevantEvents]] = []
-        for name, machine in self._common.items():
-            reading = machine.read(rows, first, exported)
-            if reading is not None:
-                read.append((name, machine, reading))
-        if read:
-            positions = [reading.positions for _, _, reading in read]
-            self.store.keep(first, rows, positions[0] if len(positions) == 1 else ascending(*positions))
-        for name, machine, reading in read:
-            found[name] = machine.take(reading, refuse)
+        for store, machines in self._kept.items():
+            each = ((name, machine, machine.read(rows, first, exported)) for name, machine in machines.items())
+            read = [(name, machine, reading) for name, machine, reading in each if reading is not None]
+            if read:
+                needed = [reading.needed for _, _, reading in read]
+                store.keep(read[0][2].first, read[0][2].rows, needed[0] if len(read) == 1 else ascending(*needed))
+            for name, machine, reading in read:
+                found[name] = machine.take(reading, refuse)
         return found
 
     @cached_property
     def _single(self) -> SingleEvents | None:
-        """The object that first checks single events, for all queries; None if a query does not take them."""
-        found = [takers.single for takers in self._takers if takers.used]
-        return None if None in found else found[0]
-
-    def _takers_of(self, values: Mapping[str, Any]) -> Sequence[Taker] | None:
-        """The queries that get a single event; None if one of these needs it as a batch."""
-        if not self._apart:
-            return self._takers[0].of(values)
-        found: list[Taker] = []
-        for each in self._takers:
-            takers = each.of(values)
-            if takers is None:
-                return None
-            found += takers
-        if any(machine.may_refuse for _, machine, _, _ in found):
+        """The object that first checks single events, for all queries; None if the queries do not take them."""
+        machines = self.machines.values()
+        if not all(machine.plan.counts_all for machine in machines):
             return None
-        return found
+        return next((machine.singles for machine in machines if machine.singles.ready), None)
 
     def _push_one(self, event: Mapping[str, Any]) -> dict[str, list[Part]]:
         checker, single = self.checker, self._single
         values = None if single is None or self._prompt else single.plain(event, checker.latest)
-        takers = None if values is None else self._takers_of(values)
+        takers = None if values is None else self._takers.of(values)
         if single is None or values is None or takers is None or self.memory is not None:
             return self._push_rows(as_batch(event, self._columns))
         self._amid = True
         found = self._take_one(values, takers) if takers else {}
+        self._amid = False
         if found is None:
             # The checker refuses it as a batch of one event; queries have not processed it.
-            self._amid = False
             return self._push_rows(as_batch(event, self._columns))
         checker.numbered += 1
         checker.latest = None if single.time_column is None else values[single.time_column]
-        self._amid = False
         return found
 
     def _take_one(self, values: Mapping[str, Any], takers: Sequence[Taker]) -> dict[str, list[Part]] | None:
         position = self.checker.numbered
         found: dict[str, list[Part]] = {}
-        read: list[tuple[str, Machine, EventArrays]] = []
-        for name, machine, singles, satisfied in takers:
+        kept: EventStore | None = None
+        for name, machine, satisfied in takers:
+            events = machine.singles.read(values, position, satisfied)
+            if events is not None and machine.store is not kept:
+                kept = machine.store
+                kept.add_one(position, values)
             if machine.deadlines is not None:
-                found[name] = machine.process_one(singles, values, position, satisfied)
-                if machine.store.wants_cleaning:
-                    self._forget(machine.store, [machine])
-                continue
-            events = singles.read(values, position, satisfied)
-            if events is not None:
-                read.append((name, machine, events))
-        if read:
-            self.store.add_one(position, values)
-            refused: list[int] = []
-            for name, machine, events in read:
+                found[name] = machine.take_one(events, values, position, satisfied)
+            elif events is not None:
+                refused: list[int] = []
                 found[name] = machine.advance(events, 1, refused.append)
-            if refused:
-                self.store.drop_last()
-                return None
-            self.clean()
-        self._number(found)
+                if refused:
+                    machine.store.drop_last()
+                    return None
+        if found:
+            self.forget(wanted=True)
+            self._number(found)
         return found
 
     # -- what is remembered --------------------------------------------------------------------------------------
@@ -330,29 +306,20 @@ class Driver:
         self.checker.numbered = first
         for machine in self.machines.values():
             machine.begin_anew()
-        for machine in self._apart.values():
             machine.store.forget(np.zeros(0, np.int64))
 
-    def forget(self) -> None:
-        """Keep only the events that matches may still refer to."""
-        for store, machines in self._kept:
-            self._forget(store, machines)
+    def forget(self, *, wanted: bool = False) -> None:
+        """Keep only the events that matches may still refer to; if ``wanted``, only where there are many others.
 
-    def clean(self) -> None:
-        """Drop events that no match needs if there are many.
-
-        This happens before a push, so that the last push is not charged for it, and once for all its rows, which are
-        one table.
+        The latter happens before a push, so that the last push is not charged for it, and once for all its rows, which
+        are one table.
         """
-        for store, machines in self._kept:
-            if store.wants_cleaning:
-                self._forget(store, machines)
-
-    def _forget(self, store: EventStore, machines: Sequence[Machine]) -> None:
-        for machine in machines:
-            machine.about_to_change()
-        needed = [machine.live_positions() for machine in machines]
-        store.forget(np.unique(np.concatenate([np.zeros(0, np.int64), *needed])))
+        for store, machines in self._kept.items():
+            if not wanted or store.wants_cleaning:
+                for machine in machines.values():
+                    machine.about_to_change()
+                needed = [machine.live_positions() for machine in machines.values()]
+                store.forget(ascending(*needed))
 
     def take_over(self, counts: Mapping[str, Any], parts: Sequence[Contents], common: Contents | None = None) -> None:
         """Replace the present state by the counts of a checker and the contents of machines.

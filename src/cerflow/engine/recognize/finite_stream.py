@@ -88,7 +88,7 @@ class FiniteStream:
         at = start
         while at < stop:
             for rows in _batches(self._read.slice(at, min(driver.rows_at_once, stop - at))):
-                driver.clean()
+                driver.forget(wanted=True)
                 driver.end_with_next(at + rows.num_rows == (stop if ending else self.table.num_rows))
                 yield from driver.process(rows, at).items()
                 at += rows.num_rows

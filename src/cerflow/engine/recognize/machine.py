@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,7 +43,7 @@ class RelevantEvents(NamedTuple):
     """The relevant events of a batch ``whole``, whose first row has number ``accepted`` in the input.
 
     The query's streams have the ``rows``, numbered from ``first`` on, which are the rows ``admitted`` of the batch
-    (None: all). The first ``found`` of the ``events`` count. The store must keep the rows at ``positions``.
+    (None: all). The first ``found`` of the ``events`` count. The store must keep the rows at the positions ``needed``.
     """
 
     whole: pa.RecordBatch
@@ -52,8 +52,13 @@ class RelevantEvents(NamedTuple):
     first: int
     events: EventArrays
     found: int
-    positions: Ints
+    needed: Ints
     admitted: Ints | None
+
+    @property
+    def positions(self) -> Ints:
+        """The positions of the events."""
+        return self.events.position[: self.found]
 
     @property
     def at_rows(self) -> Ints:
@@ -100,18 +105,10 @@ class Machine:
         #: The greatest values so far of the columns that must not decrease, if known.
         self._greatest: Ints | None = None
 
-    def process(
-        self, rows: pa.RecordBatch, accepted: int, refuse: Refuse, exported: ExportedBatch | None = None
-    ) -> list[Part]:
-        """Process rows of the input as `read` and `take`; relevant events go into the store."""
-        reading = self.read(rows, accepted, exported)
-        if reading is None:
-            return []
-        kept, absences = reading.positions, self.reader.absences
-        if absences is not None:
-            kept = ascending(kept, absences.rows + reading.first)
-        self.store.keep(reading.first, reading.rows, kept)
-        return self.take(reading, refuse)
+    @cached_property
+    def singles(self) -> SingleEvents:
+        """The object that prepares single events."""
+        return SingleEvents(self.plan, self.tables, self.reader.evaluation)
 
     def read(
         self, whole: pa.RecordBatch, accepted: int, exported: ExportedBatch | None = None
@@ -134,13 +131,15 @@ class Machine:
             carried = self.deadlines.carried
         events, count = self.reader.read(rows, first, occupied, own, carried)
         self.taken += count
-        positions = events.position[:count]
+        needed = events.position[:count]
+        if self.reader.absences is not None:
+            needed = ascending(needed, self.reader.absences.rows + first)
         if not count and self.deadlines is None:
             if self.reader.consecutive is None:
                 return None
             # The store keeps the whole batch.
-            positions = np.array([first])
-        return RelevantEvents(whole, accepted, rows, first, events, count, positions, index)
+            needed = np.array([first])
+        return RelevantEvents(whole, accepted, rows, first, events, count, needed, index)
 
     def take(self, reading: RelevantEvents, refuse: Refuse) -> list[Part]:
         """Process the events that `read` has found, which are stored."""
@@ -207,7 +206,7 @@ class Machine:
         if self.deadlines is None:
             return []
         events, moments = self.deadlines.until(clock)
-        return self.advance(events, len(events.signature), _nobody, moments) if len(moments.members) else []
+        return self.advance(events, len(events.signature), _nobody, moments) if len(events.signature) else []
 
     def number(self, parts: Iterable[Part]) -> None:
         """Number the matches in parts that were found just now."""
@@ -219,22 +218,17 @@ class Machine:
         """The matches in parts; this many were reported before them."""
         return Matches(parts, self.plan.report, self.plan.limit, before=before)
 
-    def process_one(
-        self, single: SingleEvents, values: Mapping[str, Any], position: int, satisfied: frozenset[int]
+    def take_one(
+        self, events: EventArrays | None, values: Mapping[str, Any], position: int, satisfied: frozenset[int]
     ) -> list[Part]:
-        """Process an event that ``single`` prepares and that cannot be refused; a relevant one goes into the store.
-
-        See `SingleEvents.read` for the arguments.
-        """
-        deadlines, parts = self.deadlines, list[Part]()
+        """Process a single event with deadlines, which cannot be refused; a relevant one is prepared and stored."""
+        deadlines, single, parts = self.deadlines, self.singles, list[Part]()
         assert deadlines is not None
-        events = single.read(values, position, satisfied)
         words = None if events is None else tuple(events.keys[0].tolist())
         now = single.now(values)
         if deadlines.due <= now:
-            groups = deadlines.passed(now)
             # Ticks of the event's own partition come last, and the event stands for their moment.
-            for key, times in sorted(groups, key=lambda group: group[0] == words):
+            for key, times in sorted(deadlines.passed(now), key=lambda group: group[0] == words):
                 for time in times:
                     self._run(single.tick(key, time, pause=False), 1, _nobody, None, parts)
                 if key != words:
@@ -242,7 +236,6 @@ class Machine:
                     self._run(single.tick(key, next(iter(times)), pause=True), 1, _nobody, moments, parts)
             events = single.read(values, position, satisfied)
         if events is not None and words is not None:
-            self.store.add_one(position, values)
             deadlines.open(int(events.signature[0]), position, now, words)
             self._run(events, 1, _nobody, None, parts)
         self._tidy()
@@ -352,10 +345,9 @@ class Machine:
         if self.tables.strings.wants_cleaning:
             texts = self.tables.strings.texts
             self.memory.forget_strings()
-            if self.sessions is not None:
-                self.sessions.renumber(texts)
-            if self.deadlines is not None:
-                self.deadlines.forget_words()
+            for part in self._beside_state:
+                part.renumber(texts)
+            self.tables.strings.settle()
 
     def _close_part(self, parts: list[Part], moments: Moments | None) -> None:
         taken = self.memory.take_detections()
@@ -376,7 +368,7 @@ class Machine:
         """Forget all events."""
         self.memory.begin_anew()
         if self.deadlines is not None:
-            self.deadlines = Deadlines(self.reader, self.store)
+            self.deadlines.begin_anew()
         if self.sessions is not None:
             self.sessions = Sessions(self.reader, self.plan.select.partition, self.plan.schema)
         self._admitted = self.reported = 0
@@ -400,11 +392,9 @@ class Machine:
             "reported": self.reported,
             "visited": int(self.memory.state.counters[layout.N_VISITED]),
         }
-        beside = [part.arrays() for part in (self.deadlines, self.sessions) if part is not None]
-        arrays = {
-            **kept_arrays(self.memory.image()),
-            **{name: array for part in beside for name, array in part.items()},
-        }
+        arrays = kept_arrays(self.memory.image())
+        for part in self._beside_state:
+            arrays |= part.arrays()
         return Contents(description, arrays, events.rows, events.positions)
 
     def take_over(self, contents: Contents, positions: Ints) -> None:
@@ -425,11 +415,11 @@ class Machine:
         image = image_in(contents.arrays, self.tables)
         check_image(image, self.tables, positions, count, len(texts))
         image.counters[layout.N_VISITED] = check_number(header, "visited", least=0)
+        self.tables.strings.replace(texts)
         if self.deadlines is not None:
             self.deadlines.take_over(contents.arrays, contents.events, contents.positions)
         if self.sessions is not None:
             self.sessions.take_over(contents.arrays, len(texts), count)
-        self.tables.strings.replace(texts)
         self.memory.take_over(image)
         self._greatest = None
 
@@ -450,8 +440,11 @@ class Machine:
     @property
     def parts(self) -> list[Changing]:
         """What changes with the machine, besides the state."""
-        both = (self.deadlines, self.sessions)
-        return [self, self.tables.strings, *(part for part in both if part is not None)]
+        return [self, self.tables.strings, *self._beside_state]
+
+    @property
+    def _beside_state(self) -> list[Deadlines | Sessions]:
+        return [part for part in (self.deadlines, self.sessions) if part is not None]
 
     def begin_push(self, *, processed: bool, strict: bool, room: int | None) -> StateBefore:
         """The present state, which is kept for a push as far as necessary.
