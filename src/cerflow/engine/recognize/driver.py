@@ -62,6 +62,7 @@ class Driver:
         store: EventStore | None = None,
         memory: int | None = None,
     ) -> None:
+        self.plans = plans
         self.checker = checker
         self._columns = columns = checker.schema.columns
         self._completed = checker.schema.completing
@@ -321,28 +322,54 @@ class Driver:
                 needed = [machine.live_positions() for machine in machines.values()]
                 store.forget(ascending(*needed))
 
-    def take_over(self, counts: Mapping[str, Any], parts: Sequence[Contents], common: Contents | None = None) -> None:
-        """Replace the present state by the counts of a checker and the contents of machines.
+    # -- snapshots -----------------------------------------------------------------------------------------------
 
-        ``common`` holds the events that queries keep in common, if their parts do not. Raises `SnapshotError` if no
-        recogniser of these queries could have such a state; then nothing has changed.
+    def contents(self, *, together: bool) -> tuple[Contents, list[Contents]]:
+        """The counts of the checker with the events that queries share, and what each machine remembers.
+
+        The latter has these events, too, unless it is kept ``together`` with the former.
         """
+        with self.alone():
+            self.forget()
+            counts, shared = self.checker.counts, self.store.kept()
+            nothing = EventStore(self.store.schema).kept()
+            parts = [
+                machine.contents(counts, nothing if together and machine.store is self.store else machine.store.kept())
+                for machine in self.machines.values()
+            ]
+            header = {**counts, "names": list(self.machines)}
+            return Contents(header, {}, shared.rows, shared.positions), parts
+
+    def take_over(self, parts: Sequence[Contents], shared: Contents | None = None) -> None:
+        """Replace the present state by what machines remember, and if not with these, what they share.
+
+        Raises `SnapshotError` if no recogniser of these queries could have such a state; then nothing has changed.
+        """
+        counts = (shared or parts[0]).description
         check_counts(counts, self.checker.schema)
-        if common is not None:
-            check_events(common.events, common.positions, self.store.schema, counts["accepted"])
+        if shared is not None:
+            check_events(shared.events, shared.positions, self.store.schema, counts["accepted"])
         # States are replaced here, not changed, so none is copied.
         with _Wholly(self, [StateBefore(machine.memory, always=False) for machine in self.machines.values()]):
             for machine, part in zip(self.machines.values(), parts, strict=True):
-                if common is None or machine.store is not self.store:
-                    check_events(part.events, part.positions, machine.store.schema, machine.came(part.description))
-                    machine.store.take_over(part.events, part.positions)
-                    machine.take_over(part, part.positions)
-                else:
-                    machine.take_over(part, common.positions)
+                if shared is not None and machine.store is self.store:
+                    machine.take_over(part, shared.positions)
+                    continue
+                check_events(part.events, part.positions, machine.store.schema, machine.came(part.description))
+                machine.store.take_over(part.events, part.positions)
+                machine.take_over(part, part.positions)
             self.checker.take_over(counts)
-            if common is not None:
-                self.store.take_over(common.events, common.positions)
+            if shared is not None:
+                self.store.take_over(shared.events, shared.positions)
         self._broken = False
+
+    def __copy__(self) -> Driver:
+        """Another driver in the same state."""
+        copied = Driver(self.plans, RecordChecker(self.checker.schema, self.checker.policy), memory=self.memory)
+        copied.prompt = self.prompt
+        shared, parts = self.contents(together=True)
+        copied.take_over(parts, shared)
+        return copied
 
 
 class _Wholly(Transaction):

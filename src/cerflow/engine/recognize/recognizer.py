@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import copy
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -26,7 +26,35 @@ from cerflow.language.select import Select
 _NAME = "query"
 
 
-class Recognizer:
+class StreamRecognizer:
+    """What the recognisers of one query and of several have in common: a driver."""
+
+    _driver: Driver
+
+    def _use(self, driver: Driver) -> None:
+        self._driver = driver
+
+    @property
+    def events(self) -> int:
+        """The number of events accepted so far."""
+        return self._driver.checker.accepted
+
+    @property
+    def bad_records(self) -> int:
+        """The number of events refused so far; among several queries, also those that only some refuse."""
+        return self._driver.checker.refused
+
+    def __copy__(self) -> Self:
+        """Another recogniser in the same state; neither changes when the other goes on."""
+        copied = object.__new__(type(self))
+        copied._use(copy(self._driver))
+        return copied
+
+    def __deepcopy__(self, _: object) -> Self:
+        return copy(self)
+
+
+class Recognizer(StreamRecognizer):
     """Recognises the matches of one query in a stream that arrives in batches.
 
     ``schema`` describes the batches. ``position`` names a column that holds each event's position in the whole
@@ -56,21 +84,15 @@ class Recognizer:
         plan: Plan | None = None,
         memory: int | None = None,
     ) -> None:
-        self._plan = plan = plan or Plan(select, schema, position=position, positions=positions)
-        self._driver = Driver({_NAME: plan}, RecordChecker(plan.schema, on_bad_record), memory=memory)
-        self._machine = self._driver.machines[_NAME]
+        plan = plan or Plan(select, schema, position=position, positions=positions)
+        self._use(Driver({_NAME: plan}, RecordChecker(plan.schema, on_bad_record), memory=memory))
+
+    def _use(self, driver: Driver) -> None:
+        super()._use(driver)
+        self._machine = driver.machines[_NAME]
+        self._plan = self._machine.plan
         #: The result of most pushes of single events.
         self._nothing = self._machine.matches((), 0)
-
-    @property
-    def events(self) -> int:
-        """The number of events accepted so far."""
-        return self._driver.checker.accepted
-
-    @property
-    def bad_records(self) -> int:
-        """The number of events refused so far."""
-        return self._driver.checker.refused
 
     @property
     def schema(self) -> pa.Schema:
@@ -127,28 +149,8 @@ class Recognizer:
 
     def snapshot(self) -> bytes:
         """All that is remembered, as bytes; see `restore`. Matches handed out before are not part of it."""
-        with self._driver.alone():
-            self._driver.forget()
-            contents = self._machine.contents(self._driver.checker.counts, self._machine.store.kept())
-            return snapshot.write_snapshot(snapshot.RECOGNIZER, contents)
-
-    def __copy__(self) -> Recognizer:
-        """Another recogniser in the same state; neither changes when the other goes on."""
-        driver = self._driver
-        copied = Recognizer(
-            self._plan.select,
-            self._plan.schema,
-            on_bad_record=driver.checker.policy,
-            plan=self._plan,
-            memory=driver.memory,
-        )
-        copied._driver.prompt = driver.prompt
-        contents = snapshot.read_snapshot(snapshot.RECOGNIZER, self.snapshot())
-        copied._driver.take_over(contents.description, [contents])
-        return copied
-
-    def __deepcopy__(self, _: object) -> Recognizer:
-        return copy(self)
+        _, (part,) = self._driver.contents(together=False)
+        return snapshot.write_snapshot(snapshot.RECOGNIZER, part)
 
     @classmethod
     def restore(
@@ -184,7 +186,7 @@ class Recognizer:
             )
         except InputError as error:
             raise SnapshotError(f"the snapshot is of events that the query does not fit: {error}") from error
-        restored._driver.take_over(header, [contents])
+        restored._driver.take_over([contents])
         return restored
 
     def push(self, events: Any) -> Matches:

@@ -16,7 +16,7 @@ import json
 import struct
 from collections.abc import Mapping
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -43,16 +43,13 @@ _DAMAGES = (
 )
 
 
-class Contents:
+class Contents(NamedTuple):
     """The contents of a snapshot: a ``description`` (JSON), ``arrays`` by name, ``events`` with their ``positions``."""
 
-    def __init__(
-        self, description: dict[str, Any], arrays: Mapping[str, NDArray[Any]], events: pa.Table, positions: Ints
-    ) -> None:
-        self.description = description
-        self.arrays = arrays
-        self.events = events
-        self.positions = positions
+    description: dict[str, Any]
+    arrays: Mapping[str, NDArray[Any]]
+    events: pa.Table
+    positions: Ints
 
 
 def write_snapshot(kind: str, contents: Contents) -> bytes:
