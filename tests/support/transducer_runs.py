@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cerflow.automata.model.runs import RunReader
 from cerflow.automata.model.transducer import Transducer, Transition
-from cerflow.base.complex_events import ComplexEvent
+from cerflow.base.complex_events import ComplexEvent, support
 from cerflow.base.events import Event
 
 
@@ -33,10 +33,9 @@ def accepting_runs(transducer: Transducer, events: Sequence[Event]) -> Iterator[
             (
                 TransducerRun((*run.transitions, t), run.complex_event | reader.labelled(t, position)),
                 t.target,
-                reader.written(t, position, memory),
+                after,
             )
             for run, state, memory in current
-            for t in reader.leaving[state]
-            if reader.fires(t, position, memory)
+            for t, after in reader.steps(state, memory, position)
         ]
-        yield from (run for run, state, _ in current if reader.accepts(state, run.complex_event))
+        yield from (run for run, state, _ in current if reader.accepts(state, support(run.complex_event)))

@@ -14,13 +14,15 @@ from cerflow.language.formula import CountWindow, DurationWindow, Window
 from cerflow.language.node import walk
 from cerflow.logic.conditions.guards import InWindow, Measure, Stored
 
-#: Rounds after which ages that still grow are taken to have no bound.
-_ROUNDS = 100
+#: An age that more windows add up to is taken to have no bound.
+_SUMMANDS = 100
 #: In place of a register: the event that is read.
 _NOW: Final = -1
 
 #: A register, and a window that began with its value.
 _Timer = tuple[int, Window]
+#: The greatest age at which runs enter a state, and those at which they may have read the values of its registers.
+_Known = tuple[float, ...]
 
 
 def windows_needed(transducer: Transducer) -> list[frozenset[int]]:
@@ -113,12 +115,9 @@ class _Ages:
         applies = self._ticking or kind is CountWindow
         nothing = [frozenset[_Timer]()] * transducer.states
         self._running: Sequence[frozenset[_Timer]] = self._everywhere(self._running_after) if applies else nothing
-        #: The greatest age at which a register's value may have been read, by state.
-        self._written = [dict.fromkeys(registers, -math.inf) for _ in range(transducer.states)]
-        #: The greatest age at which a state is entered, for those that are entered by ticks alone.
-        self._entered = {
-            q: -math.inf for q in range(transducer.states) if all(reads_tick(t) for t in self._moves if t.target == q)
-        }
+        self._registers = registers
+        whole = (transducer.window,) if isinstance(transducer.window, kind) else ()
+        self._most = _SUMMANDS * max((self._size(w) for w in (*windows, *whole)), default=0)
 
     def _value(self, t: Transition, register: int) -> int | None:
         """The register whose value a register has after a transition, or `_NOW`; None if that is not known."""
@@ -167,35 +166,28 @@ class _Ages:
 
     def reach(self) -> float:
         """The greatest age of runs that are detected; infinite if it has no bound that is found."""
-        for _ in range(_ROUNDS):
-            if not self._grown():
-                break
-        else:
-            return math.inf
-        found = [self._reached(t) for t in self._moves if t.target in self._transducer.final]
-        return max(found, default=math.inf)
+        states = range(self._transducer.states)
+        # What comes after a tick is taken to come with it, where ticks alone enter a state.
+        entered = {q: all(reads_tick(t) for t in self._moves if t.target == q) for q in states}
+        begin = {q: (-math.inf if entered[q] else math.inf, *(-math.inf for _ in self._registers)) for q in states}
 
-    def _grown(self) -> bool:
-        """Whether a bound had to grow after a look at all transitions."""
-        grown = False
-        for t in self._moves:
-            age = self._age(t)
-            written, before = self._written[t.target], self._written[t.source]
-            for register, value in self._values[t].items():
-                new = math.inf if value is None else age if value == _NOW else before[value]
-                if new > written[register]:
-                    written[register], grown = new, True
-            if t.target in self._entered and t.source != t.target:
-                new = self._reached(t)
-                if new > self._entered[t.target]:
-                    self._entered[t.target], grown = new, True
-        return grown
+        def along(t: Transition, before: _Known) -> _Known:
+            age = self._age(t, before)
+            values = dict(zip(self._registers, before[1:]))
+            written = (math.inf if v is None else age if v == _NOW else values[v] for v in self._values[t].values())
+            reached = -math.inf if t.source == t.target else min(age, before[0])
+            return tuple(math.inf if value > self._most else value for value in (reached, *written))
 
-    def _age(self, t: Transition) -> float:
+        moves = ((t.source, t.target, t) for t in self._moves)
+        known = settled_values(begin, moves, along, lambda one, other: tuple(map(max, one, other)))
+        ends = [t for t in self._moves if t.target in self._transducer.final]
+        return max((min(self._age(t, known[t.source]), known[t.source][0]) for t in ends), default=math.inf)
+
+    def _age(self, t: Transition, before: _Known) -> float:
         """The greatest age of runs that read something with a transition."""
         if t.source in self._transducer.initial:
             return 0
-        written = self._written[t.source]
+        written = dict(zip(self._registers, before[1:]))
         tested = [(a.start.register, a.window) for a in t.atoms if isinstance(a, InWindow)]
         timers = (*(timer for timer in tested if timer in self._timers), *self._running[t.source])
         found = [written[register] + self._size(window) for register, window in timers]
@@ -203,10 +195,6 @@ class _Ages:
         if t.labels and self._shown and isinstance(whole, self._kind):
             found.append(self._size(whole))
         return min(found, default=math.inf)
-
-    def _reached(self, t: Transition) -> float:
-        """The same, where what comes after a tick is taken to come with it."""
-        return min(self._age(t), self._entered.get(t.source, math.inf))
 
     def _size(self, window: Window) -> int:
         assert isinstance(window, DurationWindow | CountWindow)

@@ -26,8 +26,7 @@ from cerflow.language.predicates.asking import arguments_of_sets, as_argument, a
 from cerflow.language.predicates.registry import registered
 from cerflow.logic.conditions import guards
 from cerflow.logic.conditions.connectives import UNKNOWN, conjuncts, constant
-from cerflow.logic.conditions.evaluate import arithmetic, compare, value_on
-from cerflow.logic.conditions.register_values import WORD, Joined, Known, SquareRoot, Word
+from cerflow.logic.conditions.evaluate import compare, value_on
 
 #: The content of a register: nothing yet, a row of values, or the rows of a collection.
 Content = tuple[Value, ...] | frozenset[tuple[Value, ...]] | None
@@ -66,17 +65,15 @@ def matches(transducer: Transducer, events: StreamGiven, *, reporting: bool = Fa
 
     def step(run: _PartialRun, position: int) -> Iterator[_PartialRun]:
         state, memory, labelled, _ = run
-        for t in reader.leaving[state]:
-            if reader.fires(t, position, memory):
-                after = labelled | reader.labelled(t, position)
-                yield t.target, reader.written(t, position, memory), after, bool(t.labels)
+        for t, after in reader.steps(state, memory, position):
+            yield t.target, after, labelled | reader.labelled(t, position), bool(t.labels)
 
     start: list[_PartialRun] = [(state, reader.empty, frozenset(), False) for state in transducer.initial]
     return {
         (n, labelled)
         for n, runs in enumerate(partial_runs(start, step, len(events)), -1)
         for state, _, labelled, marked in runs
-        if n >= 0 and (marked or not reporting) and reader.accepts(state, labelled)
+        if n >= 0 and (marked or not reporting) and reader.accepts(state, support(labelled))
     }
 
 
@@ -88,6 +85,7 @@ class RunReader:
         self.events = events
         self.empty: Memory = (None,) * len(transducer.registers)
         self.leaving = transducer.leaving()
+        self._ends_labelled = all(t.labels for t in transducer.transitions if t.target in transducer.final)
         # Most tests read the type and some attributes, so events that agree in these have one answer.
         self._tests = {t.test: (k, _attributes_tested(t.test)) for k, t in enumerate(transducer.transitions)}
         self._test_of = {id(t): self._tests[t.test] for t in transducer.transitions}
@@ -99,10 +97,26 @@ class RunReader:
         own = self.events[position].type
         return frozenset((own if label == TYPE_LABEL else label, position) for label in t.labels)
 
-    def accepts(self, state: int, labelled: ComplexEvent) -> bool:
-        """Whether a run that has just entered a state detects its complex event."""
+    def accepts(self, state: int, places: Collection[int]) -> bool:
+        """Whether a run that has just entered a state detects its complex event, which has events at these places."""
         window = self.transducer.window
-        return state in self.transducer.final and (window is None or self._within(window, support(labelled)))
+        return state in self.transducer.final and (window is None or self._within(window, places))
+
+    def outlived(self, places: Collection[int], position: int) -> bool:
+        """Whether no event from a position on can complete, in the transducer's window, a run with events at places.
+
+        A run that ends without another event of its own is asked when it ends.
+        """
+        window = self.transducer.window
+        if window is None or not places or not self._ends_labelled:
+            return False
+        return self.over(window, self.measure(window, min(places)), position)
+
+    def steps(self, state: int, memory: Memory, position: int) -> Iterator[tuple[Transition, Memory]]:
+        """The transitions that a run may take, and the registers after each."""
+        for t in self.leaving[state]:
+            if self.fires(t, position, memory):
+                yield t, self.written(t, position, memory)
 
     # -- guards --------------------------------------------------------------------------------------------------
 
@@ -133,10 +147,6 @@ class RunReader:
         now = self.measure(window, position)
         return start is None or (now is not None and not now - start < self.size(window))
 
-    def within(self, window: Window, first: int, last: int) -> bool:
-        """Whether two events lie inside a window."""
-        return self._within(window, (first, last))
-
     def _holds(self, atom: c.Condition, position: int, memory: Memory) -> bool:
         """Whether an atom is true; with a collection, whether it is true for every row."""
         registers = tuple(sorted(registers_read([atom])))
@@ -150,23 +160,12 @@ class RunReader:
     def _evaluate(self, root: Node, position: int, rows: dict[int, tuple[Value, ...] | None], memory: Memory) -> Value:
         """The value of a guard or expression on the event at a position, some rows and all registers."""
         single: dict[str | None, Event | None] = {None: self.events[position]}
-        event = self.events[position]
 
         def value(current: Node) -> Value:
             return value_on(current, single)
 
         def known(current: Node) -> Node:
             match current:
-                case guards.TypeTest():
-                    stream = current.stream
-                    here = event.type == current.type and (stream is None or event.stream in (None, stream))
-                    return c.Constant(here)
-                case guards.StreamTest(stream):
-                    return c.Constant(event.stream in (None, stream))
-                case guards.Satisfied():
-                    return c.Constant(value(current.condition) is True)
-                case c.TruthValue():
-                    return _literal(value(current.condition))
                 case guards.Measure():
                     return _literal(self.measure(current.window, position))
                 case guards.SetCall():
@@ -184,17 +183,6 @@ class RunReader:
                     return c.LabelReference(f"\0{found.position}")
                 case guards.NoRow():
                     return c.Constant(False)
-                case Known():
-                    return c.Literal(int(value(current.expression) is not None))
-                case Word():
-                    return _literal(_word(value(current.expression), current.high))
-                case Joined():
-                    return _literal(_joined_words(value(current.high), value(current.low), current.floating))
-                case c.If():
-                    chosen = current.then if value(current.condition) is True else current.otherwise
-                    return _literal(value(chosen))
-                case SquareRoot():
-                    return _literal(_square_root(value(current.expression)))
                 case guards.InWindow():
                     return self._in_window(current.window, position, current.start)
             return current
@@ -310,25 +298,6 @@ def _asked_of_sets(call: guards.SetCall, earlier: Iterable[tuple[Value, ...]], h
 
 def _literal(value: Value) -> c.Literal:
     return c.Literal(value)  # type: ignore[arg-type]  # registers hold timestamps too
-
-
-def _word(number: Any, high: bool) -> Value:
-    if isinstance(number, float):
-        return 0 if high else number
-    size = abs(number or 0)
-    word: int = size // WORD if high else size % WORD
-    return -word if size != number else word
-
-
-def _joined_words(high: Any, low: Any, floating: bool) -> Value:
-    if low is None:
-        return None
-    number = high * WORD + low
-    return float(number) if floating else arithmetic("+", number, 0)
-
-
-def _square_root(number: Any) -> Value:
-    return None if number is None else math.sqrt(number)
 
 
 def kept(keeps: Accumulation, former: Content, rows: Iterable[tuple[Value, ...]]) -> Content:

@@ -6,10 +6,8 @@ not have such a function, and is evaluated on a batch of one event.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from functools import partial
 from typing import Any
 
 from cerflow.base.operators import RELATIONS
@@ -39,12 +37,15 @@ from cerflow.language.node import Node, fold, transform, with_children
 from cerflow.logic.analysis.kinds import kind_of_expression
 from cerflow.logic.conditions.evaluate import operation
 from cerflow.logic.conditions.guards import Satisfied
-from cerflow.logic.conditions.register_values import WORD, Dated, DatePart, Known, Microseconds, Whole, Word
+from cerflow.logic.conditions.register_values import Dated, DatePart, Known, Microseconds, Whole, Word
 
 #: Reads a value of an event whose plain values have the types of their columns; times are integers, see `in_units`.
 Read = Callable[[Mapping[str, Any]], Any]
 
-_PLAIN = (And, Arithmetic, Between, Comparison, Dated, DatePart, If, In, IsNull, Negative, Not, Or, TruthValue, Whole)
+_PLAIN = (
+    *(And, Arithmetic, Between, Comparison, Dated, DatePart, If, In, IsNull, Known, Negative, Not, Or, Satisfied),
+    *(TruthValue, Whole, Word),
+)
 _KINDS = (ValueKind.INTEGER, ValueKind.FLOAT, ValueKind.STRING, ValueKind.BOOLEAN)
 _TIMES = (ValueKind.TIMESTAMP, ValueKind.DURATION)
 
@@ -97,15 +98,8 @@ def _node(current: Node, operands: Sequence[Read], schema: Schema, unit: str) ->
     if isinstance(current, Literal | Constant):
         value = current.value
         return lambda event: value
-    if isinstance(current, Satisfied):
-        (operand,) = operands
-        return lambda event: operand(event) is True
     if isinstance(current, Microseconds):
         return _microseconds(current.expression, operands[0], schema, unit)
-    if isinstance(current, Known):
-        return _computed(lambda value: int(value is not None), operands)
-    if isinstance(current, Word):
-        return _computed(partial(_word, current.high), operands)
     if isinstance(current, Comparison):
         return _comparison(current, operands, schema)
     if isinstance(current, In) and _is_looked_up(current, schema):
@@ -131,16 +125,6 @@ def _microseconds(expression: Expression, operand: Read, schema: Schema, unit: s
     if not of_moment or size == 1:
         return operand
     return _computed(lambda value: None if value is None else value // size, [operand])
-
-
-def _word(high: bool, value: int | float | None) -> int | float:
-    """See `cerflow.logic.conditions.register_values.Word`."""
-    if value is None:
-        return 0
-    if isinstance(value, float):
-        return 0 if high else value
-    low = int(math.copysign(abs(value) % WORD, value))
-    return (value - low) // WORD if high else low
 
 
 def _is_looked_up(current: In, schema: Schema) -> bool:

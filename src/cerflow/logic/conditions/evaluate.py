@@ -23,8 +23,8 @@ from cerflow.language.node import Node, walk
 from cerflow.language.predicates.asking import Each, array_of, as_argument, ask, ask_of_each, ask_of_set
 from cerflow.language.predicates.predicate import PredicateKind
 from cerflow.language.predicates.registry import registered
-from cerflow.logic.conditions.guards import reads_events
-from cerflow.logic.conditions.register_values import FIRST_MOMENT, LAST_MOMENT, Dated, DatePart, Microseconds, Whole
+from cerflow.logic.conditions import register_values as r
+from cerflow.logic.conditions.guards import Satisfied, StreamTest, TypeTest, reads_events
 from cerflow.logic.conditions.time_values import date_part, microseconds_of, time_arithmetic, whole_number
 
 #: Values that arithmetic does not take for numbers.
@@ -53,6 +53,8 @@ def value_on(root: Node, events: Mapping[str | None, Event | None]) -> Value:
             stack.append(None if event is None else event.attribute(current.name))
         elif isinstance(current, c.LabelReference):
             stack.append(events.get(current.label))
+        elif isinstance(current, TypeTest | StreamTest):
+            stack.append(_has_type(current, events.get(None)))
         else:
             assert isinstance(current, c.Literal | c.Constant)
             stack.append(as_value(current.value))
@@ -63,7 +65,7 @@ def value_on(root: Node, events: Mapping[str | None, Event | None]) -> Value:
 @lru_cache(maxsize=4096)
 def _steps(root: Node) -> tuple[tuple[Node, Callable[..., Any] | None, int], ...]:
     """The nodes, children before parents, each with its operation (none for a leaf) and its number of operands."""
-    leaf = (c.Attribute, c.LabelReference, c.Literal, c.Constant)
+    leaf = (c.Attribute, c.LabelReference, c.Literal, c.Constant, TypeTest, StreamTest)
     return tuple((n, None if isinstance(n, leaf) else operation(n), len(n.children)) for n in walk(root))
 
 
@@ -83,13 +85,23 @@ def operation(current: Node) -> Callable[..., Any]:
             return lambda condition, then, otherwise: then if condition is True else otherwise
         case c.TruthValue():
             return lambda truth: truth
-        case Microseconds():
+        case Satisfied():
+            return lambda truth: truth is True
+        case r.Known():
+            return lambda value: int(value is not None)
+        case r.Word(_, high):
+            return partial(_word, high)
+        case r.Joined(_, _, floating):
+            return partial(_joined_words, floating)
+        case r.SquareRoot():
+            return _known(math.sqrt)
+        case r.Microseconds():
             return _known(microseconds_of)
-        case Dated():
-            return _known(lambda number: number if FIRST_MOMENT <= number <= LAST_MOMENT else None)
-        case Whole():
+        case r.Dated():
+            return _known(lambda number: number if r.FIRST_MOMENT <= number <= r.LAST_MOMENT else None)
+        case r.Whole():
             return _known(whole_number)
-        case DatePart(_, part, zone):
+        case r.DatePart(_, part, zone):
             return _known(partial(date_part, part, zone))
         case c.Comparison(relation):
             return partial(compare, relation)
@@ -112,6 +124,13 @@ def operation(current: Node) -> Callable[..., Any]:
         case c.Or():
             return _or
     raise TypeError(f"{type(current).__name__} has no value on single events")
+
+
+def _has_type(test: TypeTest | StreamTest, event: Event | None) -> bool:
+    """Whether an event has the type and comes from the stream of a test, where streams are distinguished."""
+    if event is None or (isinstance(test, TypeTest) and event.type != test.type):
+        return False
+    return test.stream is None or event.stream in (None, test.stream)
 
 
 # -- truth values ------------------------------------------------------------------------------------------------
@@ -249,6 +268,21 @@ def _joined(left: str | None, right: str | None) -> str | None:
 
 def _part_of_text(*operands: Any) -> str | None:
     return None if None in operands else part_of_text(*operands)
+
+
+def _word(high: bool, number: Any) -> int | float:
+    if isinstance(number, float):
+        return 0 if high else number
+    size = abs(number or 0)
+    word: int = size // r.WORD if high else size % r.WORD
+    return -word if size != (number or 0) else word
+
+
+def _joined_words(floating: bool, high: Any, low: Any) -> Value:
+    if low is None:
+        return None
+    number = high * r.WORD + low
+    return float(number) if floating else arithmetic("+", number, 0)
 
 
 def _known(function: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -127,13 +127,10 @@ class _MarkedRuns:
         )
         #: Whether a run ends with an event that its match shows.
         self.end_with_events = all(map(self._may_show, entering))
-        # Runs that have to mark another event end with their window.
-        self._prunes = all(t.labels for t in entering)
 
     def first(self, part: Substream) -> tuple[Fit | None, bool]:
         """The first match that a run gives, and if there is none, whether one may come after these events."""
         transducer, reader = self._transducer, TimedReader(self._transducer, part.events)
-        self._reader, self._events = reader, part.events
         wanted = {part.places[position]: labels for position, labels in self._wanted.items()}
         first, last = min(wanted), max(wanted)
         current: dict[tuple[int, Memory, tuple[int, ...]], Pairs] = {
@@ -144,7 +141,7 @@ class _MarkedRuns:
             event = part.events[place]
             following: dict[tuple[int, Memory, tuple[int, ...]], Pairs] = {}
             for (state, memory, extent), pairs in current.items():
-                if self._prunes and extent and self._over(extent[0], place):
+                if reader.outlived(extent, place):
                     continue
                 for t in reader.leaving[state]:
                     if not self._marks(t, wanted.get(place), event) or not reader.fires(t, place, memory):
@@ -153,20 +150,12 @@ class _MarkedRuns:
                     wider = (*extent[:1], place) if t.labels else extent
                     marked = pairs | {(label, event.position) for label in shown_labels(t, event)}
                     following.setdefault((t.target, reader.written(t, place, memory), wider), marked)
-                    if place >= last and t.target in transducer.final and self._in_window(wider):
+                    if place >= last and reader.accepts(t.target, wider):
                         if event.position >= 0:
                             return Fit(marked, event.position), False
                         return Fit(marked, None, time_of(event.time, part.events)), False
             current = following
         return None, bool(current) and not self.end_with_events
-
-    def _over(self, start: int, place: int) -> bool:
-        window = self._transducer.window
-        return window is not None and self._reader.over(window, self._reader.measure(window, start), place)
-
-    def _in_window(self, extent: tuple[int, ...]) -> bool:
-        window = self._transducer.window
-        return window is None or not extent or self._reader.within(window, extent[0], extent[-1])
 
     def _may_show(self, t: Transition) -> bool:
         return bool(t.labels - {HIDDEN_LABEL}) and not self._listed

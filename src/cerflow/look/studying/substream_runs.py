@@ -36,8 +36,8 @@ from cerflow.look.studying.steps import (
 )
 from cerflow.look.studying.wording import shown_guard, shown_memory, with_times
 
-#: The first and the last event of partial matches, by their places in the substream; None if there is no event yet.
-_Ends = tuple[int, int] | None
+#: The first and the last event of partial matches, by their places in the substream; nothing if there is none yet.
+_Ends = tuple[int, ...]
 
 
 @dataclass
@@ -74,17 +74,13 @@ class SubstreamRuns:
         self._live = transducer.live()
         self._needed = windows_needed(transducer)
         self._numbers: dict[Transition, int] = {t: k for k, t in enumerate(transducer.transitions)}
-        # A run may end without another event: then the window is asked when it ends.
-        self._prunes = transducer.window is not None and all(
-            t.labels for t in transducer.transitions if t.target in transducer.final
-        )
         self._made = 0
         self._begin()
 
     def _begin(self) -> None:
         self._current: dict[_Place, _Shared] = {}
         for state in sorted(self._transducer.initial):
-            self._current[state, self._reader.empty] = _Shared(self._number(), {None: NOTHING})
+            self._current[state, self._reader.empty] = _Shared(self._number(), {(): NOTHING})
 
     def _number(self) -> int:
         self._made += 1
@@ -108,7 +104,7 @@ class SubstreamRuns:
         died = [
             Death(self._shown(place, shared), shared.count, "consumption", words, True)
             for place, shared in self._current.items()
-            if set(shared.parts) != {None} and self._reader.leaving[place[0]]
+            if set(shared.parts) != {()} and self._reader.leaving[place[0]]
         ]
         self._begin()
         return died
@@ -208,19 +204,15 @@ class SubstreamRuns:
                 kept = self._transducer.registers[over[0]].window
                 assert kept is not None
                 yield Death(shown, shared.count, "window", f"the window of {show(kept)} is over", True)
-            elif self._prunes and window is not None:
-                old = [
-                    ends
-                    for ends in shared.parts
-                    if ends is not None and self._reader.over(window, self._reader.measure(window, ends[0]), place)
-                ]
-                count = sum(shared.parts.pop(ends).count for ends in old)
-                if old:
-                    first = min(self._reader.events[ends[0]].position for ends in old if ends is not None)
-                    words = f"the window of {show(window)} since event {first} is over"
-                    yield Death(shown, count, "window", words, not shared.parts)
-                if not shared.parts:
-                    del self._current[state, memory]
+                continue
+            old = [ends for ends in shared.parts if self._reader.outlived(ends, place)]
+            count = sum(shared.parts.pop(ends).count for ends in old)
+            if old and window is not None:
+                first = min(self._reader.events[ends[0]].position for ends in old)
+                words = f"the window of {show(window)} since event {first} is over"
+                yield Death(shown, count, "window", words, not shared.parts)
+            if not shared.parts:
+                del self._current[state, memory]
 
     def _window_over(self, register: int, memory: Memory, place: int) -> bool:
         window, content = self._transducer.registers[register].window, memory[register]
@@ -230,12 +222,8 @@ class SubstreamRuns:
         return self._reader.over(window, start, place)  # type: ignore[arg-type]  # a measure
 
     def _detected(self) -> Iterator[PartialMatches]:
-        window = self._transducer.window
         for (state, _), shared in self._current.items():
-            if state in self._transducer.final:
-                for ends, part in shared.parts.items():
-                    if ends is None or window is None or self._reader.within(window, *ends):
-                        yield part
+            yield from (part for ends, part in shared.parts.items() if self._reader.accepts(state, ends))
 
     def _words(self, part: Condition, event: Event, memory: Memory) -> str:
         return shown_guard(part, self._transducer.registers, event, self._readable(memory))
@@ -258,16 +246,12 @@ class SubstreamRuns:
 
 def _add(parts: dict[_Ends, list[PartialMatches]], shared: _Shared, t: Transition, event: Event, place: int) -> None:
     """Add partial matches as they are after a transition to those of its target."""
-    if not t.labels:
-        for ends, part in shared.parts.items():
-            parts.setdefault(ends, []).append(part)
-        return
     marked: dict[_Ends, list[PartialMatches]] = {}
     for ends, part in shared.parts.items():
-        marked.setdefault((place if ends is None else ends[0], place), []).append(part)
+        marked.setdefault((*ends[:1], place) if t.labels else ends, []).append(part)
     labels = frozenset(event.type if label == TYPE_LABEL else label for label in t.labels)
     for ends, before in marked.items():
-        parts.setdefault(ends, []).append(PartialMatches(before, labels, event.position))
+        parts.setdefault(ends, []).extend([PartialMatches(before, labels, event.position)] if labels else before)
 
 
 def _is_for(t: Transition, event: Event) -> bool:

@@ -8,9 +8,9 @@ from functools import reduce
 from cerflow.automata.model.transducer import TYPE_LABEL, Transducer, Transition
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.operators import Operator
-from cerflow.language.condition import Attribute, Comparison, Condition, Constant, Function, LabelReference, Literal
+from cerflow.language.condition import Comparison, Condition, Constant, Function, LabelReference, Literal, with_labels
 from cerflow.language.formula import AnyEvent, As, Disjunction, EventType, Filter, Formula, NotEvent, Project, Rename
-from cerflow.language.node import Node, transform, walk
+from cerflow.language.node import walk
 from cerflow.language.printer import show
 from cerflow.logic.conditions.connectives import conjuncts
 from cerflow.logic.conditions.guards import TypeTest
@@ -148,14 +148,4 @@ def _labelled(event: Formula, labels: Collection[str]) -> Formula:
 def _filtered(event: Formula, label: str, condition: Condition) -> Formula:
     if condition == Constant(True):
         return event
-
-    def named(current: Node) -> Node:
-        match current:
-            case Attribute(label=None):
-                return Attribute(label, current.name, span=current.span)
-            case LabelReference(label=None):
-                return LabelReference(label, span=current.span)
-        return current
-
-    asked = transform(as_language_condition(condition), named)
-    return Filter(event, asked)
+    return Filter(event, with_labels(as_language_condition(condition), lambda own: label if own is None else own))

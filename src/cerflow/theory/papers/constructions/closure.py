@@ -119,12 +119,8 @@ def union(left: AnyA, right: AnyA) -> AnyA:
     if left.model.anywhere:
         return _by_schema(Schemas.alternation, left, set_apart(left, right))
     one, other = _side_by_side(left, right)
-    return left.made(
-        (*one.transitions, *other.transitions),
-        starts=one.starts | other.starts,
-        finals=one.finals | other.finals,
-        states=one.states | other.states,
-    )
+    whole, starts, finals = (*one.transitions, *other.transitions), one.starts | other.starts, one.finals | other.finals
+    return left.made(whole, starts=starts, finals=finals, states=one.states | other.states)
 
 
 @defined_for(CEA, UCEA, SRT, RMA)
@@ -139,12 +135,8 @@ def concatenate(left: AnyA, right: AnyA, *, strict: bool = False) -> AnyA:
         _refuse_strict("concatenate", left, strict)
         return _by_schema(Schemas.concatenation, left, set_apart(left, right))
     one, other = _side_by_side(left, right)
-    return left.made(
-        (*one.transitions, *other.transitions, *_passing(one, other, strict)),
-        starts=one.starts,
-        finals=other.finals,
-        states=one.states | other.states,
-    )
+    whole = (*one.transitions, *other.transitions, *_passing(one, other, strict))
+    return one.with_transitions(whole, finals=other.finals, states=one.states | other.states)
 
 
 @defined_for(CEA, UCEA, SRT, RMA)

@@ -83,13 +83,7 @@ def anchor(automaton: AnyA) -> AnyA:
     automaton.refuse_epsilon()
     begin: State = next(fresh_names(automaton.states, "begin"))
     first = [t.between(begin, t.target) for t in automaton.transitions if t.source in automaton.starts and t.output]
-    return automaton.made(
-        (*first, *automaton.transitions),
-        starts=(begin,),
-        finals=automaton.finals,
-        registers=automaton.registers,
-        states=automaton.states,
-    )
+    return automaton.with_transitions((*first, *automaton.transitions), starts=(begin,))
 
 
 def _with_output(automaton: AnyA, change: Callable[[frozenset[str]], frozenset[str]]) -> AnyA:
@@ -102,7 +96,7 @@ def _check_names(*labels: str) -> None:
             raise LabelSetError(f"a label is a name, not {label!r}")
 
 
-# -- products ---
+# -- ALL and UNLESS --------------------------------------------------------------------------------------------------
 
 
 @defined_for(CEA, UCEA)
@@ -132,7 +126,7 @@ def _finished(fragment: Fragment) -> UCEA:
     return as_unary_automaton(from_engine(simplify(fragment, (), None, frozenset())).trimmed())
 
 
-# -- *-semantics ---
+# -- *-semantics -----------------------------------------------------------------------------------------------------
 
 
 def delete_unlabelled(automaton: FreeA) -> FreeA:

@@ -213,34 +213,22 @@ class Automaton:
         own = (model.transition.of(t.source, t.target, *t.effect) for t in self.transitions)
         return model.made(own, starts=self.starts, finals=self.finals, registers=self.registers, states=self.states)
 
-    def with_transitions(
-        self,
-        transitions: Iterable[TransitionLike],
-        *,
-        finals: Iterable[State] | None = None,
-        registers: Iterable[str] | None = None,
-    ) -> Self:
-        """The same with other transitions, and the states that these name; or with other final states or registers."""
-        return self.made(
-            transitions,
-            starts=self.starts,
-            finals=self.finals if finals is None else finals,
-            registers=self.registers if registers is None else registers,
-            states=self.states,
-        )
+    def with_transitions(self, transitions: Iterable[TransitionLike], **other: Any) -> Self:
+        """The same with other transitions and the states that they name, or with other parts, as `made` takes them."""
+        own = {"starts": self.starts, "finals": self.finals, "registers": self.registers, "states": self.states}
+        return self.made(transitions, **{**own, **other})
 
-    def rewritten(self, change: Callable[[TransitionLike], Effect], registers: Iterable[str] | None = None) -> Self:
+    def rewritten(self, change: Callable[[TransitionLike], Effect], **other: Any) -> Self:
         """The same with other effects of transitions."""
         changed = (self.transition.of(t.source, t.target, *change(t)) for t in self.transitions)
-        return self.with_transitions(changed, registers=registers)
+        return self.with_transitions(changed, **other)
 
     def relocated(self, names: Mapping[State, State]) -> Self:
         """The same with renamed states; states that share a name become one."""
-        return self.made(
+        return self.with_transitions(
             (t.between(names[t.source], names[t.target]) for t in self.transitions),
             starts=map(names.__getitem__, self.starts),
             finals=map(names.__getitem__, self.finals),
-            registers=self.registers,
             states=names.values(),
         )
 
@@ -259,13 +247,8 @@ class Automaton:
         useful = frozenset(ahead.keys() & reached(self.finals, lambda q: into.get(q, ())).keys())
         if self.model is Model.SRT:
             useful |= self.starts
-        return self.made(
-            (t for t in self.transitions if t.source in useful and t.target in useful),
-            starts=self.starts & useful,
-            finals=self.finals & useful,
-            registers=self.registers,
-            states=useful,
-        )
+        kept = (t for t in self.transitions if t.source in useful and t.target in useful)
+        return self.with_transitions(kept, starts=self.starts & useful, finals=self.finals & useful, states=useful)
 
     def renamed(self, registers: Mapping[str, str]) -> Self:
         """The same with other names for some registers."""
@@ -274,7 +257,7 @@ class Automaton:
             condition = None if t.condition is None else rename_registers(t.condition, registers)
             return condition, t.output, frozenset(registers.get(r, r) for r in t.writes)
 
-        return self.rewritten(change, dict.fromkeys(registers.get(r, r) for r in self.registers))
+        return self.rewritten(change, registers=dict.fromkeys(registers.get(r, r) for r in self.registers))
 
     def without_output(self) -> Self:
         """The same with output ⊗ everywhere; of an SRT, the SRA."""

@@ -18,7 +18,7 @@ from cerflow.language.parser import parse_condition
 from cerflow.logic.analysis.scopes import condition_labels
 from cerflow.logic.conditions.connectives import TRUE
 from cerflow.logic.conditions.evaluate import value_on
-from cerflow.logic.conditions.guards import Satisfied, StreamTest, TypeTest, without_brackets
+from cerflow.logic.conditions.guards import Satisfied, without_brackets
 from cerflow.theory.papers.model.faults import ConditionError
 
 
@@ -89,19 +89,10 @@ def holds(condition: c.Condition, event: Event, registers: Mapping[str, Event]) 
     if condition == TRUE:
         return True
 
-    events: dict[str | None, Event | None] = {None: event}
-    events.update(registers)
-
     def settle(current: Node) -> Node:
         match current:
-            case c.And() | c.Or() | c.Not():
+            case c.And() | c.Or() | c.Not() | Satisfied():
                 return current
-            case Satisfied(inner):
-                return c.Constant(value_on(inner, events) is True)
-            case TypeTest(type_, stream):
-                return c.Constant(event.type == type_ and (stream is None or event.stream in (None, stream)))
-            case StreamTest(stream):
-                return c.Constant(event.stream in (None, stream))
             case c.Condition() if any(register not in registers for register in register_selection(current)):
                 return c.Constant(False)
             case c.Bracket():
@@ -109,4 +100,6 @@ def holds(condition: c.Condition, event: Event, registers: Mapping[str, Event]) 
         return current
 
     # Unknown stays unknown below AND, OR and NOT, so neither an atom nor its negation holds.
+    events: dict[str | None, Event | None] = {None: event}
+    events.update(registers)
     return value_on(transform(condition, settle), events) is True

@@ -15,7 +15,7 @@ from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import TYPE_LABEL, Transducer
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.language.automaton import Model, State
-from cerflow.language.condition import Attribute, Condition, Expression, LabelReference, TruthValue
+from cerflow.language.condition import Condition, Expression, TruthValue, with_labels
 from cerflow.language.formula import CountWindow
 from cerflow.language.node import Node, transform, walk
 from cerflow.logic.conditions.connectives import conjunction, conjuncts
@@ -109,16 +109,7 @@ def _named(condition: Condition, rows: dict[int, tuple[Expression, ...]]) -> Con
         if current.register not in rows:
             raise UnsupportedQueryError("a register is read that is never written")
         name = f"r{current.register}"
-
-        def relabel(leaf: Node) -> Node:
-            match leaf:
-                case Attribute(None, attribute):
-                    return Attribute(name, attribute)
-                case LabelReference(None):
-                    return LabelReference(name)
-            return leaf
-
-        return transform(rows[current.register][current.field], relabel)
+        return with_labels(rows[current.register][current.field], lambda label: name if label is None else label)
 
     return transform(condition, visit)
 
