@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from typing import Any
 
 from cerflow.automata.model.transducer import Transducer
 from cerflow.base.events import Event
@@ -70,27 +71,25 @@ class Trace:
     def _step(self, event: Event) -> TracedEvent:
         n = len(self._steps)
         by_clock = self._by_clock(n)
-        deadlines, step = self._passed(self._moments.read[n], event)
-        if step is None:
-            key = key_of_event(self.select, event)
-            unread = f"its stream {event.stream} is not named after FROM"
-            if None in key:
-                missing = " or ".join(self.select.partition[key.index(None)])
-                unread = f"it has no {missing}, so it belongs to no substream"
-            step = TracedEvent(event=event, key=key, unread=unread)
-        return replace(step, before=(*by_clock, *deadlines))
+        *deadlines, last = self._passed(self._moments.read[n], event) or [None]
+        if isinstance(last, TracedEvent):
+            return replace(last, before=(*by_clock, *deadlines))
+        key = key_of_event(self.select, event)
+        unread = f"its stream {event.stream} is not named after FROM"
+        if None in key:
+            missing = " or ".join(self.select.partition[key.index(None)])
+            unread = f"it has no {missing}, so it belongs to no substream"
+        before = (*by_clock, *deadlines, *([] if last is None else [last]))
+        return TracedEvent(event=event, key=key, unread=unread, before=before)
 
     def _by_clock(self, n: int) -> tuple[PassedDeadline, ...]:
         """The deadlines that the clock shows before event n."""
         shown = self._moments.by_clock.get(n, ())
-        return tuple(chain.from_iterable(self._passed(moment, None)[0] for moment in shown))
+        return tuple(chain.from_iterable(self._passed(moment, None) for moment in shown))
 
-    def _passed(
-        self, moment: Sequence[tuple[Key, int]], event: Event | None
-    ) -> tuple[list[PassedDeadline], TracedEvent | None]:
-        """The steps of a moment: deadlines that do something, and the event, unless it is not read."""
-        found: list[PassedDeadline] = []
-        own = None
+    def _passed(self, moment: Sequence[tuple[Key, int]], event: Event | None) -> list[Any]:
+        """The steps of a moment: deadlines that do something, and last the event, unless it is not read."""
+        steps: list[PassedDeadline | TracedEvent] = []
         detecting: dict[Key, str] = {}
         for key, place in moment:
             runs, thing = self._runs[key], self._moments.parts[key].events[place]
@@ -99,17 +98,16 @@ class Trace:
                 detecting[key] = "a deadline" if event is None else f"event {event.position}"
             if is_tick(thing):
                 if runs.moved(step):
-                    found.append(self._deadline(runs, step, key, place, event))
-            elif is_pause(thing):
-                if step.detected:
-                    # Something waited for it, so a deadline of this substream has just passed.
-                    found[-1] = _together(found[-1], step)
-            else:
+                    steps.append(self._deadline(runs, step, key, place, event))
+            elif not is_pause(thing):
                 assert event is not None
-                own = TracedEvent(**vars(step), event=event)
+                steps.append(TracedEvent(**vars(step), event=event))
+            elif step.detected:
+                # Something waited for it, so a deadline of this substream has just passed.
+                steps[-1] = _together(steps[-1], step)
         if detecting and self.select.consume is not Consumption.NONE:
-            found, own = self._consumed(detecting, found, own)
-        return found, own
+            self._consume(detecting, steps)
+        return steps
 
     def _deadline(
         self, runs: SubstreamRuns, step: TracedStep, key: Key, place: int, event: Event | None
@@ -120,30 +118,18 @@ class Trace:
         at = time_of(tick.time, self.sample.events) if attribute is None else tick.attribute(attribute)
         return PassedDeadline(**vars(step), at=at, begun=begun, shown_by=event, attribute=attribute)
 
-    def _consumed(
-        self, detecting: Mapping[Key, str], found: list[PassedDeadline], own: TracedEvent | None
-    ) -> tuple[list[PassedDeadline], TracedEvent | None]:
-        """The steps of a moment in which matches consume what has begun."""
+    def _consume(self, detecting: Mapping[Key, str], steps: list[PassedDeadline | TracedEvent]) -> None:
+        """Let the matches of a moment consume what has begun, and change its steps."""
         everywhere = self.select.consume is Consumption.ANY
-        died = {
-            key: tuple(runs.forget(f"{(*detecting.values(),)[0]} detected a match, which consumes all partial matches"))
-            for key, runs in self._runs.items()
-            if everywhere or key in detecting
-        }
-        steps: list[PassedDeadline | TracedEvent] = [*found, *([own] if own is not None else [])]
+        words = f"{next(iter(detecting.values()))} detected a match, which consumes all partial matches"
+        died = {key: runs.forget(words) for key, runs in self._runs.items() if everywhere or key in detecting}
         last = max(k for k, step in enumerate(steps) if step.detected)
-        gone = tuple(chain.from_iterable(died.values()))
-        steps[last] = replace(steps[last], died=(*steps[last].died, *gone))
-        for k, step in enumerate(steps):
-            if step.key in died and all(later.key != step.key for later in steps[k + 1 :]):
-                steps[k] = replace(step, living=self._runs[step.key].living())
-        return (
-            [step for step in steps if isinstance(step, PassedDeadline)],
-            next((step for step in steps if isinstance(step, TracedEvent)), None),
-        )
+        steps[last] = replace(steps[last], died=(*steps[last].died, *chain.from_iterable(died.values())))
+        for k, key in {step.key: (k, step.key) for k, step in enumerate(steps) if step.key in died}.values():
+            steps[k] = replace(steps[k], living=self._runs[key].living())
 
 
-def _together(deadline: PassedDeadline, pause: TracedStep) -> PassedDeadline:
+def _together(deadline: PassedDeadline | TracedEvent, pause: TracedStep) -> PassedDeadline | TracedEvent:
     """A deadline with what the moment after it did."""
     return replace(
         deadline,
