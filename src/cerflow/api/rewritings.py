@@ -16,11 +16,11 @@ from cerflow.automata.compile.formulas import compile_formula as to_transducer
 from cerflow.automata.model.runs import matches as transducer_matches
 from cerflow.automata.model.transducer import Transducer
 from cerflow.base.events import Stream
+from cerflow.theory.from_automata.kleene import star_automaton
 from cerflow.theory.from_automata.star_semantics import (
     StarCounterexample,
     compile_star,
     eliminate_conjunctions,
-    star_automaton,
     star_counterexample,
 )
 from cerflow.theory.papers.constructions.operators import star_matches

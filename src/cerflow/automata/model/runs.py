@@ -88,7 +88,6 @@ class RunReader:
         self._ends_labelled = all(t.labels for t in transducer.transitions if t.target in transducer.final)
         # Most tests read the type and some attributes, so events that agree in these have one answer.
         self._tests = {t.test: (k, _attributes_tested(t.test)) for k, t in enumerate(transducer.transitions)}
-        self._test_of = {id(t): self._tests[t.test] for t in transducer.transitions}
         self._tested: dict[tuple[object, ...], bool] = {}
         self._asked: dict[tuple[c.Condition, int, tuple[Content, ...]], bool] = {}
 
@@ -126,7 +125,7 @@ class RunReader:
 
     def passes(self, t: Transition, position: int) -> bool:
         """Whether an event passes the test of a transition, which reads no registers."""
-        number, names = self._test_of[id(t)] if id(t) in self._test_of else self._tests[t.test]
+        number, names = self._tests[t.test]
         key: tuple[object, ...] = (number, position)
         if names is not None:
             event = self.events[position]

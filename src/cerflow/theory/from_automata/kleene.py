@@ -28,24 +28,7 @@ def formula_of(transducer: Transducer, *, types: Collection[str] | None = None) 
     types (then give ``types``), and for a too large result.
     """
     refuse_registers(transducer)
-    reads = Descriptions(transducer, types)
-    edges: dict[tuple[int, int], Paths] = {}
-    for t in transducer.transitions:
-        if not t.skips:
-            _add(edges, t.source, t.target, _read(reads, t))
-    for state in transducer.initial:
-        edges[_ANYWHERE if state in transducer.skipping else _AT_ONCE, state] = Paths(empty=True)
-    for state in transducer.final:
-        edges[state, _END] = Paths(empty=True)
-        if state in transducer.skipping:
-            # Events read after the last event of the match are left out.
-            _add(edges, state, _END, _read(reads, Transition(state, state)))
-    paths = paths_through(edges, range(transducer.states), lambda q: q not in transducer.skipping)
-    found = Paths(paths.get((_ANYWHERE, _END), Paths()).formula)
-    at_once = paths.get((_AT_ONCE, _END), Paths()).formula
-    if at_once is not None:
-        found = found.or_(Paths(Start(at_once)))
-    return _finished(found.formula, transducer, reads)
+    return _formula(transducer, types, transducer.skipping)
 
 
 def star_formula_of(transducer: Transducer, *, types: Collection[str] | None = None) -> Formula:
@@ -53,16 +36,42 @@ def star_formula_of(transducer: Transducer, *, types: Collection[str] | None = N
 
     Transitions without labels are ignored. Raises `UnsupportedQueryError` as `formula_of` does.
     """
+    return _formula(star_automaton(transducer), types, range(transducer.states))
+
+
+def star_automaton(transducer: Transducer) -> Transducer:
+    """The automaton without the transitions that label nothing (Proposition 5.4).
+
+    If the automaton has the *-property (see `star_counterexample`), the result has under *-semantics the complex events
+    that the automaton has under ordinary semantics. Raises `UnsupportedQueryError` for registers.
+    """
     refuse_registers(transducer)
-    star = replace(transducer, transitions=tuple(t for t in transducer.transitions if t.labels))
-    reads = Descriptions(star, types)
+    return replace(transducer, transitions=tuple(t for t in transducer.transitions if t.labels))
+
+
+def _formula(transducer: Transducer, types: Collection[str] | None, waiting: Collection[int]) -> Formula:
+    """The formula of the runs; in the ``waiting`` states they pass over any events."""
+    reads = Descriptions(transducer, types)
     edges: dict[tuple[int, int], Paths] = {}
-    for t in star.transitions:
-        _add(edges, t.source, t.target, _read(reads, t))
-    edges.update(((_ANYWHERE, state), Paths(empty=True)) for state in star.initial)
-    edges.update(((state, _END), Paths(empty=True)) for state in star.final)
-    paths = paths_through(edges, range(star.states))
-    return _finished(paths.get((_ANYWHERE, _END), Paths()).formula, star, reads)
+    for t in transducer.transitions:
+        if not t.skips:
+            _add(edges, t.source, t.target, _read(reads, t))
+    for state in transducer.initial:
+        edges[_ANYWHERE if state in waiting else _AT_ONCE, state] = Paths(empty=True)
+    for state in transducer.final:
+        edges[state, _END] = Paths(empty=True)
+        if state in transducer.skipping:
+            # Events read after the last event of the match are left out.
+            _add(edges, state, _END, _read(reads, Transition(state, state)))
+    paths = paths_through(edges, range(transducer.states), lambda q: q not in waiting)
+    found = Paths(paths.get((_ANYWHERE, _END), Paths()).formula)
+    at_once = paths.get((_AT_ONCE, _END), Paths()).formula
+    if at_once is not None:
+        found = found.or_(Paths(Start(at_once)))
+    if found.formula is None:
+        return Filter(AnyEvent(), Constant(False))
+    whole = reads.project(found.formula)
+    return whole if transducer.window is None else Within(whole, transducer.window)
 
 
 def _read(reads: Descriptions, t: Transition) -> Paths:
@@ -72,13 +81,6 @@ def _read(reads: Descriptions, t: Transition) -> Paths:
 
 def _add(edges: dict[tuple[int, int], Paths], source: int, target: int, paths: Paths) -> None:
     edges[source, target] = edges.get((source, target), Paths()).or_(paths)
-
-
-def _finished(formula: Formula | None, transducer: Transducer, reads: Descriptions) -> Formula:
-    if formula is None:
-        return Filter(AnyEvent(), Constant(False))
-    found = reads.project(formula)
-    return found if transducer.window is None else Within(found, transducer.window)
 
 
 def refuse_registers(transducer: Transducer) -> None:

@@ -15,22 +15,12 @@ from cerflow.language import formula as f
 from cerflow.language.builder.given import of_formula
 from cerflow.language.formula import Sequence as SequenceFormula
 from cerflow.language.node import walk
-from cerflow.theory.from_automata.kleene import refuse_registers, star_formula_of
+from cerflow.theory.from_automata.kleene import star_automaton, star_formula_of
 from cerflow.theory.rewriting.filters import push_down_filters
 
 _SECOND_ORDER = (
     f.EventType | f.AnyEvent | f.NotEvent | f.As | f.Rename | f.Filter | f.Disjunction | SequenceFormula | f.Iteration
 )
-
-
-def star_automaton(transducer: Transducer) -> Transducer:
-    """The automaton without the transitions that label nothing (Proposition 5.4).
-
-    If the automaton has the *-property (see `star_counterexample`), the result has under *-semantics the complex events
-    that the automaton has under ordinary semantics. Raises `UnsupportedQueryError` for registers.
-    """
-    refuse_registers(transducer)
-    return replace(transducer, transitions=tuple(t for t in transducer.transitions if t.labels))
 
 
 def matches_of_star_runs(transducer: Transducer, events: Sequence[Event]) -> set[tuple[int, ComplexEvent]]:

@@ -48,8 +48,10 @@ def minimize(automaton: AnyA, *, most: int | None = None) -> AnyA:
             )
     elif not is_io_deterministic(automaton):
         raise NotDeterministicError("only an I/O-deterministic automaton can be minimised; see io_determinize")
-    ending = _ending_as_marked(automaton) if automaton.model is Model.CEA else automaton
-    needed = without_idle_writes(ending.trimmed())
+    if automaton.model is Model.CEA:
+        # States record whether the last event was marked, as final ones must.
+        automaton = automaton.tracked(False, lambda _, t: [(bool(t.output), t.effect)], bool)
+    needed = without_idle_writes(automaton.trimmed())
     classes, successors = _merged(needed, steps_allowed(most))
     return needed.made(
         (needed.transition.of(source, target, condition, *rest) for source, condition, (target, *rest) in successors),
@@ -140,8 +142,3 @@ def _cases(choices: list[tuple[frozenset[Condition], bool]], atoms: list[Conditi
     if one == other:
         return one
     return [((atom, truth), *case) for truth, cases in ((True, one), (False, other)) for case in cases]
-
-
-def _ending_as_marked(automaton: AnyA) -> AnyA:
-    """The same runs, with states that record whether the last event was marked, as final ones must."""
-    return automaton.tracked(False, lambda _, t: [(bool(t.output), t.effect)], bool)

@@ -28,7 +28,7 @@ from cerflow.theory.papers.model.conditions import as_condition
 from cerflow.theory.papers.model.faults import LabelSetError
 from cerflow.theory.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, FreeA, defined_for
 from cerflow.theory.papers.model.runs import reported_matches
-from cerflow.theory.papers.translations.conversions import as_unary_automaton, from_engine, to_engine
+from cerflow.theory.papers.translations.conversions import to_engine, unary_from_engine
 from cerflow.theory.papers.translations.equivalence import difference
 
 
@@ -123,7 +123,7 @@ def _fragment(automaton: FreeA) -> Fragment:
 
 
 def _finished(fragment: Fragment) -> UCEA:
-    return as_unary_automaton(from_engine(simplify(fragment, (), None, frozenset())).trimmed())
+    return unary_from_engine(simplify(fragment, (), None, frozenset()))
 
 
 # -- *-semantics -----------------------------------------------------------------------------------------------------

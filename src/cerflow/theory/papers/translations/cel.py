@@ -24,12 +24,7 @@ from cerflow.theory.from_automata import kleene
 from cerflow.theory.from_automata.star_semantics import compile_star
 from cerflow.theory.papers.model.faults import NotMemorylessError
 from cerflow.theory.papers.model.models import CEA, UCEA
-from cerflow.theory.papers.translations.conversions import (
-    as_complex_event_automaton,
-    as_unary_automaton,
-    from_engine,
-    to_engine,
-)
+from cerflow.theory.papers.translations.conversions import as_complex_event_automaton, to_engine, unary_from_engine
 from cerflow.theory.rewriting.first_order.reading import query_from_first_order
 
 
@@ -72,7 +67,7 @@ def _unary(formula: Formula) -> UCEA:
         except UnsupportedQueryError as error:
             raise NotMemorylessError(f"no automaton without memory has these complex events: {error.reason}") from error
         transducer = determinize(transducer)
-    return as_unary_automaton(from_engine(transducer).trimmed())
+    return unary_from_engine(transducer)
 
 
 @of_formula
@@ -82,7 +77,7 @@ def compile_cel_star(formula: Formula) -> UCEA:
     Operators are event types, AS, renaming, FILTER, OR, ``;`` and ``+``. Raises the errors of `compile_cel`, and
     `UnsupportedQueryError` for other operators and for conditions that relate labels.
     """
-    return as_unary_automaton(from_engine(compile_star(formula)).trimmed())
+    return unary_from_engine(compile_star(formula))
 
 
 def to_formula(automaton: CEA | UCEA | Transducer, *, types: Collection[str] | None = None) -> Formula:

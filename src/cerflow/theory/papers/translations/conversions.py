@@ -114,6 +114,11 @@ def _named(condition: Condition, rows: dict[int, tuple[Expression, ...]]) -> Con
     return transform(condition, visit)
 
 
+def unary_from_engine(transducer: Transducer) -> UCEA:
+    """The UCEA of a transducer without registers."""
+    return as_unary_automaton(from_engine(transducer).trimmed())
+
+
 def as_unary_automaton(automaton: Automaton) -> UCEA:
     """The UCEA with the same complex events.
 

@@ -6,17 +6,14 @@ many values, for strings of bounded length, and where the outputs of a string de
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Literal
 
 import pyarrow as pa
 
-from cerflow.automata.model.transducer import Transducer
 from cerflow.base.errors import ArgumentError
 from cerflow.base.events import Stream
 from cerflow.base.schema import Schema
 from cerflow.language.automaton import Model
-from cerflow.language.sremo import MARK
 from cerflow.theory.deciding.budget import Budget
 from cerflow.theory.deciding.equivalence import compare_transducers
 from cerflow.theory.deciding.witnesses import Answer, Witness
@@ -52,6 +49,8 @@ def difference(
             raise ArgumentError(
                 f"difference compares automata, not {type(given).__name__}; cerflow.difference compares formulas"
             )
+    if output == "positions":
+        first, second = _of_positions(first), _of_positions(second)
     empty = [a.model.anywhere and accepts(a, ()) for a in (first, second)]
     if empty[0] != empty[1]:
         return Answer(True, Witness((), pa.schema([]), frozenset(), int(empty[1])))
@@ -61,26 +60,19 @@ def difference(
         if schema is not None:
             stream = schema.stream
         events = Stream.from_dicts(witness.events, type="type" if schema is None else schema.type, stream=stream)
-        has = [_has(automaton, events, witness, positions=output == "positions") for automaton in (first, second)]
+        has = [_has(automaton, events, witness) for automaton in (first, second)]
         return has == [witness.side == 0, witness.side == 1]
 
-    one, other = to_engine(first), to_engine(second)
-    if output == "positions":
-        one, other = _of_positions(one), _of_positions(other)
     roots = [t.condition for automaton in (first, second) for t in automaton.transitions if t.condition is not None]
-    return compare_transducers(one, other, roots, schema=schema, budget=Budget(steps), replay=replay)
+    engine = to_engine(first), to_engine(second)
+    return compare_transducers(*engine, roots, schema=schema, budget=Budget(steps), replay=replay)
 
 
-def _of_positions(transducer: Transducer) -> Transducer:
-    transitions = (replace(t, labels=MARKED if t.labels else SKIPPED) for t in transducer.transitions)
-    return replace(transducer, transitions=tuple(transitions))
+def _of_positions(automaton: Automaton) -> Automaton:
+    return automaton.rewritten(lambda t: (t.condition, MARKED if t.output else SKIPPED, t.writes))
 
 
-def _has(automaton: Automaton, events: Stream, witness: Witness, *, positions: bool) -> bool:
+def _has(automaton: Automaton, events: Stream, witness: Witness) -> bool:
     if automaton.model is Model.CEA:
-        found = [c for n, c in reported_matches(automaton, events) if n == witness.detected_at]
-    else:
-        found = list(matches(automaton, events))
-    if positions:
-        found = [frozenset((MARK, position) for _, position in complex_event) for complex_event in found]
-    return witness.complex_event in found
+        return (witness.detected_at, witness.complex_event) in reported_matches(automaton, events)
+    return witness.complex_event in matches(automaton, events)
