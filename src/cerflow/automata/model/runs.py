@@ -31,25 +31,33 @@ from cerflow.logic.conditions.evaluate import compare, value_on
 #: The content of a register: nothing yet, a row of values, or the rows of a collection.
 Content = tuple[Value, ...] | frozenset[tuple[Value, ...]] | None
 Memory = tuple[Content, ...]
+S = TypeVar("S", bound=Hashable)
+M = TypeVar("M", bound=Hashable)
 #: The state, the registers and the complex event of a run, and whether the last event read is part of it.
-_PartialRun = tuple[int, Memory, ComplexEvent, bool]
-
-
-P = TypeVar("P", bound=Hashable)
+PartialRun = tuple[S, M, ComplexEvent, bool]
 
 
 def partial_runs(
-    begin: Iterable[P], step: Callable[[P, int], Iterable[P]], length: int, *, anywhere: bool = False
-) -> Iterator[set[P]]:
+    begin: Iterable[tuple[S, M]],
+    steps: Callable[[S, M, int], Iterable[tuple[S, M, ComplexEvent]]],
+    length: int,
+    *,
+    anywhere: bool = False,
+) -> Iterator[set[PartialRun[S, M]]]:
     """The runs before the first of ``length`` events and after each of them; ``anywhere``: they begin at every event.
 
-    ``step`` gives what becomes of a run at an event. Runs that are equal have the same future and are one.
+    ``steps`` gives from a state and registers, at an event, the next ones with the pairs of labels and position that
+    the event adds. Runs that are equal have the same future and are one.
     """
-    first = set(begin)
+    first: set[PartialRun[S, M]] = {(state, memory, frozenset(), False) for state, memory in begin}
     current = first
     yield current
     for position in range(length):
-        current = {after for run in (current | first if anywhere else current) for after in step(run, position)}
+        current = {
+            (after, written, labelled | given, bool(given))
+            for state, memory, labelled, _ in (current | first if anywhere else current)
+            for after, written, given in steps(state, memory, position)
+        }
         yield current
 
 
@@ -63,15 +71,14 @@ def matches(transducer: Transducer, events: StreamGiven, *, reporting: bool = Fa
     events = as_stream(events)
     reader = RunReader(transducer, events)
 
-    def step(run: _PartialRun, position: int) -> Iterator[_PartialRun]:
-        state, memory, labelled, _ = run
+    def steps(state: int, memory: Memory, position: int) -> Iterator[tuple[int, Memory, ComplexEvent]]:
         for t, after in reader.steps(state, memory, position):
-            yield t.target, after, labelled | reader.labelled(t, position), bool(t.labels)
+            yield t.target, after, reader.labelled(t, position)
 
-    start: list[_PartialRun] = [(state, reader.empty, frozenset(), False) for state in transducer.initial]
+    begin = [(state, reader.empty) for state in transducer.initial]
     return {
         (n, labelled)
-        for n, runs in enumerate(partial_runs(start, step, len(events)), -1)
+        for n, runs in enumerate(partial_runs(begin, steps, len(events)), -1)
         for state, _, labelled, marked in runs
         if n >= 0 and (marked or not reporting) and reader.accepts(state, support(labelled))
     }

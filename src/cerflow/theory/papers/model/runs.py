@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from cerflow.automata.model.runs import partial_runs
+from cerflow.automata.model.runs import PartialRun, partial_runs
 from cerflow.base.complex_events import ComplexEvent
 from cerflow.base.events import Event, StreamGiven, as_stream
 from cerflow.language.automaton import State, show_state, sorted_states
@@ -22,8 +22,6 @@ from cerflow.theory.papers.model.conditions import holds, in_units_of, register_
 
 #: For each register the index of its event, None while it is empty (♯).
 Contents = tuple[int | None, ...]
-#: The part of a run that decides its future and its match; the last item says whether it marked the last event it read.
-_Partial = tuple[State, Contents, ComplexEvent, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,20 +135,18 @@ class _Reader:
         conditions = {t.condition for t in automaton.transitions if t.condition is not None}
         self._fitted = {condition: in_units_of(self.events, condition) for condition in conditions}
 
-    def runs(self, *, marks: bool = True, anywhere: bool = False) -> Iterator[set[_Partial]]:
+    def runs(self, *, marks: bool = True, anywhere: bool = False) -> Iterator[set[PartialRun[State, Contents]]]:
         """The runs before the first event, and after each; without ``marks`` their complex events are empty."""
 
-        def step(run: _Partial, position: int) -> Iterator[_Partial]:
-            state, contents, marked, _ = run
+        def steps(state: State, contents: Contents, position: int) -> Iterator[tuple[State, Contents, ComplexEvent]]:
             for t, after in self.steps(state, contents, position):
                 if t.condition is not None:
-                    more = marked | {(label, position) for label in t.output} if marks else marked
+                    given = frozenset((label, position) for label in t.output) if marks else frozenset()
                     for reached in self.automaton.enclosed((t.target,)):
-                        yield reached, after, more, bool(t.output)
+                        yield reached, after, given
 
-        starts = self.automaton.enclosed(self.automaton.starts)
-        begin: list[_Partial] = [(state, self.empty, frozenset(), False) for state in starts]
-        return partial_runs(begin, step, len(self.events), anywhere=anywhere)
+        begin = [(state, self.empty) for state in self.automaton.enclosed(self.automaton.starts)]
+        return partial_runs(begin, steps, len(self.events), anywhere=anywhere)
 
     def steps(self, state: State, contents: Contents, position: int) -> Iterator[tuple[TransitionLike, Contents]]:
         """The transitions that a run may take next, ε-transitions included, and the registers after each."""
