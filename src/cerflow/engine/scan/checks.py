@@ -63,8 +63,9 @@ def batch_check(schema: Schema, limits: Mapping[str, int]) -> BatchCheck | None:
     """
     rows = [_row(schema, schema.type, layout.IS_KNOWN)]
     floating = schema.time is not None and schema.kind(schema.time) is ValueKind.FLOAT
+    time = None if schema.time is None else schema.columns.field(schema.time).type
     # The order shows that 64-bit integers are within range.
-    plain = schema.time is not None and schema.columns.field(schema.time).type == pa.int64()
+    plain = time is not None and (time == pa.int64() or pa.types.is_timestamp(time))
     apart = [name for name in limits if not plain or name != schema.time]
     rows += [_row(schema, name, layout.IS_WITHIN, limits[name]) for name in apart]
     if schema.time is not None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from cerflow.base import limits
 from cerflow.base.schema import ValueKind, kind_of
 from cerflow.base.units import DAY, MICROSECONDS, PER_SECOND
 from cerflow.engine.scan import layout
@@ -71,5 +72,9 @@ class ExportedBatch:
     """A batch at an ``address``, as an array of Arrow's C data interface; it is there as long as this is."""
 
     def __init__(self, batch: pa.RecordBatch) -> None:
+        if batch.num_rows >= limits.NARROWED_ROWS:
+            for column in batch.columns:
+                # Arrow counts nulls when it is asked; a column without any is read faster.
+                _ = column.null_count
         _, self._array = batch.__arrow_c_array__()
         self.address = int(_pointer_of(self._array, b"arrow_array"))

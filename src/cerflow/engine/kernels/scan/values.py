@@ -206,18 +206,24 @@ def locate(columns, texts, batch):
             child = load_word(children, columns[c, layout.C_CHILD])
             buffers = load_word(child, _BUFFERS)
             columns[c, layout.C_OFFSET] = load_word(child, _OFFSET)
-            columns[c, layout.C_VALID] = load_word(buffers, 0)
+            columns[c, layout.C_VALID] = _validity(child, buffers)
             columns[c, layout.C_DATA] = load_word(buffers, 1)
     for t in range(texts.shape[0]):
         child = load_word(children, texts[t, layout.T_CHILD])
         buffers = load_word(child, _BUFFERS)
         texts[t, layout.T_OFFSET] = load_word(child, _OFFSET)
-        texts[t, layout.T_VALID] = load_word(buffers, 0)
+        texts[t, layout.T_VALID] = _validity(child, buffers)
         texts[t, layout.T_DATA] = load_word(buffers, 1)
         if texts[t, layout.T_LAYOUT] >= layout.TEXT32:
             texts[t, layout.T_BYTES] = load_word(buffers, 2)
             last = texts[t, layout.T_OFFSET] + load_word(child, _LENGTH)
             texts[t, layout.T_SIZE] = text_offset(texts, t, last)
+
+
+@inlined
+def _validity(column, buffers):
+    """Where the bits are that say which values are not null; 0 if all are not."""
+    return load_word(buffers, 0) if load_word(column, _NULLS) != 0 else np.int64(0)
 
 
 @inlined
