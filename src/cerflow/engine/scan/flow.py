@@ -79,25 +79,22 @@ def flow_of(
         return "every event counts"
     window = _passing(tables)
     ends = [needs for move, needs in zip(tables.moves.rows, tables.moves.needs) if move.final]
-    compared = tables.grouped or tables.arrays.options[engine_layout.O_STRATEGY] != engine_layout.EVERYTHING
-    # Runs with collections that are never completed decide where others stand, and so the order of matches.
-    collecting = any(tables.set_slots)
-    forwards = not (compared or collecting) and tables.transducer.states <= engine_layout.STATE_BITS
+    forwards = tables.transducer.states <= engine_layout.STATE_BITS
     waits = relevant.ending() if any(frozenset() not in loops for loops in tables.moves.waiting) else 0
-    leads = leads_of(tables, relevant, outputs, to, ALL if compared else waits, compared=not forwards)
+    leads = leads_of(tables, relevant, outputs, to, waits)
     if isinstance(leads, str):
         return leads
     if window is None and not forwards:
-        return "no window bounds all matches, and partial matches are compared or collect values"
+        return "no window bounds all matches, and the automaton has too many states"
     keyed, by_key = [row for row in outputs if row[layout.O_TO] == layout.TO_KEYS], None
     if tables.counted or tables.ticking:
         if not forwards:
-            return "events end runs, and partial matches are compared or collect values"
+            return "events end runs, and the automaton has too many states"
         found = _by_key(tables, keyed, leads, outputs, to)
         if isinstance(found, str):
             return found
         by_key = found
-    elif not compared:
+    else:
         tied = tied_columns(tables)
         keyed += [row for row in outputs if row[layout.O_TO] == layout.TO_COLUMNS and row[layout.O_PLACE] in tied]
     return Flow(

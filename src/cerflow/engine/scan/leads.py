@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import chain
 from operator import or_
 from typing import NamedTuple
+
+import numpy as np
 
 from cerflow.automata.model.clock import reads_tick
 from cerflow.engine import layout as engine_layout
@@ -20,6 +23,7 @@ from cerflow.engine.scan import layout
 from cerflow.engine.scan.contiguous import rows_of_move
 from cerflow.engine.scan.emitting import ScannedColumns
 from cerflow.engine.scan.guards import ALL, Guards
+from cerflow.engine.scan.sums import Limit, limits_of
 from cerflow.engine.tables.moves import Move
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.formula import DurationWindow
@@ -78,15 +82,13 @@ def leads_of(
     outputs: Sequence[Sequence[int]],
     read: ScannedColumns,
     waits: int,
-    *,
-    compared: bool,
 ) -> Leads | str:
     """The leads of some tables, or why there are none.
 
     ``outputs`` are the rows of `ScanArrays.outputs`, and ``read`` has the columns that these read. Events with one of
-    the guards ``waits`` matter wherever runs wait; if runs are ``compared``, values rule out nothing.
+    the guards ``waits`` matter wherever runs wait.
     """
-    return _LeadsBuilder(tables, relevant, outputs, read).leads(waits, compared=compared)
+    return _LeadsBuilder(tables, relevant, outputs, read).leads(waits)
 
 
 class _LeadsBuilder:
@@ -104,21 +106,22 @@ class _LeadsBuilder:
         waiting = {move.transition.source for move in self.ticks} - passing
         self.states = sorted(({move.transition.source for move in self.moves} & entered) | waiting)
         self.values: dict[tuple[int, int], int] = {}
+        self.combined: dict[Limit, int] = {}
 
-    def leads(self, waits: int, *, compared: bool) -> Leads | str:
+    def leads(self, waits: int) -> Leads | str:
         deadlines, initial = self._deadlines(), self.tables.transducer.initial
         if isinstance(deadlines, str):
             return deadlines
         if deadlines and not (self.relevant.apart and all(frozenset() in self.tables.moves.loops[q] for q in initial)):
             return "deadlines, and too many different conditions"
-        checks = {} if compared else {move.number: list(self._checks(move)) for move in self.moves}
+        checks = {move.number: list(self._checks(move)) for move in self.moves}
         cells = self._cells(checks, deadlines.values())
         if len(cells) + len(self.states) > layout.CELLS:
             if deadlines:
                 return "too many conditions between events"
             checks, cells = {}, []
         self.numbers = {cell: k for k, cell in enumerate(self._placed(cells))}
-        return self._made(waits, checks, deadlines, compared=compared)
+        return self._made(waits, checks, deadlines)
 
     def _deadlines(self) -> dict[int, _Check] | str:
         """For each waiting state, how its runs tell that their deadline has passed; or why there is no flow."""
@@ -142,10 +145,34 @@ class _LeadsBuilder:
     def _checks(self, move: Move) -> Iterator[_Check]:
         """The conditions of a move between a column and a register."""
         source = move.transition.source
+        if source not in self.states:
+            return
+        arrays = self.tables.arrays
         for operator, kind, column, slot, *_ in rows_of_move(self.tables, move.number, engine_layout.T_ATOM):
-            if kind != engine_layout.RANK and source in self.states and self._is_read(column):
+            if operator == engine_layout.PROGRAM:
+                for limit in limits_of(arrays.code[column:slot].tolist(), arrays.constants.tolist()):
+                    if self._is_read(limit.column):
+                        yield _Check(Cell(source, limit.slot, limit.greatest), self._combined(limit), True)
+            elif kind != engine_layout.RANK and self._is_read(column):
                 for greatest, inclusive in _SIDES.get(operator, ()):
                     yield _Check(Cell(source, slot, greatest), column, inclusive)
+
+    def _combined(self, limit: Limit) -> int:
+        """The number of a column, beyond those of events, for the value of a limit."""
+        key = limit._replace(slot=0, greatest=False)
+        if key not in self.combined:
+            row, code, constants = list(self.columns[limit.column]), self.read.code, self.read.constants
+            own = [[opcodes.COLUMN, row[layout.O_COLUMN]]]
+            if row[layout.O_COLUMN] < 0:
+                own = [list(step) for step in code[row[layout.O_CODE] : row[layout.O_CODE_END]]]
+            constants.append(int(np.array(limit.constant).view(np.int64)))
+            both = [own, [[opcodes.CONSTANT, len(constants) - 1]]]
+            start = len(code)
+            code += [*chain(*(both[::-1] if limit.constant_first else both)), [limit.opcode, 0]]
+            number = self.combined[key] = len(self.tables.columns) + len(self.combined)
+            row[layout.O_COLUMN : layout.O_CODE_END + 1] = -1, start, len(code)
+            self.columns[number] = row
+        return self.combined[key]
 
     def _is_read(self, column: int) -> bool:
         """Whether the flow can read the numbers of an event column."""
@@ -199,9 +226,7 @@ class _LeadsBuilder:
         turn = layout.A_LIMIT | layout.INCLUSIVE * check.inclusive
         return self._value(check.column, turn | layout.TURNED_AROUND * (not check.cell.greatest))
 
-    def _made(
-        self, waits: int, checks: Mapping[int, Sequence[_Check]], deadlines: Mapping[int, _Check], *, compared: bool
-    ) -> Leads:
+    def _made(self, waits: int, checks: Mapping[int, Sequence[_Check]], deadlines: Mapping[int, _Check]) -> Leads:
         initial = self.tables.transducer.initial
         steps = {move.number: tuple(self._steps(move, checks.get(move.number, ()))) for move in self.moves}
         # By source, so that an event does not see its own effects.
@@ -222,7 +247,7 @@ class _LeadsBuilder:
             [sum(found < bit for found in bits.values()) for bit in range(layout.MOVES + 1)],
             masks,
             kills,
-            [self._place(state, deadlines, compared=compared) for state in self.states],
+            [self._place(state, deadlines) for state in self.states],
             cells,
             [self._read(column, turn) for column, turn in self.values],
             self.states,
@@ -284,9 +309,9 @@ class _LeadsBuilder:
         masks = [joined(allowed, byte) | (layout.WAITS if byte & waits else 0) for byte in range(ALL + 1)]
         return masks, [joined(ended, byte) | strict for byte in range(ALL + 1)]
 
-    def _place(self, state: int, deadlines: Mapping[int, _Check], *, compared: bool) -> list[int]:
+    def _place(self, state: int, deadlines: Mapping[int, _Check]) -> list[int]:
         numbers, loops, check = self.numbers, self.tables.moves.loops[state], deadlines.get(state)
-        waits = int(compared or frozenset() not in loops)
+        waits = int(frozenset() not in loops)
         if check is None:
             return [waits, -1, -1, -1, -1]
         still = _Check(check.cell._replace(greatest=True), check.column, False)
@@ -347,6 +372,8 @@ class _LeadsBuilder:
 
     def _window(self, check: _Check) -> int | None:
         """The size of the window of which a check's column has the bound, in units of its values."""
+        if check.column in self.combined.values():
+            return None
         column = self.tables.columns[check.column]
         bound = isinstance(column.window, DurationWindow) and column.bound
         return self.columns[check.column][layout.O_SIZE] if bound else None

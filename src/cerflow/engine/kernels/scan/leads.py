@@ -49,7 +49,7 @@ def begin_cells(s, count, edge, address):
 
     ``s`` are the arrays of the scan at ``address``. Returns a measure up to which no event leads to one behind.
     """
-    states, least = s.places.shape[0], np.int64(NOWHERE)
+    states, least, measured = s.places.shape[0], np.int64(NOWHERE), s.reach[0, layout.O_COLUMN]
     for c in range(s.cells.shape[0]):
         which = s.cells[c, layout.CELL_EDGE]
         # Deadlines may pass also where no event follows.
@@ -57,10 +57,12 @@ def begin_cells(s, count, edge, address):
         if which >= 0 and count > 0:
             s.edges[c] = max(value_at(s, which, count - 1, address), np.int64(NO_BOUND))
     for q in range(states):
-        # No run holds a time later than the event at hand.
+        # No run holds a time later than the event at hand; but positions and times are not compared.
         latest = np.int64(NO_BOUND)
         for c in range(s.cells.shape[0]):
-            latest = max(latest, s.edges[c]) if s.cells[c, layout.CELL_STATE] == q else latest
+            which = s.cells[c, layout.CELL_EDGE]
+            same = c < states or (which >= 0 and s.values[which, layout.O_COLUMN] == measured)
+            latest = max(latest, s.edges[c]) if same and s.cells[c, layout.CELL_STATE] == q else latest
         least = min(least, latest)
     return least
 
