@@ -9,7 +9,6 @@ from typing import Any
 
 from lark import Lark, UnexpectedInput, UnexpectedToken
 from lark.lexer import PatternStr
-from lark.parsers.lalr_analysis import Shift
 
 from cerflow.base.errors import QuerySyntaxError, Span
 from cerflow.language.grammar.syntax_hints import few, hint_for
@@ -51,11 +50,12 @@ _SYMBOLS = set("()[]{}<>=!+-*/%.,;:|&?")
 
 def explain_syntax(error: UnexpectedInput, text: str, lark: Lark, rule: str) -> QuerySyntaxError:
     """The error that ``lark`` raised on the text, read from ``rule``, in words: place, expected, nearest keyword."""
-    state = _state_before(error, text, lark, rule)
-    accepted = _accepted(state)
+    before = _before(error, text, lark, rule)
+    # The terminals that can really come next, those after reductions among them.
+    accepted = before.accepts()
     names = _readable(accepted, lark)
     if isinstance(error, UnexpectedToken) and error.token.type == "$END":
-        return _at_end(text, error, names, begun=len(state.state_stack) > 1)
+        return _at_end(text, error, names, begun=len(before.parser_state.state_stack) > 1)
     start = error.pos_in_stream
     assert start is not None
     for quote, (closed, reason, hint) in _CLOSED.items():
@@ -75,8 +75,8 @@ def explain_syntax(error: UnexpectedInput, text: str, lark: Lark, rule: str) -> 
     return QuerySyntaxError(reason, span=span, hint=told, expected=names)
 
 
-def _state_before(error: UnexpectedInput, text: str, lark: Lark, rule: str) -> Any:
-    """The state of the automaton in front of the token that did not fit.
+def _before(error: UnexpectedInput, text: str, lark: Lark, rule: str) -> Any:
+    """The automaton in front of the token that did not fit.
 
     The state in the error is a later one: looking for a place for the token, the automaton has already closed what
     was open, and much of what could have stood there no longer can.
@@ -89,7 +89,7 @@ def _state_before(error: UnexpectedInput, text: str, lark: Lark, rule: str) -> A
             if not ended and token.start_pos >= error.pos_in_stream:
                 break
             again.feed_token(token)
-    return again.parser_state
+    return again
 
 
 def _at_end(text: str, error: UnexpectedToken, names: tuple[str, ...], *, begun: bool) -> QuerySyntaxError:
@@ -102,31 +102,6 @@ def _at_end(text: str, error: UnexpectedToken, names: tuple[str, ...], *, begun:
     return QuerySyntaxError(
         f"the text ends too early, expected {_listed(few(names))}", span=Span(where, where + 1), expected=names
     )
-
-
-def _accepted(state: Any) -> set[str]:
-    """The terminals that could really come next: those that the automaton, reducing first, is able to shift."""
-    table = state.parse_conf.states
-    found = set()
-    for terminal in table[state.position]:
-        if terminal != "$END" and not terminal.isupper():
-            continue
-        stack = list(state.state_stack)
-        while True:
-            step = table[stack[-1]].get(terminal)
-            if step is None:
-                break
-            action, argument = step
-            if action is Shift:
-                found.add(terminal)
-                break
-            if argument.expansion:
-                del stack[-len(argument.expansion) :]
-            stack.append(table[stack[-1]][argument.origin.name][1])
-            if stack[-1] == state.parse_conf.end_state:
-                found.add(terminal)
-                break
-    return found
 
 
 def _readable(accepted: set[str], lark: Lark) -> tuple[str, ...]:

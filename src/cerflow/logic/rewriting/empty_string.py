@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from cerflow.language import sremo as r
-from cerflow.language.node import Node, fold, fold_only
+from cerflow.language.node import fold_only
 
 #: An expression, its matches that read an event, and whether it matches the empty string.
 _Parts = tuple[r.Sremo, r.Sremo, bool]
@@ -13,27 +11,15 @@ _Parts = tuple[r.Sremo, r.Sremo, bool]
 
 def matches_empty(expression: r.Sremo) -> bool:
     """Whether an expression without strategies matches the empty string; registers make no difference."""
-
-    def visit(current: Node, below: Sequence[bool]) -> bool:
-        match current:
-            case r.Epsilon() | r.Star() | r.Optional():
-                return True
-            case r.Concatenation() | r.Intersection():
-                return below[0] and below[1]
-            case r.Alternation():
-                return below[0] or below[1]
-            case r.Complement():
-                return not below[0]
-            case r.Plus() | r.Windowed():
-                return below[0]
-        return False
-
-    return fold(expression, visit)
+    return _parts(expression)[2]
 
 
 def not_empty(expression: r.Sremo) -> r.Sremo:
     """The matches of an expression without strategies that read at least one event."""
+    return _parts(expression)[1]
 
+
+def _parts(expression: r.Sremo) -> _Parts:
     def visit(occurrence: int, current: r.Sremo, parts: list[_Parts]) -> _Parts:
         match current:
             case r.Epsilon():
@@ -64,4 +50,4 @@ def not_empty(expression: r.Sremo) -> r.Sremo:
                 return current, r.Windowed(parts[0][1], current.window), parts[0][2]
         raise TypeError(f"{type(current).__name__} is a strategy")
 
-    return fold_only(expression, r.Sremo, visit)[1]
+    return fold_only(expression, r.Sremo, visit)

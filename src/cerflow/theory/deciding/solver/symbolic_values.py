@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -32,6 +33,13 @@ from cerflow.theory.deciding.samples import MOMENT_LIMITS, first_integer, moment
 #: Between two texts of a query there are at least this many others, unless one is the other with a few zeros after it.
 TEXTS_BETWEEN = 1 << 40
 _FLOAT = z3.Float64()
+#: Of integers, and of floats, where the result is rounded to the nearest.
+_SIGNS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+}
 YES, NO = z3.BoolVal(True), z3.BoolVal(False)
 
 
@@ -129,13 +137,12 @@ class SymbolicValues:
             role = column in (space.type, space.stream)
             required = role or column in space.required
             null = NO if required else z3.Bool(f"{column} is null @{name}")
-            sort = self._sort(kind)
+            sort, low, high = self._domain(kind, arrow)
             if sort is ValueSort.FLOAT:
                 number = z3.FP(f"{column}@{name}", _FLOAT)
                 domain.append(z3.Not(z3.fpIsNaN(number)))
             else:
                 number = z3.Int(f"{column}@{name}")
-                low, high = self._limits(kind, arrow)
                 # No event has the empty string as its type, and no stream as its name.
                 low += role
                 domain.append(number >= low)
@@ -152,34 +159,22 @@ class SymbolicValues:
         columns = {space.column(name): kind for name, kind in space.kinds.items()}
         return {**columns, **{c: ValueKind.STRING for c in (space.type, space.stream) if c is not None}}
 
-    def _sort(self, kind: ValueKind) -> ValueSort:
+    def _domain(self, kind: ValueKind, arrow: pa.DataType | None) -> tuple[ValueSort, int, int | None]:
+        """How values of a kind are read as numbers, and the least and the greatest of these."""
         match kind:
             case ValueKind.FLOAT:
-                return ValueSort.FLOAT if self.floating else ValueSort.PLACE
+                sort = ValueSort.FLOAT if self.floating else ValueSort.PLACE
+                return sort, place_of(-math.inf), place_of(math.inf)
             case ValueKind.BOOLEAN:
-                return ValueSort.TRUTH
+                return ValueSort.TRUTH, 0, 1
             case ValueKind.STRING:
-                return ValueSort.TEXT
-            case ValueKind.TIMESTAMP:
-                return ValueSort.MOMENT
-            case ValueKind.DURATION:
-                return ValueSort.DURATION
-        return ValueSort.INTEGER
-
-    def _limits(self, kind: ValueKind, arrow: pa.DataType | None) -> tuple[int, int | None]:
-        match kind:
-            case ValueKind.FLOAT:
-                return place_of(-math.inf), place_of(math.inf)
-            case ValueKind.BOOLEAN:
-                return 0, 1
-            case ValueKind.STRING:
-                return 0, None
+                return ValueSort.TEXT, 0, None
             case ValueKind.TIMESTAMP:
                 unit = moment_unit(arrow)
-                return -(-MOMENT_LIMITS[0] // unit), MOMENT_LIMITS[1] // unit
+                return ValueSort.MOMENT, -(-MOMENT_LIMITS[0] // unit), MOMENT_LIMITS[1] // unit
             case ValueKind.DURATION:
-                return -LARGEST_INTEGER, LARGEST_INTEGER
-        return whole_limits(arrow)
+                return ValueSort.DURATION, -LARGEST_INTEGER, LARGEST_INTEGER
+        return (ValueSort.INTEGER, *whole_limits(arrow))
 
     def constant(self, value: Value) -> Term:
         """The value of a literal."""
@@ -192,7 +187,7 @@ class SymbolicValues:
                 return Term(NO, z3.IntVal(value), ValueSort.INTEGER, value)
             case float():
                 number = z3.FPVal(value, _FLOAT) if self.floating else z3.IntVal(place_of(value))
-                return Term(NO, number, self._sort(ValueKind.FLOAT), float(value))
+                return Term(NO, number, self._domain(ValueKind.FLOAT, None)[0], float(value))
             case str():
                 return Term(NO, z3.IntVal(self.text_places[value]), ValueSort.TEXT, value)
             case datetime.timedelta():
@@ -222,11 +217,9 @@ class SymbolicValues:
         if ValueSort.NULL in (left.sort, right.sort):
             return NULL
         if left.sort is ValueSort.FLOAT:
-            nearest = z3.RNE()
-            operate: Callable[..., Any] | None = {"+": z3.fpAdd, "-": z3.fpSub, "*": z3.fpMul, "/": z3.fpDiv}.get(sign)
-            if operate is None:
+            if sign not in _SIGNS:
                 raise OpenValueError
-            number = operate(nearest, left.number, right.number)
+            number = _SIGNS[sign](left.number, right.number)
             missing = z3.fpIsNaN(number)
             if sign == "/":
                 missing = z3.Or(missing, z3.fpIsZero(right.number))
@@ -235,10 +228,7 @@ class SymbolicValues:
             raise OpenValueError
         if sign == "*" and left.constant is None and right.constant is None:
             raise OpenValueError  # products of unknowns are beyond what is decided
-        number = {"+": left.number + right.number, "-": left.number - right.number}.get(
-            sign, left.number * right.number
-        )
-        return _within_64_bits(null, number)
+        return _within_64_bits(null, _SIGNS[sign](left.number, right.number))
 
     def compared(self, relation: Operator, left: Term, right: Term) -> tuple[Any, Any]:
         """Whether two terms compare so, and whether they do not; raises where that cannot be said."""
@@ -292,17 +282,10 @@ def chosen_term(condition: Any, then: Term, otherwise: Term) -> Term:
 
 
 def _related(relation: Operator, left: Term, right: Term) -> Any:
-    if left.sort is not ValueSort.FLOAT:
-        return RELATIONS[relation](left.number, right.number)
-    compare = {
-        Operator.LT: z3.fpLT,
-        Operator.LE: z3.fpLEQ,
-        Operator.GT: z3.fpGT,
-        Operator.GE: z3.fpGEQ,
-        Operator.EQ: z3.fpEQ,
-        Operator.NE: z3.fpNEQ,
-    }
-    return compare[relation](left.number, right.number)
+    if left.sort is ValueSort.FLOAT and relation in (Operator.EQ, Operator.NE):
+        # Zeros of both signs are equal; for Z3 == is being the same.
+        return (z3.fpEQ if relation is Operator.EQ else z3.fpNEQ)(left.number, right.number)
+    return RELATIONS[relation](left.number, right.number)
 
 
 def _within_64_bits(null: Any, number: Any) -> Term:
