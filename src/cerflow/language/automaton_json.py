@@ -22,18 +22,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from cerflow.base.errors import CerflowError, QueryError, UnsupportedQueryError
-from cerflow.language.automaton import (
-    HEAD,
-    AutomatonFormula,
-    AutomatonStep,
-    Model,
-    Satisfied,
-    State,
-    StreamTest,
-    TypeTest,
-    show_state,
-    sorted_states,
-)
+from cerflow.language import automaton as a
 from cerflow.language.condition import And, Condition, Not, Or
 from cerflow.language.node import Node, walk
 
@@ -43,7 +32,7 @@ _Reader = Callable[[str], Condition]
 _Writer = Callable[[Node], str]
 
 
-def automaton_to_json(automaton: AutomatonFormula, write: _Writer) -> str:
+def automaton_to_json(automaton: a.AutomatonFormula, write: _Writer) -> str:
     """The text that `automaton_from_json` reads; ``write`` writes conditions.
 
     Raises `UnsupportedQueryError` for conditions that are nested more deeply than JSON can be.
@@ -68,7 +57,7 @@ def automaton_to_json(automaton: AutomatonFormula, write: _Writer) -> str:
         raise UnsupportedQueryError("a condition of the automaton is nested too deeply for JSON") from None
 
 
-def automaton_from_json(text: str, read: _Reader) -> AutomatonFormula:
+def automaton_from_json(text: str, read: _Reader) -> a.AutomatonFormula:
     """The automaton in a text; ``read`` reads conditions. Raises `QueryError`, which names the part at fault."""
     try:
         return _automaton(_mapping(json.loads(text), "the text"), read)
@@ -78,11 +67,11 @@ def automaton_from_json(text: str, read: _Reader) -> AutomatonFormula:
         raise QueryError(f"the automaton is not JSON: {error.msg} at character {error.pos}") from None
 
 
-def _states(states: Iterable[State]) -> list[Any]:
-    return [_state(state) for state in sorted_states(states)]
+def _states(states: Iterable[a.State]) -> list[Any]:
+    return [_state(state) for state in a.sorted_states(states)]
 
 
-def _state(state: State) -> Any:
+def _state(state: a.State) -> Any:
     match state:
         case int() | str():
             return state
@@ -91,7 +80,7 @@ def _state(state: State) -> Any:
     return {"tuple": [_state(part) for part in state]}
 
 
-def _step(step: AutomatonStep, write: _Writer) -> dict[str, Any]:
+def _step(step: a.AutomatonStep, write: _Writer) -> dict[str, Any]:
     parts: dict[str, Any] = {"from": _state(step.source), "to": _state(step.target)}
     if step.condition is not None:
         parts["if"] = _condition(step.condition, write)
@@ -105,12 +94,12 @@ def _step(step: AutomatonStep, write: _Writer) -> dict[str, Any]:
 
 
 def _condition(condition: Condition, write: _Writer) -> Any:
-    if not any(isinstance(current, TypeTest | StreamTest | Satisfied) for current in walk(condition)):
+    if not any(isinstance(current, a.TypeTest | a.StreamTest | a.Satisfied) for current in walk(condition)):
         return write(condition)
     match condition:
-        case TypeTest(name, stream):
+        case a.TypeTest(name, stream):
             return {"type": name} if stream is None else {"type": name, "stream": stream}
-        case StreamTest(stream):
+        case a.StreamTest(stream):
             return {"stream": stream}
         case And(left, right):
             return {"and": [_condition(left, write), _condition(right, write)]}
@@ -118,7 +107,7 @@ def _condition(condition: Condition, write: _Writer) -> Any:
             return {"or": [_condition(left, write), _condition(right, write)]}
         case Not(operand):
             return {"not": _condition(operand, write)}
-        case Satisfied(operand):
+        case a.Satisfied(operand):
             return {"satisfied": _condition(operand, write)}
     raise UnsupportedQueryError(f"there is no JSON form of the condition {write(condition)}")
 
@@ -126,15 +115,15 @@ def _condition(condition: Condition, write: _Writer) -> Any:
 # -- reading
 
 
-def _automaton(parts: dict[str, Any], read: _Reader) -> AutomatonFormula:
+def _automaton(parts: dict[str, Any], read: _Reader) -> a.AutomatonFormula:
     if parts.get("cerflow") != "automaton":
         raise QueryError('this is not an automaton of cerflow: "cerflow": "automaton" is missing')
     if parts.get("version") != _VERSION:
         raise QueryError(f"version {parts.get('version')!r} of an automaton cannot be read here, only {_VERSION}")
     try:
-        model = Model(str(parts.get("model")))
+        model = a.Model(str(parts.get("model")))
     except ValueError:
-        raise QueryError(f"model must be one of {', '.join(Model)}, not {parts.get('model')!r}") from None
+        raise QueryError(f"model must be one of {', '.join(a.Model)}, not {parts.get('model')!r}") from None
     anywhere = _choice(parts, "begins", "first", "anywhere", model.anywhere)
     ends_marked = _choice(parts, "ends", "any", "marked", model.ends_marked)
     states, starts, finals = (_read_states(parts.get(name), name) for name in ("states", "starts", "finals"))
@@ -145,9 +134,9 @@ def _automaton(parts: dict[str, Any], read: _Reader) -> AutomatonFormula:
         made = _read_step(_mapping(step, where), where, read)
         _check(made, where, states, registers)
         steps.append(made)
-    for state in sorted_states((starts | finals) - states):
-        raise QueryError(f"the start or final state {show_state(state)} is not among the states")
-    return AutomatonFormula(model, states, starts, finals, registers, tuple(steps), anywhere, ends_marked)
+    for state in a.sorted_states((starts | finals) - states):
+        raise QueryError(f"the start or final state {a.show_state(state)} is not among the states")
+    return a.AutomatonFormula(model, states, starts, finals, registers, tuple(steps), anywhere, ends_marked)
 
 
 def _choice(parts: dict[str, Any], key: str, no: str, yes: str, usual: bool) -> bool:
@@ -158,21 +147,21 @@ def _choice(parts: dict[str, Any], key: str, no: str, yes: str, usual: bool) -> 
     return bool(given == yes)
 
 
-def _check(step: AutomatonStep, where: str, states: frozenset[State], registers: tuple[str, ...]) -> None:
+def _check(step: a.AutomatonStep, where: str, states: frozenset[a.State], registers: tuple[str, ...]) -> None:
     for state in (step.source, step.target):
         if state not in states:
-            raise QueryError(f"{where}: {show_state(state)} is not among the states")
+            raise QueryError(f"{where}: {a.show_state(state)} is not among the states")
     if step.condition is None and (step.output or step.writes or step.selection):
         raise QueryError(f'{where}: without "if" it reads no event, so it has no labels, writes or selection')
     for register in (*sorted(step.writes), *(register for _, register in step.selection)):
-        if register not in (*registers, HEAD):
+        if register not in (*registers, a.HEAD):
             raise QueryError(f"{where}: there is no register {register}")
 
 
-def _read_step(parts: dict[str, Any], where: str, read: _Reader) -> AutomatonStep:
+def _read_step(parts: dict[str, Any], where: str, read: _Reader) -> a.AutomatonStep:
     for key in parts.keys() - {"from", "to", "if", "labels", "writes", "selection"}:
         raise QueryError(f"{where}: {key!r} is not known")
-    return AutomatonStep(
+    return a.AutomatonStep(
         _read_state(parts.get("from"), f"{where}.from"),
         _read_state(parts.get("to"), f"{where}.to"),
         _read_condition(parts["if"], f"{where}.if", read) if "if" in parts else None,
@@ -190,11 +179,11 @@ def _read_condition(given: Any, where: str, read: _Reader) -> Condition:
             except CerflowError as error:
                 raise QueryError(f"{where}: {error}") from None
         case {"type": str(name), "stream": str(stream), **rest} if not rest:
-            return TypeTest(_name(name, where), _name(stream, where))
+            return a.TypeTest(_name(name, where), _name(stream, where))
         case {"type": str(name), **rest} if not rest:
-            return TypeTest(_name(name, where))
+            return a.TypeTest(_name(name, where))
         case {"stream": str(stream), **rest} if not rest:
-            return StreamTest(_name(stream, where))
+            return a.StreamTest(_name(stream, where))
         case {"and": [left, right], **rest} if not rest:
             return And(_read_condition(left, where, read), _read_condition(right, where, read))
         case {"or": [left, right], **rest} if not rest:
@@ -202,15 +191,15 @@ def _read_condition(given: Any, where: str, read: _Reader) -> Condition:
         case {"not": operand, **rest} if not rest:
             return Not(_read_condition(operand, where, read))
         case {"satisfied": operand, **rest} if not rest:
-            return Satisfied(_read_condition(operand, where, read))
+            return a.Satisfied(_read_condition(operand, where, read))
     raise QueryError(f"{where}: {json.dumps(given)[:60]} is not a condition")
 
 
-def _read_states(given: Any, where: str) -> frozenset[State]:
+def _read_states(given: Any, where: str) -> frozenset[a.State]:
     return frozenset(_read_state(state, where) for state in _list(given, where))
 
 
-def _read_state(given: Any, where: str) -> State:
+def _read_state(given: Any, where: str) -> a.State:
     match given:
         case bool():
             pass

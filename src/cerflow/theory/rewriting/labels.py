@@ -11,14 +11,7 @@ from cerflow.language.builder.given import of_formula
 from cerflow.language.node import Node, rebuild, walk, with_children
 from cerflow.logic.analysis.scopes import Labels, Scopes, condition_labels, handed_down, resolve
 from cerflow.logic.rewriting.rebuild import FreshNames, relabelled, transformed
-from cerflow.theory.rewriting.events import (
-    Labelling,
-    Operation,
-    outer_labels,
-    refuse_outer_labels,
-    spread,
-    stops_labels,
-)
+from cerflow.theory.rewriting import events
 from cerflow.theory.rewriting.repetitions import without_repetitions
 
 #: Renamings around a formula, the innermost first.
@@ -41,18 +34,18 @@ def push_down_labels(formula: f.Formula) -> f.Formula:
     scopes = resolve(formula)
     labels = scopes.labels
     moving = (n.label for k, n in enumerate(walk(formula)) if isinstance(n, f.As) and not labels[k].single)
-    refuse_outer_labels(formula, scopes, frozenset(moving))
+    events.refuse_outer_labels(formula, scopes, frozenset(moving))
 
-    def moved(current: f.Formula) -> Many[Operation] | None:
-        return (Labelling(current.label),) if isinstance(current, f.As) else None
+    def moved(current: f.Formula) -> Many[events.Operation] | None:
+        return (events.Labelling(current.label),) if isinstance(current, f.As) else None
 
-    return _checked(formula, scopes, spread(_apart(formula, scopes), moved))
+    return _checked(formula, scopes, events.spread(_apart(formula, scopes), moved))
 
 
 def _checked(formula: f.Formula, scopes: Scopes, changed: f.Formula) -> f.Formula:
     """The changed formula, if none of its conditions now reads a label that is bound further out."""
-    before = [labels for _, labels in outer_labels(formula, scopes)]
-    for (place, labels), original in zip(outer_labels(changed, resolve(changed)), before, strict=True):
+    before = [labels for _, labels in events.outer_labels(formula, scopes)]
+    for (place, labels), original in zip(events.outer_labels(changed, resolve(changed)), before, strict=True):
         if labels != original:
             raise UnsupportedQueryError(
                 f"a condition reads events of a type called '{min(labels - original)}', and the label would be "
@@ -92,7 +85,7 @@ def _given_above(formula: f.Formula, scopes: Scopes) -> dict[int, frozenset[str]
     def enter(index: int, current: f.Formula, here: frozenset[str]) -> frozenset[str]:
         if isinstance(current, f.As) and not scopes.labels[index].single:
             return here | {current.label}
-        return frozenset() if stops_labels(current) else here
+        return frozenset() if events.stops_labels(current) else here
 
     return handed_down(formula, frozenset[str](), enter)
 
@@ -111,14 +104,14 @@ def push_down_renames(formula: f.Formula) -> f.Formula:
     formula = without_repetitions(formula)
     scopes = resolve(formula)
     renamings = [n for n in walk(formula) if isinstance(n, f.Rename)]
-    refuse_outer_labels(formula, scopes, frozenset(name for r in renamings for name in (r.old, r.new)))
+    events.refuse_outer_labels(formula, scopes, frozenset(name for r in renamings for name in (r.old, r.new)))
     stay: set[int] = set()
 
     def enter(index: int, current: f.Formula, here: _Renamings) -> _Renamings:
         if isinstance(current, f.Rename):
             return here if current.old == current.new else ((current.old, current.new), *here)
         passes = not isinstance(current, f.Filter) or _passes(current, scopes.labels[index], here)
-        if passes and not isinstance(current, f.SingleEvent) and not stops_labels(current):
+        if passes and not isinstance(current, f.SingleEvent) and not events.stops_labels(current):
             return here
         stay.add(index)
         return ()

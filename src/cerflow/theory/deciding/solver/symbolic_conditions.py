@@ -20,22 +20,7 @@ from cerflow.language.printer import show
 from cerflow.logic.conditions.connectives import spelled_out
 from cerflow.logic.conditions.guards import InWindow, Measure, Satisfied, Stored, StreamTest, TypeTest, leaves
 from cerflow.logic.conditions.register_values import Joined, Known, Word
-from cerflow.theory.deciding.solver.symbolic_values import (
-    NO,
-    NULL,
-    UNKNOWN,
-    YES,
-    OpenValueError,
-    SymbolicEvent,
-    SymbolicValues,
-    Term,
-    ValueSort,
-    absolute,
-    chosen_term,
-    joined_words,
-    low_or_high,
-    variables_of,
-)
+from cerflow.theory.deciding.solver import symbolic_values as s
 
 
 @dataclass(frozen=True)
@@ -43,26 +28,26 @@ class RegisterTerms:
     """A register: whether it is empty, and its fields; ``fields`` is None for a collection, which is open."""
 
     empty: Any
-    fields: tuple[Term, ...] | None
+    fields: tuple[s.Term, ...] | None
 
     def key(self) -> tuple[object, ...]:
         """Equal for contents that are the same."""
         return self.empty.get_id(), *(term.key() for term in self.fields or ())
 
 
-def template(sort: ValueSort | None, name: str) -> Term:
+def template(sort: s.ValueSort | None, name: str) -> s.Term:
     """A term of a sort with variables of its own; without a sort, a value that is not known."""
     if sort is None:
-        return UNKNOWN
-    if sort is ValueSort.NULL:
-        return NULL
-    return Term(z3.Bool(f"{name} is null"), z3.Int(name), sort)
+        return s.UNKNOWN
+    if sort is s.ValueSort.NULL:
+        return s.NULL
+    return s.Term(z3.Bool(f"{name} is null"), z3.Int(name), sort)
 
 
 class SymbolicConditions:
     """Conditions over events with some values, and what they were left open about."""
 
-    def __init__(self, values: SymbolicValues) -> None:
+    def __init__(self, values: s.SymbolicValues) -> None:
         self.values = values
         #: For each condition that is open the variables that stand for it, and the terms that it reads, so that these
         #: keep their numbers.
@@ -70,14 +55,14 @@ class SymbolicConditions:
 
     # -- values --------------------------------------------------------------------------------------------------
 
-    def term(self, expression: Node, event: SymbolicEvent, memory: Sequence[RegisterTerms]) -> Term:
+    def term(self, expression: Node, event: s.SymbolicEvent, memory: Sequence[RegisterTerms]) -> s.Term:
         """The value of an expression; one that is not known has the sort of null, and is not null."""
         try:
             return self._term(expression, event, memory)
-        except OpenValueError:
-            return UNKNOWN
+        except s.OpenValueError:
+            return s.UNKNOWN
 
-    def _term(self, expression: Node, event: SymbolicEvent, memory: Sequence[RegisterTerms]) -> Term:
+    def _term(self, expression: Node, event: s.SymbolicEvent, memory: Sequence[RegisterTerms]) -> s.Term:
         match expression:
             case c.Attribute(_, name):
                 if (found := event.values.get(self.values.event_space.column(name))) is not None:
@@ -89,34 +74,34 @@ class SymbolicConditions:
                     return fields[field]
             case c.TruthValue(condition):
                 true, false = self.truth(condition, event, memory)
-                return Term(z3.And(z3.Not(true), z3.Not(false)), z3.If(true, 1, 0), ValueSort.TRUTH)
+                return s.Term(z3.And(z3.Not(true), z3.Not(false)), z3.If(true, 1, 0), s.ValueSort.TRUTH)
             case Measure(CountWindow()):
-                return Term(NO, event.position, ValueSort.INTEGER)
+                return s.Term(s.NO, event.position, s.ValueSort.INTEGER)
             case c.If(condition, then, otherwise):
                 true, _ = self.truth(condition, event, memory)
-                return chosen_term(true, self._term(then, event, memory), self._term(otherwise, event, memory))
+                return s.chosen_term(true, self._term(then, event, memory), self._term(otherwise, event, memory))
             case Known(inner):
-                return Term(NO, z3.If(self._term(inner, event, memory).null, 0, 1), ValueSort.INTEGER)
+                return s.Term(s.NO, z3.If(self._term(inner, event, memory).null, 0, 1), s.ValueSort.INTEGER)
             case Word(inner, high):
-                return low_or_high(self._term(inner, event, memory), high)
+                return s.low_or_high(self._term(inner, event, memory), high)
             case Joined(high, low, False):
                 whole, rest = (self._term(part, event, memory) for part in (high, low))
-                return joined_words(whole, rest)
+                return s.joined_words(whole, rest)
             case c.Arithmetic(sign, left, right):
                 return self.values.computed(sign, self._term(left, event, memory), self._term(right, event, memory))
             case c.Negative(operand):
                 return self.values.computed("*", self._term(operand, event, memory), self.values.constant(-1))
             case c.Function("abs", (operand,)):
-                return absolute(self._term(operand, event, memory))
-        raise OpenValueError
+                return s.absolute(self._term(operand, event, memory))
+        raise s.OpenValueError
 
     # -- conditions ----------------------------------------------------------------------------------------------
 
-    def truth(self, condition: c.Condition, event: SymbolicEvent, memory: Sequence[RegisterTerms]) -> tuple[Any, Any]:
+    def truth(self, condition: c.Condition, event: s.SymbolicEvent, memory: Sequence[RegisterTerms]) -> tuple[Any, Any]:
         """Whether a condition is true, and whether it is false; where neither holds it is unknown."""
         match condition:
             case c.Constant(value):
-                return (YES, NO) if value else (NO, YES)
+                return (s.YES, s.NO) if value else (s.NO, s.YES)
             case c.Not(operand):
                 true, false = self.truth(operand, event, memory)
                 return false, true
@@ -132,10 +117,10 @@ class SymbolicConditions:
                 return self.truth(spelled_out(condition), event, memory)
         try:
             return self._atom(condition, event, memory)
-        except OpenValueError:
+        except s.OpenValueError:
             return self._opened(condition, event, memory)
 
-    def _atom(self, condition: c.Condition, event: SymbolicEvent, memory: Sequence[RegisterTerms]) -> tuple[Any, Any]:
+    def _atom(self, condition: c.Condition, event: s.SymbolicEvent, memory: Sequence[RegisterTerms]) -> tuple[Any, Any]:
         space = self.values.event_space
         match condition:
             case c.Comparison(relation, left, right):
@@ -150,21 +135,23 @@ class SymbolicConditions:
                     parts.append(self._is(event, space.stream, stream))
                 true = z3.And(*parts)
             case StreamTest(stream):
-                true = YES if space.stream is None else self._is(event, space.stream, stream)
+                true = s.YES if space.stream is None else self._is(event, space.stream, stream)
             case InWindow(start, CountWindow(size)):
                 begun = self._term(start, event, memory)
                 true = event.position - begun.number < size
                 return z3.And(z3.Not(begun.null), true), z3.And(z3.Not(begun.null), z3.Not(true))
             case _:
-                raise OpenValueError
+                raise s.OpenValueError
         return true, z3.Not(true)
 
-    def _is(self, event: SymbolicEvent, column: str, text: str) -> Any:
+    def _is(self, event: s.SymbolicEvent, column: str, text: str) -> Any:
         if text.startswith("\0"):
-            return NO
+            return s.NO
         return event.values[column].number == self.values.text_places[text]
 
-    def _opened(self, condition: c.Condition, event: SymbolicEvent, memory: Sequence[RegisterTerms]) -> tuple[Any, Any]:
+    def _opened(
+        self, condition: c.Condition, event: s.SymbolicEvent, memory: Sequence[RegisterTerms]
+    ) -> tuple[Any, Any]:
         """Any truth value, but the same for the same values."""
         contents: list[object] = []
         for leaf in leaves(condition):
@@ -183,7 +170,7 @@ class SymbolicConditions:
 
     def doubts(self, formula: Any) -> list[str]:
         """The conditions left open that a formula of Z3 speaks of, for users."""
-        names = {str(v) for v in variables_of(formula)}
+        names = {str(v) for v in s.variables_of(formula)}
         opened = [condition for condition, true, _, _ in self._left_open.values() if str(true) in names]
         return [show(condition) for condition in dict.fromkeys(opened)]
 
@@ -191,26 +178,26 @@ class SymbolicConditions:
 
     def empty(self, fields: int | None) -> RegisterTerms:
         """A register that nothing was written to; ``fields`` is None for a collection."""
-        return RegisterTerms(YES, None if fields is None else (NULL,) * fields)
+        return RegisterTerms(s.YES, None if fields is None else (s.NULL,) * fields)
 
-    def written(self, keeps: Accumulation, former: RegisterTerms, row: Sequence[Term]) -> RegisterTerms:
+    def written(self, keeps: Accumulation, former: RegisterTerms, row: Sequence[s.Term]) -> RegisterTerms:
         """The register after a row is written to it; ``former`` is its content where the row adds to that."""
         if former.fields is None:
             return former
         if keeps is not Accumulation.VALUE:
             row = [self._added(keeps, former.empty, old, new) for old, new in zip(former.fields, row)]
-        return RegisterTerms(NO, tuple(term.simplified() for term in row))
+        return RegisterTerms(s.NO, tuple(term.simplified() for term in row))
 
-    def _added(self, keeps: Accumulation, empty: Any, former: Term, new: Term) -> Term:
+    def _added(self, keeps: Accumulation, empty: Any, former: s.Term, new: s.Term) -> s.Term:
         try:
-            return chosen_term(empty, new, self._joined(keeps, former, new))
-        except OpenValueError:
-            return UNKNOWN
+            return s.chosen_term(empty, new, self._joined(keeps, former, new))
+        except s.OpenValueError:
+            return s.UNKNOWN
 
-    def _joined(self, keeps: Accumulation, former: Term, new: Term) -> Term:
+    def _joined(self, keeps: Accumulation, former: s.Term, new: s.Term) -> s.Term:
         if keeps is Accumulation.SAME:
             same, _ = self.values.compared(Operator.EQ, former, new)
-            return Term(z3.Not(same), former.number, former.sort)
+            return s.Term(z3.Not(same), former.number, former.sort)
         better, _ = self.values.compared(Operator.LT if keeps is Accumulation.MIN else Operator.GT, new, former)
-        chosen = chosen_term(better, new, former)
-        return Term(z3.Or(former.null, new.null), chosen.number, chosen.sort)
+        chosen = s.chosen_term(better, new, former)
+        return s.Term(z3.Or(former.null, new.null), chosen.number, chosen.sort)

@@ -14,15 +14,7 @@ from cerflow.language import formula as f
 from cerflow.language.condition import Constant
 from cerflow.language.node import Node, fold_each, walk
 from cerflow.language.select import CountItem, Select
-from cerflow.logic.analysis.first_order import (
-    bound_variables,
-    check_first_order,
-    combine_defined,
-    condition_variables,
-    defined_outside_iterations,
-    is_safe,
-    refuse_by,
-)
+from cerflow.logic.analysis import first_order
 from cerflow.logic.analysis.scopes import handed_down, relation_names
 from cerflow.logic.rewriting.rebuild import FreshNames, refuse_later_choices, relabelled, transformed
 from cerflow.theory.rewriting.first_order.safe import to_safe
@@ -33,8 +25,8 @@ def check_query_of_sets(select: Select) -> None:
 
     Raises `QueryError` as `check_first_order` does, for BY, and for a projection other than ``*``, NONE and COUNT(*).
     """
-    check_first_order(select.formula)
-    refuse_by(select.by)
+    first_order.check_first_order(select.formula)
+    first_order.refuse_by(select.by)
     for item in select.projection.items:
         if not isinstance(item, CountItem):
             raise QueryError(
@@ -63,11 +55,11 @@ def from_first_order(formula: f.Formula) -> f.Formula | None:
     if the formula cannot match. Raises `QueryError` as `check_first_order` does, and `UnsupportedQueryError` as
     `to_safe` does, and for NEXT, LAST and MAX after other events.
     """
-    check_first_order(formula)
+    first_order.check_first_order(formula)
     refuse_later_choices(formula)
     renamed, back = _renamed_apart(formula)
     plain: f.Formula | None = renamed
-    if not is_safe(renamed) or _has_partly_bound(renamed):
+    if not first_order.is_safe(renamed) or _has_partly_bound(renamed):
         plain = to_safe(renamed)
     if plain is None:
         return None
@@ -80,11 +72,12 @@ def from_first_order(formula: f.Formula) -> f.Formula | None:
 
 def _has_partly_bound(formula: f.Formula) -> bool:
     """Whether a filter reads a variable that only some branches of its operand define."""
-    return any(
-        condition_variables(current) & defined_outside_iterations(current.operand) - bound_variables(current.operand)
-        for current in walk(formula)
-        if isinstance(current, f.Filter)
-    )
+    for current in walk(formula):
+        if isinstance(current, f.Filter):
+            defined = first_order.defined_outside_iterations(current.operand)
+            if first_order.condition_variables(current) & defined - first_order.bound_variables(current.operand):
+                return True
+    return False
 
 
 def _renamed_apart(formula: f.Formula) -> tuple[f.Formula, dict[str, str]]:
@@ -93,7 +86,7 @@ def _renamed_apart(formula: f.Formula) -> tuple[f.Formula, dict[str, str]]:
     top = len(nodes)
     # The innermost iteration around each formula; its operand stands right before it.
     around = handed_down(formula, top, lambda k, n, here: k if isinstance(n, f.Iteration) else here, first_only=())
-    found = fold_each(formula, combine_defined)
+    found = fold_each(formula, first_order.combine_defined)
     defined = {k: found[k - 1] for k, n in enumerate([*nodes, None]) if n is None or isinstance(n, f.Iteration)}
 
     relations = relation_names(formula)
@@ -123,10 +116,10 @@ def _renamed_apart(formula: f.Formula) -> tuple[f.Formula, dict[str, str]]:
         if isinstance(current, f.As):
             return f.As(current.operand, meaning(index, current.label), span=current.span)
         if isinstance(current, f.Filter):
-            new = {name: meaning(index, name) for name in condition_variables(current)}
+            new = {name: meaning(index, name) for name in first_order.condition_variables(current)}
             return f.Filter(current.operand, relabelled(current.condition, new), span=current.span)
         if isinstance(current, f.NotEvent) and current.condition is not None:
-            new = {name: meaning(index, name) for name in condition_variables(current)}
+            new = {name: meaning(index, name) for name in first_order.condition_variables(current)}
             return replace(current, condition=relabelled(current.condition, new))
         return current
 

@@ -24,12 +24,7 @@ from cerflow.language.condition import And, Attribute, Comparison, Condition, Co
 from cerflow.language.formula import Formula
 from cerflow.language.node import Node, fold_only, rebuild, with_children
 from cerflow.language.printer import show
-from cerflow.logic.analysis.first_order import (
-    check_first_order,
-    condition_variables,
-    defined_outside_iterations,
-    is_safe,
-)
+from cerflow.logic.analysis import first_order
 from cerflow.logic.analysis.scopes import condition_labels
 from cerflow.logic.conditions.clauses import clauses_asked, negated
 from cerflow.logic.rewriting.rebuild import FreshNames, check_tree_size, mentions_set, one_event, relabelled, size
@@ -131,8 +126,8 @@ class Bringing:
         return [_Alternative(current, _NONE, size(current))]
 
     def _check_event(self, event: f.Formula) -> None:
-        if self.relate and isinstance(event, f.NotEvent) and condition_variables(event):
-            name = min(condition_variables(event))
+        if self.relate and isinstance(event, f.NotEvent) and first_order.condition_variables(event):
+            name = min(first_order.condition_variables(event))
             raise UnsupportedQueryError(
                 f"NOT reads '{name}', which is bound outside it: no universal condition expresses that",
                 span=event.span,
@@ -192,7 +187,7 @@ class Bringing:
 
     def _selection(self, current: f.Selection, operand: list[_Alternative]) -> list[_Alternative]:
         operand = [a.resolved() for a in self._merged(operand)]
-        own = defined_outside_iterations(current.operand)
+        own = first_order.defined_outside_iterations(current.operand)
         waiting = sorted(frozenset().union(*(a.constant for a in operand)), key=lambda w: w.origin)
         for w in (*waiting, *(w for a in operand for w in a.related)):
             if w.labels or w.outer & own:
@@ -349,7 +344,7 @@ def _assign(formula: f.Formula, given: Mapping[str, tuple[_Given, ...]]) -> f.Fo
                 return _assigned(current, given[current.label])
             case f.Selection() if _compares(current) and below[0] is not current.operand:
                 filtered = {x for x, all_ in given.items() if any(isinstance(g, Condition) for g in all_)}
-                inside = filtered & defined_outside_iterations(current.operand)
+                inside = filtered & first_order.defined_outside_iterations(current.operand)
                 if inside:
                     _refuse_strategy(current, min(inside))
             case f.Filter() if isinstance(below[0], f.Filter) and isinstance(current.operand, f.As):
@@ -386,6 +381,6 @@ def lp_normal_form(formula: Formula) -> Formula | None:
     Raises `QueryError` as `check_first_order` does, and `UnsupportedQueryError` where a condition would have to go into
     NEXT, LAST or MAX, where `to_safe` does, and where the result would be too large.
     """
-    check_first_order(formula)
-    safe = formula if is_safe(formula) else to_safe(formula)
+    first_order.check_first_order(formula)
+    safe = formula if first_order.is_safe(formula) else to_safe(formula)
     return None if safe is None else Bringing(safe, relate=False).run()
