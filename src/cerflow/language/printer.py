@@ -164,10 +164,6 @@ def _attribute(node: c.Attribute, _: int) -> tuple[int, list[_Piece]]:
     return _Level.PRIMARY, [f"{quote_name(node.label)}.{quote_attribute(node.name)}"]
 
 
-def _label_reference(node: c.LabelReference, _: int) -> tuple[int, list[_Piece]]:
-    return _Level.PRIMARY, ["EVENT" if node.label is None else quote_name(node.label)]
-
-
 def _arithmetic(node: c.Arithmetic, _: int) -> tuple[int, list[_Piece]]:
     level = _Level.SUM if node.operator in "+-" else _Level.TERM
     return level, [(node.left, level), f" {node.operator} ", (node.right, level + 1)]
@@ -381,7 +377,7 @@ _WRITERS: dict[type[Node], _Writer] = {
     **{kind: _template(level, text) for kind, (level, text) in _TEMPLATES.items()},
     c.Literal: _literal,
     c.Attribute: _attribute,
-    c.LabelReference: _label_reference,
+    c.LabelReference: _whole(lambda node: "EVENT" if node.label is None else quote_name(node.label), _Level.PRIMARY),
     c.Arithmetic: _arithmetic,
     c.Function: _function,
     c.Aggregate: _on_set,

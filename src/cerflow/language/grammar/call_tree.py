@@ -45,7 +45,8 @@ class CallBuilder(TreeBuilder):
         if isinstance(value, c.Expression):
             return value
         if isinstance(value, c.PredicateCall):
-            raise _unknown_function(value.name, part)
+            near = nearest(value.name, BUILT_IN)
+            raise QueryError(f"there is no function '{value.name}'", span=span_of(part), suggestion=near)
         raise QuerySyntaxError(
             "this is a condition, but a value is expected here", span=span_of(part), expected=("a value",)
         )
@@ -139,7 +140,3 @@ def _no_condition(part: Parsed) -> QuerySyntaxError:
         hint="compare it with something, as in x.price > 10",
         expected=("a condition",),
     )
-
-
-def _unknown_function(name: str, piece: Piece) -> QueryError:
-    return QueryError(f"there is no function '{name}'", span=span_of(piece), suggestion=nearest(name, BUILT_IN))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import permutations
 
 from cerflow.base.errors import QueryError
 from cerflow.language import sremo as r
@@ -37,11 +38,6 @@ class _RegisterUse:
     doubtful: dict[str, tuple[r.Terminal, r.Terminal | None]] = field(default_factory=dict)
 
 
-class _FoundError(Exception):
-    def __init__(self, read: Doubtful) -> None:
-        self.read = read
-
-
 def refuse_doubtful_reads(expression: r.Sremo) -> None:
     """Raise `QueryError` for a read, after ``&``, of a register that both sides write: they are two registers."""
     found = doubtful_read(expression)
@@ -60,12 +56,9 @@ def doubtful_read(expression: r.Sremo, *, one_sided: bool = False) -> Doubtful |
 
     With ``one_sided`` also of one that one side writes, while the other one reads what was there before.
     """
-
-    try:
-        fold_only(expression, r.Sremo, lambda _, current, parts: _of(current, parts, one_sided))
-    except _FoundError as found:
-        return found.read
-    return None
+    found: list[Doubtful] = []
+    fold_only(expression, r.Sremo, lambda _, current, parts: _of(current, parts, one_sided, found))
+    return found[0] if found else None
 
 
 def never_written(expression: r.Sremo) -> dict[str, Node]:
@@ -80,7 +73,7 @@ def never_written(expression: r.Sremo) -> dict[str, Node]:
     return found
 
 
-def _of(current: r.Sremo, parts: list[_RegisterUse], one_sided: bool) -> _RegisterUse:
+def _of(current: r.Sremo, parts: list[_RegisterUse], one_sided: bool, found: list[Doubtful]) -> _RegisterUse:
     match current:
         case r.Terminal():
             registers = current.registers
@@ -88,35 +81,33 @@ def _of(current: r.Sremo, parts: list[_RegisterUse], one_sided: bool) -> _Regist
                 condition_labels(current.condition), frozenset(registers), dict.fromkeys(registers, current)
             )
         case r.Concatenation() | r.AnyMatch() | r.NextMatch():
-            return _in_order(parts)
+            return _in_order(parts, found)
         case r.Alternation():
             return _merged(parts, parts[0].always & parts[1].always)
         case r.Intersection():
             return _both(parts[0], parts[1], one_sided)
         case r.Star() | r.Plus() | r.Optional():
             if not isinstance(current, r.Optional):
-                _check(parts[0], parts[0])
+                found += _read_after(parts[0], parts[0])
             return parts[0] if isinstance(current, r.Plus) else _merged(parts, frozenset())
         case r.Unordered():
-            for k, part in enumerate(parts):
-                for other in parts[:k] + parts[k + 1 :]:
-                    _check(part, other)
+            for part, other in permutations(parts, 2):
+                found += _read_after(part, other)
             return _merged(parts, frozenset().union(*(part.always for part in parts)))
         case r.Complement():
             return _RegisterUse(parts[0].reads)
     return parts[0] if parts else _RegisterUse()
 
 
-def _check(before: _RegisterUse, after: _RegisterUse) -> None:
-    for register, (first, second) in before.doubtful.items():
-        if register in after.reads:
-            raise _FoundError(Doubtful(register, after.reads[register], first, second))
+def _read_after(before: _RegisterUse, after: _RegisterUse) -> list[Doubtful]:
+    read = after.reads
+    return [Doubtful(x, read[x], *terminals) for x, terminals in before.doubtful.items() if x in read]
 
 
-def _in_order(parts: Iterable[_RegisterUse]) -> _RegisterUse:
+def _in_order(parts: Iterable[_RegisterUse], found: list[Doubtful]) -> _RegisterUse:
     whole = _RegisterUse()
     for part in parts:
-        _check(whole, part)
+        found += _read_after(whole, part)
         seen = {register: place for register, place in part.reads.items() if register not in whole.always}
         left = {register: pair for register, pair in whole.doubtful.items() if register not in part.always}
         whole = _RegisterUse(

@@ -262,7 +262,7 @@ def excluded_label(label: str, formula: f.Formula) -> str | None:
 
 def _unbound(label: str, place: Node, known: frozenset[str], formula: f.Formula) -> QueryError:
     if label not in known:
-        hint = _listing(known)
+        hint = f"The labels of the formula are {', '.join(sorted(known))}."
         if isinstance(place, LabelReference):
             hint += f" A name alone as an argument is a label; an attribute is written with one, as in x.{label}."
         return QueryError(f"unknown label '{label}'", span=place.span, suggestion=nearest(label, known), hint=hint)
@@ -274,7 +274,3 @@ def _unbound(label: str, place: Node, known: frozenset[str], formula: f.Formula)
         or "A label under + or in one branch of OR may have many events or none; move the FILTER to a formula that "
         f"contains the whole of '{label}'.",
     )
-
-
-def _listing(known: frozenset[str]) -> str:
-    return f"The labels of the formula are {', '.join(sorted(known))}."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -103,8 +103,9 @@ def _check_conditions(root: Node, schema: Schema) -> None:
                 what = "LIKE" if isinstance(current, c.Like) else "REGEXP"
                 check_string(sort_of(current.operand, schema).kind, current.operand, what)
             case c.IsNull():
-                for place in _attributes(current.operand):
-                    kind_of_attribute(place.name, place, schema)
+                for place in walk(current.operand):
+                    if isinstance(place, c.Attribute):
+                        kind_of_attribute(place.name, place, schema)
                 if not isinstance(current.operand, c.Attribute):
                     sort_of(current.operand, schema)
             case c.PredicateCall():
@@ -127,10 +128,6 @@ def _check_argument(argument: c.Expression, schema: Schema) -> None:
             span=argument.span,
             hint="Pass a number, as in d / 1 SECOND, or the attributes themselves.",
         )
-
-
-def _attributes(expression: Node) -> Iterator[c.Attribute]:
-    return (current for current in walk(expression) if isinstance(current, c.Attribute))
 
 
 def _check_comparison(comparison: c.Comparison, schema: Schema) -> None:

@@ -14,54 +14,51 @@ from cerflow.language.condition import And, Attribute, Comparison, Condition, Co
 from cerflow.logic.conditions.connectives import conjuncts
 from cerflow.logic.conditions.guards import Satisfied, TypeTest
 
-_Number = int | float
 _NEVER = frozenset({Constant(False), Not(Constant(True))})
+#: A number that an attribute is compared with, and whether it is excluded itself.
+_Bound = tuple[int | float, bool]
 
 
 def contradicts(tests: Iterable[Condition]) -> bool:
     """Whether no event can satisfy all of these tests."""
-    tests = list(tests)
-    held: set[Condition] = set()
+    held = dict.fromkeys(tests)
     refused: set[Condition] = set()
     types: set[str] = set()
-    known: set[str] = set()
-    unknown: set[str] = set()
+    nulls: dict[str, set[bool]] = {}
     values: dict[str, set[Literal]] = {}
-    low: dict[str, tuple[_Number, bool]] = {}
-    high: dict[str, tuple[_Number, bool]] = {}
-    for test in tests:
+    low: dict[str, _Bound] = {}
+    high: dict[str, _Bound] = {}
+    for test in held:
         if test in _NEVER:
             return True
-        held.add(test)
-        if isinstance(test, Not):
-            refused.add(test.operand)
-            if isinstance(test.operand, Satisfied):
-                refused.add(test.operand.condition)
-            continue
-        if isinstance(test, TypeTest):
-            types.add(test.type)
-        if isinstance(test, IsNull) and isinstance(test.operand, Attribute):
-            (known if test.negated else unknown).add(test.operand.name)
-        elif isinstance(test, Comparison):
-            refused.add(_negated(test))
-            known.update(side.name for side in (test.left, test.right) if isinstance(side, Attribute))
-        allowed = _allowed(test)
-        if allowed is not None:
-            name, literals = allowed
-            values[name] = values[name] & literals if name in values else literals
-        if isinstance(test, Comparison):
-            _bound(test, low, high)
-    if held & refused or len(types) > 1 or known & unknown:
+        match test:
+            case Not(operand):
+                refused |= {operand, operand.condition} if isinstance(operand, Satisfied) else {operand}
+                continue
+            case TypeTest(name):
+                types.add(name)
+            case IsNull(Attribute(_, name), negated):
+                nulls.setdefault(name, set()).add(not negated)
+            case Comparison(operator, left, right):
+                refused.add(_negated(test))
+                for side in (left, right):
+                    if isinstance(side, Attribute):
+                        nulls.setdefault(side.name, set()).add(False)
+                if isinstance(left, Attribute) and left.label is None and isinstance(right, Literal):
+                    _tighten(left.name, operator, right.value, low, high)
+        name, literals = _allowed(test)
+        if literals and all(isinstance(one.value, str) and not is_moment(one.value) for one in literals):
+            # Two strings may stand for the same moment; any others are different.
+            words = {Literal(one.value) for one in literals}
+            values[name] = values.get(name, words) & words
+    if not refused.isdisjoint(held) or len(types) > 1 or any(len(found) > 1 for found in nulls.values()):
         return True
-    together = [set(conjuncts(c)) for c in refused if isinstance(c, And)]
-    if together and any(parts <= set(tests) for parts in together):
+    if any(isinstance(one, And) and held.keys() >= set(conjuncts(one)) for one in refused):
         return True
     # A refused test on the whole type contradicts a test for that type.
-    if any(isinstance(t, TypeTest) and t.stream is None and t.type in types for t in refused):
+    if any(isinstance(one, TypeTest) and one.stream is None and one.type in types for one in refused):
         return True
-    if any(not literals for literals in values.values()):
-        return True
-    return any(_empty(low[name], high[name]) for name in low.keys() & high.keys())
+    return not all(values.values()) or any(_empty(low[name], high[name]) for name in low.keys() & high.keys())
 
 
 @lru_cache(1000)
@@ -69,48 +66,31 @@ def _negated(test: Comparison) -> Comparison:
     return Comparison(NEGATED[test.operator], test.left, test.right)
 
 
-def _allowed(test: Condition) -> tuple[str, set[Literal]] | None:
-    """The attribute that a test restricts to some strings, and these strings."""
-    literals: tuple[Literal, ...]
+def _allowed(test: Condition) -> tuple[str, tuple[Literal, ...]]:
+    """The attribute that a test restricts to some values, and these; none for other tests."""
     match test:
         case Comparison(Operator.EQ, Attribute(None, name), Literal() as literal):
-            literals = (literal,)
+            return name, (literal,)
         case Comparison(Operator.EQ, Literal() as literal, Attribute(None, name)):
-            literals = (literal,)
+            return name, (literal,)
         case In(Attribute(None, name), items, False):
-            literals = items
-        case _:
-            return None
-    return (name, {Literal(i.value) for i in literals}) if all(map(_is_word, literals)) else None
+            return name, items
+    return "", ()
 
 
-def _is_word(literal: Literal) -> bool:
-    """Whether a string equals no other; two strings may stand for the same moment."""
-    return isinstance(literal.value, str) and not is_moment(literal.value)
-
-
-def _bound(test: Comparison, low: dict[str, tuple[_Number, bool]], high: dict[str, tuple[_Number, bool]]) -> None:
-    """Tighten the bounds (value, open?) of an attribute compared with a number."""
-    match test:
-        case Comparison(operator, Attribute(None, name), Literal(value)) if _is_number(value):
-            pass
-        case _:
-            return
-    assert isinstance(value, int | float)
+def _tighten(name: str, operator: Operator, value: object, low: dict[str, _Bound], high: dict[str, _Bound]) -> None:
+    """Tighten the bounds of an attribute that is compared with a number."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return
     if operator in (Operator.GT, Operator.GE, Operator.EQ):
         bound = (value, operator is Operator.GT)
         low[name] = max(low.get(name, bound), bound)
     if operator in (Operator.LT, Operator.LE, Operator.EQ):
         bound = (value, operator is Operator.LT)
-        old = high.get(name, bound)
-        high[name] = min(old, bound, key=lambda b: (b[0], not b[1]))
+        high[name] = min(high.get(name, bound), bound, key=lambda b: (b[0], not b[1]))
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _empty(low: tuple[_Number, bool], high: tuple[_Number, bool]) -> bool:
+def _empty(low: _Bound, high: _Bound) -> bool:
     # Integers are rounded when they are compared with floats, so bounds must differ after rounding.
     if float(low[0]) > float(high[0]):
         return True

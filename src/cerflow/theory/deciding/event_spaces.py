@@ -130,9 +130,6 @@ def _beside_large_numbers(tree: Node) -> Iterator[str]:
     for current in walk(tree):
         for comparison in c.comparisons(current):
             nodes = list(walk(comparison))
-            if any(isinstance(n, c.Literal) and _is_large(n.value) for n in nodes):
+            numbers = [n.value for n in nodes if isinstance(n, c.Literal) and isinstance(n.value, int | float)]
+            if any(abs(number) >= _EXACT for number in numbers):
                 yield from (n.name for n in nodes if isinstance(n, c.Attribute))
-
-
-def _is_large(value: object) -> bool:
-    return isinstance(value, int | float) and abs(value) >= _EXACT

@@ -132,7 +132,8 @@ class SymbolicValues:
         domain = []
         for column, kind in self.columns().items():
             arrow = space.columns.get(column)
-            if kind in (ValueKind.DECIMAL, ValueKind.OTHER) or (kind is ValueKind.FLOAT and not _is_double(arrow)):
+            narrow = kind is ValueKind.FLOAT and arrow is not None and not pa.types.is_float64(arrow)
+            if narrow or kind in (ValueKind.DECIMAL, ValueKind.OTHER):
                 continue
             role = column in (space.type, space.stream)
             required = role or column in space.required
@@ -321,10 +322,6 @@ def joined_words(high: Term, low: Term) -> Term:
     if high.sort is not ValueSort.INTEGER or low.sort is not ValueSort.INTEGER:
         raise OpenValueError
     return _within_64_bits(low.null, high.number * WORD + low.number)
-
-
-def _is_double(arrow: pa.DataType | None) -> bool:
-    return arrow is None or bool(pa.types.is_float64(arrow))
 
 
 def _text_places(texts: Sequence[str]) -> dict[str, int]:

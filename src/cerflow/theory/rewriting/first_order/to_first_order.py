@@ -8,7 +8,7 @@ from functools import reduce
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.language import formula as f
 from cerflow.language.builder.given import of_formula
-from cerflow.language.condition import And, Condition, Or
+from cerflow.language.condition import And, Condition, Or, with_labels
 from cerflow.language.node import Node
 from cerflow.language.printer import show
 from cerflow.logic.analysis.scopes import condition_labels, handed_down, resolve
@@ -99,13 +99,9 @@ class _Variables:
         named = f.As(event, variable)
         if not conditions:
             return named
-        about = [reduce(Or, (_about(atom, variable) for atom in clause)) for clause in conditions]
-        return f.Filter(named, reduce(And, about))
-
-
-def _about(atom: Condition, variable: str) -> Condition:
-    # One event has all labels of the atom, so SOME means the same as its condition.
-    return rebuild.relabelled(rebuild.without_some(atom), dict.fromkeys(condition_labels(atom), variable))
+        whole = reduce(And, (reduce(Or, clause) for clause in conditions))
+        # One event has all labels of an atom, so SOME means the same as its condition.
+        return f.Filter(named, with_labels(rebuild.without_some(whole), lambda label: label and variable))
 
 
 def _names_in(chain: Many[f.Formula]) -> set[str]:
