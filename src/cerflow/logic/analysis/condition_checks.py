@@ -6,6 +6,7 @@ from cerflow.base import limits
 from cerflow.base.errors import QueryError, nearest
 from cerflow.base.text_patterns import check_like, check_regexp
 from cerflow.language import condition as c
+from cerflow.language.lexicon import BUILT_IN
 from cerflow.language.node import Node, walk
 from cerflow.language.predicates.predicate import Form, Predicate, PredicateKind
 from cerflow.language.predicates.registry import find_predicate, is_about_set, predicate_names
@@ -98,11 +99,8 @@ def _check_some(some: c.Some, bracket: str | None) -> None:
 
 
 def _check_reference(reference: c.LabelReference, above: Node | None) -> None:
-    if isinstance(above, c.PredicateCall):
-        return
-    if isinstance(above, c.Function) and above.name in _LABEL_FUNCTIONS:
-        return
-    if isinstance(above, c.Aggregate) and above.name == "count":
+    takes_labels = isinstance(above, c.Function | c.Aggregate) and above.name in (*_LABEL_FUNCTIONS, "count")
+    if takes_labels or isinstance(above, c.PredicateCall):
         return
     label = reference.label or "EVENT"
     raise QueryError(
@@ -116,17 +114,11 @@ def _check_literal(literal: c.Literal) -> None:
         raise QueryError(f"{value} does not fit into 64 bits", span=literal.span)
 
 
-def _known_names() -> tuple[str, ...]:
-    return (
-        *c.FUNCTIONS,
-        *c.LONGER_FUNCTIONS,
-        c.MATCH_NUMBER,
-        *_LABEL_FUNCTIONS,
-        "prev",
-        *c.AGGREGATES,
-        *c.SET_TESTS,
-        *predicate_names(),
-    )
+def _unknown(
+    call: c.Function | c.Aggregate | c.SetTest | c.PredicateCall, what: str = "function", hint: str | None = None
+) -> QueryError:
+    near = nearest(call.name, (*BUILT_IN, *predicate_names()))
+    return QueryError(f"unknown {what} '{call.name}'", span=call.span, suggestion=near, hint=hint)
 
 
 def _check_function(function: c.Function, column: bool) -> None:
@@ -141,9 +133,7 @@ def _check_function(function: c.Function, column: bool) -> None:
     if function.name == "||" and len(function.arguments) == 2:
         return
     if function.name not in (*c.FUNCTIONS, *c.LONGER_FUNCTIONS, *_LABEL_FUNCTIONS, "prev", c.MATCH_NUMBER):
-        raise QueryError(
-            f"unknown function '{function.name}'", span=function.span, suggestion=nearest(function.name, _known_names())
-        )
+        raise _unknown(function)
     c.check_arity(function.name, len(function.arguments), function.span, QueryError)
     if function.name in _LABEL_FUNCTIONS and not isinstance(function.arguments[0], c.LabelReference):
         raise QueryError(f"{function.name} takes a label", span=function.arguments[0].span or function.span)
@@ -183,7 +173,9 @@ def _check_sets_beside_previous(bracket: c.Bracket) -> None:
 def _check_aggregate(current: c.Aggregate | c.SetTest, inside: bool) -> None:
     if current.name not in ((*c.AGGREGATES, c.COUNT_DISTINCT) if isinstance(current, c.Aggregate) else c.SET_TESTS):
         raise QueryError(
-            f"unknown function '{current.name}'", span=current.span, suggestion=nearest(current.name, _known_names())
+            f"unknown function '{current.name}'",
+            span=current.span,
+            suggestion=nearest(current.name, (*BUILT_IN, *predicate_names())),
         )
     labels: set[str | None] = set()
     for below in walk(current.argument):
@@ -201,12 +193,8 @@ def _check_aggregate(current: c.Aggregate | c.SetTest, inside: bool) -> None:
 def _check_predicate(call: c.PredicateCall, bracket: str | None) -> None:
     predicate = find_predicate(call.name)
     if predicate is None:
-        raise QueryError(
-            f"unknown function or predicate '{call.name}'",
-            span=call.span,
-            suggestion=nearest(call.name, _known_names()),
-            hint="A predicate of your own must be registered before the query is checked.",
-        )
+        hint = "A predicate of your own must be registered before the query is checked."
+        raise _unknown(call, "function or predicate", hint)
     count = len(call.arguments)
     if not predicate.fewest <= count <= predicate.most:
         given = f"{count} {'is' if count == 1 else 'are'} given"

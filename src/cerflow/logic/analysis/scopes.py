@@ -87,11 +87,9 @@ def _combine(current: f.Formula, below: Many[Labels]) -> Labels:
         case f.Embedded():
             return Labels(current.labels)
         case f.As():
-            inner = below[0]
-            label = frozenset((current.label,))
+            inner, label = below[0], frozenset((current.label,))
             bound = inner.bound | label if inner.single else inner.bound - label
-            never = inner.never - label
-            return Labels(inner.assigned | label, bound, inner.relations, inner.wildcard, inner.single, never)
+            return replace(inner, assigned=inner.assigned | label, bound=bound, never=inner.never - label)
         case f.Rename():
             return _rename(below[0], current.old, current.new)
         case f.Project():
