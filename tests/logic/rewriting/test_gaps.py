@@ -47,6 +47,8 @@ def test_a_bound_from_the_first_event_to_the_last_is_a_window(query, expected):
     [
         ("(A AS a ; B AS b) FILTER b.t <= a.t + 5 MINUTES", "us", "5 MINUTES 0.001 MILLISECONDS"),
         ("(A AS a ; B AS b) FILTER b.t - 5 MINUTES < a.t", "us", "5 MINUTES"),
+        ("(A AS a ; B AS b) FILTER 5 MINUTES + a.t > b.t", "us", "5 MINUTES"),
+        ("(A AS a ; B AS b) FILTER b.t - 3000 - a.t < 2000 AND a.v > 1", "number", "5 SECONDS"),
         # Nanoseconds are rounded before they are subtracted.
         ("(A AS a ; B AS b) FILTER b.t - a.t < 5 MINUTES AND a.v > 1", "ns", "5 MINUTES 0.001 MILLISECONDS"),
         ("(A AS a ; B AS b) FILTER b.t - a.t < 5000 AND a.v > 1", "number", "5 SECONDS"),

@@ -41,6 +41,9 @@ def reduced(formula, window="", kind="number"):
             "A AS a ; B AS b ; C AS c FILTER b.t - a.t <= 4 AND c.t - b.t <= 5",
         ),
         ("(((A AS a ; B AS b) WITHIN 4 MINUTES) ; C) FILTER b.t - a.t <= 300000", "", None),
+        # What is added may leave 64 bits, and then nothing holds.
+        ("(A AS a ; B AS b) FILTER b.t <= a.t + 300000", "WITHIN 5 MINUTES", None),
+        ("(A AS a ; B AS b) FILTER b.t + 1 - (a.t + 1) <= 300000", "WITHIN 5 MINUTES", None),
         (
             "(((A AS a ; B AS b) FILTER b.t - a.t <= 300000) WITHIN 4 MINUTES) ; C",
             "",
