@@ -32,14 +32,12 @@ def parse_query(text: str) -> s.Select:
     Raises `QuerySyntaxError` if the text is not in the language, and `QueryError` if it calls an unknown function or
     has an invalid regular expression; both with the position in the text.
     """
-    tree: s.Select = parse_from(_grammar(), text, "query_alone")
-    return tree
+    return parse_from(_grammar(), text, "query_alone", s.Select)
 
 
 def parse_statements(text: str) -> s.Statements:
     """Read definitions and a query, ``DEFINE … AS SELECT … ; SELECT …`` (spec §10); errors as for `parse_query`."""
-    tree: s.Statements = parse_from(_grammar_of_statements(), text, "statements")
-    return tree
+    return parse_from(_grammar_of_statements(), text, "statements", s.Statements)
 
 
 def duration_in_microseconds(duration: timedelta | str | None) -> int | None:
@@ -67,8 +65,7 @@ def _parse_duration(text: str) -> int:
 
 def parse_formula(text: str) -> f.Formula:
     """Read a formula (spec §2), perhaps after ``DEFINE kind AS condition;``; errors as for `parse_query`."""
-    tree: f.Formula = parse_from(_grammar(), text, "formula_alone")
-    return tree
+    return parse_from(_grammar(), text, "formula_alone", f.Formula)
 
 
 def parse_condition(text: str, *, bare_attributes: bool = False) -> Condition:
@@ -76,14 +73,12 @@ def parse_condition(text: str, *, bare_attributes: bool = False) -> Condition:
 
     With ``bare_attributes`` attributes need no label, as inside ``x[…]``.
     """
-    tree: Condition = parse_from(_grammar(), text, "condition_inside" if bare_attributes else "condition_alone")
-    return tree
+    return parse_from(_grammar(), text, "condition_inside" if bare_attributes else "condition_alone", Condition)
 
 
 def parse_expression(text: str, *, bare_attributes: bool = False) -> Expression:
     """Read a value such as ``x.price * 2`` (spec §3); otherwise as `parse_condition`."""
-    tree: Expression = parse_from(_grammar(), text, "value_inside" if bare_attributes else "value_alone")
-    return tree
+    return parse_from(_grammar(), text, "value_inside" if bare_attributes else "value_alone", Expression)
 
 
 @cache

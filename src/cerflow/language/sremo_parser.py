@@ -26,8 +26,7 @@ def parse_sremo(text: str) -> r.Sremo:
 
 def read_sremo(text: str) -> r.Sremo:
     """The same for a part of an expression: which of its names are registers is not known yet."""
-    tree: r.Sremo = parse_from(_grammar(), text, "sremo_alone")
-    return tree
+    return parse_from(_grammar(), text, "sremo_alone", r.Sremo)
 
 
 @cache

@@ -6,8 +6,7 @@ from cerflow.base.events import Stream
 from cerflow.language.node import walk
 from cerflow.language.sremo import AnyMatch, NextMatch, Sremo, Unordered
 from cerflow.language.sremo_parser import parse_sremo
-from cerflow.logic.rewriting.empty_string import matches_empty, not_empty
-from cerflow.logic.rewriting.strategies import skipping, without_strategies
+from cerflow.logic.rewriting.strategies import matches_empty, not_empty, skipping, without_strategies
 from cerflow.theory.semantics.sremo import SremoDenotation, sremo_match_string
 from support.generators.sremo import expressions, strings
 from support.runners import examples

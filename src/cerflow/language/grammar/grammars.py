@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from cerflow.base import limits
 from cerflow.base.errors import ArgumentError, QueryError, QuerySyntaxError, Span
 from cerflow.base.nested import joined
+from cerflow.language.node import Node
 
 if TYPE_CHECKING:
     from lark import Lark, Token
@@ -46,6 +47,8 @@ class Name:
     quoted: bool = False
     reserved: bool = False
 
+
+N = TypeVar("N", bound=Node)
 
 #: The children of a callback: tokens and the parts of the rules below.
 Piece: TypeAlias = "Parsed | Token"
@@ -123,8 +126,8 @@ def refuse_surrogates(text: str) -> None:
         ).with_source(text)
 
 
-def parse_from(lark: Lark, text: str, start: str) -> Any:
-    """Parse the text from a start rule; gives the value of the part it becomes.
+def parse_from(lark: Lark, text: str, start: str, kind: type[N]) -> N:
+    """Parse the text from a start rule, which gives trees of a kind.
 
     Raises `QuerySyntaxError` or `QueryError` with line, column and excerpt.
     """
@@ -139,11 +142,11 @@ def parse_from(lark: Lark, text: str, start: str) -> Any:
     from lark import UnexpectedInput
 
     try:
-        part: Any = lark.parse(text, start=start)
+        tree: N = lark.parse(text, start=start).value  # type: ignore[attr-defined]
     except UnexpectedInput as error:
         from cerflow.language.grammar.syntax_errors import explain_syntax
 
         raise explain_syntax(error, text, lark, start).with_source(text) from None
     except (QuerySyntaxError, QueryError) as error:
         raise error.with_source(text) from None
-    return part.value
+    return tree
