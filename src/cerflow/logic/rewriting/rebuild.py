@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Sequence as Many
+from dataclasses import replace
 from typing import TypeVar
 
 from cerflow.base import limits
@@ -37,6 +38,28 @@ def transformed(root: N, change: Callable[[int, Node], Node]) -> N:
 def relabelled(root: N, names: Mapping[str, str]) -> N:
     """The condition or expression with other labels."""
     return with_labels(root, lambda label: label if label is None else names.get(label, label))
+
+
+def with_own_labels(current: Node, new: Callable[[str], str]) -> Node:
+    """An operator with other names for the labels that it gives, keeps, compares or reads by itself."""
+
+    def reading(part: N, *own: str) -> N:
+        return with_labels(part, lambda label: label if label is None or label in own else new(label))
+
+    match current:
+        case f.As(operand, label):
+            return f.As(operand, new(label), span=current.span)
+        case f.Rename(operand, old, name):
+            return f.Rename(operand, new(old), new(name), span=current.span)
+        case f.Filter(operand, condition):
+            return f.Filter(operand, reading(condition), span=current.span)
+        case f.NotEvent(event, Condition() as condition):
+            return replace(current, condition=reading(condition, event.name))
+        case f.Selection(strategy, operand, by):
+            return f.Selection(strategy, operand, tuple(map(reading, by)), span=current.span)
+        case f.Project(labels, operand):
+            return f.Project(tuple(map(new, labels)), operand, span=current.span)
+    return current
 
 
 def without_some(condition: Condition) -> Condition:

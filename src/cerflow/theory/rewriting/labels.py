@@ -10,7 +10,7 @@ from cerflow.language import formula as f
 from cerflow.language.builder.given import of_formula
 from cerflow.language.node import Node, rebuild, walk, with_children
 from cerflow.logic.analysis.scopes import Labels, Scopes, condition_labels, handed_down, resolve
-from cerflow.logic.rewriting.rebuild import FreshNames, relabelled, transformed
+from cerflow.logic.rewriting.rebuild import FreshNames, relabelled, transformed, with_own_labels
 from cerflow.theory.rewriting import events
 from cerflow.theory.rewriting.repetitions import without_repetitions
 
@@ -122,15 +122,9 @@ def push_down_renames(formula: f.Formula) -> f.Formula:
         if index in stay:
             assert isinstance(current, f.Formula)
             return _renamed(current, around[index], scopes.labels[index])
-        match current:
-            case f.Rename():
-                return current.operand
-            case f.As():
-                return f.As(current.operand, _final(current.label, around[index]), span=current.span)
-            case f.Filter():
-                names = {name: _final(name, around[index]) for name in condition_labels(current.condition)}
-                return f.Filter(current.operand, relabelled(current.condition, names), span=current.span)
-        return current
+        if isinstance(current, f.Rename):
+            return current.operand
+        return with_own_labels(current, lambda name: _final(name, around[index])) if index in around else current
 
     return _checked(formula, scopes, transformed(formula, change))
 
@@ -173,9 +167,6 @@ def with_labels_replaced(formula: f.Formula, names: Mapping[str, str]) -> f.Form
     bound outside of it. Raises `UnsupportedQueryError` for ANY.
     """
 
-    def new(name: str) -> str:
-        return names.get(name, name)
-
     def visit(current: Node, below: Many[Node]) -> Node:
         match current:
             case f.EventType() if current.name in names:
@@ -187,25 +178,12 @@ def with_labels_replaced(formula: f.Formula, names: Mapping[str, str]) -> f.Form
                 for name in sorted(names):
                     renamed = f.Rename(renamed, name, names[name])
                 return renamed
-        current = with_children(current, below)
-        match current:
-            case f.As():
-                return f.As(current.operand, new(current.label), span=current.span)
-            case f.Rename():
-                return f.Rename(current.operand, new(current.old), new(current.new), span=current.span)
-            case f.Filter():
-                return f.Filter(current.operand, relabelled(current.condition, names), span=current.span)
             case f.Selection(strategy=f.Strategy.ANY):
                 raise UnsupportedQueryError(
                     "labels in ANY would have to be renamed, but ANY chooses by them",
                     span=current.span,
                     hint="Give the labels different names.",
                 )
-            case f.Selection(strategy, operand, by):
-                compared = tuple(relabelled(reference, names) for reference in by)
-                return f.Selection(strategy, operand, compared, span=current.span)
-            case f.Project():
-                return f.Project(tuple(map(new, current.labels)), current.operand, span=current.span)
-        return current
+        return with_own_labels(with_children(current, below), lambda name: names.get(name, name))
 
     return rebuild(formula, visit)

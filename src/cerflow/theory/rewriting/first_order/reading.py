@@ -16,7 +16,7 @@ from cerflow.language.node import Node, fold_each, walk
 from cerflow.language.select import CountItem, Select
 from cerflow.logic.analysis import first_order
 from cerflow.logic.analysis.scopes import handed_down, relation_names
-from cerflow.logic.rewriting.rebuild import FreshNames, refuse_later_choices, relabelled, transformed
+from cerflow.logic.rewriting.rebuild import FreshNames, refuse_later_choices, transformed, with_own_labels
 from cerflow.theory.rewriting.first_order.safe import to_safe
 
 
@@ -113,14 +113,6 @@ def _renamed_apart(formula: f.Formula) -> tuple[f.Formula, dict[str, str]]:
         return names[scope, name]
 
     def change(index: int, current: Node) -> Node:
-        if isinstance(current, f.As):
-            return f.As(current.operand, meaning(index, current.label), span=current.span)
-        if isinstance(current, f.Filter):
-            new = {name: meaning(index, name) for name in first_order.condition_variables(current)}
-            return f.Filter(current.operand, relabelled(current.condition, new), span=current.span)
-        if isinstance(current, f.NotEvent) and current.condition is not None:
-            new = {name: meaning(index, name) for name in first_order.condition_variables(current)}
-            return replace(current, condition=relabelled(current.condition, new))
-        return current
+        return with_own_labels(current, lambda name: meaning(index, name))
 
     return transformed(formula, change), back
