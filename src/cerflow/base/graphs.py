@@ -19,6 +19,14 @@ def grouped(size: int, pairs: Iterable[tuple[int, E]]) -> list[list[E]]:
     return found
 
 
+def gathered(pairs: Iterable[tuple[N, E]]) -> dict[N, list[E]]:
+    """For each first part of some pairs, in their order, the second parts that come with it."""
+    found: dict[N, list[E]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
+
+
 def reached(start: Iterable[N], following: Callable[[N], Iterable[N]]) -> dict[N, None]:
     """The nodes that paths from some nodes lead to, these included, breadth first."""
     found = dict.fromkeys(start)
@@ -28,6 +36,13 @@ def reached(start: Iterable[N], following: Callable[[N], Iterable[N]]) -> dict[N
                 found[other] = None
                 frontier.append(other)
     return found
+
+
+def on_paths(starts: Iterable[N], ends: Iterable[N], edges: Iterable[tuple[N, N]]) -> set[N]:
+    """The nodes on paths from some nodes to others."""
+    ways = list(edges)
+    ahead, behind = gathered(ways), gathered((target, source) for source, target in ways)
+    return {*reached(starts, lambda q: ahead.get(q, ()))} & reached(ends, lambda q: behind.get(q, ())).keys()
 
 
 def answered(question: Q, rule: Callable[[Q], Generator[Q, V, V]], known: dict[Q, V] | None = None) -> V:
@@ -69,9 +84,7 @@ def settled_values(
     These are the least values that hold along all edges, or the greatest; nodes that none of the first ones leads to
     have none.
     """
-    leaving: dict[N, list[tuple[N, E]]] = {}
-    for source, target, edge in edges:
-        leaving.setdefault(source, []).append((target, edge))
+    leaving = gathered((source, (target, edge)) for source, target, edge in edges)
     found = dict(begin)
     pending = list(found)
     while pending:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import TypeAlias
 
-from cerflow.base.graphs import reached
+from cerflow.base.graphs import gathered, reached
 from cerflow.language.condition import And, Condition, with_labels
 from cerflow.language.formula import Embedded, EventKind, EventType
 from cerflow.language.node import Node, node
@@ -91,10 +91,7 @@ class AutomatonFormula(Embedded):
 
     def leaving(self) -> dict[State, list[AutomatonStep]]:
         """The transitions out of each state that some leave."""
-        found: dict[State, list[AutomatonStep]] = {}
-        for step in self.steps:
-            found.setdefault(step.source, []).append(step)
-        return found
+        return gathered((step.source, step) for step in self.steps)
 
 
 def closed(states: Iterable[State], leaving: Mapping[State, list[AutomatonStep]]) -> frozenset[State]:

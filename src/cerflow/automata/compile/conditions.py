@@ -15,7 +15,7 @@ from operator import and_, or_
 from cerflow.automata.model.fragment import Fragment, track, without_dead_states
 from cerflow.automata.model.registers import RegisterFile, accumulation_for
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
-from cerflow.base.graphs import settled_values
+from cerflow.base.graphs import gathered, settled_values
 from cerflow.language.condition import Condition, Expression, Not, Some
 from cerflow.logic.conditions.connectives import TRUE, conjunction, conjuncts
 from cerflow.logic.conditions.guards import Of, Satisfied, Stored, is_local, leaves, substitute
@@ -196,10 +196,7 @@ class Relating:
 
 
 def _relate(operand: Fragment, relating: Sequence[Relating]) -> Fragment:
-    of_label: dict[str, list[int]] = {}
-    for k, relation in enumerate(relating):
-        for label in relation.labels:
-            of_label.setdefault(label, []).append(k)
+    of_label = gathered((label, k) for k, relation in enumerate(relating) for label in relation.labels)
     names = frozenset(of_label)
     nothing: frozenset[str] = frozenset()
 

@@ -23,7 +23,7 @@ from cerflow.automata.optimise.detection import Simulation
 from cerflow.automata.optimise.simplify import simplify
 from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
-from cerflow.base.graphs import reached
+from cerflow.base.graphs import gathered, reached
 from cerflow.language.formula import Strategy
 from cerflow.logic.conditions.case_tree import merged_cases
 from cerflow.logic.conditions.connectives import conjunction, conjuncts
@@ -70,9 +70,7 @@ def with_few_tests(transducer: Transducer) -> Transducer:
 
 def _together(transitions: Iterable[Transition]) -> list[Transition]:
     """Transitions that do the same as one, wherever their tests together are one."""
-    alike: dict[object, list[Transition]] = {}
-    for t in transitions:
-        alike.setdefault((t.source, t.target, t.atoms, t.labels, t.writes), []).append(t)
+    alike = gathered(((t.source, t.target, t.atoms, t.labels, t.writes), t) for t in transitions)
     return [
         replace(several[0], test=conjunction(list(test)))
         for several in alike.values()

@@ -12,7 +12,7 @@ from typing import TypeVar
 from cerflow.automata.model.transducer import Register, Transducer, Transition
 from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
-from cerflow.base.graphs import grouped, reached
+from cerflow.base.graphs import grouped, on_paths, reached
 from cerflow.language.formula import Window
 
 T = TypeVar("T", bound=Hashable)
@@ -93,9 +93,7 @@ def check_fragment_size(fragment: Fragment, more: int = 0) -> None:
 
 def without_dead_states(fragment: Fragment) -> Fragment:
     """The fragment without the states that are not on a path from an initial to a final one."""
-    forward = grouped(fragment.states, ((t.source, t.target) for t in fragment.transitions))
-    backward = grouped(fragment.states, ((t.target, t.source) for t in fragment.transitions))
-    useful = reachable_states(fragment.initial, forward) & reachable_states(fragment.final, backward)
+    useful = on_paths(fragment.initial, fragment.final, ((t.source, t.target) for t in fragment.transitions))
     numbers = {q: k for k, q in enumerate(sorted(useful))}
     return Fragment(
         len(numbers),

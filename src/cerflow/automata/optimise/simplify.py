@@ -11,7 +11,7 @@ from functools import cache
 
 from cerflow.automata.model.fragment import Fragment, without_dead_states
 from cerflow.automata.model.transducer import Register, Transducer, Transition, Write
-from cerflow.base.graphs import reached
+from cerflow.base.graphs import gathered, reached
 from cerflow.language.condition import Condition, Expression, Not
 from cerflow.language.formula import Window
 from cerflow.logic.conditions.connectives import conjunction, conjuncts
@@ -121,17 +121,13 @@ def _bisimulation(transducer: Transducer) -> list[int]:
     fresh = 4
     changed = set(range(transducer.states))
     while changed:
-        touched: dict[int, list[int]] = {}
-        for q in changed:
-            touched.setdefault(classes[q], []).append(q)
+        touched = gathered((classes[q], q) for q in changed)
         moved: list[int] = []
         splits: list[tuple[int, list[list[int]]]] = []
         for c, states in touched.items():
             # The others of the class still agree with one another; one of them represents all.
             others = members[c].difference(states) if len(states) < len(members[c]) else set()
-            groups: dict[frozenset[tuple[int, int]], list[int]] = {}
-            for q in states:
-                groups.setdefault(frozenset((a, classes[p]) for a, p in leaving[q]), []).append(q)
+            groups = gathered((frozenset((a, classes[p]) for a, p in leaving[q]), q) for q in states)
             if others:
                 one = next(iter(others))
                 groups.pop(frozenset((a, classes[p]) for a, p in leaving[one]), None)

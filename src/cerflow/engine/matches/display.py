@@ -14,6 +14,7 @@ from cerflow.base import limits
 from cerflow.base.arrow_columns import one_array
 from cerflow.base.errors import ArgumentError, InputError, UnsupportedQueryError, at_least_one, counted
 from cerflow.base.event_tables import to_table
+from cerflow.base.graphs import gathered
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.engine.matches.row_limit import readable_number
 from cerflow.engine.results.flat import OTHERS, FlatColumn
@@ -31,9 +32,7 @@ SHOWN, _EVENTS, _CHARACTERS = 20, 3, 60
 
 def as_html(report: Report, rows: Sequence[Mapping[str, Any]], number: int) -> str:
     """A table of some rows of a result with ``number`` rows."""
-    labels: dict[str | None, list[FlatColumn]] = {}
-    for column in report.flat:
-        labels.setdefault(column.label, []).append(column)
+    labels = gathered((column.label, column) for column in report.flat)
     asked = [name for name in report.schema.names[len(report.leading) :] if name != "events"]
     timed = [row for row in rows if row.get("start_time") is not None]
     ends = [row["end_time"] if row["detected_time"] is None else row["detected_time"] for row in timed]

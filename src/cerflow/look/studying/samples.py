@@ -16,6 +16,7 @@ from cerflow.api.stream_inputs import EventRoles, columns_wanted, schema_of
 from cerflow.automata.model.clock import PAUSE, TICK
 from cerflow.base.event_tables import to_table
 from cerflow.base.events import Event, Stream, Value, as_value, raw_time
+from cerflow.base.graphs import gathered
 from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import RecordChecker
@@ -143,11 +144,8 @@ def read_sample(
 
 def substreams_by_key(select: Select, events: Stream) -> dict[tuple[Value, ...], Substream]:
     """The substreams that a query reads, by key; events of other inputs and events without key are in none."""
-    members: dict[tuple[Value, ...], list[Event]] = {}
-    for key, event in _keyed(select, events):
-        members.setdefault(key, []).append(event)
     unit = events.microseconds_per_tick
-    return {key: Substream(key, Stream(found, unit)) for key, found in members.items()}
+    return {key: Substream(key, Stream(own, unit)) for key, own in gathered(_keyed(select, events)).items()}
 
 
 def substream_at(select: Select, sample: StudiedEvents, positions: Collection[int]) -> Substream | None:

@@ -17,6 +17,7 @@ from cerflow.automata.model.transducer import HIDDEN_LABEL, TYPE_LABEL, Transduc
 from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.events import Event
+from cerflow.base.graphs import gathered
 from cerflow.language.condition import Condition
 from cerflow.language.formula import DurationWindow, Window
 from cerflow.language.node import walk
@@ -246,9 +247,7 @@ class SubstreamRuns:
 
 def _add(parts: dict[_Ends, list[PartialMatches]], shared: _Shared, t: Transition, event: Event, place: int) -> None:
     """Add partial matches as they are after a transition to those of its target."""
-    marked: dict[_Ends, list[PartialMatches]] = {}
-    for ends, part in shared.parts.items():
-        marked.setdefault((*ends[:1], place) if t.labels else ends, []).append(part)
+    marked = gathered(((*ends[:1], place) if t.labels else ends, part) for ends, part in shared.parts.items())
     labels = frozenset(event.type if label == TYPE_LABEL else label for label in t.labels)
     for ends, before in marked.items():
         parts.setdefault(ends, []).extend([PartialMatches(before, labels, event.position)] if labels else before)

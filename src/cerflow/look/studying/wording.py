@@ -11,6 +11,7 @@ from cerflow.automata.model.runs import Content, Memory
 from cerflow.automata.model.transducer import Register
 from cerflow.base.errors import dotted
 from cerflow.base.events import Event, Value
+from cerflow.base.graphs import gathered
 from cerflow.base.units import PER_SECOND, TimeUnit, since_1970
 from cerflow.language.condition import Attribute, Condition
 from cerflow.language.node import walk
@@ -126,7 +127,5 @@ def _content(content: Content) -> str:
 
 def shown_pairs(pairs: frozenset[tuple[str, int]]) -> str:
     """A complex event: each event with its labels, in order of position."""
-    labels: dict[int, list[str]] = {}
-    for label, position in sorted(pairs):
-        labels.setdefault(position, []).append(label)
+    labels = gathered((position, label) for label, position in sorted(pairs))
     return "{" + ", ".join(f"{'/'.join(labels[p])}@{p}" for p in sorted(labels)) + "}"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from cerflow.base.complex_events import ComplexEvent
 from cerflow.base.events import Event
+from cerflow.base.graphs import reached
 from cerflow.language.automaton import AutomatonFormula, AutomatonStep, Satisfied, State, StreamTest, TypeTest
 from cerflow.language.condition import Condition, Constant
 from cerflow.language.node import Node, transform
@@ -50,13 +51,7 @@ def automaton_matches(
 
 def _with_epsilon(leaving: Mapping[State, Sequence[AutomatonStep]], runs: set[_Run]) -> set[_Run]:
     """Also the runs that take ε-transitions from there."""
-    while True:
-        more = {
-            (step.target, *rest) for state, *rest in runs for step in leaving.get(state, ()) if step.condition is None
-        } - runs
-        if not more:
-            return runs
-        runs |= more  # type: ignore[arg-type]
+    return set(reached(runs, lambda r: [(s.target, *r[1:]) for s in leaving.get(r[0], ()) if s.condition is None]))
 
 
 def _holds(condition: Condition, event: Event, held: Mapping[str, Event]) -> bool:

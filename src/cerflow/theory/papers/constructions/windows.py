@@ -14,7 +14,7 @@ from typing import Generic
 
 from cerflow.base import limits
 from cerflow.base.errors import expect
-from cerflow.base.graphs import settled_values
+from cerflow.base.graphs import gathered, settled_values
 from cerflow.base.operators import Operator
 from cerflow.language import condition as c
 from cerflow.language.automaton import State, rename_registers, sorted_states
@@ -101,13 +101,9 @@ def eliminate_epsilon(automaton: RegisterA) -> RegisterA:
     """
 
     def successors(place: frozenset[State]) -> Iterator[Successor[frozenset[State]]]:
-        targets: dict[Effect, set[State]] = {}
-        for inner in sorted_states(place):
-            for t in automaton.leaving(inner):
-                if t.condition is not None:
-                    targets.setdefault(t.effect, set()).add(t.target)
-        for effect, reached in targets.items():
-            yield automaton.enclosed(reached), *effect
+        leaving = (t for inner in sorted_states(place) for t in automaton.leaving(inner) if t.condition is not None)
+        for effect, targets in gathered((t.effect, t.target) for t in leaving).items():
+            yield automaton.enclosed(targets), *effect
 
     start = automaton.enclosed(automaton.starts)
     return automaton.built(

@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import count
 from typing import Any, ClassVar, Self, TypeVar
 
-from cerflow.base.graphs import reached
+from cerflow.base.graphs import gathered, on_paths, reached
 from cerflow.language.automaton import Model, State, rename_registers, show_state, sorted_states
 from cerflow.language.condition import Condition
 from cerflow.language.sremo import MARK
@@ -240,11 +240,7 @@ class Automaton:
 
     def trimmed(self) -> Self:
         """Without unreachable states, and those that cannot reach a final one; the start of an SRT stays."""
-        into: dict[State, list[State]] = {}
-        for t in self.transitions:
-            into.setdefault(t.target, []).append(t.source)
-        ahead = reached(self.starts, lambda q: [t.target for t in self.leaving(q)])
-        useful = frozenset(ahead.keys() & reached(self.finals, lambda q: into.get(q, ())).keys())
+        useful = on_paths(self.starts, self.finals, ((t.source, t.target) for t in self.transitions))
         if self.model is Model.SRT:
             useful |= self.starts
         kept = (t for t in self.transitions if t.source in useful and t.target in useful)
@@ -267,10 +263,7 @@ class Automaton:
 
     @cached_property
     def _leaving(self) -> Mapping[State, list[TransitionLike]]:
-        found: dict[State, list[TransitionLike]] = {}
-        for t in self.transitions:
-            found.setdefault(t.source, []).append(t)
-        return found
+        return gathered((t.source, t) for t in self.transitions)
 
     def leaving(self, state: State) -> Iterable[Any]:
         """The transitions out of a state."""
