@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain, count, islice
 
 from cerflow.automata.model.clock import may_read_events, reads_tick
 from cerflow.automata.model.run_windows import windows_needed
@@ -75,17 +75,13 @@ class SubstreamRuns:
         self._live = transducer.live()
         self._needed = windows_needed(transducer)
         self._numbers: dict[Transition, int] = {t: k for k, t in enumerate(transducer.transitions)}
-        self._made = 0
+        self._unused = count(1)
         self._begin()
 
     def _begin(self) -> None:
         self._current: dict[_Place, _Shared] = {}
         for state in sorted(self._transducer.initial):
-            self._current[state, self._reader.empty] = _Shared(self._number(), {(): NOTHING})
-
-    def _number(self) -> int:
-        self._made += 1
-        return self._made
+            self._current[state, self._reader.empty] = _Shared(next(self._unused), {(): NOTHING})
 
     def living(self) -> tuple[LivingConfiguration, ...]:
         """The configurations that may continue."""
@@ -171,7 +167,7 @@ class SubstreamRuns:
         former = self._current
         self._current = {}
         for target, parts in following.items():
-            number = former[target].number if target in former else self._number()
+            number = former[target].number if target in former else next(self._unused)
             joined = {ends: found[0] if len(found) == 1 else PartialMatches(found) for ends, found in parts.items()}
             self._current[target] = _Shared(number, joined)
         fired = tuple(
@@ -207,11 +203,11 @@ class SubstreamRuns:
                 yield Death(shown, shared.count, "window", f"the window of {show(kept)} is over", True)
                 continue
             old = [ends for ends in shared.parts if self._reader.outlived(ends, place)]
-            count = sum(shared.parts.pop(ends).count for ends in old)
+            gone = sum(shared.parts.pop(ends).count for ends in old)
             if old and window is not None:
                 first = min(self._reader.events[ends[0]].position for ends in old)
                 words = f"the window of {show(window)} since event {first} is over"
-                yield Death(shown, count, "window", words, not shared.parts)
+                yield Death(shown, gone, "window", words, not shared.parts)
             if not shared.parts:
                 del self._current[state, memory]
 

@@ -1,1 +1,1 @@
-"""The papers' constructions on symbolic register transducers, one per file."""
+"""The papers' constructions on automata, by topic."""

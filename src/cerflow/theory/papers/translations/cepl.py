@@ -45,6 +45,18 @@ class _Edge:
     selection: dict[str, str] = field(default_factory=dict)
     writes: set[str] = field(default_factory=set)
 
+    def transition(self) -> MatchTransition:
+        """The finished transition."""
+        return MatchTransition(
+            source=self.source,
+            target=self.target,
+            formula=self.formula,
+            parameters=tuple(self.selection),
+            selection=tuple(self.selection.values()),
+            writes=frozenset(self.writes),
+            output=self.labels,
+        )
+
 
 @dataclass(slots=True)
 class _Draft:
@@ -77,31 +89,11 @@ def compile_cepl(formula: f.Formula, *, most: int | None = None) -> RMA:
             )
         sizes.append(tree.window.events)
         tree = tree.operand
-    whole = _compiled(tree)
+    whole = _CeplCompiler(tree).run()
     if not sizes:
         return whole
     walks = unroll(anchor(eliminate_epsilon(whole)), min(sizes), most=most)
     return with_start_loop(walks.transducer)
-
-
-def _compiled(tree: f.Formula) -> RMA:
-    part = _CeplCompiler(tree).run()
-    return RMA.of(
-        (
-            MatchTransition(
-                source=edge.source,
-                target=edge.target,
-                formula=edge.formula,
-                parameters=tuple(edge.selection),
-                selection=tuple(edge.selection.values()),
-                writes=frozenset(edge.writes),
-                output=edge.labels,
-            )
-            for edge in part.edges
-        ),
-        starts=(part.start,),
-        finals=(part.final,),
-    )
 
 
 class _CeplCompiler:
@@ -113,7 +105,7 @@ class _CeplCompiler:
         self._states = count()
         self._registers = (f"r{number}" for number in count(1))
 
-    def run(self) -> _Draft:
+    def run(self) -> RMA:
         """The automaton of the whole formula."""
 
         # The occurrence of each formula, for the labels of filters.
@@ -122,7 +114,8 @@ class _CeplCompiler:
                 self._check_bounded(current, parts[0][1])
             return self._build(current, [part for part, _ in parts]), index
 
-        return fold_only(self._formula, f.Formula, visit)[0]
+        part = fold_only(self._formula, f.Formula, visit)[0]
+        return RMA.of((edge.transition() for edge in part.edges), starts=(part.start,), finals=(part.final,))
 
     def _build(self, current: f.Formula, below: list[_Draft]) -> _Draft:
         match current:
@@ -145,9 +138,8 @@ class _CeplCompiler:
                 edges = [*left.edges, _Edge(left.final, right.start), *right.edges]
                 return _Draft(left.start, right.final, edges, {**right.register_of, **left.register_of})
             case f.Iteration():
-                (body,) = below
-                body.edges.append(_Edge(body.final, body.start))
-                return body
+                below[0].edges.append(_Edge(below[0].final, below[0].start))
+                return below[0]
             case f.Filter():
                 return self._filter(below[0], without_brackets(current.condition))
         if isinstance(current, f.Within):
