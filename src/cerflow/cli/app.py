@@ -10,7 +10,7 @@ import typer
 
 from cerflow.base.errors import visible
 from cerflow.cli import options as o
-from cerflow.cli.options import in_groups, load, one_query, time_limit, usage
+from cerflow.cli.options import about, in_groups, time_limit, usage
 from cerflow.cli.output.progress import PhaseTimer, compile_kernels, progress
 from cerflow.cli.output.reporting import errors_reported, note, warn
 from cerflow.cli.output.writing import OutputFormat
@@ -65,7 +65,6 @@ def run(
     from cerflow.cli.choosing import Choice, choose_runner
     from cerflow.cli.commands.request import Request, load_query
 
-    one_query(query)
     if not inputs.inputs:
         usage("name the events to read with --input PATH", "--input")
     only_spark = {"--master": spark.master, "--conf": spark.conf}
@@ -76,8 +75,7 @@ def run(
         usage("directories (--output-mode, --partition-by) are written by Spark, not by --runner local", "--runner")
     if until is not None and not columns.time:
         usage("--until is a time: name the column of times with --time-column", "--until")
-    with errors_reported(query.query):
-        load(predicates)
+    with about(query, predicates):
         request = Request.prepare(
             load_query(query, query.reading),
             inputs,
@@ -130,9 +128,7 @@ def check(
     """Check whether a query is valid, by itself or for the given inputs."""
     from cerflow.cli.commands.checking import summarise_query
 
-    one_query(query)
-    with errors_reported(query.query):
-        load(predicates)
+    with about(query, predicates):
         typer.echo(visible(summarise_query(query, inputs, columns)))
 
 
@@ -148,9 +144,7 @@ def explain(
     """Show how a query is compiled and evaluated."""
     from cerflow.cli.commands.checking import explanation_of
 
-    one_query(query)
-    with errors_reported(query.query):
-        load(predicates)
+    with about(query, predicates):
         typer.echo(visible(explanation_of(query, inputs, columns, output_format)))
 
 

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, NamedTuple, NoReturn, get_args, get_
 import typer
 
 from cerflow.base.errors import TimeLimitError, visible
+from cerflow.cli.output.reporting import errors_reported
 from cerflow.cli.output.writing import OutputFormat, OutputMode
 from cerflow.files.sources import InputFormat
 
@@ -296,10 +297,14 @@ def time_limit(seconds: float | None) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def one_query(options: QueryOptions) -> None:
-    """Refuse a command unless it names exactly one query."""
-    if (options.query is None) == (options.expression is None):
+@contextmanager
+def about(query: QueryOptions, predicates: PredicateOptions) -> Iterator[None]:
+    """Report errors in the block that are about exactly one query, after its predicates are registered."""
+    if (query.query is None) == (query.expression is None):
         usage("give either a query file or a query after -e", "QUERY")
+    with errors_reported(query.query):
+        load(predicates)
+        yield
 
 
 def usage(message: str, parameter: str | None = None) -> NoReturn:

@@ -7,20 +7,7 @@ from typing import Literal
 
 import typer
 
-from cerflow.cli.options import (
-    BAD_RECORD,
-    FLAT,
-    KEY_TIMEOUT,
-    PredicateOptions,
-    QueryOptions,
-    SparkOptions,
-    duration,
-    load,
-    one_query,
-    option,
-    seconds_of,
-    usage,
-)
+from cerflow.cli import options as o
 from cerflow.cli.output.progress import PhaseTimer
 from cerflow.cli.output.reporting import errors_reported
 from cerflow.files.sources import InputFormat
@@ -30,65 +17,67 @@ from cerflow.files.sources import InputFormat
 class StreamOptions:
     """Where the events come from, and what their columns mean."""
 
-    input: str | None = option(
+    input: str | None = o.option(
         "Directory that receives files of events, or a topic of Kafka with messages in JSON.",
         *("--input", "-i"),
         metavar="DIR|kafka://HOST:PORT/TOPIC",
     )
-    input_format: InputFormat | None = option("Format of the input, if its name does not show it.")
-    columns: str | None = option(
+    input_format: InputFormat | None = o.option("Format of the input, if its name does not show it.")
+    columns: str | None = o.option(
         "Columns of the events, as in 'type string, time timestamp, v int' (files: inferred at the first start).",
         metavar="DDL",
     )
-    type: str = option("Column with the type of each event.", "--type-column", default="type")
-    time: str = option("Column with the time of each event.", "--time-column", default="time")
-    time_unit: Literal["s", "ms", "us", "ns"] | None = option("Unit of times that are numbers.")
-    sequence: str | None = option(
+    type: str = o.option("Column with the type of each event.", "--type-column", default="type")
+    time: str = o.option("Column with the time of each event.", "--time-column", default="time")
+    time_unit: Literal["s", "ms", "us", "ns"] | None = o.option("Unit of times that are numbers.")
+    sequence: str | None = o.option(
         "Column that orders events of equal time (Kafka: partition and offset).", "--sequence-column"
     )
-    forget: str | None = option(KEY_TIMEOUT, "--key-timeout", metavar="DURATION", parser=duration)
+    forget: str | None = o.option(o.KEY_TIMEOUT, "--key-timeout", metavar="DURATION", parser=o.duration)
 
 
 @dataclass(frozen=True)
 class ProgressOptions:
     """Where the matches and the state go, and how the stream continues."""
 
-    output: str = option(
+    output: str = o.option(
         "Directory that gets a folder for each micro-batch, a topic, or '-' for JSON lines on standard output.",
         *("--output", "-o"),
         default="-",
         metavar="DIR|kafka://HOST:PORT/TOPIC|-",
     )
-    output_format: Literal["parquet", "json", "csv", "orc"] = option("Format of the files written.", default="parquet")
-    flat: bool = option(FLAT, "--flat", default=False)
-    checkpoint: str | None = option(
+    output_format: Literal["parquet", "json", "csv", "orc"] = o.option(
+        "Format of the files written.", default="parquet"
+    )
+    flat: bool = o.option(o.FLAT, "--flat", default=False)
+    checkpoint: str | None = o.option(
         "Directory for the state of the stream; a later start with the same query continues from it.", metavar="DIR"
     )
-    delay: str | None = option(
+    delay: str | None = o.option(
         "How late an event may come, as in '10 seconds'; '0 seconds' if events come in order.",
         metavar="DURATION",
-        parser=lambda text: text if text.strip().startswith("0 ") else duration(text),
+        parser=lambda text: text if text.strip().startswith("0 ") else o.duration(text),
     )
-    trigger: str | None = option("Time between micro-batches (default: none).", metavar="DURATION")
-    available_now: bool = option("Read the events that exist, then end.", "--available-now", default=False)
-    flush: bool = option(
+    trigger: str | None = o.option("Time between micro-batches (default: none).", metavar="DURATION")
+    available_now: bool = o.option("Read the events that exist, then end.", "--available-now", default=False)
+    flush: bool = o.option(
         "At the end, also recognise the waiting events. Earlier events are late from then on.", "--flush", default=False
     )
-    buckets: int = option("Number of parts into which keys are divided; fixed by the first start.", default=16, min=1)
-    on_bad_record: str = option(BAD_RECORD, default="fail", metavar="fail|skip|dead-letter")
-    late: Literal["drop", "fail", "dead-letter"] = option(
+    buckets: int = o.option("Number of parts into which keys are divided; fixed by the first start.", default=16, min=1)
+    on_bad_record: str = o.option(o.BAD_RECORD, default="fail", metavar="fail|skip|dead-letter")
+    late: Literal["drop", "fail", "dead-letter"] = o.option(
         "What to do with events that come after the delay.", default="drop"
     )
-    dead_letter: str | None = option("Directory for late and refused events, with the reason.", metavar="DIR")
-    idle_timeout: str | None = option(
-        "After this time without events, recognise those that wait.", metavar="DURATION", parser=duration
+    dead_letter: str | None = o.option("Directory for late and refused events, with the reason.", metavar="DIR")
+    idle_timeout: str | None = o.option(
+        "After this time without events, recognise those that wait.", metavar="DURATION", parser=o.duration
     )
-    state_limit: int | None = option("End with an error if a bucket holds more objects than this.", min=1)
-    ahead: str | None = option(
+    state_limit: int | None = o.option("End with an error if a bucket holds more objects than this.", min=1)
+    ahead: str | None = o.option(
         "How far the time of an event may be ahead of the clock; events beyond are bad records.",
         default="1 day",
         metavar="DURATION|any",
-        parser=lambda text: None if text == "any" else duration(text),
+        parser=lambda text: None if text == "any" else o.duration(text),
     )
 
 
@@ -96,21 +85,21 @@ class ProgressOptions:
 class CheckpointOptions:
     """What is asked of a checkpoint, instead of a stream."""
 
-    status: str | None = option("Only show how far a stream has come.", metavar="CHECKPOINT")
-    set_back: str | None = option(
+    status: str | None = o.option("Only show how far a stream has come.", metavar="CHECKPOINT")
+    set_back: str | None = o.option(
         "Only reset a checkpoint to the micro-batch whose events moved the watermark ahead of the clock.",
         metavar="CHECKPOINT",
     )
-    to_batch: int | None = option("With --set-back: the micro-batch to repeat.", min=0)
+    to_batch: int | None = o.option("With --set-back: the micro-batch to repeat.", min=0)
 
 
 def stream(
     context: typer.Context,
-    query: QueryOptions,
+    query: o.QueryOptions,
     events: StreamOptions,
-    predicates: PredicateOptions,
+    predicates: o.PredicateOptions,
     options: ProgressOptions,
-    spark: SparkOptions,
+    spark: o.SparkOptions,
     kept: CheckpointOptions,
 ) -> None:
     """Write the matches of a query in a stream of events as they arrive, on Spark."""
@@ -124,14 +113,12 @@ def stream(
         return
     if kept.set_back is not None:
         with errors_reported():
-            ahead = 0 if options.ahead is None else seconds_of(options.ahead)
+            ahead = 0 if options.ahead is None else o.seconds_of(options.ahead)
             typer.echo(streaming.set_checkpoint_back(kept.set_back, kept.to_batch, ahead, spark))
         return
-    one_query(query)
     needed = {"--input": events.input, "--checkpoint": options.checkpoint, "--delay": options.delay}
     missing = next((name for name, value in needed.items() if value is None), None)
     if missing is not None:
-        usage("a stream needs --input, --checkpoint and --delay", missing)
-    with errors_reported(query.query):
-        load(predicates)
+        o.usage("a stream needs --input, --checkpoint and --delay", missing)
+    with o.about(query, predicates):
         streaming.run_stream(load_query(query), events, options, watch, spark)

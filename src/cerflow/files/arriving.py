@@ -11,17 +11,17 @@ from dataclasses import replace
 from itertools import chain
 
 import numpy as np
-import pyarrow as pa
 
-from cerflow.api.stream_inputs import Input, in_common_unit
+from cerflow.api.stream_inputs import Input
 from cerflow.base import limits
 from cerflow.base.errors import InputError
 from cerflow.files.blocks import read_blocks
 from cerflow.files.column_types import NoValueFitsError
 from cerflow.files.encodings import FilePart
-from cerflow.files.input_plans import ColumnRoles, InputPlan, SplitRows, refuse_unknown_types, survey_file, texts
+from cerflow.files.input_plans import ColumnRoles, SplitRows, survey
 from cerflow.files.raw_rows import RowPieces
-from cerflow.files.sources import InputFormat, Source, source_name
+from cerflow.files.reading import InputsPlan
+from cerflow.files.sources import Source
 
 _REMEDY = "; types follow from the first lines, --column-type {column}=… gives another"
 
@@ -53,57 +53,32 @@ def arriving_events(
         piece = next(coming, None)
         held += piece or b""
         plan = _plan(one, columns, held, last=piece is None, patient=patient)
+    (own,) = plan.plans
     left_out: set[str] = set()
     given = False
-    for block in read_blocks(source, FilePart(data=chain((held,), coming), decoded=True), plan.as_text):
-        unknown = [column for column in block.table.column_names if column not in plan.names]
+    for block in read_blocks(source, FilePart(data=chain((held,), coming), decoded=True), own.as_text):
+        unknown = [column for column in block.table.column_names if column not in own.names]
         for column in set(unknown) - left_out:
             say(f"'{column}' is left out, because the first lines lack it; --column-type {column}=… keeps it")
         left_out.update(unknown)
-        part = plan.part(replace(block, table=block.table.drop_columns(unknown)), 0, None)
-        yield _in_common_unit(part, one, columns)
+        yield plan.part(own, replace(block, table=block.table.drop_columns(unknown)), 0, "standard input")
         pieces.done += len(block.table) + len(block.malformed)
         given = True
-    if not given and plan.schema is not None:
-        nothing = SplitRows(plan.schema.empty_table(), np.array([], np.int64), None)
-        yield _in_common_unit(nothing, one, columns)
+    if not given:
+        yield SplitRows(plan.schema.empty_table(), np.array([], np.int64), None)
 
 
-def _in_common_unit(part: SplitRows, one: Input[Source], columns: ColumnRoles) -> SplitRows:
-    return replace(part, table=in_common_unit(part.table, one.time_unit, columns.roles, source_name(one.events)))
-
-
-def _plan(one: Input[Source], columns: ColumnRoles, data: bytes, *, last: bool, patient: bool) -> InputPlan | None:
+def _plan(one: Input[Source], columns: ColumnRoles, data: bytes, *, last: bool, patient: bool) -> InputsPlan | None:
     """The plan for all rows by the first ones; None as long as these do not say enough."""
-    source = one.events
-    content = FilePart(data=[data], decoded=True)
-    found = survey_file(one, columns, content, read_blocks(source, content, texts(one, columns)))
+    found = survey(one, columns, FilePart(data=[data], decoded=True))
     if found.rows == found.broken and not last:
         return None
     try:
-        plan = InputPlan.of(one, columns, [found], False)
+        return InputsPlan.of([one], columns, [[found]], False, remedy=_REMEDY)
     except NoValueFitsError:
         if last or not patient or len(data) > limits.READ_BYTES:
             raise
         return None
-    names = dict(plan.names)
-    schema = plan.schema or pa.schema([])
-    lines = source.format is InputFormat.JSON
-    if lines:
-        for column, kind in source.column_types.items():
-            if column not in names:
-                names[column] = column
-                schema = schema.append(pa.field(column, kind))
-    else:
-        refuse_unknown_types([plan])
-    known = set(schema.names)
-    schema = columns.completed(schema, lines or not found.columns)
-    if lines:
-        names |= {column: column for column in schema.names if column not in known}
-    types = {column: schema.field(called_now).type for column, called_now in names.items()}
-    # Beside fractions integers would become doubles.
-    as_text = frozenset(column for column, kind in types.items() if kind in (pa.string(), pa.int64()))
-    return replace(plan, names=names, types=types, schema=schema, as_text=as_text, clean=False, remedy=_REMEDY)
 
 
 def standard_input() -> Iterator[bytes]:

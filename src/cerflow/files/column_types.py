@@ -265,5 +265,5 @@ def type_named(name: str) -> pa.DataType:
     if name in _TYPES:
         return _TYPES[name]
     near = nearest(name, _TYPES)
-    hint = f"; did you mean '{near}'?" if near else ""
-    raise InputError(f"there is no column type '{name}'{hint}; the types are {', '.join(_TYPES)}")
+    hint = f"did you mean '{near}'?" if near else f"the types are {', '.join(_TYPES)}"
+    raise InputError(f"there is no column type '{name}'; {hint}")

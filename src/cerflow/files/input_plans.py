@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, cast
 
 import numpy as np
@@ -164,9 +164,12 @@ def texts(one: Input[Source], columns: ColumnRoles, names: Iterable[str] = ()) -
     return frozenset(declared | known | used)
 
 
-def survey_file(one: Input[Source], columns: ColumnRoles, content: FilePart, blocks: Iterable[Block]) -> FileSurvey:
-    """Look at a file; of one with types at the `important` columns."""
+def survey_file(
+    one: Input[Source], columns: ColumnRoles, content: FilePart, blocks: Iterable[Block], *, strict: bool = False
+) -> FileSurvey:
+    """Look at a file; of one with types at columns that may become others, or if ``strict`` at `important` ones."""
     source = one.events
+    matters = important if strict else needs_look
     looks: dict[str, Look] = {}
     rows = broken = 0
     for block in blocks:
@@ -174,7 +177,7 @@ def survey_file(one: Input[Source], columns: ColumnRoles, content: FilePart, blo
         broken += len(block.spoilt) + len(block.malformed)
         for column, values in zip(block.table.schema, block.table.columns):
             found = Look()
-            if source.has_no_schema or important(one, columns, column):
+            if source.has_no_schema or matters(one, columns, column):
                 use = columns.use_in(one, column.name)
                 if column.name in source.column_types:
                     use = "text" if source.column_types[column.name] == pa.string() else "number"
@@ -189,11 +192,8 @@ def survey_file(one: Input[Source], columns: ColumnRoles, content: FilePart, blo
 
 def survey(one: Input[Source], columns: ColumnRoles, content: FilePart) -> FileSurvey:
     """Read a file to look at it, or of one with types only the `important` columns."""
-
-    def matters(column: pa.Field) -> bool:
-        return important(one, columns, column)
-
-    found = survey_file(one, columns, content, read_blocks(one.events, content, texts(one, columns), matters))
+    blocks = read_blocks(one.events, content, texts(one, columns), partial(important, one, columns))
+    found = survey_file(one, columns, content, blocks, strict=True)
     if one.events.has_no_schema or content.path is None:
         return found
     schema = schema_of_file(one.events, content.path)
@@ -254,8 +254,12 @@ class InputPlan:
     remedy: str = ""
 
     @classmethod
-    def of(cls, one: Input[Source], columns: ColumnRoles, surveys: Sequence[FileSurvey], several: bool) -> InputPlan:
+    def of(
+        cls, one: Input[Source], columns: ColumnRoles, surveys: Sequence[FileSurvey], several: bool, remedy: str = ""
+    ) -> InputPlan:
         """The plan after all files have been looked at; ``several`` says that there are other inputs.
+
+        With a ``remedy`` more rows will come, of JSON perhaps with more of the columns that are asked for.
 
         Raises InputError for columns that do not exist, and for columns without a single valid value.
         """
@@ -283,16 +287,25 @@ class InputPlan:
             clean = clean and not (called_now == columns.time and pa.types.is_floating(types[column]))
             if look.padded is not None and types[column] == pa.int64() and column not in declared and use == "other":
                 padded[called_now] = look.padded
+        lines = one.events.format is InputFormat.JSON
         schema = None
         if one.events.has_no_schema:
             fields = [(called_now, types[column]) for column, called_now in names.items()]
             if one.constant_type is not None and names:
                 fields.append((columns.type, pa.string()))
+            if remedy and lines:
+                fields += [(column, kind) for column, kind in declared.items() if column not in names]
             schema = pa.schema(fields)
-        as_text: frozenset[str] = frozenset()
-        if one.events.format is InputFormat.JSON:
-            as_text = frozenset(column for column, kind in types.items() if pa.types.is_string(kind))
-        return cls(one, columns, names, types, schema, as_text, clean, padded)
+        if schema is not None and remedy:
+            known = {*schema.names} - declared.keys()
+            schema = columns.completed(schema, lines or not names)
+            names |= {name: name for name in schema.names if lines and name not in known | {*names.values()}}
+            types = {column: schema.field(called_now).type for column, called_now in names.items()}
+            clean = False
+        # Beside fractions integers would become doubles.
+        as_text = (pa.string(), pa.int64()) if remedy else (pa.string(),)
+        texts = frozenset(column for column, kind in types.items() if lines and kind in as_text)
+        return cls(one, columns, names, types, schema, texts, clean, padded, remedy)
 
     @property
     def refused(self) -> pa.Schema:

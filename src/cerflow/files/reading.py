@@ -59,9 +59,13 @@ class InputsPlan:
         columns: ColumnRoles,
         surveys: Sequence[Sequence[FileSurvey]],
         named: bool,
+        remedy: str = "",
     ) -> InputsPlan:
-        """The plan after all files of all inputs have been looked at; raises InputError as `read_inputs`."""
-        plans = [InputPlan.of(one, columns, found, len(inputs) > 1) for one, found in zip(inputs, surveys)]
+        """The plan after all files of all inputs have been looked at; raises InputError as `read_inputs`.
+
+        With a ``remedy``, see `InputPlan`, these are the first rows of more.
+        """
+        plans = [InputPlan.of(one, columns, found, len(inputs) > 1, remedy) for one, found in zip(inputs, surveys)]
         input_plans.refuse_unknown_types(plans)
         schemas = []
         for plan, found in zip(plans, surveys):

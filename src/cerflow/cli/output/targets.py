@@ -37,7 +37,8 @@ class OutputStream:
     """A binary stream that counts its bytes; its errors are OutputErrors that name the target.
 
     With ``patient`` an error in `write` is kept for `check`, and later bytes are dropped. That is for writers that do
-    not survive errors of their streams.
+    not survive errors of their streams. As a context it flushes at the end; an error of its own replaces that of the
+    block.
     """
 
     closed = False
@@ -50,6 +51,15 @@ class OutputStream:
         self._directory = directory
         self._size = 0
         self._look = limits.DISK_LOOK_BYTES
+
+    def __enter__(self) -> OutputStream:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            self.flush()
+        elif self.failure is not None and error is not self.failure and isinstance(error, Exception):
+            raise self.failure from error
 
     def write(self, data: bytes | memoryview) -> int:
         """Write all bytes; raises OutputError, also if the disk is nearly full."""
@@ -77,6 +87,7 @@ class OutputStream:
 
     def sync(self) -> None:
         """Force all written bytes to the disk."""
+        self.flush()
         with self._named():
             os.fsync(self._below.fileno())
 
@@ -105,12 +116,24 @@ class OutputStream:
     @contextmanager
     def _named(self) -> Iterator[None]:
         try:
-            yield
+            with _failing(self._name):
+                yield
         except OSError as error:
-            own = isinstance(error, OutputError | BrokenPipeError)
             # Writers of formats wrap errors of streams in their own, so this one is kept.
-            self.failure = error if own else _failed(self._name, error)
-            raise self.failure from None if own else error
+            self.failure = error
+            raise
+
+
+@contextmanager
+def _failing(name: str) -> Iterator[None]:
+    """Turn errors of the system in the block into OutputErrors that name a target."""
+    try:
+        yield
+    except (OutputError, BrokenPipeError):
+        raise
+    except OSError as error:
+        reason = "a part of its path is not a directory" if error.errno == errno.ENOTDIR else error.strerror
+        raise OutputError(f"cannot write to {name}: {reason or error}") from error
 
 
 def check_writable(target: str) -> None:
@@ -118,18 +141,20 @@ def check_writable(target: str) -> None:
     if target == STANDARD_OUTPUT or descriptor_of(target) is not None:
         return
     status = _status(target)
+    parent = Path(os.path.realpath(target) if os.path.islink(target) else target).parent
+    problem = None
     if status is not None and stat.S_ISDIR(status.st_mode):
-        raise OutputError(f"cannot write to '{target}': it is a directory")
-    if status is not None and stat.S_ISSOCK(status.st_mode):
-        raise OutputError(f"cannot write to '{target}': it is a socket")
-    if status is not None and not os.access(target, os.W_OK):
-        raise OutputError(f"cannot write to '{target}': no permission")
-    if status is None or stat.S_ISREG(status.st_mode):
-        parent = Path(os.path.realpath(target) if os.path.islink(target) else target).parent
-        if not parent.is_dir():
-            raise OutputError(f"cannot write to '{target}': there is no directory '{parent}'")
-        if not os.access(parent, os.W_OK | os.X_OK):
-            raise OutputError(f"cannot write to '{target}': the directory '{parent}' is not writable")
+        problem = "it is a directory"
+    elif status is not None and stat.S_ISSOCK(status.st_mode):
+        problem = "it is a socket"
+    elif status is not None and not os.access(target, os.W_OK):
+        problem = "no permission"
+    elif _becomes_file(status) and not parent.is_dir():
+        problem = f"there is no directory '{parent}'"
+    elif _becomes_file(status) and not os.access(parent, os.W_OK | os.X_OK):
+        problem = f"the directory '{parent}' is not writable"
+    if problem is not None:
+        raise OutputError(f"cannot write to '{target}': {problem}")
 
 
 def descriptor_of(target: str) -> int | None:
@@ -145,10 +170,7 @@ def descriptor_of(target: str) -> int | None:
 
 def free_space(target: str) -> int | None:
     """The free bytes on the disk of a target; None if the target is not a file."""
-    if target == STANDARD_OUTPUT or descriptor_of(target) is not None:
-        return None
-    status = _status(target)
-    if status is not None and not stat.S_ISREG(status.st_mode):
+    if target == STANDARD_OUTPUT or descriptor_of(target) is not None or not _becomes_file(_status(target)):
         return None
     return shutil.disk_usage(Path(os.path.realpath(target)).parent).free
 
@@ -164,22 +186,19 @@ def open_target(target: str) -> Iterator[OutputStream]:
     if target == STANDARD_OUTPUT:
         if sys.stdout is None:
             raise OutputError("cannot write to standard output: it is closed")
-        with _reported(OutputStream("standard output", sys.stdout.buffer)) as stream:
+        with OutputStream("standard output", sys.stdout.buffer) as stream:
             yield stream
         return
     status = _status(target)
-    if number is None and (status is None or stat.S_ISREG(status.st_mode)):
+    if number is None and _becomes_file(status):
         with _replacing(target, Path(os.path.realpath(target)), status) as stream:
             yield stream
         return
-    try:
+    with _failing(repr(target)):
         # Writing to an open descriptor continues at its position, as a shell's redirection does.
         below = os.fdopen(os.dup(number) if number is not None else os.open(target, os.O_WRONLY), "wb")
-    except OSError as error:
-        raise _failed(repr(target), error) from error
-    stream = OutputStream(repr(target), below)
     try:
-        with _reported(stream):
+        with OutputStream(repr(target), below) as stream:
             yield stream
     finally:
         with suppress(OSError):
@@ -188,36 +207,19 @@ def open_target(target: str) -> Iterator[OutputStream]:
 
 
 @contextmanager
-def _reported(stream: OutputStream) -> Iterator[OutputStream]:
-    """The stream, flushed at the end; an error of the stream replaces the error of the block."""
-    try:
-        yield stream
-        stream.flush()
-    except Exception as error:
-        if stream.failure is None or error is stream.failure:
-            raise
-        raise stream.failure from error
-
-
-@contextmanager
 def _replacing(target: str, path: Path, old: os.stat_result | None) -> Iterator[OutputStream]:
-    try:
+    with _failing(repr(target)):
         _remove_left_behind(path)
         partial, number = _partial(path, old)
-    except OSError as error:
-        raise _failed(repr(target), error) from error
     file = os.fdopen(number, "wb")
     try:
         if old is not None:
             _like(target, path, old, number)
-        stream = OutputStream(repr(target), file, path.parent)
-        with _reported(stream):
+        with OutputStream(repr(target), file, path.parent) as stream:
             yield stream
             stream.sync()
-        try:
+        with _failing(repr(target)):
             partial.replace(path)
-        except OSError as error:
-            raise _failed(repr(target), error) from error
     finally:
         partial.unlink(missing_ok=True)
         with suppress(OSError):
@@ -285,16 +287,11 @@ def _like(target: str, path: Path, old: os.stat_result, number: int) -> None:
 
 def _status(target: str) -> os.stat_result | None:
     """The status of the file at a path, after all links; None if there is none. Raises OutputError on other errors."""
-    try:
+    with _failing(repr(target)), suppress(FileNotFoundError):
         return os.stat(target)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise _failed(repr(target), error) from error
+    return None
 
 
-def _failed(name: str, error: OSError) -> OutputError:
-    reason = error.strerror or str(error)
-    if error.errno == errno.ENOTDIR:
-        reason = "a part of its path is not a directory"
-    return OutputError(f"cannot write to {name}: {reason}")
+def _becomes_file(status: os.stat_result | None) -> bool:
+    """Whether a file is written in place of what stands at a path."""
+    return status is None or stat.S_ISREG(status.st_mode)
