@@ -2,8 +2,6 @@
 
 import time
 from dataclasses import replace
-from operator import add
-from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -13,15 +11,11 @@ from hypothesis import strategies as st
 
 import cerflow
 from cerflow.base import limits
-from cerflow.engine.kernels.matches import count as counting_kernels
-from cerflow.engine.kernels.matches.count import add_counts
-from cerflow.engine.kernels.matches.fold import GREATEST, LEAST, PLUS
-from cerflow.engine.kernels.matches.slide_folds import SUMS
+from cerflow.engine.kernels.matches.semiring import COUNT, FACTORS, GREATEST, LEAST, PLUS, SUMS
 from cerflow.engine.layout import M_POSITION
-from cerflow.engine.matches.counting import MatchCounter
-from cerflow.engine.matches.folding import Folding, Values
+from cerflow.engine.matches.counting import MatchCounter, match_numbers
+from cerflow.engine.matches.folding import Folding, Values, extremes
 from cerflow.engine.matches.graph import MatchGraph
-from cerflow.engine.matches.sliding import count_sliding, fold_sliding
 from cerflow.engine.matches.unfolding import NO_LIMIT, unfolded
 from support.conformance import drawn, limit
 from support.runners import engine_refuses, examples
@@ -62,14 +56,22 @@ def by_position(part, numbers):
 
 def assert_counted(part):
     expected = listed(part)
-    numbers = MatchCounter(part).numbers()
+    numbers = match_numbers(part)
     assert (by_position(part, numbers) == expected).all()
-    found = np.zeros(len(part.detections), np.int64)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cerflow.engine.stopping._PORTION", 7)
-        counted = count_sliding(part, found)
-    assert (found[:counted] == np.array(numbers)[:counted]).all()
+    counted, found = slid(part, COUNT, 1)
+    assert (found[:counted, 0] == numbers[:counted]).all()
     return counted
+
+
+def slid(part, operation, weights):
+    """The number of detections along a sliding window that get a value, and these values."""
+    found = np.zeros((len(part.detections), 1 if operation == COUNT else 2), np.int64 if operation == COUNT else float)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limits, "FOLDED_PAIRS", -1)
+        patch.setattr(limits, "COUNTED_PAIRS", -1)
+        # Windows go on from one portion to the next.
+        patch.setattr("cerflow.engine.stopping._PORTION", 7)
+        return Folding(part, operation, weights).slide(found), found
 
 
 @st.composite
@@ -97,20 +99,19 @@ def test_long_streams_with_short_windows(drawn_, data):
 def folds(part, pairs):
     """Sums and least values of the matches of each detection, where parts with more ``pairs`` are folded as windows."""
     positions = part.marks[:, M_POSITION].astype(float)
-    own = Values.of(
+    own = Values(
         pa.array(np.where((positions < 0) | (positions % 3 == 0), np.nan, positions % 7 - 3), from_pandas=True)
     )
-    pooled = Values(np.nan_to_num(own.weight), own.factor)
-    ones = Values.one(len(positions))
+    lacking = np.isnan(own.floats)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(limits, "FOLDED_PAIRS", pairs)
         # Windows go on from one portion to the next.
         patch.setattr("cerflow.engine.stopping._PORTION", 7)
-        folding = Folding(part)
-        yield folding.sums([ones, pooled, Values.without(~np.isnan(own.weight))]).tolist()
+        for operation, weights in ((SUMS, np.nan_to_num(own.floats)), (FACTORS, np.where(lacking, 1.0, 0.0))):
+            yield Folding(part, operation, weights).all().tolist()
         for operation in (PLUS, LEAST, GREATEST):
             for greatest in (False, True):
-                yield folding.extremes(operation, own, greatest=greatest)
+                yield extremes(part, operation, own, greatest=greatest)
 
 
 @examples(120)
@@ -120,7 +121,7 @@ def test_folds_in_windows(drawn_):
     matches = query.recognizer(table.schema).push(table)
     for part in matches.parts:
         # Numbers of matches beyond 2⁵³ are rounded in another order.
-        if max(MatchCounter(part).numbers(), default=0) < 2**45:
+        if match_numbers(part).max(initial=0) < 2**45:
             assert list(folds(part, -1)) == list(folds(part, 1 << 60))
 
 
@@ -131,10 +132,8 @@ def test_folds_visit_the_nodes_of_wide_windows_a_few_times(operation):
     table = pa.table({"type": np.array(list("ABC"))[generator.integers(0, 3, size)]})
     recognizer = cerflow.parse("SELECT * WHERE A ; B WITHIN 20000 EVENTS").recognizer(table.schema)
     part = max(recognizer.push(table).parts, key=lambda part: len(part.detections))
-    weights = np.column_stack((generator.random(len(part.marks)), np.full(len(part.marks), float(operation == SUMS))))
-    found = np.empty((len(part.detections), 2))
     # It gives up before it has visited 64 times as many nodes as there are.
-    assert fold_sliding(part, operation, weights, found) == len(found) > 3_000
+    assert slid(part, operation, generator.random(len(part.marks)))[0] == len(part.detections) > 3_000
 
 
 @examples(200)
@@ -155,18 +154,18 @@ def test_what_a_detection_costs_does_not_grow_with_the_window(formula):
     )
     query = cerflow.parse(f"SELECT * WHERE {formula} WITHIN 20000 EVENTS")
     part = max(query.recognizer(table.schema).push(table).parts, key=lambda part: len(part.detections))
-    found = np.zeros(len(part.detections), np.int64)
     last = replace(part, graph=MatchGraph(part.detections[-1:], part.nodes, part.marks))
-    assert count_sliding(last, found) == 1  # compiled by now
+    assert slid(last, COUNT, 1)[0] == 1  # compiled by now
     begun = time.process_time()
-    assert count_sliding(last, found) == 1
+    assert slid(last, COUNT, 1)[0] == 1
     one = time.process_time() - begun
-    assert count_sliding(part, found) == len(found) > 3_000
+    counted, found = slid(part, COUNT, 1)
+    assert counted == len(found) > 3_000
     # Thousands of detections times 10^4 nodes would take thousands of times as long.
     assert time.process_time() - begun - one < 300 * one
     some = [0, len(found) // 2, len(found) - 1]
     # One by one, and without what was remembered of other windows.
-    assert [MatchCounter(part).number(d)[0] for d in some] == found[some].tolist()
+    assert [MatchCounter(part).numbers(range(d, d + 1))[0] for d in some] == found[some].tolist()
 
 
 @pytest.mark.parametrize("size", [5, 62, 63, 64, 126, 127, 128, 129, 300])
@@ -196,12 +195,10 @@ def test_numbers_of_several_words(letters, width, formula):
     """Numbers in windows, where sets lose members, equal those of Python's integers."""
     query = cerflow.parse(f"SELECT * WHERE {formula} WITHIN {width} EVENTS")
     for part in query.match(pa.table({"type": list(letters)})).parts:
-        size, top = len(part.detections), len(part.nodes)
-        found, amounts = np.zeros(size, object), np.zeros(top, object)
-        low, stack = np.empty(top, np.int64), np.empty(3 * top + 4, np.int32)
-        small = part.nodes.view(np.int32)
-        with mock.patch.object(counting_kernels, "checked_sum", add):
-            assert add_counts(part.nodes, small, part.detections, 0, size, amounts, low, stack, found) == size
-        assert MatchCounter(part).numbers() == found.tolist()
-        assert MatchCounter(part)._count_long(0, size) == found.tolist()
-        assert [MatchCounter(part).number(d)[0] for d in range(0, size, 9)] == found[::9].tolist()
+        size = len(part.detections)
+        found = np.zeros((size, 2), object)
+        assert Folding(part, FACTORS, np.ones(len(part.marks), object)).fold(0, found) == size
+        expected = found[:, 0].tolist()
+        assert match_numbers(part).tolist() == expected
+        counter = MatchCounter(part)
+        assert [counter.numbers(range(d, d + 1))[0] for d in range(0, size, 9)] == found[::9, :1].tolist()

@@ -42,18 +42,16 @@ absent = Kernel("scan", "scan.absence", "absent", "q q q q q q q i2", results=6)
 ask_rows = Kernel("scan", "base.calls", "ask_rows", "q q1 q i1")
 
 # Matches: count, unfold and choose them.
-add_counts = Kernel("matches", "matches.count", "add_counts", "q2 i2 q2 q q q1 q1 i1 q1")
-add_long_counts = Kernel("matches", "matches.count", "add_long_counts", "q2 i2 q2 q q Q2 q1 i1 Q2")
-slide = Kernel("matches", "matches.slide", "slide", "q2 i2 q2 i1 q1 q1 q2 q1 q2 i1 q1 q1")
-slide_folds = Kernel("matches", "matches.slide_folds", "slide_folds", "q2 i2 q2 q d2 d2 i1 q1 d2 d3 d2 d3 i1 q1 d2")
-total = Kernel("matches", "matches.fold", "total", "q2 i2 q2 q q d1 d2 d2 d2 d2 b1 q1 i1 i1", results=0)
-best = Kernel("matches", "matches.fold", "best", "q2 i2 q2 q q q d1 d1 b1 d1 b1 b1 q1 i1 i1", results=0)
+count = Kernel("matches", "matches.fold", "count", "q2 q2 q2 i2 q q2 q2 q2 q1 i1")
+fold = Kernel("matches", "matches.fold", "fold", "q2 d2 q2 i2 q d2 d2 d2 q1 i1")
+slide_counts = Kernel("matches", "matches.slide", "slide_counts", "q2 q2 q2 i2 q q2 q2 i1 q1 q2 q3 q2 q3 q1 i1 q1")
+slide = Kernel("matches", "matches.slide", "slide", "q2 d2 q2 i2 q d2 d2 i1 q1 d2 d3 d2 d3 d1 i1 q1")
 unfold = Kernel("matches", "matches.unfold", "unfold", "q2 i2 q2 q q1 i2 i2 i1 i1 q2 i1 i1 i1 i2 i1", results=2)
 gather_columns = Kernel("matches", "matches.gather", "gather_columns", "i1 q2", results=0)
 read_texts = Kernel("matches", "matches.gather", "read_texts", "i1 q q q2", results=0)
 gather_texts = Kernel("matches", "matches.gather", "gather_texts", "i1 q2 q q q q", results=0)
 unrank = Kernel("choices", "matches.unrank", "unrank", "q2 i2 q1 q q q i1")
-search = Kernel("choices", "matches.search", "search", "q2 i2 q2 q1 q d1 d1 b1 i2 q1 d2 i2 i1 q1")
+search = Kernel("choices", "matches.search", "search", "q2 i2 q2 q1 q d2 d2 i2 q1 d2 i2 i1 q1")
 pick = Kernel("choices", "matches.pick", "pick", "q2 i2 q2 q2 q ? i1 i1 i1 i2 i2 q2 i2 q2", results=4)
 largest = Kernel(
     *("choices", "matches.largest", "largest"),

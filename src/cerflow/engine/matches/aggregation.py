@@ -20,9 +20,9 @@ from cerflow.base.array_types import Ints
 from cerflow.base.errors import ArgumentError, QueryError, TooManyMatchesError, UnsupportedQueryError, expect
 from cerflow.base.schema import ValueKind
 from cerflow.engine.evaluate.ranges import MOST
-from cerflow.engine.kernels.matches.fold import GREATEST, LEAST, PLUS
+from cerflow.engine.kernels.matches.semiring import FACTORS, GREATEST, LEAST, PLUS, SUMS
 from cerflow.engine.matches.counting import detecting, refuse_if_cut
-from cerflow.engine.matches.folding import EXACT, Folding, Values, ranked
+from cerflow.engine.matches.folding import EXACT, Sums, Values, extremes, ranked
 from cerflow.engine.matches.listing import Detected
 from cerflow.engine.matches.mark_values import MarkValues, check_attribute, check_label
 from cerflow.engine.matches.row_limit import readable_number
@@ -95,17 +95,28 @@ class Aggregation:
     def rows(self, part: Part, limit: int | None) -> pa.RecordBatch:
         """One row for each detecting event of a part."""
         positions, begins = detecting(part.detections)
-        sums = _Sums(part, begins)
-        values = MarkValues(part, self._report)
-        columns: list[pa.Array] = []
-        makers = [_MatchCount(sums) if w is None else _column(w, sums, values, part, begins) for _, w in self._wanted]
-        sums.compute()
+        sums, values = _Sums(part, begins), MarkValues(part, self._report)
+        given = [None if wanted is None else _given(wanted, values) for _, wanted in self._wanted]
+        pooled = [_Pooled(w, sums, v) if w is not None and w.pools else None for (_, w), v in zip(self._wanted, given)]
+        matches = sums.numbers(sums.matches)
         if limit is not None:
-            refuse_if_cut(sums.numbers(0), limit)
-        for (name, _), maker in zip(self._wanted, makers):
-            columns.append(maker.array(self.schema.field(name).type))
-        leading = Detected(self._report, positions, part.kept, part.moments).leading()
-        return pa.RecordBatch.from_arrays([*leading, *columns], schema=self.schema)
+            refuse_if_cut(matches, limit)
+        columns = Detected(self._report, positions, part.kept, part.moments).leading()
+        for (name, wanted), of, pool in zip(self._wanted, given, pooled):
+            target = self.schema.field(name).type
+            if wanted is None:
+                columns.append(as_count_array(matches, target))
+            else:
+                columns.append(pool.array(target) if pool else _extreme(wanted, of, part, begins, target))
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def _given(wanted: _Wanted, values: MarkValues) -> pa.Array:
+    """The value of each mark, null for none."""
+    if wanted.attribute is None:
+        having = np.append(False, values.having(wanted.label))
+        return pa.array(np.ones(len(having), np.int64), mask=~having)
+    return (values.numbers if wanted.adds_durations else values.values)(wanted.label, wanted.attribute)
 
 
 def _resolved(report: Report, name: str, of: Any) -> _Wanted:
@@ -137,71 +148,60 @@ def _resolved(report: Report, name: str, of: Any) -> _Wanted:
 
 
 class _Sums:
-    """Linear columns, computed together: column 0 is the number of matches."""
+    """Sums over the matches of each detecting event; the first is the number of matches."""
 
     def __init__(self, part: Part, begins: Ints) -> None:
         self._part = part
         self._begins = begins
-        self._columns = [Values.one(len(part.marks))]
-        self._exact: dict[int, list[Any]] = {}
+        self._sums: list[Sums] = []
+        self.matches = self.add(FACTORS, Values(pa.array(np.ones(len(part.marks), np.int64))))
 
-    def add(self, column: Values) -> int:
-        """The number of a new column."""
-        self._columns.append(column)
-        return len(self._columns) - 1
+    def add(self, operation: int, values: Values) -> Sums:
+        """One more sum."""
+        self._sums.append(Sums(self._part, self._begins, operation, values))
+        return self._sums[-1]
 
-    def compute(self) -> None:
-        """Fold all columns."""
-        folding = Folding(self._part)
-        found = folding.sums(self._columns)
-        self._found = np.add.reduceat(found, self._begins[:-1], axis=0)
-        # A column of integers is exact if the sum of magnitudes is; the number of matches is such a sum.
-        sizes = [j for j, column in enumerate(self._columns) if column.bounds]
-        for k in np.flatnonzero((self._found[:, sizes] >= EXACT).any(axis=1)).tolist():
-            rows = folding.exact_sums(self._columns, int(self._begins[k]), int(self._begins[k + 1]))
-            self._exact[k] = [sum(values) for values in zip(*rows)]
+    @cached_property
+    def _inexact(self) -> list[int]:
+        """The numbers of the events some of whose sums are not exact as floats."""
+        # A sum of integers is exact if that of magnitudes is; the number of matches is such a sum.
+        sizes = np.column_stack([each.floats for each in self._sums if each.values.bounds])
+        return [int(k) for k in np.flatnonzero(~np.all(sizes < EXACT, axis=1))]
 
-    def numbers(self, j: int) -> list[Any]:
-        """Column j for each detecting event, as Python numbers."""
-        column = self._found[:, j]
-        values: list[Any] = column.tolist()
-        if self._columns[j].whole:
-            values = [int(v) if k not in self._exact else 0 for k, v in enumerate(values)]
-        for k, row in self._exact.items():
-            values[k] = row[j]
-        return values
-
-
-class _MatchCount:
-    def __init__(self, sums: _Sums) -> None:
-        self._sums = sums
-
-    def array(self, target: pa.DataType) -> pa.Array:
-        return as_count_array(self._sums.numbers(0), target)
+    def numbers(self, of: Sums) -> list[Any]:
+        """A sum for each detecting event, as Python numbers."""
+        if not of.values.whole:
+            return list(of.floats.tolist())
+        exact = {k: of.exact(k) for k in self._inexact}
+        return [exact[k] if k in exact else int(v) for k, v in enumerate(of.floats.tolist())]
 
 
 class _Pooled:
+    """A sum or average over the events of all matches, or over values of matches."""
+
     def __init__(self, wanted: _Wanted, sums: _Sums, values: pa.Array) -> None:
         self._wanted = wanted
         self._sums = sums
-        known = Values.of(pc.cast(pc.is_valid(values), pa.int64()))
-        self._known = sums.add(known)
+        known = pc.is_valid(values)
+        self._known = sums.add(SUMS, Values(pc.cast(known, pa.int64())))
         self._sum = self._known
         if wanted.function != "count":
             given = pc.fill_null(values, pa.scalar(0, values.type))
-            self._sum = sums.add(Values.of(given))
+            self._sum = sums.add(SUMS, Values(given))
             if wanted.kind in (ValueKind.INTEGER, ValueKind.DURATION):
-                sums.add(Values.of(given, sizes=True))
-        self._without = sums.add(Values.without(pc.is_valid(values).to_numpy(zero_copy_only=False)))
+                sums.add(SUMS, Values(given, sizes=True))
+        # A match without values has the factor 1 for each of its events.
+        self._without = sums.add(FACTORS, Values(pc.cast(pc.invert(known), pa.int64())))
 
     def array(self, target: pa.DataType) -> pa.Array:
+        """The column."""
         sums, known = self._sums.numbers(self._sum), self._sums.numbers(self._known)
         wanted = self._wanted
         if wanted.over == "sum":
             return as_count_array([s if k or wanted.function == "count" else None for s, k in zip(sums, known)], target)
         divisors = known
         if wanted.function != "avg":
-            divisors = self._sums.numbers(0)
+            divisors = self._sums.numbers(self._sums.matches)
             if wanted.function == "sum":
                 divisors = [n - w for n, w in zip(divisors, self._sums.numbers(self._without))]
         if wanted.adds_durations:
@@ -211,50 +211,26 @@ class _Pooled:
         return pa.array([s / d if d else None for s, d in zip(sums, divisors)], target)
 
 
-class _Extreme:
-    """The least or greatest value of the matches."""
-
-    def __init__(self, wanted: _Wanted, values: pa.Array, part: Part, begins: Ints) -> None:
-        self._wanted = wanted
-        self._values = values
-        self._part = part
-        self._begins = begins
-
-    @cached_property
-    def _weights(self) -> tuple[int, Values, Ints | None]:
-        """How the values of a match are combined, these values, and the attribute's value for each."""
-        wanted = self._wanted
-        if wanted.function in ("min", "max"):
-            weights, chosen = ranked(self._values)
-            return (LEAST if wanted.function == "min" else GREATEST), weights, chosen
-        values = self._values
-        if wanted.function == "count":
-            values = pc.if_else(pc.is_valid(values), pa.scalar(1, pa.int64()), pa.scalar(None, pa.int64()))
-        return PLUS, Values.of(values), None
-
-    def array(self, target: pa.DataType) -> pa.Array:
-        operation, weights, chosen = self._weights
-        found, lacking = Folding(self._part).extremes(operation, weights, greatest=self._wanted.over == "max")
-        result: list[Any] = []
-        for first, last in zip(self._begins[:-1].tolist(), self._begins[1:].tolist()):
-            some = [v for v in found[first:last] if v is not None]
-            if self._wanted.function == "count" and any(lacking[first:last]):
-                some.append(0)
-            result.append((min if self._wanted.over == "min" else max)(some) if some else None)
-        if chosen is not None:
-            at = pa.array([None if rank is None else int(chosen[int(rank)]) for rank in result], pa.int64())
-            return self._values.take(at)
-        return as_count_array(result, target)
-
-
-def _column(wanted: _Wanted, sums: _Sums, values: MarkValues, part: Part, begins: Ints) -> _Pooled | _Extreme:
-    if wanted.attribute is None:
-        having = np.append(False, values.having(wanted.label))
-        given = pa.array(np.ones(len(having), np.int64), mask=~having)
+def _extreme(wanted: _Wanted, values: pa.Array, part: Part, begins: Ints, target: pa.DataType) -> pa.Array:
+    """The least or greatest value of the matches of each detecting event."""
+    chosen = None
+    if wanted.function in ("min", "max"):
+        operation = LEAST if wanted.function == "min" else GREATEST
+        weights, chosen = ranked(values)
     else:
-        read = values.numbers if wanted.adds_durations else values.values
-        given = read(wanted.label, wanted.attribute)
-    return _Pooled(wanted, sums, given) if wanted.pools else _Extreme(wanted, given, part, begins)
+        operation = PLUS
+        counted = pc.if_else(pc.is_valid(values), pa.scalar(1, pa.int64()), pa.scalar(None, pa.int64()))
+        weights = Values(counted if wanted.function == "count" else values)
+    found, lacking = extremes(part, operation, weights, greatest=wanted.over == "max")
+    result: list[Any] = []
+    for first, last in zip(begins.tolist(), begins[1:].tolist()):
+        some = [v for v in found[first:last] if v is not None]
+        if wanted.function == "count" and any(lacking[first:last]):
+            some.append(0)
+        result.append((min if wanted.over == "min" else max)(some) if some else None)
+    if chosen is not None:
+        return values.take(pa.array([None if rank is None else int(chosen[int(rank)]) for rank in result], pa.int64()))
+    return as_count_array(result, target)
 
 
 def as_count_array(values: list[Any], target: pa.DataType) -> pa.Array:

@@ -1,9 +1,8 @@
-"""Folds over the matches of a part: the arrays for the kernels, and exact numbers beyond 64 bits."""
+"""Folds over the matches of a part, by the kernels, or in Python's numbers beyond 64 bits."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,71 +10,47 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cerflow.base.array_types import Floats, Ints, Mask
+from cerflow.base import limits
+from cerflow.base.array_types import Floats, Ints
 from cerflow.base.schema import ValueKind, kind_of
 from cerflow.engine import layout
-from cerflow.engine.kernels.matches.fold import GREATEST, LEAST, PLUS
-from cerflow.engine.kernels.matches.fold import best as best_exact
-from cerflow.engine.kernels.matches.fold import total as total_exact
-from cerflow.engine.kernels.matches.slide_folds import FACTORS, SUMS
-from cerflow.engine.kernels.table import best, total
-from cerflow.engine.matches.sliding import fold_sliding
+from cerflow.engine.kernels import table
+from cerflow.engine.kernels.matches.fold import Fold
+from cerflow.engine.kernels.matches.fold import fold as fold_exact
+from cerflow.engine.kernels.matches.semiring import COUNT, FACTORS, GREATEST, LEAST, PLUS, SUMS
+from cerflow.engine.kernels.matches.slide import PROGRESS_WORDS, Sliding
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.stopping import portions
 
 #: Integers below this are exact as floats; so are their sums if the sum of magnitudes is below it.
 EXACT = 2.0**53
+#: The greatest number of numbers in the values of all sets on the frontier of a sliding window.
+_FRONTIER = 8
 
 
-@dataclass(frozen=True)
 class Values:
-    """A number for each mark that changes the value of a complex event to ``factor`` times the value, plus ``weight``.
+    """A number for each mark, NaN for none: as ``floats``, and exactly. With ``sizes`` their signs are ignored."""
 
-    ``given`` has the weights exactly, null where there is none; without it they are 0. ``start`` is the value of the
-    complex event without events. With ``sizes`` the signs of the weights are ignored.
-    """
+    def __init__(self, given: pa.Array, *, sizes: bool = False) -> None:
+        if not pa.types.is_integer(given.type):
+            given = given.cast(pa.int64() if kind_of(given.type) is ValueKind.INTEGER else pa.float64())
+        self._given = given
+        self._sizes = sizes
+        floats = given.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        self.floats: Floats = np.abs(floats) if sizes else floats
+        #: Whether they are integers.
+        self.whole = kind_of(given.type) is ValueKind.INTEGER
 
-    weight: Floats
-    factor: Floats
-    given: pa.Array | None = None
-    start: int = 0
-    sizes: bool = False
-
-    @classmethod
-    def of(cls, values: pa.Array, *, sizes: bool = False) -> Values:
-        """Weights from a column, NaN where it is null."""
-        if not pa.types.is_integer(values.type):
-            values = values.cast(pa.int64() if kind_of(values.type) is ValueKind.INTEGER else pa.float64())
-        weight = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        return cls(np.abs(weight) if sizes else weight, np.ones(len(values)), values, sizes=sizes)
-
-    @classmethod
-    def one(cls, count: int) -> Values:
-        """1 for every complex event."""
-        return cls(np.zeros(count), np.ones(count), start=1)
-
-    @classmethod
-    def without(cls, known: Mask) -> Values:
-        """1 for a complex event without any of some marks, else 0."""
-        return cls(np.zeros(len(known)), np.where(known, 0.0, 1.0), start=1)
-
-    @property
-    def exact(self) -> list[Any]:
-        """The weights as Python numbers, None for none."""
-        if self.given is None:
-            return [0] * len(self.weight)
-        weights: list[Any] = self.given.to_pylist()
-        return [abs(v) for v in weights] if self.sizes else weights
-
-    @property
-    def whole(self) -> bool:
-        """Whether the weights are integers."""
-        return self.given is None or kind_of(self.given.type) is ValueKind.INTEGER
+    @cached_property
+    def exact(self) -> NDArray[Any]:
+        """The same as Python's numbers."""
+        numbers = [float("nan") if v is None else abs(v) if self._sizes else v for v in self._given.to_pylist()]
+        return np.array(numbers, object)
 
     @property
     def bounds(self) -> bool:
         """Whether no intermediate sum can exceed the last one: integers, none of them negative."""
-        return self.whole and not bool((self.weight < 0).any())
+        return self.whole and not bool((self.floats < 0).any())
 
 
 def ranked(values: pa.Array) -> tuple[Values, Ints]:
@@ -84,146 +59,126 @@ def ranked(values: pa.Array) -> tuple[Values, Ints]:
     known = pc.is_valid(values)
     _, chosen = np.unique(ranks.to_numpy(), return_index=True)
     kept = pc.if_else(known, pc.cast(pc.subtract(ranks, pa.scalar(1, ranks.type)), pa.int64()), None)
-    return Values.of(kept), chosen
+    return Values(kept), chosen
 
 
 class Folding:
-    """Folds over the detections of one part."""
+    """The values of the matches of a part, and of the sets below them, for an operation of `semiring`.
 
-    def __init__(self, part: Part) -> None:
+    ``numbers`` has one for each mark: floats, or Python's numbers as objects. To `COUNT` it is the number of digits.
+    """
+
+    def __init__(self, part: Part, operation: int, numbers: NDArray[Any] | int) -> None:
         self._part = part
-        self._small = part.nodes.view(np.int32)
-        top = len(part.nodes)
-        self._stack = np.empty(3 * top + 4, np.int32)
-        self._order = np.empty(top, np.int32)
+        self._operation = operation
+        self._graph = part.nodes, part.nodes.view(np.int32)
+        if isinstance(numbers, int):
+            self._units = np.zeros((2, numbers), np.int64)
+            self._units[1, 0] = 1
+            self.weights = self._units
+        else:
+            none = {SUMS: ((0, 0), (0, 1)), FACTORS: ((0, 0), (1, 1))}.get(operation, ((np.nan, 0), (np.nan, 1)))
+            self._units = np.array(none, numbers.dtype)
+            second = np.ones_like(numbers) if operation in (SUMS, FACTORS) else numbers != numbers
+            self.weights = np.column_stack((numbers, second)).astype(numbers.dtype)
+        self.width = self._units.shape[1]
 
-    def _memory(self) -> tuple[NDArray[Any], ...]:
-        """The memory of a fold: which nodes have values, and for how long these are valid."""
+    @cached_property
+    def _fold(self) -> Fold:
         top = len(self._part.nodes)
-        return np.zeros(top, np.int8), np.empty(top, np.int64), self._stack, self._order
+        values, low = self._room(top), np.full(top, np.iinfo(np.int64).min)
+        own = self._operation, self._units, self.weights, values, low
+        return Fold(*self._graph, *own, np.empty(3 * top + 4, np.int32))
 
-    def sums(self, columns: Sequence[Values]) -> NDArray[np.float64]:
-        """The sums of columns over the matches of each detection; the first column must be constant 1."""
-        part = self._part
-        found = np.empty((len(part.detections), len(columns)))
-        start = np.array([float(c.start) for c in columns])
-        factor = np.column_stack([c.factor for c in columns])
-        weight = np.column_stack([c.weight for c in columns])
-        sums = np.empty((len(part.nodes), len(columns)))
-        first = self._slide_sums(columns, found)
-        graph, memory = (part.nodes, self._small, part.detections), self._memory()
-        for begin, end in portions(first, len(found)):
-            total(*graph, begin, end, start, factor, weight, sums, found, *memory)
+    @property
+    def values(self) -> NDArray[Any]:
+        """The values of the sets below the detections folded so far: (nodes, width)."""
+        values: NDArray[Any] = self._fold.values
+        return values
+
+    def _room(self, *shape: int) -> NDArray[Any]:
+        return np.zeros((*shape, self.width), self._units.dtype)
+
+    def all(self) -> NDArray[Any]:
+        """The value of each detection's matches: (detections, width). Not for `COUNT`, whose digits may not suffice."""
+        found = self._room(len(self._part.detections))
+        first = self.slide(found)
+        self.fold(first, found[first:])
         return found
 
-    def _slide_sums(self, columns: Sequence[Values], found: NDArray[np.float64]) -> int:
-        """`sums` along a sliding window; returns the first detection without sums."""
-        part = self._part
-        mark = part.detections[:, layout.D_MARK]
-        folded = len(found)
-        for j, column in enumerate(columns):
-            multiplies = bool(column.start)
-            own = column.factor if multiplies else column.weight
-            below = np.zeros((len(found), 2))
-            weights = np.column_stack((own, np.ones(len(own))))
-            folded = min(folded, fold_sliding(part, FACTORS if multiplies else SUMS, weights, below))
-            if folded == 0:
-                break
-            value, number = below.T
-            found[:, j] = value * own[mark] if multiplies else value + own[mark] * number
-        return folded
+    def fold(self, first: int, found: NDArray[Any]) -> int:
+        """Write the values of the detections from number ``first`` on to ``found``, one after the other.
 
-    def exact_sums(self, columns: Sequence[Values], first: int, last: int) -> list[list[Any]]:
-        """`sums` of the detections ``[first, last)``, in Python numbers."""
-        part = self._part
-        found = np.zeros((len(part.detections), len(columns)), object)
-        start = np.array([c.start for c in columns], object)
-        factor = np.column_stack([c.factor.astype(np.int64).astype(object) for c in columns])
-        weight = np.empty((len(part.marks), len(columns)), object)
-        for j, column in enumerate(columns):
-            weight[:, j] = column.exact
-        sums = np.empty((len(part.nodes), len(columns)), object)
-        graph = (part.nodes, self._small, part.detections, first, last)
-        total_exact(*graph, start, factor, weight, sums, found, *self._memory())
-        return [list(row) for row in found[first:last]]
-
-    def extremes(self, operation: int, values: Values, *, greatest: bool) -> tuple[list[Any], list[bool]]:
-        """The least (or greatest) value of a match of each detection, None if none has one; and whether some has none.
-
-        ``operation`` combines the values of the events of a match.
+        Detections must be folded in their order. Returns the first without a value: its number needs more digits.
         """
-        marks = self._part.detections[:, layout.D_MARK]
-        lowest = Lowest(self._part, operation, values, greatest=greatest)
-        found, lacking = lowest.fold_all()
-        result = [lowest.with_mark(mark, value, bool(w)) for mark, value, w in zip(marks.tolist(), found, lacking)]
-        shown = [None if v != v else (-v if greatest else v) for v, _ in result]
-        whole = values.whole
-        return [v if v is None or not whole else int(v) for v in shown], [w for _, w in result]
+        if self._units.dtype.hasobject:
+            return self._run(fold_exact, self._fold, first, found)
+        return self._run(table.count if self._operation == COUNT else table.fold, self._fold, first, found)
+
+    def slide(self, found: NDArray[Any]) -> int:
+        """Write values of detections to ``found`` along a sliding window; returns the first without a value.
+
+        That is the first of all for small parts, where a plain walk is faster.
+        """
+        part, dtype = self._part, self._units.dtype
+        top, marks, bounds = len(part.nodes), len(part.marks), part.detections[:, layout.D_BOUND]
+        least = limits.COUNTED_PAIRS if self._operation == COUNT else limits.FOLDED_PAIRS
+        if len(found) * top <= least or dtype.hasobject or (np.diff(bounds) < 0).any():
+            return 0
+        sets = _FRONTIER // self.width
+        starts = np.zeros(marks, np.int32), np.empty(marks, np.int64)
+        state = self._room(top), self._room(sets, marks + 1), self._room(top), self._room(top, sets), self._room(1)[0]
+        progress = np.empty(sets, np.int32), np.zeros(PROGRESS_WORDS, np.int64)
+        sliding = Sliding(*self._graph, self._operation, self._units, self.weights, *starts, *state, *progress)
+        return self._run(table.slide_counts if self._operation == COUNT else table.slide, sliding, 0, found)
+
+    def _run(self, kernel: Any, state: Fold | Sliding, first: int, found: NDArray[Any]) -> int:
+        rest = self._part.detections[first:][: len(found)]
+        for begin, end in portions(0, len(found)):
+            done: int = begin + kernel(rest[begin:end], found[begin:end], *state)
+            if done < end:
+                return first + done
+        return first + len(found)
 
 
-class Lowest(Folding):
-    """The least (or greatest) value of the complex events of each set; the greatest is computed as a least value."""
+def lowest(part: Part, operation: int, values: Values, *, greatest: bool) -> tuple[int, Folding]:
+    """A fold to the least (or greatest) value of a match, whose events combine theirs by an operation of `semiring`.
 
-    def __init__(self, part: Part, operation: int, values: Values, *, greatest: bool) -> None:
-        super().__init__(part)
-        top = len(part.nodes)
-        largest = np.nanmax(np.abs(values.weight), initial=0.0) if len(values.weight) else 0.0
-        # A sum has at most one integer per event, a Python integer if it may be too large.
-        self._exact = values.whole and operation == PLUS and largest * len(part.marks) >= EXACT
-        kind = object if self._exact else np.float64
-        given = [float("nan") if v is None else v for v in values.exact] if self._exact else values.weight
-        self.weight = np.array(given, kind)
-        if greatest:
-            self.weight = -self.weight
-            operation = {PLUS: PLUS, LEAST: GREATEST, GREATEST: LEAST}[operation]
-        self.operation = operation
-        self.least = np.zeros(top, kind)
-        self.without = np.zeros(top, np.int8)
-        self._known = self._memory()
+    The greatest value is minus the least; returns also the operation on these values.
+    """
+    largest = np.nanmax(np.abs(values.floats), initial=0.0) if len(values.floats) else 0.0
+    # A sum has at most one integer per event, a Python integer if it may be too large.
+    exact = values.whole and operation == PLUS and largest * len(part.marks) >= EXACT
+    numbers = values.exact if exact else values.floats
+    if greatest:
+        numbers, operation = -numbers, {PLUS: PLUS, LEAST: GREATEST, GREATEST: LEAST}[operation]
+    return operation, Folding(part, operation, numbers)
 
-    def fold(self, first: int, last: int) -> tuple[list[Any], list[int]]:
-        """The least value below each detection ``[first, last)``, NaN for none, and whether some has none."""
-        part = self._part
-        found = np.zeros(len(part.detections), self.least.dtype)
-        lacking = np.zeros(len(found), np.int8)
-        kernel = best_exact if self._exact else best
-        for begin, end in portions(first, last):
-            kernel(
-                *(part.nodes, self._small, part.detections, begin, end, self.operation, self.weight),
-                *(self.least, self.without, found, lacking, *self._known),
-            )
-        return found[first:last].tolist(), lacking[first:last].tolist()
 
-    def fold_all(self) -> tuple[list[Any], list[int]]:
-        """The same for all detections."""
-        part = self._part
-        below = np.zeros((len(part.detections), 2))
-        begin = 0
-        if not self._exact:
-            weights = np.column_stack((self.weight, np.isnan(self.weight)))
-            begin = fold_sliding(part, self.operation, weights, below)
-        found, lacking = self.fold(begin, len(below))
-        return below[:begin, 0].tolist() + found, below[:begin, 1].astype(int).tolist() + lacking
+def extremes(part: Part, operation: int, values: Values, *, greatest: bool) -> tuple[list[Any], list[bool]]:
+    """The least (or greatest) value of a match of each detection, None if none has one; and whether some has none."""
+    found = lowest(part, operation, values, greatest=greatest)[1].all()
+    shown = [None if v != v else (-v if greatest else v) for v in found[:, 0].tolist()]
+    return [int(v) if v is not None and values.whole else v for v in shown], (found[:, 1] == 1).tolist()
 
-    def joined(self, value: Any, other: Any) -> Any:
-        """The value of two parts of one complex event."""
-        if value != value:
-            return other
-        if other != other:
-            return value
-        if self.operation == PLUS:
-            return value + other
-        return min(value, other) if self.operation == LEAST else max(value, other)
 
-    def least_with(self, own: Any, node: int) -> Any:
-        """The least value of the complex events of a set combined with another value."""
-        return self._least_with(own, self.least[node], bool(self.without[node]))
+class Sums:
+    """The sum over the matches of each detecting event of a value: by ``operation`` its events add, or multiply it."""
 
-    def with_mark(self, mark: int, value: Any, without: bool) -> tuple[Any, bool]:
-        """The least value of complex events with one more event; ``without`` says whether some has none."""
-        own = self.weight[mark]
-        return self._least_with(own, value, without), without and own != own
+    def __init__(self, part: Part, begins: Ints, operation: int, values: Values) -> None:
+        self.values = values
+        self._part = part
+        self._begins = begins
+        self._operation = operation
+        self.floats: Floats = np.add.reduceat(Folding(part, operation, values.floats).all()[:, 0], begins[:-1])
 
-    def _least_with(self, own: Any, value: Any, without: bool) -> Any:
-        least = self.joined(own, value)
-        return min(own, least) if without and own == own else least
+    @cached_property
+    def _folding(self) -> Folding:
+        return Folding(self._part, self._operation, self.values.exact)
+
+    def exact(self, k: int) -> Any:
+        """The sum for event number k in Python's numbers; events must be asked for in their order."""
+        first, last = self._begins[k], self._begins[k + 1]
+        found = np.zeros((last - first, 2), object)
+        self._folding.fold(int(first), found)
+        return found[:, 0].sum()

@@ -83,7 +83,7 @@ class Matches:
     def announced(self, tell: Callable[[int, bool], None]) -> Matches:
         """The same matches; ``tell`` is called before unfolding with the number of rows that follow, part by part.
 
-        It gets the number and whether it is exact, or a lower bound (see `row_limit.row_count`).
+        It gets the number and whether it is exact, or rounded (see `row_limit.row_count`).
         """
         parts = Announced(self._parts, self._limit, bool(self._report.counts), tell)
         return self._like(parts, self._picker)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -11,18 +10,27 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from cerflow.base.arrow_columns import truths_of
 from cerflow.base.errors import ArgumentError, QueryError
 from cerflow.base.schema import ValueKind
 from cerflow.engine import layout
-from cerflow.engine.kernels.matches.fold import GREATEST, LEAST, PLUS
-from cerflow.engine.kernels.matches.search import B_DETECTION, B_PATH, FULL, NO_MORE, P_MARK, P_NEXT
+from cerflow.engine.kernels.matches.search import B_DETECTION, B_PATH, FULL, NO_MORE, P_MARK, P_NEXT, best_with, push
+from cerflow.engine.kernels.matches.search import search as search_long
+from cerflow.engine.kernels.matches.semiring import GREATEST, LEAST, PLUS, joined
 from cerflow.engine.kernels.matches.unrank import unrank as unrank_long
 from cerflow.engine.kernels.table import search, unrank
-from cerflow.engine.matches.counting import LateWindow, LongNumbers, MatchCounter, detecting, refuse_if_cut
-from cerflow.engine.matches.folding import Lowest, Values, ranked
+from cerflow.engine.matches.counting import (
+    Counted,
+    LateWindow,
+    LongNumbers,
+    MatchCounter,
+    detecting,
+    match_numbers,
+    numbers_of_events,
+    refuse_if_cut,
+)
+from cerflow.engine.matches.folding import Folding, Values, lowest, ranked
 from cerflow.engine.matches.mark_values import MarkValues, check_attribute, check_label
 from cerflow.engine.matches.unfolding import Part, Unfolded
 from cerflow.engine.results.report import Report
@@ -86,7 +94,7 @@ def _with_last(part: Part, detection: int, marks: list[int]) -> list[int]:
 
 def match_by_number(part: Part, counting: MatchCounter, d: int, rank: int) -> list[int]:
     """The marks of the match with a number among those of one detection."""
-    _, amounts = counting.number(d)
+    _, amounts = counting.numbers(range(d, d + 1))
     small = part.nodes.view(np.int32)
     root, bound = part.detections[d, layout.D_ROOT], part.detections[d, layout.D_BOUND]
     kernel = unrank_long if isinstance(amounts, LongNumbers) else unrank
@@ -162,7 +170,7 @@ class PartSpan:
                     yield pick
             return
         _, begins = detecting(part.detections)
-        numbers = None if self._detects_only else MatchCounter(part).numbers()
+        numbers = None if self._detects_only else match_numbers(part).tolist()
         counting = MatchCounter(part)
         for first, last in zip(begins[:-1].tolist(), begins[1:].tolist()):
             if self.done:
@@ -216,7 +224,7 @@ class First:
         """How the values of a match are combined, the values of the marks, and the value without events."""
         marks = MarkValues(part, report)
         if self.by == "start":
-            return LEAST, Values.of(pa.array(marks.positions())), float("nan")
+            return LEAST, Values(pa.array(marks.positions())), float("nan")
         if self.by == "events":
             return PLUS, _ones(np.append(False, marks.shown())), 0
         assert isinstance(self.by, tuple)
@@ -227,22 +235,24 @@ class First:
         if function == "count":
             return PLUS, _ones(truths_of(values.is_valid())), 0
         if function == "sum":
-            return PLUS, Values.of(marks.numbers(label, attribute)), float("nan")
+            return PLUS, Values(marks.numbers(label, attribute)), float("nan")
         return (LEAST if function == "min" else GREATEST), ranked(values)[0], float("nan")
 
 
 def _ones(known: Any) -> Values:
-    return Values.of(pa.array(np.ones(len(known), np.int64), mask=~known))
+    return Values(pa.array(np.ones(len(known), np.int64), mask=~known))
 
 
-#: Matches with a common beginning: whether they have no value, the least value among them, the number of the first of
-#: them, the set that they continue with (-1: there is one match, complete), the value so far, the marks so far (linked,
-#: the first one on top), the detection, the amounts of its sets.
-_Branch = tuple[bool, Any, int, int, Any, Any, int, Any]
+#: The first room for branches and paths.
+_BRANCHES = 1 << 10
 
 
 class _PartFirst:
-    """Best-first search: the value of each branch's best match is known, unless a better one has left the window."""
+    """Looks for the first matches of each detecting event.
+
+    Numbers and values are those of a window that lags behind. Values of matches outside the window only lengthen the
+    search: a match is never better than its branch promises.
+    """
 
     done = False
 
@@ -252,121 +262,50 @@ class _PartFirst:
         self._limit = limit
 
     def picks(self, part: Part) -> Iterator[Pick]:
-        operation, values, nothing = self._first.weights(part, self._report)
+        combined, values, nothing = self._first.weights(part, self._report)
         late = LateWindow(part)
-        lowest = Lowest(late.part, operation, values, greatest=self._first.descending)
-        search = _Search(part, late, lowest, nothing)
-        numbers = MatchCounter(part).numbers()
+        operation, folding = lowest(late.part, combined, values, greatest=self._first.descending)
+        below = np.zeros((1, 2), folding.weights.dtype)
         _, begins = detecting(part.detections)
-        for first, last in zip(begins[:-1].tolist(), begins[1:].tolist()):
-            total = sum(numbers[first:last])
+        for first, last, total in zip(begins.tolist(), begins[1:].tolist(), numbers_of_events(part, begins).tolist()):
             if self._limit is not None:
                 refuse_if_cut([total], self._limit)
-            branches, total = search.branches(range(first, last), total)
-            found = search.matches if search.beyond_words(branches, total) else search.matches_in_words
-            yield from islice(found(branches), min(self._first.size, sys.maxsize))
+            counted = late.move_to(range(first, last), total)
+            for d in range(first, last):
+                folding.fold(d, below)
+            found = self._search(part, operation, folding, nothing, first, counted)
+            yield from islice(found, min(self._first.size, sys.maxsize))
 
-
-#: The first room for branches and paths.
-_BRANCHES = 1 << 10
-
-
-class _Search:
-    """Looks for the first matches of each detecting event.
-
-    ``lowest`` has the values, and ``late`` the numbers of matches, of a window that lags behind. Values of matches
-    outside the window only lengthen the search: a match is never better than its branch promises.
-    """
-
-    def __init__(self, part: Part, late: LateWindow, lowest: Lowest, nothing: Any) -> None:
-        self._part = part
-        self._late = late
-        self._lowest = lowest
-        self._nothing = nothing
-        self._small = part.nodes.view(np.int32)
-        #: For `search`: branches, their ranks and values, paths and the heap.
-        kinds = (((3,), np.int32), ((), np.int64), ((2,), np.float64), ((2,), np.int32), ((), np.int32))
-        self._room = [np.empty((_BRANCHES, *shape), kind) for shape, kind in kinds]
-
-    def branches(self, detections: range, total: int) -> tuple[list[_Branch], int]:
-        """A branch for each of the detections of an event, which have ``total`` matches, and how many are counted."""
-        branches: list[_Branch] = []
-        rank = 0
-        for d, (number, amounts) in zip(detections, self._late.move_to(detections, total)):
-            self._lowest.fold(d, d + 1)
-            mark, root = (int(self._part.detections[d, column]) for column in (layout.D_MARK, layout.D_ROOT))
-            value = self._lowest.joined(self._nothing, self._lowest.weight[mark])
-            heapq.heappush(branches, self._branch(rank, root, value, None, d, amounts))
+    def _search(
+        self, part: Part, operation: int, folding: Folding, nothing: Any, first: int, counted: Counted
+    ) -> Iterator[Pick]:
+        """The matches of an event whose detections from number ``first`` on have been ``counted``, the best first."""
+        weights, bests, (matches, amounts) = folding.weights, folding.values, counted
+        # Python searches where values or numbers of the matches may need more than 64 bits.
+        long = sum(matches) >= 2**63 or isinstance(amounts, LongNumbers) or weights.dtype.hasobject
+        integers, numbers = (object, object) if long else (np.int64, np.float64)
+        kinds = (((3,), np.int32), ((), integers), ((2,), numbers), ((2,), np.int32), ((), np.int32))
+        room = [np.empty((max(_BRANCHES, 2 * len(matches)), *shape), kind) for shape, kind in kinds]
+        cursor, rank = np.array([0, len(matches), 0]), 0
+        for k, number in enumerate(matches):
+            mark, root = (part.detections[first + k, column] for column in (layout.D_MARK, layout.D_ROOT))
+            value = joined(operation, nothing, weights[mark, 0])
+            rows, ranks, values, _, heap = room
+            rows[k], ranks[k], values[k] = (
+                (root, first + k, -1),
+                rank,
+                (best_with(operation, value, bests[root]), value),
+            )
+            push(k, values, ranks, heap, cursor)
             rank += number
-        return branches, rank
-
-    def _branch(self, rank: int, node: int, value: Any, marks: Any, d: int, amounts: Any) -> _Branch:
-        best = value if node < 0 else self._lowest.least_with(value, node)
-        missing = best != best
-        return missing, 0 if missing else best, rank, node, value, marks, d, amounts
-
-    def beyond_words(self, branches: list[_Branch], total: int) -> bool:
-        """Whether values or numbers of the matches may need more than 64 bits."""
-        long = total >= 2**63 or any(isinstance(branch[-1], LongNumbers) for branch in branches)
-        return long or self._lowest.least.dtype == object
-
-    def matches_in_words(self, branches: list[_Branch]) -> Iterator[Pick]:
-        """`matches` where neither values nor numbers need more than 64 bits."""
-        lowest, part, many = self._lowest, self._part, len(branches)
-        while len(self._room[0]) < 2 * many:
-            self._make_room()
-        rows, ranks, values, paths, heap = self._room
-        # A sorted list is a heap.
-        for k, (missing, best, rank, node, value, _, d, _) in enumerate(sorted(branches, key=lambda b: b[:3])):
-            rows[k], ranks[k], heap[k] = (node, d, -1), rank, k
-            values[k] = (np.nan if missing else best), value
-        cursor = np.array([many, many, 0])
-        fixed = part.nodes, self._small, part.detections, branches[0][-1]
-        fold = lowest.operation, lowest.weight, lowest.least, lowest.without
-        while (found := search(*fixed, *fold, rows, ranks, values, paths, heap, cursor)) != NO_MORE:
+        graph = part.nodes, part.nodes.view(np.int32), part.detections, amounts, operation, weights, bests
+        while (found := (search_long if long else search)(*graph, *room, cursor)) != NO_MORE:
             if found == FULL:
-                rows, ranks, values, paths, heap = self._make_room()
+                room = [np.concatenate([array, np.empty_like(array)]) for array in room]
                 continue
-            marks, path = [], int(rows[found, B_PATH])
+            marks, path, paths = [], int(room[0][found, B_PATH]), room[3]
             while path >= 0:
                 marks.append(int(paths[path, P_MARK]))
                 path = int(paths[path, P_NEXT])
-            d = int(rows[found, B_DETECTION])
+            d = int(room[0][found, B_DETECTION])
             yield d, _with_last(part, d, marks)
-
-    def _make_room(self) -> list[NDArray[Any]]:
-        """Double the room for branches and paths, also for later events."""
-        self._room = [np.concatenate([array, np.empty_like(array)]) for array in self._room]
-        return self._room
-
-    def matches(self, branches: list[_Branch]) -> Iterator[Pick]:
-        """The matches of these branches, the best first; equal ones in the order of their numbers."""
-        while branches:
-            *_, rank, node, value, marks, d, amounts = heapq.heappop(branches)
-            if node < 0:
-                yield d, _with_last(self._part, d, _unlinked(marks))
-                continue
-            child, left, right = (int(self._small[node, f]) for f in (layout.I_CHILD, layout.I_LEFT, layout.I_RIGHT))
-            own = value
-            if child >= 0:
-                mark = int(self._small[node, layout.I_MARK])
-                marks_here = (mark, marks)
-                own = self._lowest.joined(value, self._lowest.weight[mark])
-            else:
-                marks_here = marks
-            complete = child <= layout.BOTTOM
-            heapq.heappush(branches, self._branch(rank, -1 if complete else child, own, marks_here, d, amounts))
-            rank += 1 if complete else int(amounts[child])
-            bound = self._part.detections[d, layout.D_BOUND]
-            for beside in (left, right):
-                if beside >= 0 and self._part.nodes[beside, layout.W_MEASURE] > bound:
-                    heapq.heappush(branches, self._branch(rank, beside, value, marks, d, amounts))
-                    rank += int(amounts[beside])
-
-
-def _unlinked(marks: Any) -> list[int]:
-    result = []
-    while marks is not None:
-        mark, marks = marks
-        result.append(mark)
-    return result

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
 from cerflow.base.arrow_columns import array_of_numbers, array_of_texts
 from cerflow.base.errors import TooManyMatchesError
-from cerflow.engine.matches.counting import MatchCounter, count_detections, detecting
+from cerflow.engine.kernels.matches.semiring import FACTORS
+from cerflow.engine.matches.counting import count_detections, detecting
+from cerflow.engine.matches.folding import EXACT, Folding
 from cerflow.engine.matches.listing import Detected
 from cerflow.engine.matches.picking import PartSpan
 from cerflow.engine.matches.unfolding import Part
@@ -27,7 +29,7 @@ _READABLE = 10**15
 class Bound:
     """Counts rows, and raises TooManyMatchesError if there are more than ``most`` (None: unlimited).
 
-    ``known`` is the number of rows; ``exact`` says whether it is exact.
+    ``known`` is the number of rows; ``exact`` says whether it is exact, or rounded.
     """
 
     def __init__(self, most: int | None) -> None:
@@ -36,7 +38,7 @@ class Bound:
         self.exact = True
 
     def add(self, rows: int, exact: bool = True) -> None:
-        """Add rows; without ``exact`` their number is a lower bound."""
+        """Add rows; without ``exact`` their number is rounded."""
         self.known += rows
         self.exact &= exact
         if self.most is not None and self.known > self.most:
@@ -80,19 +82,19 @@ class ToldIfNone:
 
 
 def row_count(part: Part, limit: int | None, counts: bool) -> tuple[int, bool]:
-    """The number of rows of a part, and whether it is exact.
+    """The number of rows of a part, and whether it is exact; large numbers are rounded.
 
     There is one row per match, at most ``limit`` per detecting event, or one per such event if matches are only
-    counted. Without a limit, counting stops at a number beyond 63 bits.
+    counted.
     """
     positions, begins = detecting(part.detections)
     if counts or limit == 1:
         return len(positions), True
-    numbers, exact = MatchCounter(part).numbers_to_63_bits(go_on=limit is not None)
-    if limit is None:
-        return sum(numbers), exact
-    ends = begins.tolist()
-    return sum(min(limit, sum(numbers[first:last])) for first, last in pairwise(ends)), True
+    numbers = Folding(part, FACTORS, np.ones(len(part.marks))).all()[:, 0]
+    if limit is not None:
+        numbers = np.minimum(limit, np.add.reduceat(numbers, begins[:-1]))
+    total = float(numbers.sum())
+    return int(min(total, sys.float_info.max)), total < EXACT
 
 
 def counted_rows(

@@ -14,7 +14,7 @@ import numpy as np
 
 from cerflow.base.array_types import Ints
 from cerflow.engine import layout
-from cerflow.engine.matches.counting import LateWindow, MatchCounter, detecting, refuse_if_cut
+from cerflow.engine.matches.counting import LateWindow, detecting, numbers_of_events, refuse_if_cut
 from cerflow.engine.matches.picking import PartPicker, Pick, match_by_number
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.results.report import Report
@@ -47,11 +47,9 @@ class _PartSample:
         self._random = random.Random(sample.seed)
 
     def picks(self, part: Part) -> Iterator[Pick]:
-        numbers = MatchCounter(part).numbers()
         matches = _Numbered(part, stays=len(part.nodes) >= _NODES * self._sample.size)
         _, begins = detecting(part.detections)
-        for first, last in zip(begins[:-1].tolist(), begins[1:].tolist()):
-            total = sum(numbers[first:last])
+        for first, last, total in zip(begins.tolist(), begins[1:].tolist(), numbers_of_events(part, begins).tolist()):
             if self._limit is not None:
                 refuse_if_cut([total], self._limit)
             matches.move_to(range(first, last), total)
@@ -94,8 +92,7 @@ class _Numbered:
     def move_to(self, detections: range, total: int) -> None:
         """Number the matches of these detections, which are ``total`` in their windows."""
         self._detections = detections
-        numbers = [number for number, _ in self._late.move_to(detections, total)]
-        self._ends = np.cumsum(numbers, dtype=object).tolist()
+        self._ends = np.cumsum(self._late.move_to(detections, total)[0], dtype=object).tolist()
         self.count = self._ends[-1]
 
     def match(self, number: int) -> Pick | None:

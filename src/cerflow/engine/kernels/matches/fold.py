@@ -1,139 +1,95 @@
-"""Folding over the complex events of a set, bottom-up along the shared graph, without unfolding them.
-
-These kernels also run as plain Python on arrays of Python integers, for numbers beyond 64 bits.
-"""
+"""Folding over the complex events of a set, bottom-up along the shared graph, without unfolding them."""
 
 from __future__ import annotations
 
-from cerflow.engine.kernels.base.parts import kernel
-from cerflow.engine.layout import BOTTOM, D_BOUND, D_MARK, D_ROOT, I_CHILD, I_LEFT, I_MARK, I_RIGHT, NO_MARK, W_MEASURE
+from typing import Any, NamedTuple
 
-# How `best` combines the values of two events of a complex event
-PLUS, LEAST, GREATEST = range(3)
+from cerflow.engine.kernels.base.parts import inlined, kernel
+from cerflow.engine.kernels.matches.semiring import COUNT, add, add_behind, put
+from cerflow.engine.layout import BOTTOM, D_BOUND, D_MARK, D_ROOT, I_CHILD, I_LEFT, I_MARK, I_RIGHT, W_MEASURE
 
 
-@kernel
-def reach(nodes, small, root, bound, known, low, stack, order):
-    """The nodes below ``root`` without a value, or without one for ``bound``: children first. Returns their number.
+class Fold(NamedTuple):
+    """A graph, an operation of `cerflow.engine.kernels.matches.semiring`, and the value of each set.
 
-    A value is valid as long as the earliest start below its node, in ``low``, is in the window. ``known`` (zeros at
-    first) says which nodes have a value.
+    ``units`` are the values of no complex event and of the one without events, ``weights`` those of marks (`COUNT` does
+    without them). ``low`` is the earliest start below each node, less than every bound at first.
     """
-    count = 0
-    stack[0] = root
-    depth = 1
-    # Nodes on the stack have decreasing numbers; a node that leaves it is known for the bound.
-    while depth > 0:
-        n = stack[depth - 1]
-        if known[n] == 1 and low[n] > bound:
-            depth -= 1
-            continue
-        ready = True
-        child = small[n, I_CHILD]
-        lowest = nodes[n, W_MEASURE]
-        if child > BOTTOM:
-            lowest = low[child]
-            if known[child] == 0 or lowest <= bound:
-                stack[depth] = child
-                depth += 1
-                ready = False
-        for field in (I_LEFT, I_RIGHT):
-            beside = small[n, field]
-            if beside < 0 or nodes[beside, W_MEASURE] <= bound:
+
+    nodes: Any
+    small: Any
+    operation: Any
+    units: Any  # (2, width)
+    weights: Any  # (marks, width)
+    values: Any  # (nodes, width)
+    low: Any  # int64 (nodes,)
+    stack: Any  # int32, three per node and four more
+
+
+@inlined
+def _fold(detections, found, operation, f):
+    nodes, small, stack, low = f.nodes, f.small, f.stack, f.low
+    for d in range(detections.shape[0]):
+        bound = detections[d, D_BOUND]
+        root = detections[d, D_ROOT]
+        stack[0] = root
+        depth = 1
+        # Nodes on the stack have decreasing numbers. A value is valid as long as the earliest start is in the window.
+        while depth > 0:
+            n = stack[depth - 1]
+            if low[n] > bound:
+                depth -= 1
                 continue
-            if known[beside] == 0 or low[beside] <= bound:
-                stack[depth] = beside
-                depth += 1
-                ready = False
-            else:
-                lowest = min(lowest, low[beside])
-        if ready:
-            known[n] = 1
-            low[n] = lowest
-            order[count] = n
-            count += 1
-            depth -= 1
-    return count
-
-
-@kernel
-def total(nodes, small, detections, first, last, start, factor, weight, sums, found, known, low, stack, order):
-    """Sums over all complex events of each detection ``[first, last)``, in ``found`` (detections, columns).
-
-    Column j of ``sums`` (nodes, columns) adds up a value over all complex events in the set. The value is ``start[j]``
-    for the complex event without events. The event of mark m in front multiplies the value by ``factor[m, j]`` and adds
-    ``weight[m, j]``. Column 0 must be the number of complex events: start 1, factor 1, weight 0. All numbers are
-    float64, or Python numbers; ``factor`` and ``weight`` have a row for each mark.
-    """
-    columns = start.shape[0]
-    for d in range(first, last):
-        bound = detections[d, D_BOUND]
-        root = detections[d, D_ROOT]
-        for i in range(reach(nodes, small, root, bound, known, low, stack, order)):
-            n = order[i]
+            waiting = depth
             child = small[n, I_CHILD]
-            mark = small[n, I_MARK]
-            for j in range(columns):
-                if child < 0:
-                    value = start[j]
-                elif child == BOTTOM:
-                    value = start[j] * factor[mark, j] + weight[mark, j]
-                else:
-                    value = sums[child, j] * factor[mark, j] + weight[mark, j] * sums[child, 0]
-                for field in (I_LEFT, I_RIGHT):
-                    beside = small[n, field]
-                    if beside >= 0 and nodes[beside, W_MEASURE] > bound:
-                        value += sums[beside, j]
-                sums[n, j] = value
-        mark = detections[d, D_MARK]
-        for j in range(columns):
-            found[d, j] = sums[root, j] * factor[mark, j] + weight[mark, j] * sums[root, 0]
-
-
-@kernel
-def best(
-    nodes, small, detections, first, last, operation, weight, least, without, found, lacking, known, low, stack, order
-):
-    """The least value among the complex events below each detection ``[first, last)``, in ``found``.
-
-    The value of a complex event combines the ``weight`` of its marks, except NaN, by ``operation`` (`PLUS`, `LEAST`,
-    `GREATEST`); without other weights it has no value. The least value is NaN if no complex event has a value.
-    ``lacking`` tells whether some has none. ``least`` and ``without`` hold the same for each node. The mark of the
-    detection itself is left out. Values are float64, or Python numbers; ``lacking`` and ``without`` are int8.
-    """
-    for d in range(first, last):
-        bound = detections[d, D_BOUND]
-        root = detections[d, D_ROOT]
-        for i in range(reach(nodes, small, root, bound, known, low, stack, order)):
-            n = order[i]
-            child = small[n, I_CHILD]
-            value = weight[NO_MARK]
-            empty = 1
-            if child >= 0:
-                own = weight[small[n, I_MARK]]
-                value = own
-                if child > BOTTOM:
-                    below = least[child]
-                    empty = without[child]
-                    if own != own:
-                        value = below
-                    elif below == below:
-                        if operation == PLUS:
-                            value = own + below
-                        elif (operation == LEAST) == (below < own):
-                            value = below
-                        if empty == 1 and own < value:
-                            value = own
-                if own == own:
-                    empty = 0
+            lowest = nodes[n, W_MEASURE]
+            if child > BOTTOM:
+                lowest = low[child]
+                if lowest <= bound:
+                    stack[depth] = child
+                    depth += 1
             for field in (I_LEFT, I_RIGHT):
                 beside = small[n, field]
                 if beside >= 0 and nodes[beside, W_MEASURE] > bound:
-                    other = least[beside]
-                    if value != value or other < value:
-                        value = other
-                    empty = max(empty, without[beside])
-            least[n] = value
-            without[n] = empty
-        found[d] = least[root]
-        lacking[d] = without[root]
+                    lowest = min(lowest, low[beside])
+                    if low[beside] <= bound:
+                        stack[depth] = beside
+                        depth += 1
+            if depth > waiting:
+                continue
+            low[n] = lowest
+            value = f.values[n]
+            own = f.units[1] if operation == COUNT or child < 0 else f.weights[small[n, I_MARK]]
+            fits = True
+            if child <= BOTTOM:
+                put(value, own)
+            else:
+                put(value, f.units[0])
+                fits = add_behind(operation, value, own, f.values[child])
+            for field in (I_LEFT, I_RIGHT):
+                beside = small[n, field]
+                if beside >= 0 and nodes[beside, W_MEASURE] > bound:
+                    fits = add(operation, value, f.values[beside]) and fits
+            if not fits:
+                return d
+        last = f.units[1] if operation == COUNT else f.weights[detections[d, D_MARK]]
+        put(found[d], f.units[0])
+        add_behind(operation, found[d], last, f.values[root])
+    return detections.shape[0]
+
+
+@kernel
+def fold(detections, found, *given):
+    """The value of the matches of each detection in ``found``; those of the sets on the way are noted in a `Fold`.
+
+    A set's bounds must not decrease. Returns the first detection without a value: its digits do not suffice, and the
+    values of the `Fold` are lost.
+    """
+    f = Fold(*given)
+    return _fold(detections, found, f.operation, f)
+
+
+@kernel
+def count(detections, found, *given):
+    """`fold` for `COUNT`."""
+    return _fold(detections, found, COUNT, Fold(*given))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.parts import kernel, part
-from cerflow.engine.kernels.matches.fold import LEAST, PLUS
+from cerflow.engine.kernels.matches.semiring import joined
 from cerflow.engine.layout import BOTTOM, D_BOUND, I_CHILD, I_LEFT, I_MARK, I_RIGHT, W_MEASURE
 
 # Columns of branches: the set that they continue with (-1: there is one match, complete), detection, path so far
@@ -40,19 +40,8 @@ def _precedes(values, ranks, one, other):
 
 
 @part
-def _joined(operation, value, other):
-    """The value of two parts of a complex event, NaN for none."""
-    if value != value:
-        return other
-    if other != other:
-        return value
-    if operation == PLUS:
-        return value + other
-    return min(value, other) if operation == LEAST else max(value, other)
-
-
-@part
-def _push(branch, values, ranks, heap, cursor):
+def push(branch, values, ranks, heap, cursor):
+    """Put a ``branch`` on the ``heap``; ``values``, ``ranks`` and ``cursor`` are those of `search`."""
     at = cursor[K_WAITING]
     cursor[K_WAITING] += 1
     while at > 0 and _precedes(values, ranks, branch, heap[(at - 1) // 2]):
@@ -81,73 +70,59 @@ def _pop(values, ranks, heap, cursor):
     return top
 
 
+@part
+def best_with(operation, value, best):
+    """The least combination by ``operation`` of a ``value`` with one of a set, whose row is ``best``."""
+    least = joined(operation, value, best[0])
+    return value if best[1] == 1 and value < least else least
+
+
 @kernel
-def search(
-    nodes, small, detections, amounts, operation, weight, least, without, branches, ranks, values, paths, heap, cursor
-):
+def search(nodes, small, detections, amounts, operation, weights, bests, branches, ranks, values, paths, heap, cursor):
     """The next complete branch, `NO_MORE`, or `FULL` if there is no room for three more branches and a path.
 
-    ``amounts`` are numbers of complex events; ``operation``, ``weight``, ``least`` and ``without`` are those of
-    `cerflow.engine.kernels.matches.fold.best`. Both are as of the bound of the detections or of an earlier one.
+    ``amounts`` are the numbers of complex events of sets, ``bests`` their least values by ``operation`` and ``weights``
+    (see `cerflow.engine.kernels.matches.semiring`), both as of the bound of the detections or of an earlier one.
     ``branches`` (int32, columns B_…), ``ranks`` (int64) and ``values`` (float64, columns V_…) have a row for each
-    branch, ``heap`` (int32) a place; ``paths`` are int32, columns P_…, ``cursor`` int64, columns K_….
+    branch, ``heap`` (int32) a place; ``paths`` are int32, columns P_…, ``cursor`` int64, columns K_…. In Python
+    ``ranks`` and ``values`` may be objects, for integers beyond 64 bits.
     """
-    top = np.int32(-1)
-    while top >= 0 or cursor[K_WAITING] > 0:
-        if top < 0:
-            top = _pop(values, ranks, heap, cursor)
+    while cursor[K_WAITING] > 0:
+        made = cursor[K_BRANCHES]
+        if made + 3 > heap.shape[0] or cursor[K_PATHS] + 1 > paths.shape[0]:
+            return FULL
+        top = _pop(values, ranks, heap, cursor)
         node = branches[top, B_NODE]
         if node < 0:
             return top
-        made = cursor[K_BRANCHES]
-        if made + 3 > heap.shape[0] or cursor[K_PATHS] + 1 > paths.shape[0]:
-            _push(top, values, ranks, heap, cursor)
-            return FULL
         rank = ranks[top]
         bound = detections[branches[top, B_DETECTION], D_BOUND]
-        following = np.int32(-1)
-        for turn in range(3):
+        for field in (I_CHILD, I_LEFT, I_RIGHT):
             value = values[top, V_SO_FAR]
             path = branches[top, B_PATH]
-            if turn == 0:
-                go_on = small[node, I_CHILD]
+            go_on = small[node, field]
+            if field == I_CHILD:
                 if go_on >= 0:
                     mark = small[node, I_MARK]
                     paths[cursor[K_PATHS], P_MARK] = mark
                     paths[cursor[K_PATHS], P_NEXT] = path
                     path = cursor[K_PATHS]
                     cursor[K_PATHS] += 1
-                    value = _joined(operation, value, weight[mark])
+                    value = joined(operation, value, weights[mark, 0])
                 if go_on <= BOTTOM:
                     go_on = -1
-            else:
-                go_on = small[node, I_LEFT if turn == 1 else I_RIGHT]
-                if go_on < 0 or nodes[go_on, W_MEASURE] <= bound:
-                    continue
+            elif go_on < 0 or nodes[go_on, W_MEASURE] <= bound:
+                continue
             branches[made, B_NODE] = go_on
             branches[made, B_DETECTION] = branches[top, B_DETECTION]
             branches[made, B_PATH] = path
             ranks[made] = rank
             values[made, V_SO_FAR] = value
-            best = value
+            values[made, V_LEAST] = value
             if go_on >= 0:
-                best = _joined(operation, value, least[go_on])
-                if without[go_on] == 1 and value < best:
-                    best = value
-            values[made, V_LEAST] = best
-            branch = np.int32(made)
-            if following >= 0 and _precedes(values, ranks, branch, following):
-                branch, following = following, branch
-            if following < 0:
-                following = branch
-            else:
-                _push(branch, values, ranks, heap, cursor)
+                values[made, V_LEAST] = best_with(operation, value, bests[go_on])
+            push(np.int32(made), values, ranks, heap, cursor)
             made += 1
             rank += amounts[go_on] if go_on >= 0 else 1
         cursor[K_BRANCHES] = made
-        # Usually the best one precedes all others and need not wait.
-        top = following
-        if cursor[K_WAITING] > 0 and _precedes(values, ranks, heap[0], top):
-            _push(top, values, ranks, heap, cursor)
-            top = np.int32(-1)
     return NO_MORE
